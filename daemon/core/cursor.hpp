@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace earshot {
+
+/// Names a prefix of a transcript: every byte before `offset`, and of the line that ends there its first `index` events.
+/// `mark` stands for those bytes (mark.hpp). On the wire it is opaque text: `<offset>.<index>.<16 hex digits>`.
+struct Cursor {
+  std::uint64_t offset = 0;  // where the next unread line begins
+  std::uint32_t index = 0;   // how many events of the line before it are included; 0 only at the very beginning or after a silent line
+  std::uint64_t mark = 0;
+  friend bool operator==(const Cursor&, const Cursor&) = default;
+};
+
+std::string to_string(const Cursor& cursor);
+
+/// Nothing when the text is not exactly what to_string writes.
+std::optional<Cursor> parse_cursor(std::string_view text);
+
+}  // namespace earshot

@@ -1,0 +1,171 @@
+// What happened, in no dialect: one struct an event type. Every view is valid only while the sink runs.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/cursor.hpp"
+
+namespace earshot {
+
+/// Tokens. Totals are absolute, never increments.
+struct Usage {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  std::uint64_t cache_read = 0;
+  std::uint64_t cache_write = 0;
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+struct Todo {
+  std::string id;           // empty: the list has none
+  std::string content;
+  std::string status;       // pending, in_progress, completed
+  std::string active_form;  // empty: none
+  std::string priority;     // empty: none
+  friend bool operator==(const Todo&, const Todo&) = default;
+};
+
+/// A piece of JSON as it stood in the line. `json` is one whole value; the encoder validates and cuts it again.
+struct Json {
+  std::string_view json;  // empty: absent
+};
+
+/// An image or a document that stood beside text.
+struct Media {
+  std::string_view kind;        // image, document
+  std::string_view media_type;  // image/png
+  std::uint64_t bytes = 0;      // decoded size, 0 when unknown
+};
+
+namespace event {
+
+using Absent = std::optional<std::string_view>;  // nothing: not said
+
+struct SessionStarted {
+  std::string_view dialect, version, cwd, git_branch, project, title, continues, mode, permission_mode;  // empty: not known
+};
+struct SessionUpdated {  // only what changed
+  Absent title, cwd, git_branch, model, version, mode, permission_mode;
+};
+struct TurnStarted {
+  Absent prompt;
+  std::string_view origin;  // human, command, queued, task, hook, agent, unknown
+};
+struct TurnFinished {
+  std::string_view outcome;  // completed, interrupted, failed, superseded
+  bool inferred = false;
+  std::string_view stop_reason;  // empty: none
+  std::optional<std::int64_t> duration_ms;
+  std::uint32_t tools = 0;
+  Usage usage;
+};
+struct MessageAdded {
+  std::string_view role;  // user, assistant, system, summary
+  std::string_view kind;  // text, thinking, image, document, …
+  Absent text;
+  std::string_view message, model;  // empty: none
+  std::optional<Media> media;
+};
+struct ToolInvoked {
+  std::string_view call, tool;
+  Json input;
+  std::string_view message;
+};
+struct ToolFinished {
+  std::string_view call, tool;  // tool is empty when the call was never seen
+  std::string_view outcome;     // ok, error, denied, interrupted, abandoned
+  Absent output;
+  std::vector<Media> media;
+  std::optional<std::int64_t> duration_ms;
+  std::string_view background;  // the task's id; empty: in the foreground
+};
+struct TodoUpdated {
+  std::span<const Todo> todos;
+  std::string_view source;  // the tool's name, or task_reminder
+};
+struct CompactionStarted {
+  std::string_view trigger;  // auto, manual; empty: not said
+};
+struct CompactionFinished {
+  std::string_view trigger;
+  std::optional<std::uint64_t> pre_tokens, post_tokens;
+  std::optional<std::int64_t> duration_ms;
+  std::string_view kind;  // full, micro
+};
+struct AgentStarted {
+  std::string_view subagent, agent_type, description, call;  // subagent is empty until a record tells it
+  bool background = false;
+};
+struct AgentFinished {
+  std::string_view subagent, agent_type, description, call;
+  std::string_view outcome;  // completed, failed, denied, interrupted, stopped, abandoned
+  std::optional<std::int64_t> duration_ms;
+  std::optional<std::uint64_t> tokens, tools;
+  bool background = false;
+};
+struct TaskFinished {
+  std::string_view task, call;
+  std::string_view outcome;  // completed, failed, killed, stopped
+  Absent summary;
+};
+struct QueueChanged {
+  std::string_view operation;
+  Absent text;
+};
+struct UsageUpdated {
+  std::string_view message, model;
+  std::optional<Usage> of_message;  // absent for a cost record, which knows only the total
+  Usage total;
+  std::optional<double> cost_usd;
+};
+struct ApiFailed {
+  std::optional<std::int64_t> status;
+  std::string_view error;
+  std::optional<std::int64_t> attempt, max_attempts, retry_in_ms;
+  bool fatal = false;
+};
+struct FilesSnapshotted {
+  std::string_view message;
+  std::vector<std::string_view> files;
+};
+struct LineSkipped {
+  std::uint64_t line = 0;  // offset of the first one's first byte
+  std::uint64_t lines = 0;
+  std::uint64_t bytes = 0;  // with their LFs
+  std::string_view reason;
+  bool salvaged = false;
+};
+
+}  // namespace event
+
+using EventBody =
+    std::variant<event::SessionStarted, event::SessionUpdated, event::TurnStarted, event::TurnFinished, event::MessageAdded,
+                 event::ToolInvoked, event::ToolFinished, event::TodoUpdated, event::CompactionStarted,
+                 event::CompactionFinished, event::AgentStarted, event::AgentFinished, event::TaskFinished,
+                 event::QueueChanged, event::UsageUpdated, event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
+
+struct Event {
+  Cursor cursor;
+  std::string_view time;     // RFC 3339, from the line; empty where it has none
+  std::int64_t time_ms = 0;  // the same since 1970; 0: none
+  std::uint32_t turn = 0;    // 1, 2, … in this stream; 0 before the first
+  std::string_view agent;    // empty on the main chain
+  EventBody body;
+};
+
+/// `turn.started` and so on: the wire's name of a body.
+std::string_view type_name(const EventBody& body);
+
+/// Takes events one at a time; must not keep the views.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void on_event(const Event& event) = 0;
+};
+
+}  // namespace earshot
