@@ -11,7 +11,6 @@ namespace earshot {
 class Mark {
  public:
   explicit Mark(std::uint64_t key) : value_(key) {}
-  Mark(std::uint64_t, std::nullptr_t) = delete;
   std::uint64_t value() const { return value_; }
   /// One whole line with its LF.
   void line(std::span<const char> bytes);

@@ -1,0 +1,217 @@
+// Calls and their results, subagents, todo lists.
+#include <algorithm>
+
+#include "core/assembler.hpp"
+#include "core/event_json.hpp"
+
+namespace earshot {
+namespace {
+
+using Purpose = fact::Invocation::Purpose;
+
+std::string_view agent_outcome_of(std::string_view tool_outcome) {
+  if (tool_outcome == "ok") return "completed";
+  return tool_outcome == "error" ? "failed" : tool_outcome;
+}
+
+}  // namespace
+
+Assembler::Call* Assembler::open_call(std::string_view id) {
+  const auto* number = calls_.find(hash(id, 5));
+  if (!number || *number == 0) return nullptr;
+  return &open_.at(*number);
+}
+
+// In a dialect without ids: the call that is the record's parent or, without a parent, the last open one of its chain.
+Assembler::Call* Assembler::answered_by_place() {
+  if (!record_->parent.empty()) return open_call(record_->parent);
+  for (auto one = open_.rbegin(); one != open_.rend(); ++one)
+    if (one->second.chain == chain_) return &one->second;
+  return nullptr;
+}
+
+void Assembler::tell(const fact::Invocation& made) {
+  const std::string_view id = !made.call.empty() ? made.call : !record_->uuid.empty() ? record_->uuid : name_;
+  bool fresh = false;
+  std::uint32_t& number = calls_.insert(hash(id, 5), calls_seen_ + 1, fresh);
+  const bool finished_already = !fresh && number == 0 && early_results_.erase(hash(id, 5)) > 0;
+  if (!fresh && !finished_already) return;
+  if (fresh) {
+    Call call;
+    call.call = id, call.tool = made.tool, call.started = record_->time, call.started_ms = record_->time_ms;
+    call.chain = chain_, call.purpose = made.purpose, call.todos = made.todos;
+    open_.emplace(++calls_seen_, std::move(call));
+    own_open_ += own();
+    if (state_.tools.size() < StreamState::open_tools_max) {
+      OpenTool shown{std::string(id), std::string(made.tool), own() ? std::string() : chains_[chain_].agent, {},
+                     std::string(record_->time), record_->time_ms};
+      if (!made.input.empty()) append_json(shown.input, made.input, StreamState::input_preview_bytes);
+      state_.tools.push_back(std::move(shown));
+    }
+  }
+  turn_tools_ += own();
+  emit(event::ToolInvoked{id, made.tool, Json{made.input}, record_->message});
+  if (made.purpose != Purpose::subagent) return;
+  if (fresh) {
+    if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
+    state_.agents.push_back({std::string(id), {}, std::string(made.agent_type), std::string(made.description),
+                             std::string(record_->time), false});
+  }
+  emit(event::AgentStarted{{}, made.agent_type, made.description, id, made.background});
+}
+
+void Assembler::tell(const fact::Result& result) {
+  if (!result.resumed.empty()) ++resumed_[hash(result.resumed, 4)];
+  Call* open = result.by_place ? answered_by_place() : open_call(result.call);
+  if (!open && result.by_place) {
+    if (result.output) emit(event::MessageAdded{"system", "text", result.output, {}, {}, std::nullopt});
+    return;
+  }
+  event::ToolFinished finished;
+  finished.outcome = result.outcome;
+  if (result.rejected_while_running_if_known && knows_positions_) finished.outcome = "interrupted";
+  if (record_->aborted) finished.outcome = "interrupted";
+  finished.output = result.output;
+  finished.media = result.media;
+  finished.background = result.background;
+  if (open) {
+    if (record_->time_ms && open->started_ms)
+      finished.duration_ms = std::max<std::int64_t>(0, record_->time_ms - open->started_ms);
+    return close_call(std::move(*open), std::move(finished), &result);
+  }
+  bool fresh = false;
+  if (!result.call.empty()) calls_.insert(hash(result.call, 5), 0, fresh);
+  if (!fresh) {
+    ++counts_.late_results;
+    return;
+  }
+  if (early_results_.size() < early_max) early_results_.insert(hash(result.call, 5));
+  finished.call = result.call;
+  emit(std::move(finished));
+}
+
+// Tells that a call is over, then what follows from it. `result` is null when nothing answered it.
+void Assembler::close_call(Call call, event::ToolFinished finished, const fact::Result* result) {
+  std::uint32_t* number = calls_.find(hash(call.call, 5));
+  open_.erase(*number);
+  *number = 0;
+  own_open_ -= call.chain == own_chain;
+  std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
+  finished.call = call.call;
+  finished.tool = call.tool;
+  const std::string_view outcome = finished.outcome;
+  const bool goes_on = result && (result->launch || !result->background.empty());
+  emit(std::move(finished));
+
+  if (call.purpose == Purpose::subagent) {
+    event::AgentFinished end;
+    end.outcome = agent_outcome_of(outcome);
+    if (result) {
+      end.subagent = result->subagent;
+      end.duration_ms = result->duration_ms, end.tokens = result->tokens, end.tools = result->tools;
+    }
+    const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(),
+                                    [&](const RunningAgent& one) { return one.call == call.call; });
+    if (goes_on && agent != state_.agents.end()) {
+      agent->background = true;
+      if (!result->subagent.empty()) agent->subagent = result->subagent;
+      const auto report = early_.find(agent->subagent);
+      if (report == early_.end()) return;
+      const Report told = std::move(report->second);
+      early_.erase(report);
+      end.outcome = told.outcome;
+      end.duration_ms = told.duration_ms, end.tokens = told.tokens, end.tools = told.tools;
+      finish_agent(call.call, end);
+    } else if (!goes_on) {
+      finish_agent(call.call, end);
+    }
+  }
+  if (result && outcome == "ok") apply_todos(call, *result);
+}
+
+void Assembler::close_all(std::string_view outcome, bool every_chain) {
+  for (auto next = open_.begin(); next != open_.end();) {
+    const auto one = next++;
+    if (!every_chain && one->second.chain != chain_) continue;
+    const std::uint32_t chain = chain_;
+    chain_ = one->second.chain;  // its events carry its own agent
+    event::ToolFinished finished;
+    finished.outcome = outcome;
+    if (outcome == "interrupted" && record_->time_ms && one->second.started_ms)
+      finished.duration_ms = std::max<std::int64_t>(0, record_->time_ms - one->second.started_ms);
+    close_call(std::move(one->second), std::move(finished), nullptr);
+    chain_ = chain;
+  }
+}
+
+// `finished` says what the record told; who it was is known from the call.
+void Assembler::finish_agent(std::string_view call, event::AgentFinished finished) {
+  RunningAgent known;
+  known.call = call;
+  const auto agent =
+      std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) { return one.call == call; });
+  if (agent != state_.agents.end()) {
+    known = std::move(*agent);
+    state_.agents.erase(agent);
+  }
+  if (finished.subagent.empty()) finished.subagent = known.subagent;
+  finished.call = known.call;
+  finished.agent_type = known.agent_type;
+  finished.description = known.description;
+  finished.background = known.background;
+  emit(finished);
+}
+
+void Assembler::apply_todos(const Call& call, const fact::Result& result) {
+  if (result.todo.refused) return;
+  std::vector<Todo> todos = chains_[chain_].todos;
+  const Todo said = result.todo.item.value_or(Todo{});
+  const Todo asked = call.todos.empty() ? Todo{} : call.todos.front();
+  switch (call.purpose) {
+    case Purpose::plain:
+    case Purpose::subagent: return;
+    case Purpose::todo_whole: todos = result.todo.whole ? *result.todo.whole : call.todos; break;
+    case Purpose::todo_list:
+      if (!result.todo.whole) return;
+      todos = *result.todo.whole;
+      break;
+    case Purpose::todo_create: {
+      Todo made = asked;
+      if (!said.id.empty()) made.id = said.id;
+      if (!said.content.empty()) made.content = said.content;
+      made.status = !said.status.empty() ? said.status : "pending";
+      todos.push_back(std::move(made));
+      break;
+    }
+    case Purpose::todo_update: {
+      const std::string& id = !asked.id.empty() ? asked.id : said.id;
+      const auto found = std::find_if(todos.begin(), todos.end(), [&](const Todo& one) { return one.id == id; });
+      if (id.empty() || found == todos.end()) return;
+      const std::string& status = !said.status.empty() ? said.status : asked.status;
+      if (!status.empty()) found->status = status;
+      if (!asked.content.empty()) found->content = asked.content;
+      if (!asked.active_form.empty()) found->active_form = asked.active_form;
+      if (status == "deleted") todos.erase(found);
+      break;
+    }
+  }
+  set_todos(std::move(todos), call.tool);
+}
+
+void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
+  std::vector<Todo>& current = chains_[chain_].todos;
+  // A list may leave out what an earlier one said of the same item.
+  for (Todo& one : todos) {
+    const auto before = std::find_if(current.begin(), current.end(), [&](const Todo& old) { return !one.id.empty() && old.id == one.id; });
+    if (before == current.end()) continue;
+    if (one.active_form.empty()) one.active_form = before->active_form;
+    if (one.priority.empty()) one.priority = before->priority;
+  }
+  if (own()) state_.todos_time = record_->time;
+  if (todos == current) return;
+  current = std::move(todos);
+  if (own()) state_.todos = current;
+  emit(event::TodoUpdated{current, source});
+}
+
+}  // namespace earshot

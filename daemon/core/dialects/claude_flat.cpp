@@ -1,0 +1,71 @@
+// claude-flat: a documented early format in which `message` is a plain string.
+//
+//   {"type":"user"|"assistant"|"system"|"compact_system","uuid":…,"parentUuid":…,"timestamp":…,"sessionId":…,"message":"…"}
+//   {"type":"assistant","subtype":"tool_use","toolName":"Read","toolArguments":{…}}
+// Calls have no ids: a call is answered by the `system` record below it. Compaction is told by compact_system messages.
+#include "core/dialects/claude_code.hpp"
+#include "core/json_text.hpp"
+
+namespace earshot::dialects {
+namespace {
+
+void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
+  out.by = Record::By::assistant;
+  const std::string_view subtype = text(f.subtype);
+  if (const std::string_view words = text(f.message); !words.empty())
+    out.facts.push_back(fact::Said{"assistant", subtype == "thinking" ? subtype : "text", words, std::nullopt});
+  if (f.toolName || subtype == "tool_use")
+    out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
+                                   f.toolArguments ? member_text(raw, "toolArguments") : std::string_view{}));
+}
+
+void read_flat_user(const Fields& f, Record& out) {
+  read_user(f, {}, out);
+  if (text(f.subtype) != "command") return;
+  for (Fact& one : out.facts)
+    if (auto* prompt = std::get_if<fact::Prompt>(&one)) prompt->origin = "command";
+}
+
+void read_flat_system(const Fields& f, Record& out) {
+  out.by = Record::By::user;
+  fact::Result answer;
+  answer.by_place = true;
+  answer.outcome = truth(f.isError) ? "error" : "ok";
+  if (const std::string_view words = text(f.message); f.message && f.message->is_string()) answer.output = words;
+  out.facts.push_back(std::move(answer));
+}
+
+void read_compact_system(const Fields& f, Record& out) {
+  const std::string_view phase = text(f.message);
+  if (phase == "conversation_compacting") out.facts.push_back(fact::Compaction{.started = true});
+  if (phase == "conversation_compacted") out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
+}
+
+class ClaudeFlat final : public Dialect {
+ public:
+  std::string_view name() const override { return "claude-flat"; }
+
+  void read(const dom::element& json, std::string_view raw, Record& out) const override {
+    const Fields fields(json);
+    const std::string_view type = text(fields.type);
+    const bool flat = !fields.message || fields.message->is_string();
+    const bool ours = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
+                      (type == "system" && fields.message && flat);
+    if (!ours) return claude_code().read(json, raw, out);
+    out.type = type;
+    read_header(fields, out);
+    if (type == "assistant") return read_flat_assistant(fields, raw, out);
+    if (type == "user") return read_flat_user(fields, out);
+    if (type == "system") return read_flat_system(fields, out);
+    read_compact_system(fields, out);
+  }
+};
+
+}  // namespace
+
+const Dialect& claude_flat() {
+  static const ClaudeFlat reader;
+  return reader;
+}
+
+}  // namespace earshot::dialects

@@ -1,0 +1,72 @@
+// Short ways to read simdjson's tree. Keys may repeat: the last one wins. A value of another type is absent.
+#pragma once
+#include <simdjson.h>
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace earshot::dom {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+inline std::string_view text(const element& value) {
+  std::string_view found;
+  if (value.is_string()) found = value.get_string().value_unsafe();
+  return found;
+}
+inline std::optional<std::string_view> text_or_absent(const element& value) {
+  if (!value.is_string()) return std::nullopt;
+  return value.get_string().value_unsafe();
+}
+inline bool truth(const element& value) { return value.is_bool() && value.get_bool().value_unsafe(); }
+
+/// A number as a whole one, rounded; absent when it does not fit.
+inline std::optional<std::int64_t> whole(const element& value) {
+  if (value.is_int64()) return value.get_int64().value_unsafe();
+  double real = 0;
+  if (value.is_double()) real = value.get_double().value_unsafe();
+  else return std::nullopt;
+  if (!(std::fabs(real) < 9e18)) return std::nullopt;
+  return std::llround(real);
+}
+inline std::optional<std::uint64_t> count(const element& value) {
+  const auto number = whole(value);
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+inline std::optional<double> real(const element& value) {
+  double number = 0;
+  if (!value.is_number() || value.get_double().get(number)) return std::nullopt;
+  return number;
+}
+
+inline std::optional<element> member(const element& value, std::string_view key) {
+  std::optional<element> found;
+  object fields;
+  if (value.get_object().get(fields)) return found;
+  for (const auto field : fields)
+    if (field.key == key) found = field.value;
+  return found;
+}
+inline std::string_view text_of(const element& value, std::string_view key) {
+  const auto found = member(value, key);
+  return found ? text(*found) : std::string_view{};
+}
+inline bool truth_of(const element& value, std::string_view key) {
+  const auto found = member(value, key);
+  return found && truth(*found);
+}
+inline std::optional<std::int64_t> whole_of(const element& value, std::string_view key) {
+  const auto found = member(value, key);
+  return found ? whole(*found) : std::nullopt;
+}
+inline std::optional<std::uint64_t> count_of(const element& value, std::string_view key) {
+  const auto found = member(value, key);
+  return found ? count(*found) : std::nullopt;
+}
+
+}  // namespace earshot::dom

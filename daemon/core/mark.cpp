@@ -1,0 +1,48 @@
+#include "core/mark.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace earshot {
+
+void Mark::line(std::span<const char> bytes) { value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_); }
+
+struct LineHash::State {
+  XXH3_state_t xxh;
+};
+
+LineHash::LineHash() = default;
+LineHash::~LineHash() = default;
+LineHash::LineHash(LineHash&&) noexcept = default;
+LineHash& LineHash::operator=(LineHash&&) noexcept = default;
+
+void LineHash::begin(std::uint64_t mark) {
+  if (!state_) state_ = std::make_unique<State>();
+  XXH3_64bits_reset_withSeed(&state_->xxh, mark);
+}
+
+void LineHash::add(std::span<const char> bytes) { XXH3_64bits_update(&state_->xxh, bytes.data(), bytes.size()); }
+
+std::uint64_t LineHash::end() const { return XXH3_64bits_digest(&state_->xxh); }
+
+void PrefixMark::add(std::span<const char> bytes) {
+  while (!bytes.empty()) {
+    const auto lf = std::find(bytes.begin(), bytes.end(), '\n');
+    const bool whole = lf != bytes.end();
+    const auto piece = bytes.first(static_cast<std::size_t>(lf - bytes.begin()) + (whole ? 1 : 0));
+    bytes = bytes.subspan(piece.size());
+    if (whole && !open_) {
+      Mark mark(mark_);
+      mark.line(piece);
+      mark_ = mark.value();
+      continue;
+    }
+    if (!open_) hash_.begin(mark_);
+    hash_.add(piece);
+    open_ = !whole;
+    if (whole) mark_ = hash_.end();
+  }
+}
+
+}  // namespace earshot

@@ -1,0 +1,209 @@
+#include "core/transcript.hpp"
+
+#include <cstring>
+
+#include "core/assembler.hpp"
+#include "core/dialect.hpp"
+#include "core/json_text.hpp"
+#include "core/mark.hpp"
+
+namespace earshot {
+namespace {
+
+constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a longer line is given back after it
+
+std::unique_ptr<simdjson::dom::parser> new_parser() {
+  auto parser = std::make_unique<simdjson::dom::parser>();
+  // simdjson counts the document as a level of its own. Without memory the first parse says so and the line is skipped.
+  if (parser->allocate(4096, nesting_max + 1)) return parser;
+  return parser;
+}
+
+bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+}  // namespace
+
+struct Workspace::Parts {
+  std::unique_ptr<simdjson::dom::parser> parser = new_parser();
+  Record record;
+};
+
+Workspace::Workspace() : parts_(std::make_unique<Parts>()) {}
+Workspace::~Workspace() = default;
+
+struct Transcript::Parts {
+  explicit Parts(TranscriptOptions given)
+      : options(std::move(given)), mark(options.mark_key), assembler(options.own_agent, options.mark_key), end{0, 0, options.mark_key} {}
+
+  void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
+  void keep_tail(std::span<const char> bytes);
+  void line(std::string_view text, std::size_t bytes, Workspace::Parts& work, EventSink& sink);
+  void read_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
+  void refused(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
+  void read_record(const simdjson::dom::element& json, std::string_view raw, Record& record);
+  void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
+  void end_run();
+  void close_line(std::uint64_t next);
+
+  TranscriptOptions options;
+  Mark mark;
+  Assembler assembler;
+  const Dialect* dialect = nullptr;  // null: no record showed one yet
+  Cursor end;
+  std::string tail;                  // unterminated, without the bytes of a line that is too long
+  bool too_long = false;             // the tail's line is: only its mark and its length are kept
+  std::uint64_t long_bytes = 0;
+  LineHash long_hash;
+  event::LineSkipped run;            // skipped lines that were not told yet; lines == 0: none
+};
+
+void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink) {
+  while (!bytes.empty()) {
+    const auto* lf = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
+    if (!lf) return keep_tail(bytes);
+    const auto piece = bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1);
+    bytes = bytes.subspan(piece.size());
+    if (tail.empty() && !too_long && piece.size() - 1 <= options.line_bytes_max) {
+      mark.line(piece);
+      line({piece.data(), piece.size() - 1}, piece.size(), work, sink);
+      continue;
+    }
+    keep_tail(piece.first(piece.size() - 1));
+    const std::size_t whole = (too_long ? long_bytes : tail.size()) + 1;
+    if (too_long) {
+      long_hash.add(piece.last(1));
+      mark = Mark(long_hash.end());
+      assembler.begin_line(end.offset, {end.offset + whole, 0, mark.value()}, sink);
+      skip(end.offset, whole, "too long");
+      ++assembler.counts().lines;
+      close_line(end.offset + whole);
+    } else {
+      tail += '\n';
+      tail.reserve(tail.size() + feed_padding);
+      mark.line(tail);
+      line(std::string_view(tail).substr(0, tail.size() - 1), tail.size(), work, sink);
+    }
+    // A transcript at rest owns no buffer.
+    std::string().swap(tail);
+    too_long = false;
+    long_bytes = 0;
+    long_hash = LineHash();
+  }
+}
+
+void Transcript::Parts::keep_tail(std::span<const char> bytes) {
+  if (!too_long && tail.size() + bytes.size() > options.line_bytes_max) {
+    too_long = true;
+    long_bytes = tail.size();
+    long_hash.begin(mark.value());
+    long_hash.add(tail);
+    std::string().swap(tail);
+  }
+  if (too_long) {
+    long_hash.add(bytes);
+    long_bytes += bytes.size();
+  } else {
+    tail.append(bytes.data(), bytes.size());
+  }
+}
+
+void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace::Parts& work, EventSink& sink) {
+  const std::uint64_t offset = end.offset;
+  assembler.begin_line(offset, {offset + bytes, 0, mark.value()}, sink);
+  ++assembler.counts().lines;
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  if (offset == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (blank(text)) {
+    ++assembler.counts().empty_lines;
+  } else {
+    read_line(text, offset, bytes, work);
+  }
+  close_line(offset + bytes);
+  if (bytes > parser_bytes_kept) work.parser = new_parser();
+}
+
+void Transcript::Parts::close_line(std::uint64_t next) { end = {next, assembler.index(), mark.value()}; }
+
+void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work) {
+  simdjson::dom::element json;
+  // Readable past its end: feed() asks for that.
+  if (work.parser->parse(text.data(), text.size(), false).get(json)) return refused(text, offset, bytes, work);
+  end_run();
+  read_record(json, text, work.record);
+}
+
+// What a strict parser does not take: repaired, cut apart, or skipped.
+void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work) {
+  Split split = split_line(text);
+  if (split.too_deep) return skip(offset, bytes, "nested too deeply");
+  if (split.broken && split.salvaged) {
+    end_run();
+    ++assembler.counts().skipped_lines;
+    assembler.skipped({offset, 1, bytes, "not JSON", true});
+  } else if (split.broken) {
+    skip(offset, bytes, "not JSON");
+  } else {
+    end_run();
+  }
+  bool repaired = false;
+  for (Repaired& one : split.records) {
+    one.for_dom.reserve(one.for_dom.size() + feed_padding);
+    simdjson::dom::element json;
+    if (work.parser->parse(one.for_dom.data(), one.for_dom.size(), false).get(json)) continue;
+    repaired |= one.changed;
+    read_record(json, one.text, work.record);
+  }
+  if (repaired) ++assembler.counts().repaired_lines;
+}
+
+void Transcript::Parts::read_record(const simdjson::dom::element& json, std::string_view raw, Record& record) {
+  if (!json.is_object()) return assembler.count_type("(not an object)", true);
+  const Dialect* reader = dialect;
+  if (!reader) {
+    dialect = reader = dialect_of(json);
+    if (dialect) assembler.decided(dialect->name());
+    else reader = dialect_of_metadata(json);
+  }
+  if (!reader) {
+    ++assembler.counts().undecided_records;
+    return assembler.count_type(dom::text_of(json, "type"), true);
+  }
+  record.clear();
+  reader->read(json, raw, record);
+  assembler.record(record);
+}
+
+// Joins the run of lines that are skipped for the same reason.
+void Transcript::Parts::skip(std::uint64_t offset, std::size_t bytes, std::string_view reason) {
+  if (run.lines > 0 && run.reason != reason) end_run();
+  if (run.lines == 0) run = {offset, 0, 0, reason, false};
+  ++run.lines;
+  run.bytes += bytes;
+  ++assembler.counts().skipped_lines;
+}
+
+void Transcript::Parts::end_run() {
+  if (run.lines > 0) assembler.skipped(run);
+  run = {};
+}
+
+Transcript::Transcript(TranscriptOptions options) : parts_(std::make_unique<Parts>(std::move(options))) {}
+Transcript::~Transcript() = default;
+Transcript::Transcript(Transcript&&) noexcept = default;
+Transcript& Transcript::operator=(Transcript&&) noexcept = default;
+
+void Transcript::feed(std::span<const char> bytes, Workspace& workspace, EventSink& sink) {
+  parts_->feed(bytes, *workspace.parts_, sink);
+}
+
+Cursor Transcript::end() const { return parts_->end; }
+std::size_t Transcript::pending_bytes() const { return parts_->too_long ? parts_->long_bytes : parts_->tail.size(); }
+std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
+const StreamState& Transcript::state() const { return parts_->assembler.state(); }
+const Counts& Transcript::counts() const { return parts_->assembler.counts(); }
+const std::string& Transcript::session_of_lines() const { return parts_->assembler.session_of_lines(); }
+std::size_t Transcript::memory_bytes() const {
+  return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes();
+}
+
+}  // namespace earshot
