@@ -1,4 +1,5 @@
-// Doorbells: "look at this path again". A ring says where to look, never what happened, and may be lost, late or doubled.
+// Doorbells: "look at this path again". A ring says where to look, never what happened, and may be lost, late
+// or doubled.
 #pragma once
 #include <functional>
 #include <string>
@@ -21,11 +22,13 @@ using Doorbell = std::function<void(const Ring&)>;
 class Watcher {
  public:
   virtual ~Watcher() = default;
-  /// Rings for entries of this directory that are created, grow, move or go. Not for what lies in its subdirectories. Idempotent.
+  /// Rings for entries of this directory that are created, grow, move or go. Not for what lies in its
+  /// subdirectories. Idempotent.
   virtual void watch(const std::string& directory) = 0;
   /// No more rings from this directory or from below it.
   virtual void forget(const std::string& directory) = 0;
-  /// Empty: all is well. Otherwise what is not watched and why, for people ("inotify: the limit of … watches is reached: …").
+  /// Empty: all is well. Otherwise what is not watched and why, for people ("inotify: the limit of … watches
+  /// is reached: …").
   virtual std::string trouble() const { return {}; }
 };
 

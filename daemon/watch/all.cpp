@@ -1,0 +1,37 @@
+#include "watch/all.hpp"
+
+#include <utility>
+
+namespace earshot::watch {
+
+All::All(boost::asio::io_context& io, boost::asio::any_io_executor disk, Mode mode, Beats beats) {
+  if (mode != Mode::sweep) {
+    inotify_ = std::make_unique<Inotify>(io, [this](const Ring& ring) {
+      if (ring.where == Ring::Where::path) {
+        probe_.heard(ring.path);
+        if (sweep_) sweep_->heat(ring.path);
+      }
+      switchboard_.ring(ring);
+    });
+    switchboard_.add(*inotify_);
+  }
+  if (mode != Mode::inotify) {
+    const auto on_find = [this](const Ring& ring) {
+      if (inotify_ && ring.where == Ring::Where::path) probe_.found(ring.path);
+      switchboard_.ring(ring);
+    };
+    sweep_ = std::make_unique<Sweep>(io, std::move(disk), on_find, beats, [this] { return deaf(); });
+    switchboard_.add(*sweep_);
+  }
+}
+
+bool All::deaf() const { return !inotify_ || !inotify_->trouble().empty() || probe_.deaf(); }
+
+std::string All::trouble() const {
+  std::string all = switchboard_.trouble();
+  if (const std::string unheard = probe_.trouble(); !unheard.empty())
+    all += (all.empty() ? "" : "; ") + unheard;
+  return all;
+}
+
+}  // namespace earshot::watch

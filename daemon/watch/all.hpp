@@ -1,0 +1,38 @@
+// The doorbells of this house, wired together: inotify where it works, the sweep always unless it is not
+// wanted.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+
+#include "watch/inotify.hpp"
+#include "watch/probe.hpp"
+#include "watch/sweep.hpp"
+#include "watch/switchboard.hpp"
+
+namespace earshot::watch {
+
+enum class Mode { inotify, sweep, both };
+
+class All {
+ public:
+  All(boost::asio::io_context& io, boost::asio::any_io_executor disk, Mode mode = Mode::both,
+      Beats beats = {});
+  All(const All&) = delete;
+  All& operator=(const All&) = delete;
+
+  Switchboard& switchboard() { return switchboard_; }
+  /// Empty: all is well. Otherwise for people: what is not watched, why, and what to raise.
+  std::string trouble() const;
+
+ private:
+  bool deaf() const;
+
+  Switchboard switchboard_;
+  Probe probe_;
+  std::unique_ptr<Inotify> inotify_;
+  std::unique_ptr<Sweep> sweep_;
+};
+
+}  // namespace earshot::watch

@@ -1,0 +1,163 @@
+#include "watch/inotify.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <unordered_set>
+#include <utility>
+
+namespace earshot::watch {
+namespace {
+
+// Following a link is decided by whoever asks for the watch; a watch only rings.
+constexpr std::uint32_t wanted = IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+                                 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
+constexpr std::uint32_t of_itself = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
+
+std::string limit(const char* name) {
+  std::ifstream file(std::string("/proc/sys/fs/inotify/") + name);
+  std::string value;
+  return std::getline(file, value) ? value : "?";
+}
+
+}  // namespace
+
+/// Rings of one wake-up, each path once, in the order of their first notification.
+struct Inotify::Wakeup {
+  bool everything = false;
+  std::vector<Ring> rings;
+  std::unordered_set<std::string> seen;
+  void add(Ring::Where where, std::string path) {
+    if (seen.insert(path).second) rings.push_back({where, std::move(path)});
+  }
+};
+
+Inotify::Inotify(boost::asio::io_context& io, Doorbell bell)
+    : descriptor_(io), bell_(std::move(bell)), alive_(std::make_shared<char>()) {
+  const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (fd < 0) {
+    trouble_ = errno == EMFILE
+                   ? "inotify: the limit of " + limit("max_user_instances") +
+                         " instances (or of open files) is reached: raise it with sysctl "
+                         "fs.inotify.max_user_instances=1024; until then files are looked at in turn"
+                   : std::string("inotify: ") + std::strerror(errno) + "; files are looked at in turn";
+    return;
+  }
+  boost::system::error_code failed;
+  descriptor_.assign(fd, failed);
+  if (failed) {
+    ::close(fd);
+    trouble_ = "inotify: " + failed.message() + "; files are looked at in turn";
+    return;
+  }
+  works_ = true;
+  wait();
+}
+
+Inotify::~Inotify() = default;
+
+void Inotify::wait() {
+  descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                         [this, weak = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
+                           if (failed || weak.expired()) return;
+                           drain();
+                           if (!weak.expired()) wait();
+                         });
+}
+
+void Inotify::drain() {
+  alignas(inotify_event) static thread_local std::array<char, buffer_bytes> buffer;
+  Wakeup wakeup;
+  for (int reads = 0; reads < reads_max; ++reads) {
+    const ssize_t size = ::read(descriptor_.native_handle(), buffer.data(), buffer.size());
+    if (size <= 0) {
+      if (size < 0 && errno == EINTR) continue;
+      break;
+    }
+    for (ssize_t at = 0; at < size;) {
+      const auto& event = *reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      take(event, buffer.data() + at + sizeof(inotify_event), wakeup);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event.len);
+    }
+  }
+  const std::weak_ptr<char> weak(alive_);
+  if (wakeup.everything) bell_({Ring::Where::everything, {}});
+  for (const Ring& ring : wakeup.rings) {
+    if (weak.expired()) return;
+    bell_(ring);
+  }
+}
+
+void Inotify::take(const inotify_event& event, const char* name, Wakeup& wakeup) {
+  if (event.mask & IN_Q_OVERFLOW) {
+    wakeup.everything = true;
+    return;
+  }
+  const auto found = directories_.find(event.wd);
+  if (found == directories_.end())
+    return;  // a late word of a watch that was given up: its paths were looked at then
+  for (const auto& at : found->second) {
+    if (event.len > 0)
+      wakeup.add(Ring::Where::path, at->first + '/' + name);
+    else if (event.mask & of_itself)
+      wakeup.add(Ring::Where::directory, at->first);
+    else
+      wakeup.add(Ring::Where::path, at->first);
+  }
+  if (event.mask & IN_IGNORED) {  // the kernel gave this watch up: the directory is gone
+    const auto paths = std::move(found->second);
+    directories_.erase(found);
+    for (const auto& at : paths) watches_.erase(at);
+  }
+}
+
+void Inotify::watch(const std::string& directory) {
+  if (!works_) return;
+  const int wd = inotify_add_watch(descriptor_.native_handle(), directory.c_str(), wanted);
+  if (wd < 0) {
+    if (errno == ENOSPC || errno == ENOMEM) unwatched_.insert(directory);
+    return;  // gone, or not readable: whoever lists it finds out
+  }
+  unwatched_.erase(directory);
+  auto at = watches_.find(directory);
+  if (at != watches_.end()) {
+    if (at->second == wd) return;
+    unmap(at);  // another directory stands there now
+  }
+  at = watches_.emplace(directory, wd).first;
+  directories_[wd].push_back(at);
+}
+
+void Inotify::unmap(Watches::iterator at) {
+  const auto found = directories_.find(at->second);
+  std::erase(found->second, at);
+  if (found->second.empty()) {
+    inotify_rm_watch(descriptor_.native_handle(), at->second);  // fails when the kernel was first: no matter
+    directories_.erase(found);
+  }
+  watches_.erase(at);
+}
+
+void Inotify::forget(const std::string& directory) {
+  const std::string below = directory + '/';
+  unwatched_.erase(directory);
+  for (auto at = unwatched_.lower_bound(below); at != unwatched_.end() && at->starts_with(below);)
+    at = unwatched_.erase(at);
+  if (const auto at = watches_.find(directory); at != watches_.end()) unmap(at);
+  for (auto at = watches_.lower_bound(below); at != watches_.end() && at->first.starts_with(below);)
+    unmap(at++);
+}
+
+std::string Inotify::trouble() const {
+  if (!trouble_.empty() || unwatched_.empty()) return trouble_;
+  return "inotify: the limit of " + limit("max_user_watches") +
+         " watches is reached: raise it with sysctl fs.inotify.max_user_watches=524288; until then " +
+         std::to_string(unwatched_.size()) + (unwatched_.size() == 1 ? " directory is" : " directories are") +
+         " looked at in turn";
+}
+
+}  // namespace earshot::watch

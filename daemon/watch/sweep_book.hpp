@@ -1,0 +1,54 @@
+// What the sweep remembers of every watched directory: names and one 64-bit signature each. Touched on the
+// disk thread only.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "watch/sweep.hpp"
+
+namespace earshot::watch {
+
+/// Size, times, inode and mode in one word; 1 when there is nothing. Never 0. Of a directory only what it is,
+/// not what it holds: that is its own watch's matter.
+std::uint64_t signature_at(int directory, const char* name);
+
+class Sweep::Book {
+ public:
+  /// Takes down what the directory holds now; nothing when it is known already.
+  void add(const std::string& directory);
+  void remove(const std::string& directory);  // and what is below it
+
+  /// Looks at the next `stats_max` entries, in turn. True when that was the last of this pass.
+  bool slice(std::size_t stats_max, std::vector<Ring>& rings);
+
+ private:
+  struct Entry {
+    std::uint64_t signature;
+    std::uint32_t name_at, name_bytes;
+  };
+  struct Directory {
+    std::string names;           // of all entries, one after the other
+    std::vector<Entry> entries;  // by name
+    std::int64_t modified_ns = 0, listed_ns = 0;
+    bool there = false;
+    std::string_view name(const Entry& entry) const {
+      return std::string_view(names).substr(entry.name_at, entry.name_bytes);
+    }
+  };
+  using Directories = std::map<std::string, Directory, std::less<>>;
+
+  static bool list(int fd, Directory& into);
+  static void compare(const std::string& path, const Directory& before, const Directory& after,
+                      std::vector<Ring>& rings);
+  static std::size_t look(Directories::value_type& each, std::size_t from, std::size_t stats_max,
+                          std::vector<Ring>& rings);
+
+  Directories directories_;
+  std::string turn_;      // the directory whose turn it is; empty: the pass begins
+  std::size_t from_ = 0;  // its next entry
+};
+
+}  // namespace earshot::watch

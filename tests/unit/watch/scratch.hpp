@@ -1,0 +1,53 @@
+// A directory of one's own below /tmp, and plain ways to change what is in it.
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace earshot::test {
+
+class Scratch {
+ public:
+  Scratch() {
+    char name[] = "/tmp/earshot-test-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(std::string_view below) const { return path_ + '/' + std::string(below); }
+
+ private:
+  std::string path_;
+};
+
+inline void put(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(fd, bytes.data(), bytes.size());
+    REQUIRE(written > 0);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+inline void write_file(const std::string& path, std::string_view bytes, int flags) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+  REQUIRE(fd >= 0);
+  put(fd, bytes);
+  ::close(fd);
+}
+
+inline void append(const std::string& path, std::string_view bytes) { write_file(path, bytes, O_APPEND); }
+inline void rewrite(const std::string& path, std::string_view bytes) { write_file(path, bytes, O_TRUNC); }
+
+}  // namespace earshot::test

@@ -1,0 +1,244 @@
+// Every mechanism alone must ring for everything that can happen in a directory: one table of tests for all.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "scratch.hpp"
+#include "watch/all.hpp"
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+using namespace earshot::watch;
+using namespace earshot::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Beats quick{2ms, 60'000ms, 5ms, 5ms};
+
+struct Bench {
+  explicit Bench(Mode mode) : all(io, disk.get_executor(), mode, quick) {}
+  ~Bench() { disk.join(); }
+
+  Watcher& line(const std::string& prefix) {
+    return all.switchboard().connect({prefix}, [this](const Ring& ring) {
+      rung.insert(ring.where == Ring::Where::everything ? "everything" : ring.path);
+    });
+  }
+  /// What is posted to the disk thread by now is done.
+  void settle() {
+    bool done = false;
+    asio::post(disk, [&] { asio::post(io, [&] { done = true; }); });
+    until([&] { return done; });
+  }
+  template <class Condition>
+  void until(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!condition()) {
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      io.restart();
+      io.run_one_for(10ms);
+    }
+  }
+  void rings(const std::string& path) {
+    until([&] { return rung.contains(path); });
+    rung.clear();
+  }
+
+  asio::io_context io;
+  asio::thread_pool disk{1};
+  All all;
+  std::set<std::string> rung;
+};
+
+}  // namespace
+
+TEST_CASE("a watcher rings for what is created, grows, moves, changes and goes") {
+  const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
+  CAPTURE(static_cast<int>(mode));
+  Scratch dir;
+  append(dir / "old", "1");
+  Bench bench(mode);
+  bench.line(dir.path()).watch(dir.path());
+  bench.settle();
+
+  append(dir / "old", "2");
+  bench.rings(dir / "old");
+  append(dir / "new", "1");
+  bench.rings(dir / "new");
+  append(dir / "new", "2");
+  bench.rings(dir / "new");
+  fs::rename(dir / "new", dir / "newer");
+  bench.until([&] { return bench.rung.contains(dir / "new") && bench.rung.contains(dir / "newer"); });
+  bench.rung.clear();
+  fs::create_directory(dir / "below");
+  bench.rings(dir / "below");
+  fs::permissions(dir / "old", fs::perms::owner_all);
+  bench.rings(dir / "old");
+  fs::remove(dir / "newer");
+  bench.rings(dir / "newer");
+  fs::remove(dir / "below");
+  bench.rings(dir / "below");
+}
+
+TEST_CASE("nothing rings for a directory that was forgotten, or for what lies below it") {
+  const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
+  Scratch dir;
+  for (const char* each : {"a", "a/b", "ab"}) fs::create_directory(dir / each);
+  Bench bench(mode);
+  Watcher& line = bench.line(dir.path());
+  for (const char* each : {"a", "a/b", "ab"}) line.watch(dir / each);
+  line.forget(dir / "a");
+  bench.settle();
+  append(dir / "a/1", "x");
+  append(dir / "a/b/1", "x");
+  append(dir / "ab/1", "x");
+  bench.until([&] { return bench.rung.contains(dir / "ab/1"); });  // came later, and is heard
+  for (int turns = 0; turns < 20; ++turns) bench.settle();
+  REQUIRE_FALSE(bench.rung.contains(dir / "a/1"));
+  REQUIRE_FALSE(bench.rung.contains(dir / "a/b/1"));
+}
+
+TEST_CASE("a directory that was deleted and made again rings once it is watched again") {
+  const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
+  Scratch dir;
+  Bench bench(mode);
+  Watcher& line = bench.line(dir.path());
+  for (int round = 0; round < 20; ++round) {
+    fs::create_directory(dir / "d");
+    line.watch(dir / "d");
+    bench.settle();
+    append(dir / "d/file", "x");
+    bench.rings(dir / "d/file");
+    fs::remove_all(dir / "d");
+  }
+}
+
+TEST_CASE("a directory that was renamed rings by its new name when it is watched there") {
+  Scratch dir;
+  fs::create_directory(dir / "before");
+  Bench bench(Mode::inotify);
+  Watcher& line = bench.line(dir.path());
+  line.watch(dir / "before");
+  fs::rename(dir / "before", dir / "after");
+  SECTION("the new one is watched first") {
+    line.watch(dir / "after");
+    line.forget(dir / "before");
+  }
+  SECTION("the old one is forgotten first") {
+    line.forget(dir / "before");
+    line.watch(dir / "after");
+  }
+  append(dir / "after/file", "x");
+  bench.rings(dir / "after/file");
+  REQUIRE_FALSE(bench.rung.contains(dir / "before/file"));
+}
+
+TEST_CASE("ten thousand appends are coalesced, and the last one is not lost") {
+  Scratch dir;
+  Bench bench(Mode::inotify);
+  bench.line(dir.path()).watch(dir.path());
+  for (int n = 0; n < 10'000; ++n) append(dir / "file", "x");
+  bench.rings(dir / "file");
+}
+
+TEST_CASE("an overflow of the queue asks for a look everywhere") {
+  Scratch dir;
+  Bench bench(Mode::inotify);
+  bench.line(dir.path()).watch(dir.path());
+  const auto overflow = 16'384 + 100;  // fs.inotify.max_queued_events by default
+  for (int n = 0; n < overflow; ++n) {
+    // Two names in turn: the kernel merges equal neighbours.
+    const std::string path = dir / (n % 2 ? "a" : "b");
+    append(path, "x");
+  }
+  bench.until([&] { return bench.rung.contains("everything"); });
+}
+
+TEST_CASE("without an instance inotify says what to raise, and nothing breaks") {
+  Scratch dir;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  asio::io_context io;
+  const asio::steady_timer reactor(io);  // the loop itself has what it needs
+  std::vector<int> taken;
+  rlimit low = before;
+  low.rlim_cur = 40;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+  for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken.push_back(fd);
+  Inotify inotify(io, [](const Ring&) {});
+  for (const int fd : taken) ::close(fd);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_FALSE(inotify.works());
+  REQUIRE(inotify.trouble().find("fs.inotify.max_user_instances") != std::string::npos);
+  inotify.watch(dir.path());
+  inotify.forget(dir.path());
+}
+
+TEST_CASE("hard links that are written elsewhere do not ring, but the sweep sees them") {
+  Scratch dir, elsewhere;
+  append(dir / "file", "1");
+  fs::create_hard_link(dir / "file", elsewhere / "other");
+  Bench bench(Mode::both);
+  bench.line(dir.path()).watch(dir.path());
+  bench.settle();
+  append(elsewhere / "other", "2");
+  bench.rings(dir / "file");
+}
+
+TEST_CASE("a line hears what is at, below and above its prefixes, and everything") {
+  Switchboard board;
+  std::vector<std::string> rung;
+  board.connect({"/a/b"}, [&](const Ring& ring) { rung.push_back(ring.path); });
+  for (const char* path : {"/a/b", "/a/b/c", "/a", "/", "/a/bc", "/x"}) board.ring({Ring::Where::path, path});
+  board.ring({Ring::Where::everything, {}});
+  REQUIRE(rung == std::vector<std::string>{"/a/b", "/a/b/c", "/a", "/", ""});
+}
+
+TEST_CASE("what one line forgets stays watched for another") {
+  struct Fake final : Watcher {
+    std::set<std::string> watched;
+    void watch(const std::string& directory) override { watched.insert(directory); }
+    void forget(const std::string& directory) override {
+      std::erase_if(watched, [&](const auto& each) { return at_or_below(each, directory); });
+    }
+  } fake;
+  Switchboard board;
+  board.add(fake);
+  Watcher& one = board.connect({"/r"}, [](const Ring&) {});
+  Watcher& two = board.connect({"/r"}, [](const Ring&) {});
+  for (const char* each : {"/r", "/r/a", "/r/a/b"}) one.watch(each);
+  for (const char* each : {"/r", "/r/a/b"}) two.watch(each);
+  one.forget("/r");
+  REQUIRE(fake.watched == std::set<std::string>{"/r", "/r/a/b"});
+  two.forget("/r/a");
+  REQUIRE(fake.watched == std::set<std::string>{"/r"});
+  two.forget("/r");
+  REQUIRE(fake.watched.empty());
+}
+
+TEST_CASE("a mount that never notifies is found out by what the sweep finds first") {
+  Probe probe;
+  const Probe::Clock::time_point start{};
+  const auto later = start + Probe::patience;
+  probe.found("/m/1", start);
+  probe.found("/m/2", start);
+  REQUIRE_FALSE(probe.deaf(later));  // a hard link may do that
+  probe.found("/m/3", start);
+  REQUIRE_FALSE(probe.deaf(start));  // the notification may be on its way
+  REQUIRE(probe.deaf(later));
+  REQUIRE(probe.trouble(later).find("/m/1") != std::string::npos);
+  probe.heard("/m/2");
+  REQUIRE_FALSE(probe.deaf(later));
+  probe.heard("/ok");
+  probe.found("/ok", start);  // known to be notified
+  REQUIRE_FALSE(probe.deaf(later));
+}
