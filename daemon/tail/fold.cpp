@@ -1,0 +1,103 @@
+// Folding silently what a file held before anyone listened: read on the second thread, one piece ahead of the
+// folding.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "tail/looks.hpp"
+
+namespace earshot::tail {
+
+struct Looks::Fold {
+  static constexpr std::size_t ahead_max = Reads::buffers_max;  // pieces asked for and not yet folded
+
+  std::shared_ptr<Live> live;
+  std::uint64_t upto;
+  std::function<void(bool)> then;
+  std::uint64_t asked = 0;  // bytes
+  std::size_t ahead = 0;    // pieces
+  bool over = false;        // read, or given up: late pieces are let go
+
+  // Touched on the second thread only.
+  Descriptor file;
+};
+
+void Looks::fold(Live& live, std::uint64_t upto, std::function<void(bool)> then) {
+  ++folding_;
+  live.busy = true;
+  auto fold = std::make_shared<Fold>();
+  fold->live = live.shared_from_this();
+  fold->upto = upto;
+  fold->then = std::move(then);
+  folds_.push_back(std::move(fold));
+  start_folds();
+}
+
+void Looks::start_folds() {
+  while (under_way_ < folds_max && !folds_.empty()) {
+    ++under_way_;
+    const auto fold = std::move(folds_.front());
+    folds_.pop_front();
+    if (fold->upto > 0)
+      go_on(fold);
+    else  // nothing to wait for; told from the loop all the same, as the others are
+      disk_.soon([this, fold] { folded(*fold, true); });
+  }
+}
+
+void Looks::go_on(const std::shared_ptr<Fold>& fold) {
+  while (!fold->over && fold->ahead < Fold::ahead_max && fold->asked < fold->upto) {
+    const std::uint64_t offset = fold->asked;
+    const auto before = static_cast<std::size_t>(std::min<std::uint64_t>(offset, Reads::before_bytes));
+    const auto wanted =
+        before + static_cast<std::size_t>(std::min<std::uint64_t>(Reads::turn_bytes, fold->upto - offset));
+    fold->asked += wanted - before;
+    ++fold->ahead;
+    const bool last = fold->asked == fold->upto;
+    auto read = [fold, path = fold->live->path(), offset, before, wanted, last](char* buffer) -> long {
+      if (!fold->file && offset == 0) fold->file = open_transcript(path);
+      if (!fold->file) return offset == 0 ? -errno : -EBADF;
+      // A directory or a FIFO opens as well: only a regular file is read.
+      if (offset == 0 && facts_of(fold->file.get()).kind != Facts::Kind::regular) return -EINVAL;
+      const long got = read_at(fold->file.get(), buffer, wanted, offset - before, false);
+      if (last) fold->file.close();
+      return got;
+    };
+    reads_.ask(std::move(read), [this, fold, before, wanted](const char* buffer, long got) {
+      --fold->ahead;
+      if (fold->over) return;
+      if (fold->live->removed) return folded(*fold, false);
+      if (got < 0) {
+        health_.set(fold->live->path(), static_cast<int>(-got));
+        return folded(*fold, false);
+      }
+      const auto bytes = static_cast<std::size_t>(got);
+      if (bytes > before && take(*fold->live, buffer, before, bytes) == Take::differs) {
+        // Rewritten while it was read. Nothing of it was told: what it holds now is looked at as its
+        // beginning.
+        fold->live->restart();
+        fold->live->facts.changed_ns = 0;
+        return folded(*fold, true);
+      }
+      // Shorter than it was: the look after the fold finds out what happened.
+      if (bytes < wanted || fold->live->read() >= fold->upto) return folded(*fold, true);
+      go_on(fold);
+    });
+  }
+}
+
+void Looks::folded(Fold& fold, bool read) {
+  if (std::exchange(fold.over, true)) return;
+  --folding_;
+  --under_way_;
+  Live& live = *fold.live;
+  live.busy = live.again = false;
+  const auto holder = fold.live;
+  const auto then = std::move(fold.then);
+  start_folds();
+  if (then) then(read && !live.removed);
+  if (!live.removed && read) want(live);
+  pump_soon();
+}
+
+}  // namespace earshot::tail

@@ -1,0 +1,62 @@
+#include "tail/health.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "tail/naming.hpp"
+
+namespace earshot::tail {
+namespace {
+
+struct Advice {
+  int error;
+  const char* text;
+};
+constexpr Advice advices[] = {
+    {EACCES, "let this user read it (chmod u+r); it is tried again"},
+    {EPERM, "let this user read it; it is tried again"},
+    {EIO, "check the disk; it is read on from the same place when it answers again"},
+    {ESTALE, "check the network mount; it is read on from the same place when it answers again"},
+    {EMFILE, "raise the limit of open files (ulimit -n)"},
+    {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
+};
+
+}  // namespace
+
+void HealthBook::set(const std::string& path, std::string reason, std::string advice) {
+  const auto at = entries_.find(path);
+  if (at != entries_.end() && at->second.reason == reason) return;
+  if (at == entries_.end() && entries_.size() >= entries_max) return;
+  spdlog::warn("{}: {}", percent(path), reason);
+  entries_[path] = {path, std::move(reason), std::move(advice)};
+}
+
+void HealthBook::set(const std::string& path, int error) {
+  const char* advice = "";
+  for (const Advice& each : advices)
+    if (each.error == error) advice = each.text;
+  set(path, std::strerror(error), advice);
+}
+
+void HealthBook::clear(std::string_view path) {
+  if (entries_.empty()) return;
+  if (const auto at = entries_.find(path); at != entries_.end()) entries_.erase(at);
+}
+
+void HealthBook::clear_below(const std::string& directory) {
+  clear(directory);
+  const std::string below = directory + '/';
+  for (auto at = entries_.lower_bound(below); at != entries_.end() && at->first.starts_with(below);)
+    at = entries_.erase(at);
+}
+
+std::vector<Health> HealthBook::list() const {
+  std::vector<Health> all;
+  for (const auto& [path, each] : entries_) all.push_back(each);
+  return all;
+}
+
+}  // namespace earshot::tail

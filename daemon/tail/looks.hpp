@@ -1,0 +1,89 @@
+// Looking at a followed file: what happened to it since, by the file system's word, and the bytes that are
+// new.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/transcript.hpp"
+#include "tail/disk.hpp"
+#include "tail/health.hpp"
+#include "tail/listener.hpp"
+#include "tail/live.hpp"
+#include "tail/tail.hpp"
+
+namespace earshot::tail {
+
+class Looks {
+ public:
+  static constexpr std::size_t open_files_max = 256;  // the least recently used one is closed for another
+  static constexpr int misses_max = 3;                // then the file is tried again later
+  static constexpr std::size_t looks_max = 256;       // a pump; the rest waits for the next one
+  static constexpr std::size_t folds_max = 2;  // at a time, each with an open file; the rest waits in line
+
+  /// `removed` hears of each stream that is no more, before the listener does.
+  Looks(Disk& disk, Reads& reads, Later& later, HealthBook& health, const Options& options,
+        Listener& listener, Counters& counters, std::function<void(Live&)> removed);
+
+  void want(Live& live);    // look at it soon
+  void pump_soon();         // the listener was told something outside a look: ring it
+  void appear(Live& live);  // it is as the listener may know it
+  void remove(Live& live);
+  void drop(Live& live);  // its directory is gone: what its descriptor still gives, then the end
+  void fold(Live& live, std::uint64_t upto,
+            std::function<void(bool)> then);  // silently; it has not appeared yet
+  std::size_t folding() const { return folding_; }
+  std::size_t open_files() const { return open_.size(); }
+  void stop() { stopped_ = true; }
+
+ private:
+  struct Fold;
+  enum class Take { fed, differs };
+
+  void pump();
+  void look(Live& live);
+  void grow(Live& live, const Facts& now);
+  void grow_on_disk(Live& live, const Facts& now, std::size_t wanted);
+  void took(Live& live, const Facts& now, const char* buffer, std::size_t before, long bytes);
+  Take take(Live& live, const char* buffer, std::size_t before, std::size_t bytes);
+  void verify(Live& live, const Facts& now, std::string_view reason);
+  void reset(Live& live, const Facts& now, std::string_view reason);
+  void gone(Live& live);
+  bool drained(Live& live, std::uint64_t size);
+  void not_a_file(Live& live);
+  void trouble(Live& live, int error);
+  void release(Live& live);
+  int open(Live& live);
+  void close_quiet();
+  void try_later(Live& live, std::chrono::milliseconds delay);
+  void start_folds();
+  void go_on(const std::shared_ptr<Fold>& fold);
+  void folded(Fold& fold, bool read);
+
+  Disk& disk_;
+  Reads& reads_;
+  Later& later_;
+  HealthBook& health_;
+  const Options& options_;
+  Listener& listener_;
+  Counters& counters_;
+  std::function<void(Live&)> removed_;
+
+  Workspace workspace_;
+  Reads::Buffer buffer_;
+  std::deque<std::shared_ptr<Live>> queue_;
+  std::vector<std::shared_ptr<Live>> open_;  // those with a descriptor
+  std::size_t open_max_;
+  std::size_t spent_ = 0;                    // bytes of this pump
+  std::deque<std::shared_ptr<Fold>> folds_;  // in line
+  std::size_t folding_ = 0;                  // in line and under way
+  std::size_t under_way_ = 0;
+  bool pumping_ = false, closing_ = false, stopped_ = false;
+};
+
+}  // namespace earshot::tail

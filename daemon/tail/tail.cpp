@@ -1,0 +1,386 @@
+#include "tail/tail.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <unordered_map>
+#include <utility>
+
+#include "tail/disk.hpp"
+#include "tail/looks.hpp"
+#include "tail/meta.hpp"
+#include "tail/naming.hpp"
+#include "tail/tree.hpp"
+
+namespace earshot::tail {
+namespace {
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string path_of(const Tree::Place& place, std::string_view stem) {
+  return place.first + '/' + std::string(stem) + ".jsonl";
+}
+
+/// A known file that nobody needs: made when someone asks, kept nowhere.
+class Cold final : public Stream {
+ public:
+  Cold(std::string name, std::string path, Identity identity, std::int64_t modified)
+      : name_(std::move(name)),
+        path_(std::move(path)),
+        identity_(std::move(identity)),
+        modified_ms_(modified) {}
+  const std::string& name() const override { return name_; }
+  const std::string& session() const override { return identity_.session; }
+  const std::string& agent() const override { return identity_.agent; }
+  const std::string& directory() const override { return identity_.directory; }
+  const std::string& path() const override { return path_; }
+  const AgentMeta& meta() const override { return meta_; }
+  const Transcript* transcript() const override { return nullptr; }
+  std::int64_t modified_ms() const override { return modified_ms_; }
+
+ private:
+  std::string name_, path_;
+  Identity identity_;
+  AgentMeta meta_;
+  std::int64_t modified_ms_;
+};
+
+}  // namespace
+
+class Tail::House final : private Tree::Keeper {
+ public:
+  static constexpr std::size_t compactions_max = 64;  // whose session is not known yet; more are not told
+  static constexpr std::size_t compaction_bytes_max = 256 << 10;  // of such a file, to find its session
+
+  House(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
+        Options options, Listener& listener)
+      : options_(std::move(options)),
+        listener_(listener),
+        disk_(io, std::move(disk)),
+        reads_(disk_),
+        later_(io),
+        looks_(disk_, reads_, later_, health_, options_, listener_, counters_,
+               [this](Live& live) { removed(live); }),
+        tree_(disk_, later_, health_, options_, *this),
+        switchboard_(switchboard) {}
+
+  void start(std::weak_ptr<House> self, std::function<void()> on_ready) {
+    on_ready_ = std::move(on_ready);
+    recent_since_ms_ =
+        now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+    std::vector<std::string> prefixes;
+    for (const Root& root : options_.roots) prefixes.push_back(root.path);
+    tree_.start(switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::Ring& ring) {
+      if (const auto house = self.lock(); house && !house->stopped_) house->tree_.ring(ring);
+    }));
+  }
+
+  void stop() {
+    stopped_ = true;
+    on_ready_ = nullptr;
+    looks_.stop();
+    later_.clear();
+    disk_.close();
+  }
+
+  void for_each(const std::function<void(const Stream&)>& visit) {
+    for (const auto& place : tree_.directories())
+      for (const auto& [stem, file] : place.second.files) {
+        if (file.live && file.live->appeared)
+          visit(*file.live);
+        else
+          visit(cold(place, stem, file));
+      }
+  }
+
+  const Stream* find(std::string_view name) {
+    Tree::Place* place = nullptr;
+    std::string stem;
+    const Tree::File* file = locate(name, place, stem);
+    if (!file) return nullptr;
+    if (file->live && file->live->appeared) return file->live.get();
+    found_ = std::make_unique<Cold>(cold(*place, stem, *file));
+    return found_.get();
+  }
+
+  void fold(std::string_view name, std::function<void(const Stream*)> then) {
+    Tree::Place* place = nullptr;
+    std::string stem;
+    Tree::File* file = locate(name, place, stem);
+    if (!file) return then(nullptr);
+    if (file->live && file->live->appeared) return then(file->live.get());
+    if (!file->live) {
+      const Facts facts = facts_of(path_of(*place, stem));
+      if (facts.error || facts.kind != Facts::Kind::regular) return then(nullptr);
+      fold_silently(*place, stem, *file, facts, facts.size);
+    }
+    file->live->waiters.push_back(std::move(then));
+  }
+
+  std::vector<Health> health() const {
+    std::vector<Health> all = health_.list();
+    if (std::string trouble = switchboard_.trouble(); !trouble.empty())
+      all.push_back({"", std::move(trouble), ""});
+    return all;
+  }
+
+  Counters counters() const {
+    Counters now = counters_;
+    now.open_files = looks_.open_files();
+    now.directories = tree_.directories().size();
+    now.known_files = 0;
+    for (const auto& [path, directory] : tree_.directories()) now.known_files += directory.files.size();
+    now.streams = streams_;
+    return now;
+  }
+
+ private:
+  std::string name_of(const Tree::Place& place, std::string_view stem) const {
+    std::string below(Tree::below_hall(place).substr(Tree::below_hall(place).empty() ? 0 : 1));
+    if (!below.empty()) below += '/';
+    below += stem;
+    return place.second.root->name + '/' + stream_name(place.second.hall, below);
+  }
+
+  Identity identity(const Tree::Place& place, std::string_view stem) const {
+    return identity_of(std::string(Tree::below_hall(place)).substr(Tree::below_hall(place).empty() ? 0 : 1) +
+                       (Tree::below_hall(place).empty() ? "" : "/") + std::string(stem));
+  }
+
+  Cold cold(const Tree::Place& place, const std::string& stem, const Tree::File& file) const {
+    return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms};
+  }
+
+  Tree::File* locate(std::string_view name, Tree::Place*& place, std::string& stem) {
+    const auto slash = name.find('/');
+    if (slash == std::string_view::npos) return nullptr;
+    const auto found = place_of(name.substr(slash + 1));
+    if (!found) return nullptr;
+    for (const Root& root : options_.roots) {
+      if (root.name != name.substr(0, slash)) continue;
+      const std::string path = root.path + '/' + std::string(directory_of(found->hall)) + '/' + found->below;
+      const auto last = path.rfind('/');
+      const auto at = tree_.directories().find(std::string_view(path).substr(0, last));
+      if (at == tree_.directories().end()) return nullptr;
+      stem = path.substr(last + 1);
+      place = &*at;
+      return tree_.find(at->first, stem);
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<Live> make(Tree::Place& place, const std::string& stem, Tree::File& file,
+                             const Facts& facts) {
+    Identity who = identity(place, stem);
+    TranscriptOptions options{options_.mark_key, who.agent, options_.line_bytes_max};
+    const bool is_agent = !who.agent.empty();
+    file.live = std::make_shared<Live>(name_of(place, stem), path_of(place, stem), std::move(who),
+                                       std::move(options), facts);
+    file.live->facts.changed_ns = 0;  // of its bytes none was read
+    if (is_agent) read_meta(place, stem, file.live);
+    return file.live;
+  }
+
+  void appear(Live& live) {
+    ++streams_;
+    looks_.appear(live);
+  }
+
+  void removed(Live& live) {
+    if (live.appeared) --streams_;
+    const std::string path = live.path();
+    const auto slash = path.rfind('/');
+    const Tree::File* file =
+        tree_.find(path.substr(0, slash), stem_of(std::string_view(path).substr(slash + 1)));
+    if (!file || file->live.get() == &live) tree_.erase(path);
+  }
+
+  void fold_silently(Tree::Place& place, const std::string& stem, Tree::File& file, const Facts& facts,
+                     std::uint64_t upto) {
+    const auto live = make(place, stem, file, facts);
+    looks_.fold(*live, upto, [this, live](bool read) {
+      if (read) {
+        unreadable_.erase(live->path());
+        live->facts.changed_ns = 0;
+        appear(*live);
+      } else if (!live->removed) {
+        back_to_cold(*live);
+      }
+      for (const auto& waiter : std::exchange(live->waiters, {})) waiter(read ? live.get() : nullptr);
+      check_ready();
+    });
+  }
+
+  /// It could not be read: known, cold, and tried again later.
+  void back_to_cold(Live& live) {
+    const std::string path = live.path();
+    const auto slash = path.rfind('/');
+    const std::string stem(stem_of(std::string_view(path).substr(slash + 1)));
+    if (Tree::File* file = tree_.find(path.substr(0, slash), stem)) file->live = nullptr;
+    live.removed = true;
+    auto& delay = unreadable_[path];
+    delay = std::clamp(delay * 2, options_.retry_first, options_.retry_last);
+    later_.after(delay, [this, path, stem, directory = path.substr(0, slash)] {
+      const auto at = tree_.directories().find(directory);
+      Tree::File* file = at == tree_.directories().end() ? nullptr : tree_.find(directory, stem);
+      if (!file) {
+        unreadable_.erase(path);
+        health_.clear(path);
+      } else if (unreadable_.contains(path)) {
+        file_rang(*at, stem, *file, nullptr);
+      }
+    });
+  }
+
+  // What the tree finds.
+
+  void file_found(Tree::Place& place, const std::string& stem, Tree::File& file,
+                  const Facts& facts) override {
+    if (tree_.starting()) {
+      if (file.modified_ms >= recent_since_ms_) fold_silently(place, stem, file, facts, facts.size);
+      return;
+    }
+    const auto live = make(place, stem, file, facts);
+    appear(*live);
+    looks_.want(*live);
+  }
+
+  void file_rang(Tree::Place& place, const std::string& stem, Tree::File& file, const Facts* known) override {
+    if (file.live) {
+      const Facts& last = file.live->facts;
+      const bool as_before = known && file.live->appeared && known->same_file(last) &&
+                             known->size == file.live->read() && known->changed_ns == last.changed_ns;
+      if (!as_before) looks_.want(*file.live);
+      return;
+    }
+    const std::string path = path_of(place, stem);
+    const Facts facts = known ? *known : facts_of(path);
+    if (facts.gone() || (!facts.error && facts.kind != Facts::Kind::regular)) {
+      unreadable_.erase(path);
+      facts.gone()
+          ? health_.clear(path)
+          : health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
+      return tree_.erase(path);
+    }
+    if (facts.error) return health_.set(path, facts.error);
+    const std::uint64_t had = file.size;
+    file.inode = facts.inode;
+    file.size = facts.size;
+    file.modified_ms = facts.modified_ms();
+    if (facts.size < had) {  // rewritten: all of it is new
+      const auto live = make(place, stem, file, facts);
+      appear(*live);
+      looks_.want(*live);
+    } else if (facts.size > had || unreadable_.contains(path)) {
+      fold_silently(place, stem, file, facts, had);
+    }
+  }
+
+  void file_dropped(Tree::File& file) override {
+    if (file.live) looks_.drop(*std::shared_ptr(file.live));
+  }
+
+  void meta_rang(Tree::Place& place, std::string_view stem) override {
+    if (const Tree::File* file = tree_.find(place.first, stem); file && file->live)
+      read_meta(place, stem, file->live);
+  }
+
+  void read_meta(const Tree::Place& place, std::string_view stem, const std::shared_ptr<Live>& live) {
+    ++metas_;
+    auto read = [path = place.first + '/' + std::string(stem) + ".meta.json"] {
+      return read_small(path, meta_bytes_max);
+    };
+    disk_.run(std::move(read), [this, live](const std::optional<std::string>& text) {
+      --metas_;
+      // Read while it is written it is no JSON, or less than it was: what it said stands until it says more.
+      if (text && !live->removed) {
+        AgentMeta meta = parse_meta(*text);
+        if (meta != live->meta() && meta != AgentMeta{}) {
+          live->set_meta(std::move(meta));
+          if (live->appeared) {
+            listener_.on_changed(*live);
+            looks_.pump_soon();
+          }
+        }
+      }
+      check_ready();
+    });
+  }
+
+  void compaction_rang(Tree::Place& place, const std::string& name, bool born) override {
+    const std::string path = place.first + '/' + name;
+    if (born && compactions_.size() < compactions_max) compactions_.insert(path);
+    if (!compactions_.contains(path)) return;
+    const Identity who = identity(place, stem_of(name));
+    if (!who.session.empty()) return tell_compaction(path, who.session);
+    // Beside the session: its lines say whose it is.
+    auto read = [path] {
+      std::string text(compaction_bytes_max, '\0');
+      const Descriptor file = open_transcript(path);
+      const long got = file ? read_at(file.get(), text.data(), text.size() - feed_padding, 0, false) : 0;
+      return std::pair(std::move(text), static_cast<std::size_t>(std::max(got, 0L)));
+    };
+    disk_.run(std::move(read), [this, path](const std::pair<std::string, std::size_t>& result) {
+      Transcript transcript({options_.mark_key, "acompact", options_.line_bytes_max});
+      class Silence final : public EventSink {
+        void on_event(const Event&) override {}
+      } silence;
+      transcript.feed(std::span(result.first).first(result.second), workspace_, silence);
+      if (const std::string session = transcript.session_of_lines(); !session.empty())
+        tell_compaction(path, session);
+    });
+  }
+
+  void tell_compaction(const std::string& path, const std::string& session) {
+    if (compactions_.erase(path) == 0) return;
+    listener_.on_compacting(session);
+    looks_.pump_soon();
+  }
+
+  void scanned() override { check_ready(); }
+
+  void check_ready() {
+    if (!on_ready_ || tree_.starting() || looks_.folding() > 0 || metas_ > 0) return;
+    std::exchange(on_ready_, nullptr)();
+  }
+
+  const Options options_;
+  Listener& listener_;
+  Disk disk_;
+  Reads reads_;
+  Later later_;
+  HealthBook health_;
+  Counters counters_;
+  Workspace workspace_;  // for compactions; the looks have their own
+  Looks looks_;
+  Tree tree_;
+  watch::Switchboard& switchboard_;
+  std::function<void()> on_ready_;
+  std::int64_t recent_since_ms_ = 0;
+  std::size_t streams_ = 0, metas_ = 0;
+  std::unique_ptr<Cold> found_;
+  std::set<std::string> compactions_;                            // born, and not told yet
+  std::map<std::string, std::chrono::milliseconds> unreadable_;  // cold files that refused to be folded
+  bool stopped_ = false;
+};
+
+Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
+           Options options, Listener& listener)
+    : house_(std::make_shared<House>(io, std::move(disk), switchboard, std::move(options), listener)) {}
+
+Tail::~Tail() { house_->stop(); }
+
+void Tail::start(std::function<void()> on_ready) { house_->start(house_, std::move(on_ready)); }
+void Tail::stop() { house_->stop(); }
+void Tail::for_each(const std::function<void(const Stream&)>& visit) const { house_->for_each(visit); }
+const Stream* Tail::find(std::string_view name) const { return house_->find(name); }
+void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
+  house_->fold(name, std::move(then));
+}
+std::vector<Health> Tail::health() const { return house_->health(); }
+Counters Tail::counters() const { return house_->counters(); }
+
+}  // namespace earshot::tail

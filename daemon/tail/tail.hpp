@@ -1,0 +1,74 @@
+// The tail room's front door: which transcripts exist below the roots, which are live, and every new line of
+// them as events.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tail/health.hpp"
+#include "tail/listener.hpp"
+#include "tail/roots.hpp"
+#include "tail/stream.hpp"
+#include "watch/switchboard.hpp"
+
+namespace earshot::tail {
+
+struct Options {
+  std::vector<Root> roots;
+  std::uint64_t mark_key = 0;              // the host's secret
+  std::chrono::seconds recent{24 * 3600};  // files that changed since then are folded at start
+  std::size_t line_bytes_max = 16 << 20;
+  std::chrono::milliseconds retry_first{1000};   // after an error of the disk or of permissions; doubles …
+  std::chrono::milliseconds retry_last{60'000};  // … up to this
+  std::chrono::milliseconds linger{
+      500};  // an unlinked file that was open is read until nothing came for so long
+  std::chrono::milliseconds quiet{60'000};  // a descriptor that was not used for so long is closed
+};
+
+struct Counters {
+  std::uint64_t bytes_read = 0;  // fed to transcripts
+  std::uint64_t looks = 0, resets = 0, verifications = 0, events = 0;
+  std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
+};
+
+/// One thread owns it: every call, and every call of the listener, happens on `io`'s. Errors of files are
+/// values: health().
+class Tail {
+ public:
+  /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The
+  /// switchboard and the listener outlive this object, and no ring comes after it is gone: stop the watchers'
+  /// io first, or destroy this last.
+  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
+       Options options, Listener& listener);
+  ~Tail();
+
+  /// Watches, scans, folds what is recent (on_appeared for each), then calls `on_ready` once.
+  void start(std::function<void()> on_ready);
+  /// No call of the listener after this.
+  void stop();
+
+  /// Every known transcript, cold ones included (their transcript() is null). The reference is good during
+  /// the call.
+  void for_each(const std::function<void(const Stream&)>& visit) const;
+  /// Null: no such transcript. That of a cold one is good until the next call of find() or for_each().
+  const Stream* find(std::string_view name) const;
+  /// Folds a cold one silently, tells on_appeared, then calls `then` with it; with null when there is none or
+  /// it cannot be read. One that is folded already: at once.
+  void fold(std::string_view name, std::function<void(const Stream*)> then);
+
+  std::vector<Health> health() const;
+  Counters counters() const;
+
+ private:
+  class House;
+  std::shared_ptr<House> house_;
+};
+
+}  // namespace earshot::tail

@@ -1,0 +1,407 @@
+#include "tail/tree.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "watch/switchboard.hpp"
+
+namespace earshot::tail {
+namespace {
+
+using watch::at_or_below;
+
+constexpr Hall halls[] = {Hall::projects, Hall::conversations};
+
+std::string hall_path(const Root& root, Hall hall) {
+  return root.path + '/' + std::string(directory_of(hall));
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+std::string_view last_of(const std::string& path) {
+  return std::string_view(path).substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+Tree::Tree(Disk& disk, Later& later, HealthBook& health, const Options& options, Keeper& keeper)
+    : disk_(disk), later_(later), health_(health), options_(options), keeper_(keeper) {}
+
+void Tree::start(watch::Watcher& watcher) {
+  watcher_ = &watcher;
+  for (const Root& root : options_.roots) arm(root);
+  disk_.soon([this] { check_scanned(); });  // there may be nothing to scan
+}
+
+std::string_view Tree::below_hall(const Place& place) {
+  return std::string_view(place.first).substr(hall_path(*place.second.root, place.second.hall).size());
+}
+
+/// Watches the root, or what is there of the way to it. Whatever appears while this runs is seen by it or
+/// rings later.
+void Tree::arm(const Root& root) {
+  std::string at = root.path;
+  Facts facts = facts_of(at, true);
+  while (facts.error && at != "/") {
+    at = parent_of(at);
+    facts = facts_of(at, true);
+  }
+  for (std::string deeper;; at = deeper) {
+    watcher_->watch(at);
+    if (at == root.path) break;
+    const auto slash = root.path.find('/', at == "/" ? 1 : at.size() + 1);
+    deeper = root.path.substr(0, slash);
+    facts = facts_of(deeper, true);
+    if (facts.error) break;  // else it appeared just now
+  }
+  if (facts.error || facts.kind != Facts::Kind::directory) {
+    for (const Hall hall : halls) leave(hall_path(root, hall));
+    const bool is_absent = facts.gone();
+    if (root.expected || !is_absent)
+      health_.set(root.path,
+                  facts.error ? (is_absent ? "does not exist" : "cannot be read") : "not a directory",
+                  "transcripts are picked up as soon as it is there");
+    return;
+  }
+  health_.clear(root.path);
+  for (const Hall hall : halls) arm_hall(root, hall);
+}
+
+void Tree::arm_hall(const Root& root, Hall hall) {
+  const std::string path = hall_path(root, hall);
+  const Facts facts = facts_of(path, true);
+  if (facts.gone() || (!facts.error && facts.kind != Facts::Kind::directory)) return leave(path);
+  enter(path, root, hall, 0, facts);
+}
+
+void Tree::enter(const std::string& path, const Root& root, Hall hall, std::size_t depth,
+                 const Facts& facts) {
+  const Identity identity{facts.device, facts.inode};
+  if (const auto at = directories_.find(path); at != directories_.end()) {
+    Directory& known = at->second;
+    if (Identity{known.device, known.inode} != identity) {
+      visited_.erase({known.device, known.inode});
+      known.device = facts.device;
+      known.inode = facts.inode;
+      visited_.emplace(identity, path);
+    }
+    watcher_->watch(path);
+    return scan(*at);
+  }
+  if (const auto other = visited_.find(identity); other != visited_.end()) {
+    const std::string elsewhere = other->second;
+    const Facts there = facts_of(elsewhere, true);
+    if (!there.error && Identity{there.device, there.inode} == identity)
+      return;          // a link's loop, or a second way to it
+    leave(elsewhere);  // it was moved here
+  }
+  visited_[identity] = path;
+  const auto at = directories_.try_emplace(path).first;
+  Directory& known = at->second;
+  known.root = &root;
+  known.hall = hall;
+  known.depth = static_cast<std::uint16_t>(depth);
+  known.device = facts.device;
+  known.inode = facts.inode;
+  watcher_->watch(path);
+  scan(*at);
+}
+
+void Tree::leave(const std::string& path) {
+  std::vector<Directories::node_type> gone;
+  if (const auto at = directories_.find(path); at != directories_.end())
+    gone.push_back(directories_.extract(at));
+  const std::string below = path + '/';
+  for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);)
+    gone.push_back(directories_.extract(at++));
+  if (gone.empty()) return;
+  watcher_->forget(path);
+  health_.clear_below(path);
+  for (auto& node : gone) {
+    visited_.erase({node.mapped().device, node.mapped().inode});
+    for (auto& [stem, file] : node.mapped().files) {
+      keeper_.file_dropped(file);
+      if (!linked_.empty()) erase(node.key() + '/' + stem + ".jsonl");
+    }
+  }
+}
+
+void Tree::scan(Place& place) {
+  if (std::exchange(place.second.scanning, true)) {
+    place.second.again = true;
+    return;
+  }
+  to_scan_.push_back(place.first);
+  next_scans();
+}
+
+void Tree::next_scans() {
+  while (tasks_ < tasks_max && !to_scan_.empty()) {
+    std::vector<std::pair<std::string, Links>> batch;
+    while (batch.size() < scans_a_task && !to_scan_.empty()) {
+      const auto at = directories_.find(to_scan_.front());
+      if (at != directories_.end())
+        // A link is followed from the hall only: a project's directory may live elsewhere, nothing below it
+        // may.
+        batch.emplace_back(to_scan_.front(), Links{at->second.depth <= 1, at->second.depth == 0});
+      to_scan_.pop_front();
+    }
+    if (batch.empty()) break;
+    ++tasks_;
+    auto work = [batch = std::move(batch)] {
+      std::vector<Listing> listings;
+      listings.reserve(batch.size());
+      for (const auto& [path, links] : batch)
+        listings.push_back(list(path, links, [&path = path](const std::string& name) {
+          return kind_of(path, name) != FileKind::nothing;
+        }));
+      return listings;
+    };
+    disk_.run(std::move(work), [this](const std::vector<Listing>& listings) {
+      --tasks_;
+      for (const Listing& listing : listings) apply(listing);
+      next_scans();
+      check_scanned();
+    });
+  }
+}
+
+void Tree::check_scanned() {
+  if (!starting_ || tasks_ > 0 || !to_scan_.empty()) return;
+  starting_ = false;
+  keeper_.scanned();
+}
+
+void Tree::apply(const Listing& listing) {
+  const auto at = directories_.find(listing.path);
+  if (at == directories_.end()) return;
+  Directory& known = at->second;
+  known.scanning = false;
+  if (listing.self.gone() || listing.self.error == ELOOP) return leave(listing.path);
+  if (std::exchange(known.again, false)) scan(*at);
+  if (listing.self.error) return unreadable(*at, listing.self.error);
+  known.retry = {};
+  health_.clear(listing.path);
+
+  std::vector<std::string_view> names;
+  names.reserve(listing.entries.size());
+  for (const Entry& entry : listing.entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  const auto listed = [&](std::string_view name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
+
+  // What went, first: a renamed one is then removed before it is found again.
+  std::vector<std::string> gone;
+  const std::string below = listing.path + '/';
+  for (auto each = directories_.lower_bound(below);
+       each != directories_.end() && each->first.starts_with(below); ++each) {
+    const std::string_view name = std::string_view(each->first).substr(below.size());
+    if (name.find('/') == std::string_view::npos && !listed(name)) gone.push_back(each->first);
+  }
+  for (const auto& each : gone) leave(each);
+  std::vector<std::string> missing;
+  for (const auto& [stem, file] : known.files)
+    if (!listed(stem + ".jsonl")) missing.push_back(stem);
+  for (const auto& stem : missing)
+    if (const auto file = known.files.find(stem); file != known.files.end())
+      keeper_.file_rang(*at, stem, file->second, nullptr);
+  for (const Entry& entry : listing.entries) {
+    const auto still = directories_.find(listing.path);  // what is found may tell that all of this is gone
+    if (still == directories_.end()) return;
+    apply_entry(*still, entry);
+  }
+}
+
+void Tree::apply_entry(Place& place, const Entry& entry) {
+  const std::string path = place.first + '/' + entry.name;
+  Directory& known = place.second;
+  if (entry.facts.kind == Facts::Kind::directory) {
+    if (known.depth + 1u > depth_max || !worth_entering(known.depth, entry.name)) return;
+    const auto child = directories_.find(path);
+    if (child == directories_.end() || child->second.device != entry.facts.device ||
+        child->second.inode != entry.facts.inode)
+      enter(path, *known.root, known.hall, known.depth + 1, entry.facts);
+    return;
+  }
+  switch (kind_of(below_hall(place), entry.name)) {
+    case FileKind::transcript: {
+      const std::string stem(stem_of(entry.name));
+      if (const auto file = known.files.find(stem); file != known.files.end())
+        return keeper_.file_rang(place, stem, file->second, &entry.facts);
+      return file_new(place, entry.name, entry.facts);
+    }
+    case FileKind::agent_meta:
+      return keeper_.meta_rang(place, stem_of(entry.name));
+    case FileKind::compaction: {
+      const bool born = known.compactions.insert(entry.name).second;
+      return keeper_.compaction_rang(place, entry.name, born && !starting_);
+    }
+    case FileKind::nothing:
+      return;
+  }
+}
+
+void Tree::unreadable(Place& place, int error) {
+  health_.set(place.first, error);
+  Directory& known = place.second;
+  if (std::exchange(known.retry_due, true)) return;
+  known.retry = std::clamp(known.retry * 2, options_.retry_first, options_.retry_last);
+  later_.after(known.retry, [this, path = place.first] {
+    const auto at = directories_.find(path);
+    if (at == directories_.end()) return;
+    at->second.retry_due = false;
+    if (!at->second.scanning) scan(*at);
+  });
+}
+
+void Tree::ring(const watch::Ring& ring) {
+  switch (ring.where) {
+    case watch::Ring::Where::path:
+      return ring_path(ring.path);
+    case watch::Ring::Where::directory:
+      return ring_subtree(ring.path);
+    case watch::Ring::Where::everything:
+      return ring_subtree("/");
+  }
+}
+
+void Tree::ring_subtree(const std::string& path) {
+  for (const Root& root : options_.roots)
+    if (at_or_below(root.path, path) || path == root.path) arm(root);
+  std::vector<std::string> below;
+  const auto all = path == "/";
+  for (auto at = all ? directories_.begin() : directories_.lower_bound(path);
+       at != directories_.end() && (all || at->first.starts_with(path)); ++at)
+    if (at_or_below(at->first, path)) below.push_back(at->first);
+  for (const auto& each : below)
+    if (const auto at = directories_.find(each); at != directories_.end()) {
+      watcher_->watch(each);
+      scan(*at);
+    }
+}
+
+void Tree::ring_path(const std::string& path) {
+  const auto parent = directories_.find(parent_of(path));
+  if (parent == directories_.end()) {
+    for (const Root& root : options_.roots) {
+      if (at_or_below(root.path, path)) arm(root);
+      for (const Hall hall : halls)
+        if (hall_path(root, hall) == path) arm_hall(root, hall);
+    }
+    return;
+  }
+  Directory& known = parent->second;
+  const std::string name(last_of(path));
+  switch (kind_of(below_hall(*parent), name)) {
+    case FileKind::transcript: {
+      const std::string stem(stem_of(name));
+      if (const auto file = known.files.find(stem); file != known.files.end())
+        return keeper_.file_rang(*parent, stem, file->second, nullptr);
+      const Facts facts = facts_of(path);
+      if (facts.gone()) return health_.clear(path);
+      return facts.error ? health_.set(path, facts.error) : file_new(*parent, name, facts);
+    }
+    case FileKind::agent_meta:
+      return keeper_.meta_rang(*parent, stem_of(name));
+    case FileKind::compaction:
+      if (facts_of(path).error) {
+        known.compactions.erase(name);
+        return;
+      }
+      return keeper_.compaction_rang(*parent, name, known.compactions.insert(name).second);
+    case FileKind::nothing:
+      return ring_directory(&*parent, path, name);
+  }
+}
+
+void Tree::ring_directory(Place* parent, const std::string& path, std::string_view name) {
+  const Directory& above = parent->second;
+  const Facts facts = facts_of(path, above.depth == 0);
+  if (facts.error || facts.kind != Facts::Kind::directory) return leave(path);
+  if (above.depth + 1u > depth_max || !worth_entering(above.depth, name)) return;
+  enter(path, *above.root, above.hall, above.depth + 1, facts);
+}
+
+Tree::File* Tree::find(std::string_view directory, std::string_view stem) {
+  const auto at = directories_.find(directory);
+  if (at == directories_.end()) return nullptr;
+  const auto file = at->second.files.find(stem);
+  return file == at->second.files.end() ? nullptr : &file->second;
+}
+
+void Tree::file_new(Place& place, const std::string& name, const Facts& facts) {
+  const std::string path = place.first + '/' + name;
+  if (facts.kind == Facts::Kind::link) return;  // never followed
+  if (facts.kind != Facts::Kind::regular)
+    return health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
+  health_.clear(path);
+  if (facts.links > 1 && is_linked_elsewhere(path, facts)) return;
+  const std::string stem(stem_of(name));
+  File& file = place.second.files[stem];
+  file.inode = facts.inode;
+  file.size = facts.size;
+  file.modified_ms = facts.modified_ms();
+  keeper_.file_found(place, stem, file, facts);
+}
+
+/// One stream a file, by whatever names: of hard links the first that was found is it.
+bool Tree::is_linked_elsewhere(const std::string& path, const Facts& facts) {
+  const Identity identity{facts.device, facts.inode};
+  auto at = linked_.find(identity);
+  if (at == linked_.end()) {
+    // The other name may have been found when it was the only one. Not while starting: then each shows its
+    // links.
+    std::string other;
+    if (starting_ || !path_of(identity, other)) {
+      linked_[identity] = {path, {}};
+      return false;
+    }
+    at = linked_.emplace(identity, Linked{other, {}}).first;
+  }
+  Linked& linked = at->second;
+  if (linked.owner == path) return false;
+  const Facts owner = facts_of(linked.owner);
+  if (owner.error || Identity{owner.device, owner.inode} != identity) {
+    linked.owner = path;
+    return false;
+  }
+  linked.others.insert(path);
+  // It may have been written to by this name.
+  if (File* file = find(parent_of(linked.owner), stem_of(last_of(linked.owner))))
+    if (const auto owners = directories_.find(parent_of(linked.owner)); owners != directories_.end())
+      keeper_.file_rang(*owners, std::string(stem_of(last_of(linked.owner))), *file, &facts);
+  return true;
+}
+
+const std::string* Tree::path_of(const Identity& identity, std::string& into) const {
+  for (const auto& [path, directory] : directories_) {
+    if (directory.device != identity.first) continue;
+    for (const auto& [stem, file] : directory.files)
+      if (file.inode == identity.second) {
+        into = path + '/' + stem + ".jsonl";
+        return &into;
+      }
+  }
+  return nullptr;
+}
+
+void Tree::erase(const std::string& path) {
+  if (const auto at = directories_.find(parent_of(path)); at != directories_.end())
+    if (const auto file = at->second.files.find(stem_of(last_of(path))); file != at->second.files.end())
+      at->second.files.erase(file);
+  for (auto each = linked_.begin(); each != linked_.end(); ++each) {
+    if (each->second.others.erase(path) > 0) return;
+    if (each->second.owner != path) continue;
+    const auto others = std::move(each->second.others);
+    linked_.erase(each);
+    for (const auto& other : others)
+      disk_.soon([this, other] { ring_path(other); });  // the next one is it now
+    return;
+  }
+}
+
+}  // namespace earshot::tail

@@ -1,0 +1,201 @@
+// A whole tail room over a scratch directory, with a listener that writes down what it was told. The test runs the loop.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../watch/scratch.hpp"
+#include "core/event_json.hpp"
+#include "tail/tail.hpp"
+#include "watch/all.hpp"
+
+namespace earshot::test {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t key = 42;
+
+inline std::string prompt(int n, std::string_view session = "s") {
+  return R"({"type":"user","uuid":"u)" + std::to_string(n) + R"(","sessionId":")" + std::string(session) +
+         R"(","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","version":"2.1.330","message":{"role":"user","content":"prompt )" +
+         std::to_string(n) + "\"}}\n";
+}
+
+inline std::string prompts(int from, int to) {
+  std::string text;
+  for (int n = from; n < to; ++n) text += prompt(n);
+  return text;
+}
+
+inline std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+using Lines = std::vector<std::string>;
+
+class Written final : public EventSink {
+ public:
+  explicit Written(Lines& into) : into_(into) {}
+  void on_event(const Event& event) override { append_event(into_.emplace_back(), event, {}); }
+
+ private:
+  Lines& into_;
+};
+
+/// The events of these bytes, folded at once: what any listener must end up with.
+inline Lines fold_of(std::string bytes, const std::string& own_agent = {}) {
+  Lines lines;
+  Written written(lines);
+  Workspace workspace;
+  Transcript transcript({key, own_agent});
+  const std::size_t size = bytes.size();
+  bytes.resize(size + feed_padding);
+  transcript.feed(std::span(bytes).first(size), workspace, written);
+  return lines;
+}
+
+struct Heard final : tail::Listener {
+  struct Told {
+    Lines events;  // since it appeared, or since the last reset
+    std::vector<std::string> resets;
+    std::string session;
+    tail::AgentMeta meta;
+    bool present = false;
+    int appeared = 0;
+  };
+  std::map<std::string, Told> streams;
+  std::vector<std::string> compacting;
+  int pumped = 0, events = 0;
+
+  void on_appeared(const tail::Stream& stream) override {
+    Told& told = streams[stream.name()];
+    CHECK_FALSE(told.present);
+    CHECK(stream.transcript() != nullptr);
+    told.events.clear();
+    told.present = true;
+    ++told.appeared;
+    note(told, stream);
+  }
+  void on_event(const tail::Stream& stream, const Event& event) override {
+    Told& told = streams[stream.name()];
+    CHECK(told.present);
+    ++events;
+    append_event(told.events.emplace_back(), event, {});
+  }
+  void on_changed(const tail::Stream& stream) override { note(streams[stream.name()], stream); }
+  void on_reset(const tail::Stream& stream, std::string_view reason) override {
+    Told& told = streams[stream.name()];
+    told.events.clear();
+    told.resets.emplace_back(reason);
+  }
+  void on_removed(const tail::Stream& stream) override {
+    Told& told = streams[stream.name()];
+    CHECK(told.present);
+    told.present = false;
+  }
+  void on_compacting(std::string_view session) override { compacting.emplace_back(session); }
+  void on_pumped() override { ++pumped; }
+
+  static void note(Told& told, const tail::Stream& stream) {
+    told.session = stream.session();
+    told.meta = stream.meta();
+  }
+  bool has(const std::string& name) const {
+    const auto at = streams.find(name);
+    return at != streams.end() && at->second.present;
+  }
+};
+
+class Rig {
+ public:
+  explicit Rig(const std::string& root, watch::Mode mode = watch::Mode::both) : Rig(options(root)) {
+    all_ = std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
+    make(all_->switchboard());
+  }
+  Rig(tail::Options options, watch::Switchboard& switchboard) : Rig(std::move(options)) { make(switchboard); }
+  Rig(tail::Options options, watch::Mode mode) : Rig(std::move(options)) {
+    all_ = std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
+    make(all_->switchboard());
+  }
+  ~Rig() {
+    tail->stop();
+    disk_.join();
+  }
+
+  static tail::Options options(const std::string& root) {
+    tail::Options options;
+    options.roots = {{"r", root}};
+    options.mark_key = key;
+    options.retry_first = options.retry_last = 5ms;
+    options.linger = 50ms;
+    return options;
+  }
+
+  void start() {
+    bool ready = false;
+    tail->start([&] { ready = true; });
+    until([&] { return ready; });
+  }
+
+  template <class Condition>
+  void until(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!condition()) {
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      io.restart();
+      io.run_one_for(10ms);
+    }
+  }
+  /// As many turns of the loop as it takes for everything that was rung by now to be looked at.
+  void idle() {
+    for (int quiet = 0; quiet < 3;) {
+      const auto before = std::pair(heard.pumped, tail->counters().looks);
+      bool done = false;
+      boost::asio::post(disk_, [&] { boost::asio::post(io, [&] { done = true; }); });
+      until([&] { return done; });
+      while (io.poll_one() > 0) {
+      }
+      quiet = before == std::pair(heard.pumped, tail->counters().looks) ? quiet + 1 : 0;
+    }
+  }
+  /// Until the daemon has read what the file holds now.
+  void read(const std::string& name) {
+    until([&] {
+      const auto* stream = tail->find(name);
+      return stream && stream->transcript() && stream->transcript()->bytes_read() == contents(stream->path()).size();
+    });
+  }
+  /// Until the listener has of this stream what a fold of its file's bytes gives.
+  void same(const std::string& name, const std::string& path) {
+    const std::string bytes = contents(path);
+    const Lines events = fold_of(bytes);
+    until([&] {
+      const auto* stream = heard.has(name) ? tail->find(name) : nullptr;
+      return stream && stream->transcript()->bytes_read() == bytes.size() && heard.streams[name].events == events;
+    });
+  }
+
+  boost::asio::io_context io;
+  Heard heard;
+  std::unique_ptr<tail::Tail> tail;
+
+ private:
+  explicit Rig(tail::Options options) : options_(std::move(options)) {}
+  void make(watch::Switchboard& switchboard) {
+    tail = std::make_unique<tail::Tail>(io, disk_.get_executor(), switchboard, options_, heard);
+  }
+
+  tail::Options options_;
+  boost::asio::thread_pool disk_{1};
+  std::unique_ptr<watch::All> all_;
+};
+
+}  // namespace earshot::test
