@@ -1,0 +1,33 @@
+// Which entries of a directory were opened by anybody since the watch began.
+#pragma once
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <set>
+#include <string>
+
+class Opens {
+ public:
+  explicit Opens(const std::string& directory) : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    ::inotify_add_watch(fd_, directory.c_str(), IN_OPEN | IN_ACCESS);
+  }
+  ~Opens() { ::close(fd_); }
+  Opens(const Opens&) = delete;
+  Opens& operator=(const Opens&) = delete;
+
+  std::multiset<std::string> names() {
+    std::multiset<std::string> opened;
+    alignas(inotify_event) char buffer[1 << 16];
+    for (ssize_t got; (got = ::read(fd_, buffer, sizeof buffer)) > 0;) {
+      for (ssize_t at = 0; at < got;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+        if (event->mask & IN_OPEN) opened.insert(event->len ? event->name : "");
+        at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      }
+    }
+    return opened;
+  }
+
+ private:
+  int fd_;
+};

@@ -1,0 +1,133 @@
+#include "status/process.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "unit/status/child.hpp"
+#include "unit/status/scratch.hpp"
+
+using namespace earshot::status;
+
+namespace {
+
+/// A proc directory of our own making.
+struct FakeProc {
+  Scratch scratch;
+  FakeProc() {
+    scratch.write("machine-id", "abc123\n");
+    std::filesystem::create_directories(scratch.at("proc/self/ns"));
+    std::filesystem::create_symlink("pid:[4026531836]", scratch.at("proc/self/ns/pid"));
+  }
+  void stat(int pid, const std::string& text) const {
+    scratch.write("proc/" + std::to_string(pid) + "/stat", text);
+  }
+  Processes processes() const { return Processes(scratch.at("proc"), scratch.at("machine-id")); }
+};
+
+std::string stat_line(const std::string& name, const std::string& state, const std::string& start) {
+  return "77 (" + name + ") " + state + " 1 77 77 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 " + start +
+         " 12000 30 18446744073709551615\n";
+}
+
+}  // namespace
+
+#ifdef __linux__
+
+TEST_CASE("a process is alive when its start time is the one in the file") {
+  const FakeProc proc;
+  proc.stat(77, stat_line("agent", "S", "104676"));
+  const Processes processes = proc.processes();
+  CHECK(processes.start_of(77) == "104676");
+  CHECK(processes.judge(77, "104676", "") == Life::alive);
+  CHECK(processes.judge(77, "", "") == Life::alive);
+  CHECK(processes.judge(77, "104677", "") == Life::dead);  // the pid was used again
+  CHECK(processes.judge(78, "104676", "") == Life::dead);
+  CHECK(processes.judge(0, "", "") == Life::dead);
+  CHECK(processes.judge(-5, "", "") == Life::dead);
+  CHECK(processes.judge(std::int64_t{1} << 40, "", "") == Life::dead);
+}
+
+TEST_CASE("a process may be called anything") {
+  const FakeProc proc;
+  proc.stat(77, stat_line("a) R 1 (2 3) S 4", "S", "555"));
+  CHECK(proc.processes().start_of(77) == "555");
+}
+
+TEST_CASE("a zombie, a torn line and an empty one are no life") {
+  const FakeProc proc;
+  const Processes processes = proc.processes();
+  proc.stat(77, stat_line("agent", "Z", "5"));
+  CHECK(processes.judge(77, "5", "") == Life::dead);
+  proc.stat(77, "77 (agent) S 1 2");
+  CHECK(processes.judge(77, "5", "") == Life::dead);
+  proc.stat(77, "");
+  CHECK(processes.judge(77, "", "") == Life::dead);
+}
+
+TEST_CASE("the domain is machine and pid namespace; another one is foreign even if the pid fits") {
+  const FakeProc proc;
+  proc.stat(77, stat_line("agent", "S", "5"));
+  const Processes processes = proc.processes();
+  CHECK(processes.domain() == "linux:abc123:pid:[4026531836]");
+  CHECK(processes.judge(77, "5", "linux:abc123:pid:[4026531836]") == Life::alive);
+  CHECK(processes.judge(77, "5", "linux:abc123:pid:[4026532000]") == Life::foreign);
+  CHECK(processes.judge(99, "5", "linux:other:pid:[4026531836]") == Life::foreign);
+  CHECK(Processes(proc.scratch.at("proc"), "/nowhere").domain() == "linux::pid:[4026531836]");
+}
+
+TEST_CASE("this very process is alive in its own domain") {
+  const Processes processes;
+  const std::string start = processes.start_of(::getpid());
+  REQUIRE_FALSE(start.empty());
+  CHECK(processes.judge(::getpid(), start, processes.domain()) == Life::alive);
+}
+
+TEST_CASE("a killed child is dead before it is waited for, and after") {
+  Child child;
+  const Processes processes;
+  const std::string start = processes.start_of(child.pid());
+  REQUIRE(processes.judge(child.pid(), start, "") == Life::alive);
+  ::kill(child.pid(), SIGKILL);
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT) == 0);
+  CHECK(processes.judge(child.pid(), start, "") == Life::dead);
+  const pid_t pid = child.pid();
+  child.end();
+  CHECK(processes.judge(pid, start, "") == Life::dead);
+}
+
+TEST_CASE("the kernel tells of a death at once") {
+  boost::asio::io_context io;
+  Child child;
+  int deaths = 0;
+  auto watch = DeathWatch::open(io, child.pid(), [&] { ++deaths; });
+  if (!watch) {
+    WARN("skipped: this kernel has no pidfd_open");
+    return;
+  }
+  io.poll();
+  CHECK(deaths == 0);
+  ::kill(child.pid(), SIGKILL);
+  io.restart();
+  io.run_for(std::chrono::seconds(20));  // ends with the only thing it waits for
+  CHECK(deaths == 1);
+}
+
+TEST_CASE("a death watch that is gone tells nothing") {
+  boost::asio::io_context io;
+  Child child;
+  int deaths = 0;
+  auto watch = DeathWatch::open(io, child.pid(), [&] { ++deaths; });
+  watch.reset();
+  child.end();
+  io.run_for(std::chrono::seconds(20));
+  CHECK(deaths == 0);
+  CHECK_FALSE(DeathWatch::open(io, 0x7FFFFFFF, [] {}));
+}
+
+#endif
