@@ -1,0 +1,33 @@
+// The secrets of the state directory: who may listen, and what keys the marks.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace earshot::serve {
+
+struct Secrets {
+  std::string token;           // 256 bits, 64 hex digits: STATE/token
+  std::uint64_t mark_key = 0;  // 64 bits: STATE/key; losing it resets all clients
+};
+
+struct AuthError {
+  std::string text;  // for people: what is wrong and what to do
+};
+
+/// Reads both, or makes them: from getrandom, 0600, whole or not at all. Makes `state_directory` (and what is above it) 0700 when
+/// it is absent. A secret that others may read, or a directory that they may write, is refused, not repaired: it may be known already.
+std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
+
+/// In a time that does not depend on where they differ.
+bool same_secret(std::string_view given, std::string_view expected);
+
+/// `count` random bytes as hex digits.
+std::string random_hex(std::size_t count);
+
+/// Writes a file whole or not at all, 0600. What was there stays or is replaced. Empty: done. Otherwise what went wrong.
+enum class Existing { keep, replace };
+std::string write_private_file(const std::string& path, std::string_view content, Existing existing);
+
+}  // namespace earshot::serve

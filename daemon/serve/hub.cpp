@@ -1,0 +1,332 @@
+#include "serve/hub.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio.hpp>
+#include <utility>
+
+#include "core/event_json.hpp"
+#include "serve/auth.hpp"
+#include "serve/types.hpp"
+
+namespace earshot::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t instance_bytes = 8;
+constexpr std::size_t retired_max = 1024;  // sessions without streams: beyond it they are looked through at each pump
+constexpr auto accept_pause = std::chrono::milliseconds(100);  // no descriptor is left: until one is
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  out += out.empty() ? "{\"" : ",\"";
+  out += name;
+  out += "\":";
+  append_string(out, value);
+}
+
+bool meta_known(const tail::Stream& stream) {
+  return !stream.meta().agent_type.empty() || !stream.meta().call.empty();
+}
+
+Member* member_of(Session& session, const tail::Stream& stream) {
+  for (Member& member : session.members) {
+    if (member.stream == &stream) return &member;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Hub::Hub(asio::io_context& io, HubOptions options)
+    : io_(io),
+      shared_(std::move(options.host), options.log_bytes_max),
+      acceptor_(io),
+      accept_again_(io),
+      ticker_(io),
+      states_(io),
+      stop_deadline_(io) {
+  shared_.server = "earshot/" + options.version;
+  shared_.instance = random_hex(instance_bytes);
+  shared_.token = std::move(options.token);
+  shared_.recent = options.recent;
+  shared_.limits = options.limits;
+}
+
+Hub::~Hub() {
+  for (auto& [key, connection] : connections_) connection->drop();
+}
+
+// Streams --------------------------------------------------------------------------------------------------------------------
+
+void Hub::touch(Session& session, bool transcript_changed) {
+  session.frame.reset();
+  session.changed = shared_.log.head();
+  session.said_due |= transcript_changed;
+  if (std::exchange(session.pending, true)) return;
+  pending_.push_back(session.id);
+}
+
+void Hub::append(const Session& session, std::string_view payload) {
+  if (shared_.event_connections > 0) shared_.log.append(payload, {session.id, type_always});
+}
+
+/// {"type", "host", "session", "stream", "reason"}
+void Hub::append_about(const Session& session, std::string_view type, const tail::Stream& stream, std::string_view reason) {
+  scratch_.clear();
+  append_field(scratch_, "type", type);
+  append_field(scratch_, "host", shared_.host);
+  append_field(scratch_, "session", session.name);
+  append_field(scratch_, "stream", stream.name());
+  append_field(scratch_, "reason", reason);
+  scratch_ += '}';
+  append(session, scratch_);
+}
+
+void Hub::on_appeared(const tail::Stream& stream) {
+  Session& session = shared_.sessions.of(stream);
+  touch(session, true);
+  if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
+  const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
+  if (has_history && !session.name.empty()) append(session, session_payload(session, shared_.host));
+}
+
+void Hub::on_event(const tail::Stream& stream, const Event& event) {
+  Session& session = shared_.sessions.of(stream);
+  touch(session, true);
+  if (session.project.empty()) shared_.sessions.refresh(session);
+  if (shared_.event_connections == 0) return;
+  scratch_.clear();
+  append_event(scratch_, event, {shared_.host, stream.name(), stream.session()});
+  shared_.log.append(scratch_, {session.id, type_of(event.body)});
+}
+
+void Hub::on_changed(const tail::Stream& stream) {
+  Session& session = shared_.sessions.of(stream);
+  shared_.sessions.refresh(session);
+  touch(session, true);
+  Member* member = member_of(session, stream);
+  if (!member || member->meta_known || !meta_known(stream)) return;
+  member->meta_known = true;  // who the agent is, and whose call: told once
+  if (!session.name.empty()) append(session, session_payload(session, shared_.host));
+}
+
+void Hub::on_reset(const tail::Stream& stream, std::string_view reason) {
+  Session& session = shared_.sessions.of(stream);
+  touch(session, true);
+  append_about(session, "reset", stream, reason);
+}
+
+void Hub::on_removed(const tail::Stream& stream) {
+  Session* session = shared_.sessions.removed(stream, shared_.log.head());
+  if (!session) return;
+  touch(*session, true);
+  append_about(*session, "stream.removed", stream, {});
+  if (session->members.empty()) ++retired_;
+}
+
+void Hub::on_compacting(std::string_view session) {
+  if (compacting) compacting(std::string(session));
+}
+
+void Hub::on_pumped() {
+  settle();
+  ring();
+}
+
+// Statuses -------------------------------------------------------------------------------------------------------------------
+
+void Hub::status_changed(const std::string& name, const status::Status& status) {
+  Session& session = shared_.sessions.named(name);
+  session.status = status;
+  touch(session, false);
+  scratch_.clear();
+  append_field(scratch_, "type", "status");
+  append_field(scratch_, "host", shared_.host);
+  append_field(scratch_, "session", name);
+  append_field(scratch_, "state", status.state);
+  append_field(scratch_, "reason", status.reason);
+  append_field(scratch_, "detail", status.detail);
+  append_field(scratch_, "source", status.source.empty() ? "transcript" : status.source);
+  append_field(scratch_, "since", status.since);
+  scratch_ += '}';
+  append(session, scratch_);
+  if (session.members.empty() && !session.process_lives()) {
+    session.retired = shared_.log.head();
+    ++retired_;
+  }
+  ring_soon();
+}
+
+void Hub::todos_changed(const std::string& name, std::optional<FileTodos> todos) {
+  Session* session = shared_.sessions.find(name);
+  if (!session) return;
+  session->todos = std::move(todos);
+  touch(*session, false);
+  append(*session, session_payload(*session, shared_.host));
+  ring_soon();
+}
+
+bool Hub::has_transcript(std::string_view session) {
+  const Session* found = shared_.sessions.find(session);
+  return found && !found->members.empty();
+}
+
+// The end of a pump ----------------------------------------------------------------------------------------------------------
+
+/// Tells the board what the transcripts say now (it may answer with a status at once), and those who asked for states.
+void Hub::settle() {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows while it runs: only by statuses, which make nothing more due
+    Session* session = shared_.sessions.find(pending_[i]);
+    if (!session) continue;
+    if (std::exchange(session->said_due, false) && !session->name.empty()) {
+      if (session->members.empty()) {
+        if (forgotten) forgotten(session->name);
+      } else if (said) {
+        said(session->name, said_of(*session));
+      }
+    }
+    session->pending = false;
+    tell_states(*session);
+  }
+  pending_.clear();
+  if (retired_ > retired_max) purge();
+}
+
+/// At most once a `limits.state` and session; the newest wins.
+void Hub::tell_states(Session& session) {
+  if (shared_.state_connections == 0 || session.name.empty() || session.late) return;
+  const auto now = Clock::now();
+  if (now - session.told < shared_.limits.state) {
+    session.late = true;
+    late_.push_back(session.id);
+    if (late_.size() > 1) return;
+    states_.expires_after(shared_.limits.state);
+    states_.async_wait([this](error_code ec) {
+      if (!ec) tell_late();
+    });
+    return;
+  }
+  session.told = now;
+  for (auto& [key, connection] : connections_) connection->session_changed(session);
+}
+
+void Hub::tell_late() {
+  for (const std::uint32_t id : std::exchange(late_, {})) {
+    Session* session = shared_.sessions.find(id);
+    if (!session) continue;
+    session->late = false;
+    tell_states(*session);
+  }
+  ring();
+}
+
+void Hub::ring_soon() {
+  if (std::exchange(ring_posted_, true)) return;
+  asio::post(io_, [this] {
+    ring_posted_ = false;
+    on_pumped();
+  });
+}
+
+void Hub::ring() {
+  for (auto& [key, connection] : connections_) connection->ring();
+}
+
+// Clients --------------------------------------------------------------------------------------------------------------------
+
+void Hub::listen(const asio::ip::tcp::endpoint& endpoint) {
+  acceptor_.open(endpoint.protocol());
+  acceptor_.set_option(asio::socket_base::reuse_address(true));
+  acceptor_.bind(endpoint);
+  acceptor_.listen();
+  shared_.own = {acceptor_.local_endpoint().address().to_string(), acceptor_.local_endpoint().port()};
+}
+
+void Hub::serve() { accept(); }
+
+asio::ip::tcp::endpoint Hub::endpoint() const { return acceptor_.local_endpoint(); }
+
+void Hub::accept() {
+  acceptor_.async_accept([this](error_code ec, asio::ip::tcp::socket socket) {
+    if (ec == asio::error::operation_aborted || !acceptor_.is_open()) return;
+    const bool exhausted = ec == boost::system::errc::too_many_files_open ||
+                           ec == boost::system::errc::too_many_files_open_in_system ||
+                           ec == boost::system::errc::no_buffer_space || ec == boost::system::errc::not_enough_memory;
+    if (exhausted) {
+      spdlog::warn("a client cannot be accepted: {}", ec.message());
+      accept_again_.expires_after(accept_pause);
+      accept_again_.async_wait([this](error_code cancelled) {
+        if (!cancelled) accept();
+      });
+      return;
+    }
+    if (!ec) admit(std::move(socket));
+    accept();
+  });
+}
+
+void Hub::admit(asio::ip::tcp::socket socket) {
+  const bool busy = connections_.size() - refusals_ >= shared_.limits.connections_max;
+  if (busy && refusals_ >= shared_.limits.refusals_max) return;
+  if (busy) ++refusals_;
+  auto on_gone = [this, busy, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
+    if (alive.expired()) return;
+    if (busy) --refusals_;
+    connections_.erase(&gone);
+    if (connections_.empty() && stopped_) finish_stop();
+  };
+  auto connection = connect(std::move(socket), shared_, busy ? Welcome::busy : Welcome::yes, std::move(on_gone));
+  connections_.emplace(connection.get(), connection);
+  if (std::exchange(ticking_, true)) return;
+  ticker_.expires_after(shared_.limits.tick);
+  ticker_.async_wait([this](error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+/// While there are connections.
+void Hub::tick() {
+  const auto now = Clock::now();
+  for (auto& [key, connection] : connections_) connection->tick(now);
+  if (retired_ > 0) purge();
+  ticking_ = !connections_.empty();
+  if (!ticking_) return;
+  ticker_.expires_after(shared_.limits.tick);
+  ticker_.async_wait([this](error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+void Hub::purge() {
+  const Position oldest = shared_.event_connections > 0 ? shared_.log.first() : shared_.log.head() + 1;
+  retired_ = shared_.sessions.purge(oldest);
+}
+
+void Hub::stop(std::function<void()> done) {
+  stopped_ = std::move(done);
+  error_code ignored;
+  acceptor_.close(ignored);
+  accept_again_.cancel();
+  settle();
+  for (auto& [key, connection] : connections_) connection->stop();
+  if (connections_.empty()) return finish_stop();
+  stop_deadline_.expires_after(shared_.limits.stop);
+  stop_deadline_.async_wait([this](error_code ec) {
+    if (ec) return;
+    for (auto& [key, connection] : connections_) connection->drop();
+  });
+}
+
+void Hub::finish_stop() {
+  ticker_.cancel();
+  states_.cancel();
+  stop_deadline_.cancel();
+  std::exchange(stopped_, {})();
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,96 @@
+// Hears the streams and the statuses, keeps the live log and the sessions, accepts clients and rings them.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "serve/connection.hpp"
+#include "serve/shared.hpp"
+#include "status/status.hpp"
+#include "tail/listener.hpp"
+
+namespace earshot::serve {
+
+struct HubOptions {
+  std::string host;     // this machine's name on the wire
+  std::string version;  // of the program
+  std::string token;
+  std::chrono::milliseconds recent{std::chrono::hours(24)};
+  std::size_t log_bytes_max = LiveLog::bytes_max_default;
+  Limits limits;
+};
+
+/// All calls and callbacks on the thread that runs `io`.
+class Hub final : public tail::Listener {
+ public:
+  Hub(boost::asio::io_context& io, HubOptions options);
+  ~Hub() override;
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  /// What the transcripts say of a session goes here, once a pump and session; it may call back at once.
+  std::function<void(const std::string& session, const status::Said&)> said;
+  std::function<void(const std::string& session)> compacting;
+  std::function<void(const std::string& session)> forgotten;  // no transcript of it is left
+
+  /// Binds and listens; clients wait until serve(). Port 0 picks one. Throws boost::system::system_error.
+  void listen(const boost::asio::ip::tcp::endpoint& endpoint);
+  void serve();
+  boost::asio::ip::tcp::endpoint endpoint() const;
+
+  /// Stops accepting, sends each client what it is owed and 1001; `done` when the last one is gone, or their time is up.
+  void stop(std::function<void()> done);
+
+  void status_changed(const std::string& session, const status::Status& status);
+  void todos_changed(const std::string& session, std::optional<FileTodos> todos);
+
+  void on_appeared(const tail::Stream& stream) override;
+  void on_event(const tail::Stream& stream, const Event& event) override;
+  void on_changed(const tail::Stream& stream) override;
+  void on_reset(const tail::Stream& stream, std::string_view reason) override;
+  void on_removed(const tail::Stream& stream) override;
+  void on_compacting(std::string_view session) override;
+  void on_pumped() override;
+
+  /// How sessions that are only known are read when a client asks for all (Shared::read_cold).
+  void read_cold_with(ReadCold read_cold) { shared_.read_cold = std::move(read_cold); }
+  bool has_transcript(std::string_view session);
+  const Shared& shared() const { return shared_; }
+  std::size_t connections() const { return connections_.size(); }
+
+ private:
+  void accept();
+  void admit(boost::asio::ip::tcp::socket socket);
+  void tick();
+  void purge();
+  void touch(Session& session, bool transcript_changed);
+  void append(const Session& session, std::string_view payload);
+  void append_about(const Session& session, std::string_view type, const tail::Stream& stream, std::string_view reason);
+  void settle();
+  void tell_states(Session& session);
+  void tell_late();
+  void ring_soon();
+  void ring();
+  void finish_stop();
+
+  boost::asio::io_context& io_;
+  Shared shared_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer accept_again_, ticker_, states_, stop_deadline_;
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  std::size_t refusals_ = 0;     // of connections_: those that only wait for their 503
+  std::size_t retired_ = 0;      // sessions that lost their last stream since the last purge
+  std::vector<std::uint32_t> pending_, late_;
+  bool ring_posted_ = false, ticking_ = false;
+  std::function<void()> stopped_;
+  std::string scratch_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a connection may be gone after the hub
+};
+
+}  // namespace earshot::serve

@@ -1,0 +1,43 @@
+// What a client says, read and judged; no connection in it.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "serve/filter.hpp"
+
+namespace earshot::serve::message {
+
+constexpr std::size_t id_bytes_max = 256;  // a longer id is a bad message
+
+struct Hello {
+  std::string token, client;
+};
+struct Subscribe {
+  std::string id;
+  Filter filter;
+  bool state = false;    // deliver: state
+  bool snapshot = true;
+  bool all = false;      // sessions that are not live, too
+  bool after = false;    // asked to resume
+};
+struct Unsubscribe {
+  std::string id;
+};
+struct Read {
+  std::string id;
+};
+struct Bad {  // answered with an `error` frame
+  std::string id;  // empty: it had none that could be read
+  std::string code, text;
+};
+using Message = std::variant<Hello, Subscribe, Unsubscribe, Read, Bad>;
+
+/// Total: whatever the text is, the answer is a message or what is wrong with it.
+Message parse(std::string_view text);
+
+/// An `error` frame's payload.
+std::string error(std::string_view id, std::string_view code, std::string_view text, bool retry = false);
+
+}  // namespace earshot::serve::message

@@ -1,0 +1,151 @@
+// The layer under websocket::stream: Beast's control frames and whole log frames share one ordered writer. Beast goes first, or
+// a busy log would starve pongs. Beast keeps at most one write outstanding, so one flag gives it precedence.
+#pragma once
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/websocket.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace earshot::serve {
+
+template <class Next>
+class OrderedStream {
+ public:
+  using next_layer_type = Next;
+  using executor_type = typename Next::executor_type;
+  using error_code = boost::system::error_code;
+
+  template <class... Args>
+  explicit OrderedStream(Args&&... args)
+      : next_(std::forward<Args>(args)...),
+        turn_(next_.get_executor(), boost::asio::steady_timer::time_point::max()) {}
+
+  executor_type get_executor() { return next_.get_executor(); }
+  Next& next_layer() { return next_; }
+  const Next& next_layer() const { return next_; }
+
+  /// Called when Beast has written: frames may go out again.
+  void on_free(std::function<void()> call) { on_free_ = std::move(call); }
+
+  std::uint64_t bytes_in() const { return bytes_in_; }    // any inbound byte is life
+  std::uint64_t bytes_out() const { return bytes_out_; }  // taken by the kernel
+  bool closed() const { return closed_; }                 // a close frame went out: nothing may follow it
+  bool has_rest() const { return !rest_.empty(); }
+
+  /// No one is writing, and Beast does not wait for its turn.
+  bool free() const { return !busy_ && !control_waits_ && !closed_ && rest_.empty(); }
+
+  /// Sends what the socket takes at once. Only while free(). A full socket buffer is 0 bytes and no error.
+  std::size_t send_now(std::span<const iovec> pieces, error_code& ec) {
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(pieces.data());
+    message.msg_iovlen = pieces.size();
+    for (;;) {
+      const ssize_t n = ::sendmsg(next_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (n >= 0) {
+        bytes_out_ += static_cast<std::uint64_t>(n);
+        return static_cast<std::size_t>(n);
+      }
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) ec.assign(errno, boost::system::system_category());
+      return 0;
+    }
+  }
+
+  /// The rest of a frame that went out in part: nothing else is sent before it.
+  void keep_rest(std::span<const char> rest) { rest_.assign(rest.data(), rest.size()); }
+
+  /// Sends of the rest what the socket takes; when it is gone, Beast has its turn.
+  void send_rest(error_code& ec) {
+    const iovec piece{rest_.data(), rest_.size()};
+    rest_.erase(0, send_now({&piece, 1}, ec));
+    if (!rest_.empty() || ec) return;
+    rest_.shrink_to_fit();
+    turn_.cancel();
+  }
+
+  template <class Buffers, class Handler>
+  auto async_read_some(const Buffers& buffers, Handler&& handler) {
+    return boost::asio::async_compose<Handler, void(error_code, std::size_t)>(
+        [this, buffers, begun = false](auto& self, error_code ec = {}, std::size_t n = 0) mutable {
+          if (!std::exchange(begun, true)) return next_.async_read_some(buffers, std::move(self));
+          bytes_in_ += n;
+          self.complete(ec, n);
+        },
+        handler, next_);
+  }
+
+  /// Beast's own: the answer to the upgrade, and control frames. All of it goes out, or an error.
+  template <class Buffers, class Handler>
+  auto async_write_some(const Buffers& buffers, Handler&& handler) {
+    return boost::asio::async_compose<Handler, void(error_code, std::size_t)>(
+        [this, buffers, mine = false](auto& self, error_code ec = {}, std::size_t n = 0) mutable {
+          if (mine) {
+            busy_ = false;
+            bytes_out_ += n;
+            if (on_free_) boost::asio::post(next_.get_executor(), on_free_);
+            return self.complete(ec, n);
+          }
+          control_waits_ = true;
+          if (busy_ || !rest_.empty()) return turn_.async_wait(std::move(self));  // cancel() means: look again
+          control_waits_ = false;
+          mine = busy_ = true;
+          if (opcode(buffers) == close_opcode) closed_ = true;
+          boost::asio::async_write(next_, buffers, std::move(self));
+        },
+        handler, next_);
+  }
+
+  /// After the socket was closed: a write that waits for its turn looks again, and ends.
+  void abandon() {
+    rest_.clear();
+    turn_.cancel();
+  }
+
+ private:
+  static constexpr int close_opcode = 0x88;
+
+  template <class Buffers>
+  static int opcode(const Buffers& buffers) {
+    for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+      if (const boost::asio::const_buffer buffer = *it; buffer.size() > 0) {
+        return *static_cast<const unsigned char*>(buffer.data());
+      }
+    }
+    return -1;
+  }
+
+  Next next_;
+  boost::asio::steady_timer turn_;
+  std::function<void()> on_free_;
+  std::string rest_;
+  std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
+  bool busy_ = false, control_waits_ = false, closed_ = false;
+};
+
+template <class Next>
+void teardown(boost::beast::role_type role, OrderedStream<Next>& stream, boost::system::error_code& ec) {
+  using boost::beast::websocket::teardown;
+  teardown(role, stream.next_layer(), ec);
+}
+
+template <class Next, class Handler>
+void async_teardown(boost::beast::role_type role, OrderedStream<Next>& stream, Handler&& handler) {
+  using boost::beast::websocket::async_teardown;
+  async_teardown(role, stream.next_layer(), std::forward<Handler>(handler));
+}
+
+template <class Next>
+void beast_close_socket(OrderedStream<Next>& stream) {
+  boost::beast::close_socket(boost::beast::get_lowest_layer(stream));
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,169 @@
+#include "serve/auth.hpp"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "serve/request.hpp"
+#include "support.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+
+namespace {
+
+unsigned mode_of(const std::string& path) {
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+std::string error_of(const std::string& directory) {
+  const auto secrets = load_secrets(directory);
+  const auto* error = std::get_if<AuthError>(&secrets);
+  return error ? error->text : "";
+}
+
+bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the secrets are made once, for us alone, and read again as they are") {
+  test::TemporaryDirectory home;
+  const std::string state = home / "deep/down/earshot";
+  const auto first = std::get<Secrets>(load_secrets(state));
+  REQUIRE(first.token.size() == 64);
+  REQUIRE(first.token.find_first_not_of("0123456789abcdef") == std::string::npos);
+  REQUIRE(mode_of(state) == 0700);
+  REQUIRE(mode_of(state + "/token") == 0600);
+  REQUIRE(mode_of(state + "/key") == 0600);
+  REQUIRE(test::read_text(state + "/token") == first.token + "\n");
+
+  const auto again = std::get<Secrets>(load_secrets(state));
+  REQUIRE(again.token == first.token);
+  REQUIRE(again.mark_key == first.mark_key);
+
+  const auto other = std::get<Secrets>(load_secrets(home / "other"));
+  REQUIRE(other.token != first.token);
+  REQUIRE(other.mark_key != first.mark_key);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(state)) ++files;
+  REQUIRE(files == 2);  // nothing temporary is left
+}
+
+TEST_CASE("a key that was written by hand is read as hex digits") {
+  test::TemporaryDirectory home;
+  REQUIRE(error_of(home.path) == "");
+  test::write_text(home / "key", "00000000000000ff\n");
+  REQUIRE(std::get<Secrets>(load_secrets(home.path)).mark_key == 255);
+}
+
+TEST_CASE("a secret that others may have seen is refused, and the message says what to do") {
+  test::TemporaryDirectory home;
+  REQUIRE(error_of(home.path) == "");
+  for (const unsigned mode : {0640u, 0604u, 0660u}) {
+    CAPTURE(mode);
+    REQUIRE(::chmod((home / "token").c_str(), mode) == 0);
+    REQUIRE(says(error_of(home.path), "chmod 600 " + (home / "token")));
+  }
+  REQUIRE(::chmod((home / "token").c_str(), 0600) == 0);
+  REQUIRE(error_of(home.path) == "");
+  REQUIRE(::chmod(home.path.c_str(), 0777) == 0);
+  REQUIRE(says(error_of(home.path), "chmod 700 " + home.path));
+}
+
+TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
+  test::TemporaryDirectory home;
+  REQUIRE(error_of(home.path) == "");
+  for (const std::string& content : {std::string("short\n"), std::string(), std::string(64, 'Z'), std::string(5000, 'a')}) {
+    CAPTURE(content.size());
+    test::write_text(home / "token", content);
+    REQUIRE(says(error_of(home.path), "64 hex digits"));
+    REQUIRE(test::read_text(home / "token") == content);
+  }
+  std::filesystem::remove(home / "token");
+  std::filesystem::create_symlink(home / "key", home / "token");
+  REQUIRE(says(error_of(home.path), "token"));
+  std::filesystem::remove(home / "token");
+  std::filesystem::create_directory(home / "token");
+  REQUIRE(says(error_of(home.path), "not a regular file"));
+}
+
+TEST_CASE("secrets are the same only when every byte is") {
+  REQUIRE(same_secret("abc", "abc"));
+  REQUIRE_FALSE(same_secret("abd", "abc"));
+  REQUIRE_FALSE(same_secret("ab", "abc"));
+  REQUIRE_FALSE(same_secret("abcd", "abc"));
+  REQUIRE_FALSE(same_secret("", "abc"));
+}
+
+TEST_CASE("a request is judged by its Host and Origin before anything else") {
+  const Own own{"127.0.0.1", 7717};
+  struct Row {
+    std::vector<std::string_view> hosts, origins;
+    unsigned status;
+  };
+  const Row rows[] = {
+      {{"127.0.0.1:7717"}, {}, 200},
+      {{"localhost:7717"}, {}, 200},
+      {{"LocalHost:7717"}, {}, 200},
+      {{"[::1]:7717"}, {}, 200},
+      {{}, {}, 403},
+      {{"127.0.0.1"}, {}, 403},
+      {{"127.0.0.1:80"}, {}, 403},
+      {{"evil.example:7717"}, {}, 403},
+      {{"localhost.evil.example:7717"}, {}, 403},
+      {{"evil-localhost:7717"}, {}, 403},
+      {{"0.0.0.0:7717"}, {}, 403},
+      {{":7717"}, {}, 403},
+      {{"localhost:7717", "localhost:7717"}, {}, 403},
+      {{"localhost:7717"}, {"http://localhost:7717"}, 200},
+      {{"localhost:7717"}, {"http://127.0.0.1:7717"}, 200},
+      {{"localhost:7717"}, {"https://localhost:7717"}, 403},
+      {{"localhost:7717"}, {"http://localhost:3000"}, 403},
+      {{"localhost:7717"}, {"http://evil.example"}, 403},
+      {{"localhost:7717"}, {"http://localhost:7717.evil.example"}, 403},
+      {{"localhost:7717"}, {"null"}, 403},
+      {{"localhost:7717"}, {""}, 403},
+      {{"localhost:7717"}, {"http://localhost:7717", "http://evil.example"}, 403},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.hosts, row.origins);
+    for (const std::string_view target : {"/", "/healthz", "/v1/ws", "/nothing"}) {
+      Request request{"GET", target, row.hosts, row.origins, {"Bearer right"}, true};
+      const Answer answer = judge(request, own, "right");
+      if (row.status == 403) {
+        REQUIRE(answer.status == 403);
+        REQUIRE(answer.kind == Answer::Kind::response);
+      } else {
+        REQUIRE(answer.status != 403);
+      }
+    }
+  }
+  const Own other{"127.0.0.5", 1};
+  REQUIRE(judge({"GET", "/healthz", {"127.0.0.5:1"}, {}, {}, false}, other, "t").status == 200);
+}
+
+TEST_CASE("routes, methods and tokens have each their answer") {
+  const Own own{"::1", 80};
+  const auto ask = [&](std::string_view method, std::string_view target, std::vector<std::string_view> tokens, bool upgrade) {
+    return judge({method, target, {"[::1]:80"}, {}, std::move(tokens), upgrade}, own, "right");
+  };
+  REQUIRE(ask("GET", "/healthz", {}, false).body == "ok\n");
+  REQUIRE(ask("GET", "/", {}, false).content_type == "text/html; charset=utf-8");
+  REQUIRE(ask("GET", "/?x=1", {}, false).status == 200);
+  REQUIRE(ask("GET", "/other", {}, false).status == 404);
+  REQUIRE(ask("GET", "/v1/ws/", {}, true).status == 404);
+  REQUIRE(ask("POST", "/", {}, false).status == 405);
+  REQUIRE(ask("POST", "/", {}, false).allow == "GET");
+  REQUIRE(ask("GET", "/v1/ws", {}, false).status == 426);
+  REQUIRE(ask("GET", "/v1/ws", {"Bearer wrong"}, true).status == 401);
+  REQUIRE(ask("GET", "/v1/ws", {"Basic right"}, true).status == 401);
+  REQUIRE(ask("GET", "/v1/ws", {""}, true).status == 401);
+  REQUIRE(ask("GET", "/v1/ws", {"Bearer right", "Bearer right"}, true).status == 401);
+  REQUIRE(ask("GET", "/v1/ws", {"bearer right"}, true).authenticated);
+  const Answer stranger = ask("GET", "/v1/ws", {}, true);
+  REQUIRE(stranger.kind == Answer::Kind::websocket);
+  REQUIRE_FALSE(stranger.authenticated);
+}

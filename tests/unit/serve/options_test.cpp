@@ -1,0 +1,191 @@
+// The options belong to the program, not to a room's library: they are compiled into their test.
+#include "options.cpp"  // NOLINT(bugprone-suspicious-include)
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "support.hpp"
+
+using namespace earshot;
+
+namespace {
+
+struct Place {
+  test::TemporaryDirectory home;
+  std::map<std::string, std::string> variables{{"HOME", home.path}};
+
+  Parsed parse(const std::vector<std::string>& words) const {
+    const auto environment = [this](const char* name) -> std::optional<std::string> {
+      const auto it = variables.find(name);
+      if (it == variables.end()) return {};
+      return it->second;
+    };
+    return parse_options(words, environment, "1.2.3");
+  }
+  /// What is said about a configuration file.
+  Parsed parse_file(std::string_view text, std::vector<std::string> words = {}) const {
+    test::write_text(home / "e.toml", text);
+    words.insert(words.begin(), {"--config", home / "e.toml"});
+    return parse(words);
+  }
+};
+
+bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("without a word, the defaults hold") {
+  const Place place;
+  const Parsed parsed = place.parse({});
+  REQUIRE(parsed.options);
+  REQUIRE(parsed.options->roots.empty());
+  REQUIRE(parsed.options->listen.address().to_string() == "127.0.0.1");
+  REQUIRE(parsed.options->listen.port() == 7717);
+  REQUIRE(parsed.options->state == place.home.path + "/.local/state/earshot");
+  REQUIRE(parsed.options->recent == std::chrono::hours(24));
+  REQUIRE(parsed.options->watch == "both");
+  REQUIRE_FALSE(parsed.options->host.empty());
+  REQUIRE_FALSE(parsed.options->demo);
+}
+
+TEST_CASE("every option is taken from the command line") {
+  const Place place;
+  const Parsed parsed = place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state", "/s", "--recent", "7d",
+                                     "--log-level", "debug", "--host", "dev7", "--watch", "sweep", "--demo"});
+  REQUIRE(parsed.err == "");
+  REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
+  REQUIRE(parsed.options->listen.address().to_string() == "::1");
+  REQUIRE(parsed.options->listen.port() == 0);
+  REQUIRE(parsed.options->state == "/s");
+  REQUIRE(parsed.options->recent == std::chrono::hours(7 * 24));
+  REQUIRE(parsed.options->log_level == "debug");
+  REQUIRE(parsed.options->host == "dev7");
+  REQUIRE(parsed.options->watch == "sweep");
+  REQUIRE(parsed.options->demo);
+}
+
+TEST_CASE("every option is also a key of the file, and the command line wins") {
+  const Place place;
+  const std::string file =
+      "root = [\"/a\", \"work=/b\"]\nlisten = \"localhost:99\"\nstate = \"/s\"\nrecent = \"90m\"\n"
+      "log-level = \"warn\"\nhost = \"dev7\"\nwatch = \"inotify\"\ndemo = true\n";
+  const Parsed parsed = place.parse_file(file);
+  REQUIRE(parsed.err == "");
+  REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
+  REQUIRE(parsed.options->listen.port() == 99);
+  REQUIRE(parsed.options->state == "/s");
+  REQUIRE(parsed.options->recent == std::chrono::minutes(90));
+  REQUIRE(parsed.options->log_level == "warn");
+  REQUIRE(parsed.options->host == "dev7");
+  REQUIRE(parsed.options->watch == "inotify");
+  REQUIRE(parsed.options->demo);
+  const Parsed both = place.parse_file(file, {"--root", "/c", "--recent", "5s"});
+  REQUIRE(both.options->roots == std::vector<std::string>{"/c"});
+  REQUIRE(both.options->recent == std::chrono::seconds(5));
+  REQUIRE(both.options->host == "dev7");
+}
+
+TEST_CASE("roots may be a table of names") {
+  const Parsed parsed = Place().parse_file("[root]\nwork = \"/b\"\nhome = \"~/.claude\"\n");
+  REQUIRE(parsed.options->roots == std::vector<std::string>{"home=~/.claude", "work=/b"});
+}
+
+TEST_CASE("the usual file is read when it is there, another one must be") {
+  Place place;
+  std::filesystem::create_directories(place.home / ".config/earshot");
+  test::write_text(place.home / ".config/earshot/earshot.toml", "host = \"from-home\"\n");
+  REQUIRE(place.parse({}).options->host == "from-home");
+  place.variables["XDG_CONFIG_HOME"] = place.home / "xdg";
+  REQUIRE(place.parse({}).options->host != "from-home");
+  place.variables["XDG_STATE_HOME"] = "/elsewhere";
+  REQUIRE(place.parse({}).options->state == "/elsewhere/earshot");
+  place.variables["XDG_STATE_HOME"] = "relative";
+  REQUIRE(place.parse({}).options->state == place.home / ".local/state/earshot");
+  const Parsed missing = place.parse({"--config", place.home / "no.toml"});
+  REQUIRE(missing.exit_code == 2);
+  REQUIRE(says(missing.err, place.home / "no.toml"));
+}
+
+TEST_CASE("what is wrong in the file is told with its place") {
+  const Place place;
+  struct Row {
+    std::string_view text, says;
+  };
+  const Row rows[] = {
+      {"host = \"a\"\nrecnt = \"24h\"\n", "e.toml:2: unknown key `recnt`; did you mean `recent`?"},
+      {"lissten = 7\n", "e.toml:1: unknown key `lissten`; did you mean `listen`?"},
+      {"log_level = \"info\"\n", "did you mean `log-level`?"},
+      {"\n\nrecent = 24\n", "e.toml:3: `recent` is a string, not an integer"},
+      {"root = \"/a\"\n", "e.toml:1: `root` is an array of strings or a table"},
+      {"root = [\"/a\",\n  7]\n", "e.toml:2: `root` is an array of strings or a table"},
+      {"demo = \"yes\"\n", "e.toml:1: `demo` is true or false, not a string"},
+      {"host = \"a\"\nhost = \"b\"\n", "e.toml:2: "},
+      {"host = \n", "e.toml:1: "},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Parsed parsed = place.parse_file(row.text);
+    CAPTURE(parsed.err);
+    REQUIRE_FALSE(parsed.options);
+    REQUIRE(parsed.exit_code == 2);
+    REQUIRE(says(parsed.err, row.says));
+  }
+}
+
+TEST_CASE("what is wrong on the command line is told, with code 2") {
+  const Place place;
+  struct Row {
+    std::vector<std::string> words;
+    std::string_view says;
+  };
+  const Row rows[] = {
+      {{"--lisen", "x"}, "--lisen"},
+      {{"stray"}, "stray"},
+      {{"--listen"}, "--listen"},
+      {{"--listen", "7717"}, "ADDR:PORT"},
+      {{"--listen", "127.0.0.1:70000"}, "ADDR:PORT"},
+      {{"--listen", "::1:7717"}, "ADDR:PORT"},
+      {{"--listen", "0.0.0.0:7717"}, "not a loopback address"},
+      {{"--listen", "192.168.1.5:7717"}, "TLS"},
+      {{"--recent", "soon"}, "recent: `soon`"},
+      {{"--log-level", "wrn"}, "did you mean `warn`?"},
+      {{"--watch", "swep"}, "did you mean `sweep`?"},
+      {{"--host", ""}, "host"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.words);
+    const Parsed parsed = place.parse(row.words);
+    CAPTURE(parsed.err);
+    REQUIRE_FALSE(parsed.options);
+    REQUIRE(parsed.exit_code == 2);
+    REQUIRE(says(parsed.err, row.says));
+  }
+}
+
+TEST_CASE("help teaches, and the version is one line") {
+  const Parsed help = Place().parse({"--help"});
+  REQUIRE(help.exit_code == 0);
+  REQUIRE_FALSE(help.options);
+  for (const std::string_view word : {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch",
+                                      "--demo", "--version", "Examples:", "Exit codes:"}) {
+    CAPTURE(word);
+    REQUIRE(says(help.out, word));
+  }
+  const Parsed version = Place().parse({"--version"});
+  REQUIRE(version.exit_code == 0);
+  REQUIRE(version.out == "earshotd 1.2.3\n");
+}
+
+TEST_CASE("durations have a number and a unit") {
+  struct Row {
+    std::string_view text;
+    std::int64_t seconds;  // -1: none
+  };
+  const Row rows[] = {{"30s", 30}, {"90m", 5400}, {"24h", 86400}, {"7d", 604800}, {"0s", 0}, {"", -1}, {"s", -1}, {"30", -1},
+                      {"-5s", -1}, {"1.5h", -1}, {"5 h", -1}, {"99999999999999999999d", -1}, {"9999999999999d", -1}, {"5w", -1}};
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const auto parsed = parse_duration(row.text);
+    REQUIRE((parsed ? parsed->count() : -1) == row.seconds);
+  }
+}

@@ -1,0 +1,77 @@
+// What the tests of this room share: a transcript without a file, a daemon's hub without a tail, and patience.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/transcript.hpp"
+#include "tail/listener.hpp"
+#include "tail/stream.hpp"
+
+namespace earshot::test {
+
+/// A stream whose bytes come from the test; everything else is as the tail room would have it.
+class FakeStream final : public tail::Stream {
+ public:
+  FakeStream(std::string name, std::string session, std::string agent = {});
+
+  const std::string& name() const override { return name_; }
+  const std::string& session() const override { return session_; }
+  const std::string& agent() const override { return agent_; }
+  const std::string& directory() const override { return directory_; }
+  const std::string& path() const override { return name_; }
+  const tail::AgentMeta& meta() const override { return meta_; }
+  const Transcript* transcript() const override { return transcript_.get(); }
+  std::int64_t modified_ms() const override { return modified_ms_; }
+
+  /// Feeds whole lines; events go to the listener (none: folded silently), then on_changed.
+  void write(std::string_view lines, tail::Listener* listener);
+  /// A new history.
+  void restart();
+
+  tail::AgentMeta meta_;
+  std::int64_t modified_ms_;
+  std::string session_, directory_ = "-home-u-api";
+
+ private:
+  std::string name_, agent_;
+  std::unique_ptr<Transcript> transcript_;
+  Workspace workspace_;
+};
+
+/// Lines as the agent program writes them. `n` makes their ids differ.
+std::string prompt(int n, std::string_view text, std::string_view cwd = "/home/u/api");
+std::string call(int n, std::string_view tool, std::string_view input, std::string_view call_id);
+std::string result(int n, std::string_view call_id, std::string_view text);
+std::string answer(int n, std::string_view text);
+
+/// The value at a JSON pointer, as compact JSON; `absent` when there is none; `no JSON` for other text.
+std::string at(std::string_view json, std::string_view pointer);
+
+/// Payloads of whole server frames; nothing is left over. Throws std::runtime_error for bytes that are none.
+std::vector<std::string> unframe(std::string_view bytes);
+
+/// Runs the loop until the condition holds; false after a generous while.
+bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition,
+               std::chrono::seconds patience = std::chrono::seconds(60));
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string operator/(std::string_view name) const { return path + "/" + std::string(name); }
+  std::string path;
+};
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, std::string_view text);
+
+}  // namespace earshot::test
