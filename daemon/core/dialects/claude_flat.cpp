@@ -27,7 +27,6 @@ void read_flat_user(const Fields& f, Record& out) {
 }
 
 void read_flat_system(const Fields& f, Record& out) {
-  out.by = Record::By::user;
   fact::Result answer;
   answer.by_place = true;
   answer.outcome = truth(f.isError) ? "error" : "ok";

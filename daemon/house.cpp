@@ -1,0 +1,164 @@
+#include "house.hpp"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace earshot {
+namespace {
+
+constexpr std::size_t readings_at_once = 8;  // cold transcripts asked for together; the others wait in a list of names
+
+serve::HubOptions hub_options(const Options& options, const serve::Secrets& secrets, const std::string& version) {
+  serve::HubOptions hub;
+  hub.host = options.host;
+  hub.version = version;
+  hub.token = secrets.token;
+  hub.recent = options.recent;
+  return hub;
+}
+
+tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots, const serve::Secrets& secrets) {
+  tail::Options tail;
+  tail.roots = roots;
+  tail.mark_key = secrets.mark_key;
+  tail.recent = options.recent;
+  return tail;
+}
+
+watch::Mode mode_of(const std::string& word) {
+  if (word == "inotify") return watch::Mode::inotify;
+  return word == "sweep" ? watch::Mode::sweep : watch::Mode::both;
+}
+
+std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
+  std::vector<std::string> paths;
+  for (const tail::Root& root : roots) paths.push_back(root.path);
+  return paths;
+}
+
+}  // namespace
+
+/// Cold transcripts that are being read for somebody.
+struct House::Reading {
+  std::vector<std::string> names;
+  std::size_t next = 0, open = 0;
+  std::function<void()> then;
+};
+
+House::House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots, serve::Secrets secrets,
+             const std::string& version)
+    : io_(io),
+      roots_(std::move(roots)),
+      address_file_(options.state + "/address"),
+      hub_(io, hub_options(options, secrets, version)),
+      watchers_(io, disk_.get_executor(), mode_of(options.watch)),
+      tail_(io, disk_.get_executor(), watchers_.switchboard(), tail_options(options, roots_, secrets), hub_) {
+  watch::Watcher& line = watchers_.switchboard().connect(paths_of(roots_), [this](const watch::Ring& ring) {
+    if (board_) board_->ring(ring);
+  });
+  board_ = std::make_unique<status::Board>(io, disk_.get_executor(), paths_of(roots_), line, *this);
+  hub_.said = [this](const std::string& session, const status::Said& said) { board_->transcript_changed(session, said); };
+  hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
+  hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
+  hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
+  hub_.listen(options.listen);
+}
+
+House::~House() {
+  disk_.stop();
+  disk_.join();  // before what its tasks speak of goes
+}
+
+void House::start(std::function<void(const std::string&)> on_ready) {
+  on_ready_ = std::move(on_ready);
+  board_->start();
+  tail_.start([this] { ready(); });
+}
+
+void House::ready() {
+  reading_done_ = true;
+  log_troubles();
+  for (const std::string& session : board_->alive_sessions()) want(session);
+  const auto endpoint = hub_.endpoint();
+  std::string host = endpoint.address().to_string();
+  if (endpoint.address().is_v6()) host = "[" + host + "]";
+  const std::string url = "ws://" + host + ":" + std::to_string(endpoint.port()) + "/v1/ws";
+  if (const std::string error = serve::write_private_file(address_file_, url + "\n", serve::Existing::replace);
+      !error.empty()) {
+    spdlog::warn("clients will not find this address by themselves: {}", error);
+  }
+  hub_.serve();
+  on_ready_(url);
+}
+
+void House::log_troubles() const {
+  bool any = false;
+  for (const tail::Root& root : roots_) {
+    std::error_code ec;
+    const bool there = std::filesystem::is_directory(root.path, ec);
+    any |= there || root.expected;
+    if (!there && root.expected) spdlog::warn("root {}: {} is not there yet; it is picked up when it appears", root.name, root.path);
+  }
+  if (!any) {
+    for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
+  }
+  for (const tail::Health& trouble : tail_.health()) {
+    std::error_code ec;
+    if (!std::filesystem::exists(trouble.path, ec) && !ec) continue;  // an absent root: told above
+    spdlog::warn("{}: {}{}{}", trouble.path, trouble.reason, trouble.advice.empty() ? "" : "; ", trouble.advice);
+  }
+  if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
+}
+
+void House::stop() {
+  tail_.stop();
+  board_->stop();
+  std::error_code ignored;
+  std::filesystem::remove(address_file_, ignored);
+  hub_.stop([this] { io_.stop(); });
+}
+
+void House::on_status(const std::string& session, const status::Status& status) {
+  hub_.status_changed(session, status);
+  if (reading_done_ && board_->alive(session)) want(session);
+}
+
+/// A session whose process lives is shown, though its transcript may be too old to have been read at the start.
+void House::want(const std::string& session) {
+  if (hub_.has_transcript(session)) return;
+  read_cold([session](std::string_view name) { return name == session; }, [] {});
+}
+
+void House::on_todos(const std::string& session) {
+  const status::TodoList* list = board_->todos_of(session);
+  if (!list) return hub_.todos_changed(session, {});
+  hub_.todos_changed(session, serve::FileTodos{list->todos, list->modified});
+}
+
+void House::read_cold(const std::function<bool(std::string_view)>& wanted, std::function<void()> then) {
+  auto reading = std::make_shared<Reading>();
+  tail_.for_each([&](const tail::Stream& stream) {
+    if (!stream.transcript() && wanted(stream.session())) reading->names.push_back(stream.name());
+  });
+  reading->then = std::move(then);
+  read_next(reading);
+}
+
+void House::read_next(const std::shared_ptr<Reading>& reading) {
+  while (reading->open < readings_at_once && reading->next < reading->names.size()) {
+    ++reading->open;
+    tail_.fold(reading->names[reading->next++], [this, reading](const tail::Stream*) {
+      boost::asio::post(io_, [this, reading] {
+        --reading->open;
+        read_next(reading);
+      });
+    });
+  }
+  if (reading->open == 0 && reading->then) std::exchange(reading->then, {})();
+}
+
+}  // namespace earshot

@@ -1,0 +1,110 @@
+// earshotd: parse, wire up, run.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <boost/asio.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "demo.hpp"
+#include "house.hpp"
+#include "notify.hpp"
+#include "options.hpp"
+
+namespace {
+
+namespace asio = boost::asio;
+using namespace earshot;
+
+int fail(const std::string& text) {
+  std::fprintf(stderr, "earshotd: %s\n", text.c_str());
+  return 1;
+}
+
+/// A thousand clients and their transcripts need more descriptors than the usual soft limit.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void keep_watchdog_quiet(asio::steady_timer& timer, std::chrono::microseconds period) {
+  timer.expires_after(period / 2);
+  timer.async_wait([&timer, period](boost::system::error_code ec) {
+    if (ec) return;
+    notify::alive();
+    keep_watchdog_quiet(timer, period);
+  });
+}
+
+int run(const Options& options) {
+  asio::io_context io(1);
+  std::unique_ptr<demo::Demo> demo;
+  tail::Roots roots;
+  if (options.demo) demo = std::make_unique<demo::Demo>(io);
+  if (!options.demo || !options.roots.empty()) {
+    roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
+  }
+  if (!roots.error.empty()) {
+    fail(roots.error);
+    return 2;
+  }
+  if (demo) roots.roots.push_back({"demo", demo->root()});
+
+  auto secrets = serve::load_secrets(options.state);
+  if (const auto* error = std::get_if<serve::AuthError>(&secrets)) return fail(error->text);
+  std::unique_ptr<House> house;
+  try {
+    house = std::make_unique<House>(io, options, roots.roots, std::get<serve::Secrets>(std::move(secrets)), EARSHOT_VERSION);
+  } catch (const boost::system::system_error& error) {
+    const std::string where = options.listen.address().to_string() + ":" + std::to_string(options.listen.port());
+    if (error.code() != boost::system::errc::address_in_use) return fail(where + ": " + error.code().message());
+    return fail(where + " is in use, perhaps by another earshotd: stop that one, or choose another port with --listen 127.0.0.1:0");
+  }
+
+  asio::signal_set signals(io, SIGINT, SIGTERM);
+  asio::steady_timer watchdog(io);
+  signals.async_wait([&](boost::system::error_code ec, int) {
+    if (ec) return;
+    notify::stopping();
+    if (demo) demo->stop();
+    house->stop();
+  });
+  if (const auto period = notify::watchdog(); period.count() > 0) keep_watchdog_quiet(watchdog, period);
+  house->start([&](const std::string& url) {
+    std::printf("earshotd: listening on %s\n", url.c_str());
+    std::fflush(stdout);
+    notify::ready();
+    if (demo) demo->start();
+  });
+  io.run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto environment = [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    if (!value || !*value) return {};
+    return value;
+  };
+  const Parsed parsed = parse_options({argv + 1, argv + argc}, environment, EARSHOT_VERSION);
+  std::fputs(parsed.out.c_str(), stdout);
+  std::fputs(parsed.err.c_str(), stderr);
+  if (!parsed.options) return parsed.exit_code;
+
+  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr ends nothing
+  raise_descriptor_limit();
+  spdlog::set_default_logger(spdlog::stderr_color_mt("earshotd"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v");
+  spdlog::set_level(spdlog::level::from_str(parsed.options->log_level));
+  try {
+    return run(*parsed.options);
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}

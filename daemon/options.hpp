@@ -1,0 +1,44 @@
+// What the daemon was told to do: the command line, then the file, then defaults.
+#pragma once
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace earshot {
+
+struct Options {
+  std::vector<std::string> roots;  // `[NAME=]DIR`; empty: the usual places
+  boost::asio::ip::tcp::endpoint listen;
+  std::string state;               // directory
+  std::chrono::seconds recent{24 * 3600};
+  std::string log_level = "info";  // trace, debug, info, warn, error, off
+  std::string host;
+  std::string watch = "both";      // inotify, sweep, both
+  bool demo = false;
+};
+
+/// Options, or a text and the code to exit with.
+struct Parsed {
+  std::optional<Options> options;
+  int exit_code = 0;  // 0: help or the version was asked for; 2: it cannot be understood
+  std::string out, err;
+};
+
+/// Reads one environment variable; nothing when it is not set or empty.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+
+/// `words` without the program's name. Touches no file but the configuration.
+Parsed parse_options(const std::vector<std::string>& words, const Environment& environment, const std::string& version);
+
+/// `90m`, `24h`, `30s`, `7d`; nothing when it is no such text.
+std::optional<std::chrono::seconds> parse_duration(std::string_view text);
+
+/// Which of `known` is most like `word`: by the number of letters to change.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace earshot
