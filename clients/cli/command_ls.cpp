@@ -1,0 +1,97 @@
+// `earshot ls`: the sessions and what they are doing.
+#include <vector>
+
+#include "cli/client.hpp"
+#include "cli/commands.hpp"
+#include "cli/human.hpp"
+#include "cli/overview.hpp"
+#include "cli/trouble.hpp"
+
+namespace earshot::cli {
+namespace {
+
+constexpr std::size_t sessions_max = 100'000;  // more are not listed, and that is said
+
+constexpr const char* nothing_yet =
+    "no sessions yet\n"
+    "  A session shows here while its process lives, or for a day after its transcript last grew.\n"
+    "  Start an agent, or list older ones too: earshot ls --all\n";
+
+constexpr const char* nothing_fits = "no session fits the filters\n";
+
+bool has_filters(const Filters& filters) {
+  return !filters.project.empty() || !filters.session.empty() || !filters.type.empty() ||
+         !filters.host.empty();
+}
+
+std::string json_array(const std::vector<std::string>& frames, bool safe) {
+  std::string out = "[";
+  for (const std::string& frame : frames) {
+    if (out.size() > 1) out += ",\n ";
+    out += safe ? terminal_json(frame) : frame;
+  }
+  return out + "]\n";
+}
+
+}  // namespace
+
+int list_command(const ListOptions& options) {
+  const auto found = find_daemon(options.daemon);
+  if (const auto* why = std::get_if<std::string>(&found)) {
+    complain(for_stderr(*why));
+    return options.daemon.connect.empty() ? exit_failed : exit_usage;
+  }
+  const DaemonAddress& address = std::get<DaemonAddress>(found);
+  if (!address.warning.empty()) complain(for_stderr(address.warning));
+
+  const Look look = look_of_stdout(options.colour);
+  const std::int64_t now = now_ms();
+  FrameParser parser;
+  std::vector<std::string> frames;  // as JSON
+  std::vector<Overview> overviews;  // or as rows
+  bool ready = false, refused = false;
+  std::size_t left_out = 0;
+  Client client;
+  Handlers handlers;
+  handlers.on_open = [&] { client.send(subscribe_message(options.filters, {.all = options.all})); };
+  handlers.on_message = [&](std::string_view json) {
+    const auto frame = parser.parse(json);
+    if (!frame) return true;
+    const std::string_view type = frame->text("type");
+    if (type == "error")
+      complain("the daemon says: " + for_stderr(frame->text("message")) + " (" +
+               for_stderr(frame->text("code")) + ")");
+    refused = refused || type == "error";
+    ready = type == "ready";
+    if (type == "session" && frames.size() + overviews.size() >= sessions_max) {
+      ++left_out;
+    } else if (type == "session" && options.json) {
+      frames.emplace_back(json);
+    } else if (type == "session") {
+      overviews.push_back(overview_of(*frame, look.charset, now));
+    }
+    return !ready && !refused;
+  };
+  const Outcome outcome = client.run(address.endpoint, address.token, handlers);
+  if (refused) return exit_failed;
+  if (!ready) {
+    if (outcome.ending == Ending::stopped) return exit_ok;  // ^C
+    complain(explain(outcome, address));
+    return exit_failed;
+  }
+  Output out;
+  if (options.json) {
+    out.write(json_array(frames, is_terminal(1)));
+  } else if (overviews.empty()) {
+    out.write(has_filters(options.filters) ? nothing_fits : nothing_yet);
+  } else {
+    out.write(overview_table(std::move(overviews), look));
+  }
+  out.flush();
+  if (left_out > 0) complain(std::to_string(left_out) + " more sessions are not listed: use filters");
+  if (out.error().empty()) return exit_ok;
+  complain("cannot write: " + out.error());
+  return exit_failed;
+}
+
+}  // namespace earshot::cli

@@ -1,0 +1,53 @@
+// The commands behind `earshot`: each takes its options and gives the program's exit code.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/daemon_address.hpp"
+#include "cli/subscription.hpp"
+#include "cli/terminal.hpp"
+#include "core/event_json.hpp"
+
+namespace earshot::cli {
+
+constexpr int exit_ok = 0;
+constexpr int exit_failed = 1;  // something could not be read or reached
+constexpr int exit_usage = 2;
+
+enum class Format { automatic, json, pretty };  // automatic: pretty on a terminal
+
+struct TailOptions {
+  Filters filters;
+  DaemonWish daemon;
+  Format format = Format::automatic;
+  ColourWish colour = ColourWish::automatic;
+  bool snapshot = true;
+  bool verbose = false;
+};
+int tail_command(const TailOptions& options);
+
+struct ListOptions {
+  Filters filters;
+  DaemonWish daemon;
+  ColourWish colour = ColourWish::automatic;
+  bool all = false;
+  bool json = false;
+};
+int list_command(const ListOptions& options);
+
+struct ReplayOptions {
+  std::vector<std::string> files;  // `-` is stdin; a directory is walked
+  View view = View::full;
+  std::string agent, stream, host,
+      state;  // empty: from the file's name, from its path, this host's name, mark key 0
+  ColourWish colour = ColourWish::automatic;
+  bool stats = false;
+  bool events = false;  // with stats too
+  bool json = false;    // the statistics
+  bool pretty = false;
+  bool verbose = false;
+};
+int replay_command(const ReplayOptions& options);
+
+}  // namespace earshot::cli

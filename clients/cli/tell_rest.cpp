@@ -1,0 +1,191 @@
+// Compaction, subagents, background tasks, usage, trouble, and what a session is doing now.
+#include "cli/telling.hpp"
+
+namespace earshot::cli::telling {
+namespace {
+
+bool say_waiting(Telling& t, const Fields& status) {
+  open(t, Glyph::waiting, Style::loud).add("needs you", Style::loud);
+  const std::string reason = t.parts.clean(status.text("reason"));
+  const std::string detail = t.parts.clean(status.text("detail"));
+  if (!reason.empty()) t.line.add(": " + reason, Style::loud);
+  const char* const dash = t.parts.look.charset == Charset::utf8 ? " — " : " - ";
+  if (!detail.empty()) t.line.add(dash + detail, Style::loud);
+  return true;
+}
+
+}  // namespace
+
+bool on_compaction_started(Telling& t) {
+  open(t, Glyph::compaction, Style::note).add("compacting");
+  Facts(t).add(t.clean("trigger"));
+  return true;
+}
+
+bool on_compaction_finished(Telling& t) {
+  open(t, Glyph::compaction, Style::note).add("compacted");
+  Facts facts(t);
+  const std::uint64_t before = t.frame.count("pre_tokens"), after = t.frame.count("post_tokens");
+  if (before > 0 && after > 0) {
+    facts.add(human_count(before) + " " + std::string(t.parts.glyph(Glyph::arrow)) + " " +
+                  human_count(after) + " tokens",
+              Style::plain);
+  } else if (before > 0) {
+    facts.add("from " + human_count(before) + " tokens", Style::plain);
+  }
+  facts.duration().add(t.clean("trigger"));
+  if (t.frame.text("kind") == "micro") facts.add("micro");
+  return true;
+}
+
+bool on_agent_started(Telling& t) {
+  const std::string type = t.clean("agent_type");
+  open(t, Glyph::agent, Style::bold).add(type.empty() ? "agent" : type, Style::bold);
+  Facts facts(t);
+  facts.add(t.clean("description"), Style::plain);
+  if (t.frame.flag("background")) facts.add("in the background");
+  return true;
+}
+
+bool on_agent_finished(Telling& t) {
+  const std::string_view outcome = t.frame.text("outcome");
+  const Style style = style_of_outcome(outcome);
+  const std::string type = t.clean("agent_type");
+  open(t, glyph_of_outcome(outcome), style)
+      .add(type.empty() ? "agent" : type, outcome == "completed" ? Style::plain : style);
+  Facts facts(t);
+  if (outcome != "completed") facts.add(t.clean("outcome"), style);
+  facts.duration();
+  if (const std::uint64_t tools = t.frame.count("tools"); tools > 0) facts.add(plural(tools, "tool"));
+  if (const std::uint64_t tokens = t.frame.count("tokens"); tokens > 0)
+    facts.add(human_count(tokens) + " tokens");
+  facts.add(t.clean("description"));
+  return true;
+}
+
+bool on_task_finished(Telling& t) {
+  const std::string_view outcome = t.frame.text("outcome");
+  const Style style = style_of_outcome(outcome);
+  open(t, glyph_of_outcome(outcome), style).add("background task ").add(t.clean("outcome"), style);
+  const std::string summary = t.clean("summary");
+  Facts(t).add(summary.empty() ? t.clean("task") : summary, Style::plain);
+  return true;
+}
+
+bool on_queue_changed(Telling& t) {
+  const bool queued = t.frame.text("operation") == "enqueue";
+  const std::string_view text = t.frame.text("text");
+  const bool* const busy = t.parts.turn_open.find(t.frame.text("session"));
+  // Outside a turn what is queued is taken at once; a notification is told by what it notifies of.
+  const bool waits = queued && busy != nullptr && *busy && !text.starts_with("<task-notification>");
+  if (!waits && !t.parts.verbose) return false;
+  open(t, Glyph::queue, Style::dim).add(queued ? "queued" : t.clean("operation"), Style::dim);
+  Facts(t).add(t.parts.clean(gist(text)), Style::plain);
+  return true;
+}
+
+bool on_usage_updated(Telling& t) {
+  if (!t.parts.verbose) return false;
+  open(t, Glyph::dot, Style::dim).add("tokens", Style::dim);
+  const Fields total = t.frame.object("total");
+  Facts facts(t);
+  if (const std::uint64_t own = fresh_tokens(t.frame); own > 0) facts.add(human_count(own));
+  if (const std::uint64_t all = fresh_tokens(total); all > 0) facts.add(human_count(all) + " in all");
+  if (const std::uint64_t read = total.count("cache_read"); read > 0)
+    facts.add(human_count(read) + " from the cache");
+  facts.add(t.clean("model"));
+  return true;
+}
+
+bool on_api_failed(Telling& t) {
+  const bool fatal = t.frame.flag("fatal");
+  const Style style = fatal ? Style::bad : Style::note;
+  open(t, Glyph::api, style).add(fatal ? "API failed" : "API trouble", style);
+  Facts facts(t);
+  if (const auto status = t.frame.integer("status")) facts.add(std::to_string(*status), style);
+  if (const auto attempt = t.frame.integer("attempt")) {
+    const auto most = t.frame.integer("max_attempts");
+    facts.add("try " + std::to_string(*attempt) + (most ? "/" + std::to_string(*most) : std::string()),
+              Style::plain);
+  }
+  if (const auto wait = t.frame.integer("retry_in_ms"))
+    facts.add("again in " + human_duration(*wait), Style::plain);
+  facts.add(t.clean("error"));
+  return true;
+}
+
+bool on_files_snapshotted(Telling& t) {
+  if (!t.parts.verbose) return false;
+  open(t, Glyph::dot, Style::dim)
+      .add("checkpoint of " + plural(t.frame.array_size("files"), "file"), Style::dim);
+  return true;
+}
+
+bool on_line_skipped(Telling& t) {
+  open(t, Glyph::skipped, Style::note);
+  const std::string amount =
+      plural(t.frame.count("lines"), "line") + ", " + human_bytes(t.frame.count("bytes"));
+  t.line.add((t.frame.flag("salvaged") ? "salvaged in part: " : "skipped ") + amount, Style::dim);
+  Facts(t).add(t.clean("reason")).add("at byte " + std::to_string(t.frame.count("line")));
+  return true;
+}
+
+bool on_status(Telling& t) {
+  const std::string_view state = t.frame.text("state");
+  Waiting now;
+  if (state == "waiting") now = {std::string(t.frame.text("reason")), std::string(t.frame.text("detail"))};
+  Waiting& before = t.parts.waiting[t.frame.text("session")];
+  const bool again = state == "waiting" && now == before;
+  before = now;
+  if (again && !t.parts.verbose) return false;
+  if (state == "waiting") return say_waiting(t, t.frame);
+  if (state != "ended" && !t.parts.verbose) return false;  // events tell the rest
+  open(t, Glyph::dot, Style::dim).add(t.clean("state"), Style::dim);
+  Facts(t).add(t.clean("reason")).add(t.clean("source"));
+  return true;
+}
+
+// One of the snapshot.
+bool on_session(Telling& t) {
+  const Fields status = t.frame.object("status"), turn = t.frame.object("turn");
+  const std::string_view state = status.text("state");
+  if (state == "waiting") {
+    t.parts.waiting[t.frame.text("session")] = {std::string(status.text("reason")),
+                                                std::string(status.text("detail"))};
+    return say_waiting(t, status);
+  }
+  const bool working = state == "working";
+  open(t,
+       working            ? Glyph::working
+       : state == "idle"  ? Glyph::idle
+       : state == "ended" ? Glyph::ended
+                          : Glyph::unknown,
+       working ? Style::good : Style::dim);
+  t.line.add(t.parts.clean(state.empty() ? "unknown" : state), working ? Style::good : Style::dim);
+  Facts facts(t);
+  if (const std::uint64_t number = turn.count("number"); number > 0)
+    facts.add("turn " + std::to_string(number));
+  const std::string title = t.clean("title");
+  facts.add(title.empty() ? t.parts.clean(turn.text("prompt")) : title, Style::plain);
+  return true;
+}
+
+bool on_lagged(Telling& t) {
+  t.line.add("fell behind: some events were left out", Style::note);
+  return true;
+}
+
+bool on_reset(Telling& t) {
+  open(t, Glyph::skipped, Style::note)
+      .add("the transcript was rewritten: its events begin again", Style::note);
+  Facts(t).add(t.clean("reason"));
+  return true;
+}
+
+bool on_stream_removed(Telling& t) {
+  if (!t.parts.verbose) return false;
+  open(t, Glyph::dot, Style::dim).add("transcript removed", Style::dim);
+  return true;
+}
+
+}  // namespace earshot::cli::telling

@@ -1,0 +1,110 @@
+// The narrator's insides: one frame on its way to a line. Each function of tell_*.cpp tells one type of
+// frame; false: it is quiet.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/frame.hpp"
+#include "cli/human.hpp"
+#include "cli/look.hpp"
+#include "cli/roster.hpp"
+
+namespace earshot::cli::telling {
+
+constexpr std::size_t label_columns_min = 8;
+constexpr std::size_t label_columns_max = 20;  // a longer label is cut; on narrow terminals a fifth of them
+constexpr std::size_t calls_max = 1024;  // the oldest call is forgotten: its end is told without its summary
+
+struct Call {
+  std::string tool, summary;
+};
+
+struct Waiting {
+  std::string reason, detail;  // both empty: is not waiting
+  friend bool operator==(const Waiting&, const Waiting&) = default;
+};
+
+// What is remembered from frame to frame.
+struct Parts {
+  Look look;
+  bool verbose = false;
+  Roster roster;
+  std::size_t label_columns = label_columns_min;  // grows, never shrinks: lines stay aligned
+  Recent<Call, calls_max> calls;
+  Recent<Waiting, Roster::sessions_max> waiting;
+  Recent<bool, Roster::sessions_max> turn_open;
+  std::string last_call;  // whose invocation is the line above
+  std::string day = local_day(now_ms());
+
+  std::size_t label_columns_limit() const {
+    return look.columns == 0 ? label_columns_max
+                             : std::clamp(look.columns / 5, label_columns_min, label_columns_max);
+  }
+  std::string clean(std::string_view text) const { return printable(text, look.charset); }
+  std::string_view glyph(Glyph which) const { return cli::glyph(which, look.charset); }
+};
+
+// One frame on its way to a line.
+struct Telling {
+  Parts& parts;
+  const Fields& frame;
+  Line line;
+
+  std::string clean(std::string_view key) const { return parts.clean(frame.text(key)); }
+  bool of_agent() const { return !frame.text("agent").empty(); }
+};
+
+// Time, label, mark and whose agent: what every line begins with.
+Line& open(Telling& t, Glyph mark, Style style);
+
+// Facts at a line's end: `  41.2 s · 7 tools`.
+class Facts {
+ public:
+  explicit Facts(Telling& t) : t_(t) {}
+  Facts& add(std::string_view text, Style style = Style::dim);  // nothing for an empty one
+  Facts& duration();
+
+ private:
+  Telling& t_;
+  bool first_ = true;
+};
+
+std::string plural(std::uint64_t count, const char* noun);
+
+// What was read or written anew: cache reads are the same text over and over.
+std::uint64_t fresh_tokens(const Fields& usage);
+
+Style style_of_outcome(std::string_view outcome);
+Glyph glyph_of_outcome(std::string_view outcome);
+
+// What a notification that came as a prompt is about: its summary, where it has one.
+std::string_view gist(std::string_view text);
+
+bool on_session_started(Telling& t);
+bool on_session_updated(Telling& t);
+bool on_turn_started(Telling& t);
+bool on_turn_finished(Telling& t);
+bool on_message_added(Telling& t);
+bool on_tool_invoked(Telling& t);
+bool on_tool_finished(Telling& t);
+bool on_todo_updated(Telling& t);
+bool on_compaction_started(Telling& t);
+bool on_compaction_finished(Telling& t);
+bool on_agent_started(Telling& t);
+bool on_agent_finished(Telling& t);
+bool on_task_finished(Telling& t);
+bool on_queue_changed(Telling& t);
+bool on_usage_updated(Telling& t);
+bool on_api_failed(Telling& t);
+bool on_files_snapshotted(Telling& t);
+bool on_line_skipped(Telling& t);
+bool on_status(Telling& t);
+bool on_session(Telling& t);
+bool on_lagged(Telling& t);
+bool on_reset(Telling& t);
+bool on_stream_removed(Telling& t);
+
+}  // namespace earshot::cli::telling

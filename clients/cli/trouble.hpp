@@ -1,0 +1,17 @@
+// What to tell a person when the daemon cannot be reached.
+#pragma once
+#include <string>
+
+#include "cli/client.hpp"
+#include "cli/daemon_address.hpp"
+
+namespace earshot::cli {
+
+/// Whether it makes sense to come back: not when the token is wrong or the daemon said so (close codes
+/// 4500–4999).
+bool is_final(const Outcome& outcome);
+
+/// What happened, which address and token were used, and what to do: for stderr, without the last line end.
+std::string explain(const Outcome& outcome, const DaemonAddress& address);
+
+}  // namespace earshot::cli

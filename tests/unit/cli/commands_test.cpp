@@ -1,0 +1,218 @@
+#include "cli/commands.hpp"
+
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+
+#include "unit/cli/captured.hpp"
+#include "unit/cli/fake_daemon.hpp"
+
+using namespace earshot::cli;
+using namespace earshot::cli::test;
+
+namespace {
+
+const char* const welcome = R"({"type":"welcome","protocol":1,"host":"dev7","view":"full"})";
+const char* const session =
+    R"({"type":"session","host":"dev7","session":"2eaa1c04","project":"/home/u/api","title":"Fix it","status":{"state":"idle"}})";
+const char* const ready = R"({"type":"ready","id":"cli"})";
+const char* const event =
+    R"({"type":"turn.started","host":"dev7","session":"2eaa1c04","turn":3,"prompt":"go","origin":"human"})";
+
+// Takes the subscription, then tells these; then waits until the client says goodbye.
+std::function<void(Peer&)> telling(std::vector<std::string> frames, std::string* subscription = nullptr) {
+  return [=](Peer& peer) {
+    peer.upgrade();
+    peer.send(welcome);
+    const std::string asked = peer.receive(1).payload;
+    if (subscription != nullptr) *subscription = asked;
+    for (const std::string& frame : frames) peer.send(frame);
+    peer.receive(8);
+    peer.close(1000, "");
+  };
+}
+
+// As telling(), but then the daemon wants the client to stop as a user would.
+std::function<void(Peer&)> telling_then_signal(std::vector<std::string> frames) {
+  return [=](Peer& peer) {
+    peer.upgrade();
+    peer.receive(1);
+    for (const std::string& frame : frames) peer.send(frame);
+    peer.ping();
+    peer.receive(10);  // all before it was read
+    ::kill(::getpid(), SIGTERM);
+    peer.receive(8);
+    peer.close(1000, "");
+  };
+}
+
+DaemonWish at(const FakeDaemon& daemon, const TemporaryDirectory& state) {
+  return {.connect = daemon.url(), .token_file = state.put("token", "t0ken"), .state = state.path()};
+}
+
+}  // namespace
+
+TEST_CASE("ls prints a table and leaves") {
+  const TemporaryDirectory state;
+  std::string subscription;
+  FakeDaemon daemon({telling({session, ready}, &subscription)});
+  const Printed printed = printed_by(
+      [&] { return list_command({.filters = {.project = {"api"}}, .daemon = at(daemon, state)}); });
+  CHECK(daemon.join().empty());
+  CHECK(printed.exit_code == exit_ok);
+  CHECK(printed.err.empty());
+  CHECK(printed.out.starts_with("STATUS"));
+  CHECK(printed.out.find("2eaa1c04") != std::string::npos);
+  CHECK(subscription.find(R"("filter":{"project":["*/api"]})") != std::string::npos);
+}
+
+TEST_CASE("ls --json is one array of the frames") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({telling({session, session, ready}), telling({ready})});
+  const ListOptions options{.daemon = at(daemon, state), .json = true};
+  CHECK(printed_by([&] { return list_command(options); }).out ==
+        "[" + std::string(session) + ",\n " + session + "]\n");
+  CHECK(printed_by([&] { return list_command(options); }).out == "[]\n");
+}
+
+TEST_CASE("ls without sessions says what to do") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({telling({ready}), telling({ready})});
+  const Printed none = printed_by([&] { return list_command({.daemon = at(daemon, state)}); });
+  CHECK(none.out.starts_with("no sessions yet\n"));
+  CHECK(none.exit_code == exit_ok);
+  const Printed filtered =
+      printed_by([&] { return list_command({.filters = {.host = {"x"}}, .daemon = at(daemon, state)}); });
+  CHECK(filtered.out == "no session fits the filters\n");
+}
+
+TEST_CASE("what the daemon objects to is said") {
+  const TemporaryDirectory state;
+  const char* const error =
+      R"({"type":"error","id":"cli","code":"bad_filter","message":"too many\u001b patterns","retry":false})";
+  FakeDaemon daemon({telling({error}), telling({error})});
+  const Printed list = printed_by([&] { return list_command({.daemon = at(daemon, state)}); });
+  CHECK(list.exit_code == exit_failed);
+  CHECK(list.err == "earshot: the daemon says: too many\\x1b patterns (bad_filter)\n");
+  const Printed tail = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
+  CHECK(tail.exit_code == exit_failed);
+  CHECK(tail.err == list.err);
+}
+
+TEST_CASE("without a daemon both say so and how to start one") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({});
+  daemon.join();
+  for (const bool list : {true, false}) {
+    const Printed printed = printed_by([&] {
+      return list ? list_command({.daemon = at(daemon, state)}) : tail_command({.daemon = at(daemon, state)});
+    });
+    CHECK(printed.exit_code == exit_failed);
+    CHECK(printed.out.empty());
+    CHECK(printed.err.find("cannot reach the daemon at " + daemon.url()) != std::string::npos);
+    CHECK(printed.err.find("earshotd --root") != std::string::npos);
+  }
+}
+
+TEST_CASE("an address that is none is a matter of usage") {
+  CHECK(printed_by([&] { return tail_command({.daemon = {.connect = "nonsense"}}); }).exit_code ==
+        exit_usage);
+  CHECK(printed_by([&] { return list_command({.daemon = {.connect = "nonsense"}}); }).exit_code ==
+        exit_usage);
+}
+
+TEST_CASE("tail prints exactly the frames, one a line, until it is told to stop") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({telling_then_signal({welcome, session, ready, event})});
+  const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
+  CHECK(printed.exit_code == exit_ok);
+  CHECK(printed.err.empty());
+  CHECK(printed.out == std::string(welcome) + "\n" + session + "\n" + ready + "\n" + event + "\n");
+}
+
+TEST_CASE("a frame of several lines is one line") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({telling_then_signal({"{\"type\":\n\"x\"}"})});
+  CHECK(printed_by([&] { return tail_command({.daemon = at(daemon, state)}); }).out == "{\"type\": \"x\"}\n");
+}
+
+TEST_CASE("tail --pretty introduces the sessions, then tells") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({telling_then_signal({welcome, session, ready, event})});
+  const Printed printed = printed_by([&] {
+    return tail_command({.daemon = at(daemon, state), .format = Format::pretty, .colour = ColourWish::never});
+  });
+  CHECK(printed.out.find("api") != std::string::npos);
+  CHECK(printed.out.find("idle") < printed.out.find("turn 3"));
+  CHECK(std::count(printed.out.begin(), printed.out.end(), '\n') == 2);
+}
+
+TEST_CASE("tail --no-snapshot knows the names but does not introduce them") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({telling_then_signal({welcome, session, ready, event})});
+  const Printed printed = printed_by([&] {
+    return tail_command({.daemon = at(daemon, state),
+                         .format = Format::pretty,
+                         .colour = ColourWish::never,
+                         .snapshot = false});
+  });
+  CHECK(std::count(printed.out.begin(), printed.out.end(), '\n') == 1);
+  CHECK(printed.out.find(" api ") != std::string::npos);
+}
+
+TEST_CASE("tail comes back to a daemon that went away, and says so on stderr") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({
+      [](Peer& peer) {
+        peer.upgrade();
+        peer.receive(1);
+        peer.send(welcome);
+        peer.close(1001, "stopping");
+        peer.receive(8);
+      },
+      telling_then_signal({event}),
+  });
+  const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
+  CHECK(daemon.join().empty());
+  CHECK(printed.exit_code == exit_ok);
+  CHECK(printed.out == std::string(welcome) + "\n" + event + "\n");
+  CHECK(printed.err.find("trying to come back") != std::string::npos);
+  CHECK(printed.err.find("connected again") != std::string::npos);
+}
+
+TEST_CASE("tail does not come back when it is told not to") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({[](Peer& peer) {
+    peer.upgrade();
+    peer.receive(1);
+    peer.close(4501, "no");
+    peer.receive(8);
+  }});
+  const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
+  CHECK(printed.exit_code == exit_failed);
+  CHECK(printed.err.find("4501") != std::string::npos);
+}
+
+TEST_CASE("when nobody reads any more tail ends quietly") {
+  ::signal(SIGPIPE, SIG_IGN);
+  const TemporaryDirectory state;
+  FakeDaemon daemon({[](Peer& peer) {
+    peer.upgrade();
+    peer.receive(1);
+    peer.send(welcome);
+    peer.ping();
+    peer.receive(10);
+    peer.send(event);  // the first was flushed into nothing: now the client knows
+    peer.receive(8);
+  }});
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  int exit_code = -1;
+  {
+    const Redirected out(STDOUT_FILENO, ends[1]);
+    ::close(ends[1]);
+    exit_code = tail_command({.daemon = at(daemon, state), .format = Format::json});
+  }
+  CHECK(exit_code == exit_ok);
+}

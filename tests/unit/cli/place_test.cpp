@@ -1,0 +1,79 @@
+#include "cli/place.hpp"
+
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+using namespace earshot::cli;
+namespace fs = std::filesystem;
+
+TEST_CASE("a session's file is named below its root") {
+  const Place place = place_of("/home/u/.claude/projects/-home-u-api/2eaa.jsonl");
+  CHECK(place.stream == "claude/-home-u-api/2eaa");
+  CHECK(place.session == "2eaa");
+  CHECK(place.own_agent.empty());
+}
+
+TEST_CASE("a subagent's file belongs to the session above it") {
+  const Place place = place_of("/r/tree/projects/-p/2eaa/subagents/workflows/w1/agent-abc.jsonl");
+  CHECK(place.stream == "tree/-p/2eaa/subagents/workflows/w1/agent-abc");
+  CHECK(place.session == "2eaa");
+  CHECK(place.own_agent == "abc");
+}
+
+TEST_CASE("an agent's file beside its session leaves the session to its lines") {
+  const Place place = place_of("/r/.claude/projects/-p/agent-abc.jsonl");
+  CHECK(place.session.empty());
+  CHECK(place.own_agent == "abc");
+}
+
+TEST_CASE("the last projects directory counts") {
+  CHECK(place_of("/home/u/projects/x/.claude/projects/-p/s.jsonl").stream == "claude/-p/s");
+  CHECK(place_of("/home/u/.claude/conversations/s.jsonl").stream == "claude/s");
+}
+
+TEST_CASE("elsewhere the stem is the name") {
+  CHECK(place_of("/tmp/old/s.jsonl").stream == "s");
+  CHECK(place_of("/tmp/old/s.jsonl").session == "s");
+  CHECK(place_of("s.jsonl").session == "s");
+  CHECK(place_of("-").stream == "stdin");
+  CHECK(place_of("/projects/s.jsonl").session == "s");
+}
+
+TEST_CASE("bytes that are not plain UTF-8 are percent-encoded, and so are colon and percent") {
+  CHECK(percent_encoded("a:b%c") == "a%3Ab%25c");
+  CHECK(percent_encoded("caf\xe9") == "caf%E9");
+  CHECK(percent_encoded("café/漢") == "café/漢");
+  CHECK(percent_encoded("\xef\xbf\xbd") == "\xef\xbf\xbd");
+  CHECK(percent_encoded("a\nb") == "a%0Ab");
+}
+
+TEST_CASE("some files are no transcripts") {
+  CHECK(is_transcript_name("2eaa.jsonl"));
+  CHECK(is_transcript_name("agent-abc.jsonl"));
+  for (const char* name : {"journal.jsonl", "history.jsonl", "agent-aprompt_suggestion-1.jsonl",
+                           "agent-acompact-2.jsonl", "x.json", "x.jsonl.bak"}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_transcript_name(name));
+  }
+}
+
+TEST_CASE("a directory is walked in order, and links are not followed") {
+  char name[] = "/tmp/earshot-cli-place-XXXXXX";
+  REQUIRE(mkdtemp(name) != nullptr);
+  const fs::path root = name;
+  fs::create_directories(root / "b/c");
+  for (const char* file : {"b/c/2.jsonl", "a.jsonl", "b/1.jsonl", "b/journal.jsonl", "b/notes.txt"})
+    std::ofstream(root / file) << "{}\n";
+  fs::create_directory_symlink(root, root / "b/loop");
+  fs::create_symlink(root / "a.jsonl", root / "link.jsonl");
+  const Walk walk = transcripts_at(root.string());
+  const Walk none = transcripts_at((root / "none.jsonl").string());
+  fs::remove_all(root);
+  CHECK(walk.errors.empty());
+  CHECK(walk.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
+                                               (root / "b/c/2.jsonl").string()});
+  CHECK(none.files.size() == 1);
+}
