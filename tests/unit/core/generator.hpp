@@ -1,0 +1,15 @@
+// Sessions that no program wrote: every dialect and era, with whatever goes wrong with files. The same seed, the same bytes.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace earshot::test {
+
+struct Damage {
+  bool any = true;  // false: every line is whole and of its dialect
+};
+
+/// About `records` lines of a session.
+std::string generated_session(std::uint64_t seed, std::size_t records, Damage damage = {});
+
+}  // namespace earshot::test
