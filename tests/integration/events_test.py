@@ -1,0 +1,190 @@
+"""Bytes that are appended become events at a subscriber: exactly those that a fold of the final file gives."""
+import json
+import os
+import threading
+
+from harness import Case
+from sessions import Conversation, FlatSession, Session, SessionWithAgentsBeside, SessionWithAgentsInline, append
+
+
+class Events(Case):
+    def test_a_new_file_s_first_line_reaches_a_subscriber(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = Session(self.root)
+        session.prompt("hello there")
+        started = client.wait_frame(type="session.started")
+        turn = client.wait_frame(type="turn.started")
+        self.assertEqual(started["session"], session.session)
+        self.assertEqual(started["stream"], f"claude/-home-ada-api/{session.session}")
+        self.assertEqual(started["host"], "testhost")
+        self.assertEqual((turn["prompt"], turn["turn"], turn["origin"]), ("hello there", 1, "human"))
+
+    def test_the_directories_may_not_exist_yet(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        for n in range(20):
+            Session(self.root, cwd=f"/home/ada/project{n}/deep").prompt(f"number {n}")
+        client.wait(lambda: {f["prompt"] for f in client.all(type="turn.started")} == {f"number {n}" for n in range(20)}, "20 prompts")
+
+    def test_lines_appended_byte_by_byte_are_the_same_events(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        source = Session(os.path.join(self.home, "elsewhere"))
+        source.turn("grüße, 世界 🌍")
+        with open(source.path, "rb") as file:
+            data = file.read()
+        path = source.path.replace("elsewhere", "claude")
+        for at in range(len(data)):
+            append(path, data[at : at + 1])
+        events = self.live(daemon, client, path)
+        self.assertEqual(len(events), 1)
+
+    def test_nothing_is_told_of_a_line_without_its_end(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session, other = Session(self.root), Session(self.root)
+        session.prompt("first")
+        record = session.record("user", {"role": "user", "content": "second"})
+        line = json.dumps(record).encode()
+        append(session.path, line)
+        other.prompt("later")
+        client.wait_frame(type="turn.started", prompt="later")
+        self.assertIsNone(client.find(type="turn.started", prompt="second"))
+        append(session.path, b"\n")
+        client.wait_frame(type="turn.started", prompt="second")
+
+    def test_every_era_is_told_live_as_replay_tells_it(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        for session in (Session(self.root), SessionWithAgentsBeside(self.root), SessionWithAgentsInline(self.root)):
+            session.prompt("have a look")
+            call, agent, subagent = session.agent()
+            subagent.turn("Look around")
+            session.agent_result(call, agent)
+            session.says("It is fine.", stop_reason="end_turn")
+            session.turn("and again")
+        for session in (Conversation(self.root), FlatSession(self.root, cwd="/home/ada/flat")):
+            session.turn("first")
+            session.turn("second")
+        events = self.live(daemon, client, self.root)
+        self.assertEqual(len(events), 7, sorted(events))  # five sessions, two agents in files of their own
+        dialects = {json.loads(lines[0])["dialect"] for lines in events.values()}
+        self.assertEqual(dialects, {"claude-code", "claude-messages", "claude-flat"})
+
+    def test_many_lines_in_one_write_arrive_all_and_in_order(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = Session(self.root)
+        records = [session.record("user", {"role": "user", "content": f"prompt {n}"}) for n in range(3000)]
+        session.append(*records)
+        self.live(daemon, client, session.path)
+        self.assertEqual([f["prompt"] for f in client.all(type="turn.started")], [f"prompt {n}" for n in range(3000)])
+
+    def test_a_snapshot_and_what_follows_have_neither_gap_nor_repetition(self):
+        daemon = self.start()
+        session = Session(self.root)
+        session.prompt("begin")
+        stop = threading.Event()
+
+        def write():
+            while not stop.is_set():
+                session.says("still going " * 20)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            snapshots = []
+            for _ in range(12):
+                client = daemon.client()
+                snapshots.append((client, client.subscribe()))
+        finally:
+            stop.set()
+            writer.join()
+        session.says("over", stop_reason="end_turn")
+        stream = f"claude/-home-ada-api/{session.session}"
+        told = daemon.replay(session.path)[stream]
+        cursors = [json.loads(line)["cursor"] for line in told]
+        joined_midway = 0
+        for client, frames in snapshots:
+            client.wait_frame(type="turn.finished")
+            here = [frame for frame in frames if frame["session"] == session.session]
+            after = 0
+            if here:
+                name, cursor = here[0]["cursors"][0].rsplit(":", 1)
+                self.assertEqual(name, stream)
+                after = self.events_before(cursor, cursors)
+                joined_midway += 0 < after < len(told)
+            self.same(told[after:], client.event_texts()[stream], "after the snapshot")
+        self.assertGreater(joined_midway, 0, "no snapshot was taken while the writer wrote")
+
+    @staticmethod
+    def events_before(cursor, cursors):
+        """How many events a cursor includes; it may lie behind silent lines."""
+        place = lambda text: tuple(int(part) for part in text.split(".")[:2])
+        return sum(place(each) <= place(cursor) for each in cursors)
+
+    def test_two_subscribers_get_what_each_asked_for(self):
+        daemon = self.start()
+        api, tools = daemon.client(), daemon.client()
+        api.subscribe(filter={"project": ["/home/ada/api*"]})
+        tools.subscribe(filter={"type": ["tool.*"]})
+        one, other = Session(self.root, cwd="/home/ada/api"), Session(self.root, cwd="/home/ada/web")
+        one.turn("in api")
+        other.turn("in web")
+        api.wait_frame(type="turn.finished", session=one.session)
+        tools.wait(lambda: len(tools.all(type="tool.finished")) == 2, "two tool results")
+        told = daemon.replay(self.root)
+        self.assertEqual({f["session"] for f in api.frames if "cursor" in f}, {one.session})
+        self.same(told[f"claude/-home-ada-api/{one.session}"], api.event_texts()[f"claude/-home-ada-api/{one.session}"], "api")
+        self.assertEqual({f["type"] for f in tools.frames if "cursor" in f}, {"tool.invoked", "tool.finished"})
+        for stream, lines in told.items():
+            wanted = [line for line in lines if json.loads(line)["type"].startswith("tool.")]
+            self.same(wanted, tools.event_texts()[stream], stream)
+
+    def test_two_subscriptions_of_one_connection_deliver_an_event_once(self):
+        daemon = self.start()
+        client = daemon.client()
+        client.subscribe(id="all")
+        client.subscribe(id="tools", filter={"type": ["tool.*"]})
+        session = Session(self.root)
+        session.turn("once")
+        client.wait_frame(type="turn.finished")
+        self.live(daemon, client, session.path)
+        client.send(type="unsubscribe", id="all")
+        session.turn("twice")
+        client.wait(lambda: len(client.all(type="tool.finished")) == 2, "the second result")
+        self.assertEqual(len(client.all(type="turn.started")), 1)
+
+    def test_state_subscribers_see_sessions_and_no_events(self):
+        daemon = self.start()
+        client = daemon.client()
+        client.subscribe(deliver="state")
+        session = Session(self.root)
+        session.turn("quietly")
+        client.wait(lambda: any(f["turn"]["number"] == 1 and not f["turn"]["open"] for f in client.all(type="session")), "the finished turn")
+        self.assertEqual(client.count(), 0)
+
+    def test_recent_sessions_are_in_the_snapshot_and_old_ones_on_request(self):
+        recent, old = Session(self.root), Session(self.root)
+        recent.turn("today")
+        old.turn("long ago")
+        os.utime(old.path, (1_600_000_000, 1_600_000_000))
+        daemon = self.start("--recent", "1h")
+        client = daemon.client()
+        self.assertEqual([f["session"] for f in client.subscribe(id="live")], [recent.session])
+        everything = client.subscribe(id="all", all=True)
+        self.assertEqual({f["session"] for f in everything}, {recent.session, old.session})
+        self.assertEqual(client.count(), 0)  # history is not told as news
+
+    def test_an_old_file_that_grows_tells_only_what_is_new(self):
+        session = Session(self.root)
+        session.turn("long ago")
+        os.utime(session.path, (1_600_000_000, 1_600_000_000))
+        daemon = self.start("--recent", "1h")
+        client = daemon.subscriber()
+        before = len(daemon.replay(session.path)[f"claude/-home-ada-api/{session.session}"])
+        session.prompt("here again")
+        client.wait_frame(type="turn.started", prompt="here again")
+        told = daemon.replay(session.path)[f"claude/-home-ada-api/{session.session}"]
+        self.same(told[before:], client.event_texts()[f"claude/-home-ada-api/{session.session}"], "new events")

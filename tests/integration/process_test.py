@@ -1,0 +1,77 @@
+"""How the daemon starts: options, the configuration file, the demo."""
+import os
+
+from harness import Case
+from sessions import Session
+
+
+class Configuration(Case):
+    def configured(self, text, *args, **more):
+        path = os.path.join(self.home, "earshot.toml")
+        with open(path, "w") as file:
+            file.write(text)
+        return self.start("--config", path, *args, **more)
+
+    def refused(self, text):
+        daemon = self.configured(text, ready=False)
+        self.assertEqual(daemon.wait_exit(), 2, daemon.stderr())
+        return daemon.stderr().decode()
+
+    def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(self):
+        said = self.refused('log-level = "info"\n\nrecnet = "24h"\n')
+        for word in ("earshot.toml:3", "recnet", "recent"):
+            self.assertIn(word, said)
+
+    def test_a_wrong_type_is_named_with_its_line(self):
+        said = self.refused("recent = [1, 2]\n")
+        for word in ("earshot.toml:1", "recent"):
+            self.assertIn(word, said)
+
+    def test_a_broken_file_is_named_with_its_line(self):
+        self.assertIn("earshot.toml:2", self.refused('recent = "1h"\nlog-level = \n'))
+
+    def test_a_duration_that_is_none_is_refused(self):
+        self.assertIn("recent", self.refused('recent = "yesterday"\n'))
+
+    def test_an_unknown_option_is_a_usage_error(self):
+        daemon = self.start("--colour", ready=False)
+        self.assertEqual(daemon.wait_exit(), 2)
+        self.assertIn("--colour", daemon.stderr().decode())
+
+    def test_a_configured_root_is_listened_to(self):
+        other = os.path.join(self.home, "other")
+        os.mkdir(other)
+        daemon = self.configured(f'root = ["mine={other}"]\n', roots=["ignored=" + self.root])
+        client = daemon.subscriber()
+        daemon.stop()  # the command line wins: its root stands, the file's does not
+        daemon = self.configured(f'root = ["mine={other}"]\n', roots=())
+        client = daemon.subscriber()
+        session = Session(other)
+        session.prompt("hello")
+        self.assertEqual(client.wait_frame(type="session.started")["stream"], f"mine/-home-ada-api/{session.session}")
+
+    def test_two_roots_of_one_name_are_an_error(self):
+        daemon = self.start(roots=[f"a={self.root}", f"a={self.home}"], ready=False)
+        self.assertEqual(daemon.wait_exit(), 2)
+        self.assertIn("a", daemon.stderr().decode())
+
+    def test_an_absent_root_is_named_and_does_not_stop_it(self):
+        daemon = self.start(roots=[self.root, os.path.join(self.home, "nowhere")])
+        daemon.wait_log("nowhere")
+        client = daemon.subscriber()
+        Session(self.root).prompt("hello")
+        client.wait_frame(type="turn.started")
+
+
+class Demo(Case):
+    def test_the_demo_shows_a_session_within_its_first_loop(self):
+        daemon = self.start("--demo", roots=())
+        client = daemon.subscriber()
+        seen = lambda type: client.find(type=type)
+        client.wait(lambda: all(map(seen, ("session.started", "turn.started", "message.added", "tool.invoked", "tool.finished"))),
+                    "the demo's first events", deadline=60)
+        client.wait(lambda: any(f["state"] == "waiting" and f.get("reason") == "permission" for f in client.all(type="status")),
+                    "the demo's permission prompt", deadline=90)
+        client.wait_frame(type="turn.finished", deadline=90)
+        daemon.stop()
+        self.assertEqual([name for name in os.listdir(self.home) if name not in ("claude", "state")], [])  # its directory is gone

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Runs every test there is, and says at the end what came of it: `N passed, N failed, N skipped`.
+
+usage: run.py [NAME]
+
+With NAME only the tests whose suite, file or sentence contains it. Builds are those of EARSHOT_BUILDS (default "release asan").
+Unit tests are the programs that ctest knows; tests in Python are the *_test.py files beside this one and one level below.
+"""
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(TESTS)
+unit_seconds_max = 900  # a unit program that takes longer is stopped and has failed
+SANITIZERS = {
+    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+}
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.failures = []
+
+    def fail(self, name, count=1):
+        self.failed += count
+        self.failures.append(name)
+
+
+def heading(text):
+    print(f"\n== {text}", flush=True)
+
+
+def unit_programs(build):
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    return [(test["name"], test["command"]) for test in json.loads(listed.stdout)["tests"] if "command" in test]
+
+
+def run_unit(build, name, tally):
+    for program, command in unit_programs(build):
+        case = [] if not name or name in program else [f"*{name}*"]
+        start = time.monotonic()
+        try:
+            done = subprocess.run([*command, *case], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=unit_seconds_max,
+                                  env={**os.environ, **SANITIZERS}, cwd=build)
+            code, output = done.returncode, done.stdout.decode(errors="replace")
+        except subprocess.TimeoutExpired as late:
+            code, output = "too slow", (late.stdout or b"").decode(errors="replace")
+        passed, failed = catch_counts(output)
+        skipped = len(re.findall(r"^\s*SKIP(?:PED)?\b", output, re.MULTILINE))
+        if code != 0 and not failed:
+            failed = 1  # died before it could count
+        if not passed and not failed:
+            continue  # nothing here has that name
+        tally.passed += max(0, passed - skipped)
+        tally.skipped += skipped
+        print(f"  {'FAIL' if failed else 'ok':4}  {program}: {passed} passed, {failed} failed, {skipped} skipped"
+              f"  {time.monotonic() - start:.1f} s", flush=True)
+        for line in re.findall(r"^\s*SKIP.*$", output, re.MULTILINE):
+            print(f"        {line.strip()}")
+        if failed:
+            tally.fail(f"{os.path.basename(build)} {program} (exit {code})", failed)
+            print(output, flush=True)
+
+
+def catch_counts(output):
+    """test cases that passed and failed, from Catch's last words"""
+    if found := re.search(r"All tests passed \(.* in (\d+) test cases?\)", output):
+        return int(found[1]), 0
+    if found := re.search(r"^test cases:(.*)$", output, re.MULTILINE):
+        counts = dict((word, int(number)) for number, word in re.findall(r"(\d+) (passed|failed)", found[1]))
+        return counts.get("passed", 0), counts.get("failed", 0)
+    return 0, 0
+
+
+class Sentences(unittest.TestResult):
+    """Prints each test as the sentence that its name is."""
+
+    def __init__(self, tally):
+        super().__init__()
+        self.tally, self.outcome, self.detail = tally, "", ""
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.outcome, self.detail, self.start = "ok", "", time.monotonic()
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.outcome, self.detail = "FAIL", self._exc_info_to_string(err, test)
+        if not isinstance(test, unittest.TestCase):  # a fixture of a whole class
+            self.stopTest(test)
+
+    addFailure = addError
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.outcome, self.detail = "FAIL", self.detail + self._exc_info_to_string(err, test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.outcome, self.detail = "skip", reason
+
+    def stopTest(self, test):
+        seconds = time.monotonic() - getattr(self, "start", time.monotonic())
+        print(f"  {self.outcome:4}  {sentence(test)}  {seconds:.1f} s", flush=True)
+        if self.outcome == "ok":
+            self.tally.passed += 1
+        elif self.outcome == "skip":
+            self.tally.skipped += 1
+            print(f"        SKIPPED: {self.detail}", flush=True)
+        else:
+            self.tally.fail(sentence(test))
+            print(self.detail, flush=True)
+
+
+def sentence(test):
+    name = test.id().rsplit(".", 1)[-1]
+    return name.removeprefix("test_").replace("_", " ")
+
+
+def python_files(folder):
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith("_test.py"))
+
+
+def run_python(path, name, tally):
+    folder, module_name = os.path.dirname(path), os.path.basename(path)[:-3]
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    chosen = unittest.TestSuite()
+    relative = os.path.relpath(path, TESTS)
+    for group in unittest.defaultTestLoader.loadTestsFromModule(module):
+        for test in group:
+            if not name or name in relative or name in sentence(test).lower():
+                chosen.addTest(test)
+    if chosen.countTestCases():
+        heading(f"{relative[:-3]}" + (f" ({os.path.basename(os.environ['EARSHOT_BUILD'])})" if "EARSHOT_BUILD" in os.environ else ""))
+        chosen.run(Sentences(tally))
+
+
+def main():
+    if len(sys.argv) > 2 or "-h" in sys.argv or "--help" in sys.argv:
+        sys.exit(__doc__)
+    name = sys.argv[1].lower() if len(sys.argv) > 1 else ""
+    tally = Tally()
+    builds = [os.path.join(TOP, "build", build) for build in os.environ.get("EARSHOT_BUILDS", "release asan").split()]
+    folders = [os.path.join(TESTS, folder) for folder in sorted(os.listdir(TESTS)) if os.path.isdir(os.path.join(TESTS, folder))]
+    daemons = [folder for folder in folders if os.path.basename(folder) in ("integration", "fault")]  # once a build
+
+    for folder in [TESTS, *(folder for folder in folders if folder not in daemons)]:
+        os.environ.pop("EARSHOT_BUILD", None)  # once; what needs a program finds the release one
+        for path in python_files(folder):
+            run_python(path, name, tally)
+    for build in builds:
+        heading(f"unit ({os.path.basename(build)})")
+        run_unit(build, name, tally)
+        os.environ["EARSHOT_BUILD"] = build
+        os.environ.update(SANITIZERS)
+        for folder in daemons:
+            for path in python_files(folder):
+                run_python(path, name, tally)
+
+    print()
+    for failure in tally.failures:
+        print(f"FAILED: {failure}")
+    print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
+    sys.exit(1 if tally.failed or tally.passed + tally.skipped == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()
