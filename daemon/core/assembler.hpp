@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "core/event.hpp"
@@ -59,6 +58,11 @@ class Assembler {
     std::optional<std::int64_t> duration_ms;
     std::optional<std::uint64_t> tokens, tools;
   };
+  struct EarlyResult {  // what a subagent's result said before its call was read
+    Report report;
+    std::string subagent;
+    bool goes_on = false;  // in the background
+  };
   struct Tokens {  // of one message; larger figures stand in large_
     std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
   };
@@ -111,6 +115,8 @@ class Assembler {
   void close_call(Call call, event::ToolFinished finished, const fact::Result* result);
   void close_all(std::string_view outcome, bool every_chain);
   void finish_agent(std::string_view call, event::AgentFinished finished);
+  void finish_reported_agent(std::string_view call, const std::string& subagent);
+  static event::AgentFinished end_of(const Report& report);
   void apply_todos(const Call& call, const fact::Result& result);
   void set_todos(std::vector<Todo> todos, std::string_view source);
 
@@ -132,7 +138,7 @@ class Assembler {
 
   HashMap<std::uint32_t> calls_;         // every id ever seen: its number in open_, or 0 when it is finished
   std::map<std::uint32_t, Call> open_;   // in order of invocation
-  std::unordered_set<std::uint64_t> early_results_;  // of calls that were told only after their result
+  std::unordered_map<std::uint64_t, EarlyResult> early_results_;  // of calls that were not told yet
   std::uint32_t calls_seen_ = 0;
   std::uint32_t own_open_ = 0;
 

@@ -33,9 +33,9 @@ Assembler::Call* Assembler::answered_by_place() {
 void Assembler::tell(const fact::Invocation& made) {
   const std::string_view id = !made.call.empty() ? made.call : !record_->uuid.empty() ? record_->uuid : name_;
   bool fresh = false;
-  std::uint32_t& number = calls_.insert(hash(id, 5), calls_seen_ + 1, fresh);
-  const bool finished_already = !fresh && number == 0 && early_results_.erase(hash(id, 5)) > 0;
-  if (!fresh && !finished_already) return;
+  calls_.insert(hash(id, 5), calls_seen_ + 1, fresh);
+  const auto early = fresh ? early_results_.end() : early_results_.find(hash(id, 5));
+  if (!fresh && early == early_results_.end()) return;
   if (fresh) {
     Call call;
     call.call = id, call.tool = made.tool, call.started = record_->time, call.started_ms = record_->time_ms;
@@ -51,13 +51,35 @@ void Assembler::tell(const fact::Invocation& made) {
   }
   turn_tools_ += own();
   emit(event::ToolInvoked{id, made.tool, Json{made.input}, record_->message});
-  if (made.purpose != Purpose::subagent) return;
-  if (fresh) {
-    if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
-    state_.agents.push_back({std::string(id), {}, std::string(made.agent_type), std::string(made.description),
-                             std::string(record_->time), false});
+  EarlyResult result;
+  if (!fresh) {
+    result = std::move(early->second);
+    early_results_.erase(early);
   }
-  emit(event::AgentStarted{{}, made.agent_type, made.description, id, made.background});
+  if (made.purpose != Purpose::subagent) return;
+  if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
+  state_.agents.push_back({std::string(id), result.subagent, std::string(made.agent_type), std::string(made.description),
+                           std::string(record_->time), result.goes_on});
+  emit(event::AgentStarted{result.subagent, made.agent_type, made.description, id, made.background});
+  if (fresh) return;
+  if (result.goes_on) return finish_reported_agent(id, result.subagent);
+  finish_agent(id, end_of(result.report));
+}
+
+event::AgentFinished Assembler::end_of(const Report& report) {
+  event::AgentFinished end;
+  end.outcome = report.outcome;
+  end.duration_ms = report.duration_ms, end.tokens = report.tokens, end.tools = report.tools;
+  return end;
+}
+
+// A background agent whose end was read before its launch.
+void Assembler::finish_reported_agent(std::string_view call, const std::string& subagent) {
+  const auto report = early_.find(subagent);
+  if (report == early_.end()) return;
+  const Report told = std::move(report->second);
+  early_.erase(report);
+  finish_agent(call, end_of(told));
 }
 
 void Assembler::tell(const fact::Result& result) {
@@ -85,7 +107,11 @@ void Assembler::tell(const fact::Result& result) {
     ++counts_.late_results;
     return;
   }
-  if (early_results_.size() < early_max) early_results_.insert(hash(result.call, 5));
+  if (early_results_.size() < early_max)
+    early_results_[hash(result.call, 5)] = {
+        {std::string(agent_outcome_of(finished.outcome)), result.duration_ms, result.tokens, result.tools},
+        std::string(result.subagent),
+        result.launch || !result.background.empty()};
   finished.call = result.call;
   emit(std::move(finished));
 }
@@ -115,13 +141,7 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
     if (goes_on && agent != state_.agents.end()) {
       agent->background = true;
       if (!result->subagent.empty()) agent->subagent = result->subagent;
-      const auto report = early_.find(agent->subagent);
-      if (report == early_.end()) return;
-      const Report told = std::move(report->second);
-      early_.erase(report);
-      end.outcome = told.outcome;
-      end.duration_ms = told.duration_ms, end.tokens = told.tokens, end.tools = told.tools;
-      finish_agent(call.call, end);
+      finish_reported_agent(call.call, std::string(agent->subagent));
     } else if (!goes_on) {
       finish_agent(call.call, end);
     }

@@ -65,8 +65,12 @@ void Assembler::tell(const fact::Absorbed& absorbed) {
 }
 
 void Assembler::tell(const fact::UsageSeen& seen) {
-  std::uint64_t id = hash(record_->message, 1) ^ hash(record_->request, 2);
-  if (record_->message.empty()) id = hash(record_->uuid.empty() ? name_ : record_->uuid, 3);
+  std::string_view message = record_->message;
+  std::uint64_t id = hash(message, 1) ^ hash(record_->request, 2);
+  if (message.empty()) {
+    message = record_->uuid.empty() ? std::string_view(name_) : record_->uuid;
+    id = hash(message, 3);
+  }
   bool fresh = false;
   Tokens& small = usage_.insert(id, {}, fresh);
   const auto large = large_.find(id);
@@ -94,7 +98,7 @@ void Assembler::tell(const fact::UsageSeen& seen) {
     cost = std::max(cost, *seen.cost_usd);
   }
   if (now != before || dearer)
-    emit(event::UsageUpdated{record_->message, seen.model, now, state_.usage, state_.cost_usd});
+    emit(event::UsageUpdated{message, seen.model, now, state_.usage, state_.cost_usd});
 }
 
 void Assembler::tell(const fact::Cost& cost) {
@@ -107,7 +111,7 @@ void Assembler::tell(const fact::Stop& stop) {
   if (!own() || !state_.turn_open || own_open_ > 0) return;
   for (const Ending& one : endings)
     if (one.stop_reason == stop.reason)
-      return finish_turn(one.outcome, false, stop.reason, std::nullopt, record_->time_ms ? record_->time_ms : last_ms_);
+      return finish_turn(one.outcome, false, stop.reason, stop.duration_ms, record_->time_ms ? record_->time_ms : last_ms_);
 }
 
 void Assembler::tell(const fact::TurnEnd& end) {

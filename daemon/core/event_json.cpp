@@ -94,6 +94,7 @@ class Copier {
         want_value = false;
       }
       if (open.empty()) break;
+      space();
       if (take(',')) {
         space();
         if (open.back() && !key()) return false;
@@ -125,7 +126,7 @@ class Copier {
     append_cut(out_, cut_utf8(json_, text_bytes_max_), json_.size());
     return true;
   }
-  bool key() { return at() == '"' && string(json_.size()) && (space(), take(':')); }
+  bool key() { return at() == '"' && string(std::string::npos) && (space(), take(':')); }
 
   bool scalar() {
     for (const std::string_view word : {"true", "false", "null"}) {
@@ -302,7 +303,7 @@ class Writer {
     if (e.media) name("media"), media(*e.media);
   }
   void operator()(const event::ToolInvoked& e) {
-    word("call", e.call), word("tool", e.tool);
+    word("call", e.call), append_string(name("tool"), e.tool);
     if (full() && !e.input.json.empty()) input(e.input.json);
     word("message", e.message);
   }
@@ -311,7 +312,7 @@ class Writer {
     if (!e.media.empty()) {
       name("media") += '[';
       for (const Media& one : e.media) media(one), out_ += ',';
-      out_.back() = ']';
+      close_list();
     }
     number("duration_ms", e.duration_ms), word("background", e.background);
   }
@@ -323,10 +324,10 @@ class Writer {
       for (const Todo& todo : e.todos) {
         out_ += "{\"status\":";
         append_string(out_, todo.status);
-        word("id", std::string_view(todo.id));
+        word("id", std::string_view(todo.id)), word("priority", std::string_view(todo.priority));
         out_ += "},";
       }
-      out_.back() == ',' ? (out_.back() = ']', void()) : (out_ += ']', void());
+      close_list();
     }
     word("source", e.source);
   }
@@ -368,7 +369,7 @@ class Writer {
     if (!full()) return number("files_count", e.files.size());
     name("files") += '[';
     for (const std::string_view file : e.files) append_string(out_, file), out_ += ',';
-    out_.back() == ',' ? (out_.back() = ']', void()) : (out_ += ']', void());
+    close_list();
   }
   void operator()(const event::LineSkipped& e) {
     number("line", e.line), number("lines", e.lines), number("bytes", e.bytes), word("reason", e.reason);
@@ -376,6 +377,10 @@ class Writer {
   }
 
  private:
+  void close_list() {  // after its last item and a comma, or after its bracket
+    if (out_.back() == ',') out_.pop_back();
+    out_ += ']';
+  }
   void input(std::string_view json) {
     const std::size_t begin = name("input").size();
     append_json(out_, json, options_.text_bytes_max);

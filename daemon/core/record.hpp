@@ -80,6 +80,7 @@ struct UsageSeen {
 /// The assistant's message ended, for this reason, with a record that shows more than thoughts and calls.
 struct Stop {
   std::string_view reason;
+  std::optional<std::int64_t> duration_ms;  // as the record itself says it
 };
 /// A record that says the turn is over. `guarded`: not if it is older than the turn or follows a call or a result.
 struct TurnEnd {

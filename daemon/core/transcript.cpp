@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a longer line is given back after it
 
-std::unique_ptr<simdjson::dom::parser> new_parser() {
+// Without memory the first parse says so and the line is skipped.
+std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
   auto parser = std::make_unique<simdjson::dom::parser>();
-  // simdjson counts the document as a level of its own. Without memory the first parse says so and the line is skipped.
-  if (parser->allocate(4096, nesting_max + 1)) return parser;
+  if (parser->allocate(4096, depth_max)) return parser;
   return parser;
 }
 
@@ -24,7 +24,7 @@ bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == 
 }  // namespace
 
 struct Workspace::Parts {
-  std::unique_ptr<simdjson::dom::parser> parser = new_parser();
+  std::unique_ptr<simdjson::dom::parser> parser = new_parser(nesting_max);
   Record record;
 };
 
@@ -119,7 +119,7 @@ void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace
     read_line(text, offset, bytes, work);
   }
   close_line(offset + bytes);
-  if (bytes > parser_bytes_kept) work.parser = new_parser();
+  if (bytes > parser_bytes_kept) work.parser = new_parser(nesting_max);
 }
 
 void Transcript::Parts::close_line(std::uint64_t next) { end = {next, assembler.index(), mark.value()}; }
@@ -145,11 +145,13 @@ void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std
   } else {
     end_run();
   }
+  // simdjson counts an empty array or object as no level: with one level more it takes all that was found to be allowed.
+  const auto parser = new_parser(nesting_max + 1);
   bool repaired = false;
   for (Repaired& one : split.records) {
     one.for_dom.reserve(one.for_dom.size() + feed_padding);
     simdjson::dom::element json;
-    if (work.parser->parse(one.for_dom.data(), one.for_dom.size(), false).get(json)) continue;
+    if (parser->parse(one.for_dom.data(), one.for_dom.size(), false).get(json)) continue;
     repaired |= one.changed;
     read_record(json, one.text, work.record);
   }

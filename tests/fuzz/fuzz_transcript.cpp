@@ -24,8 +24,9 @@ struct Sink final : EventSink {
   std::vector<std::string> events;
   Cursor last;
   void on_event(const Event& event) override {
-    require(event.cursor.offset == last.offset ? event.cursor.index == last.index + 1
-                                               : event.cursor.offset > last.offset && event.cursor.index == 1);
+    require(event.cursor.offset == last.offset
+                ? event.cursor.index == last.index + 1
+                : event.cursor.offset > last.offset && event.cursor.index == 1);
     last = event.cursor;
     events.emplace_back();
     append_event(events.back(), event, {"h", "s", "t"});

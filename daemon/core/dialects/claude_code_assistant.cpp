@@ -143,7 +143,7 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
                                        .fatal = true});
     out.facts.push_back(fact::TurnEnd{"failed", {}, std::nullopt, false});
   } else if (substance && !stop_reason.empty() && out.by != Record::By::machine) {
-    out.facts.push_back(fact::Stop{stop_reason});
+    out.facts.push_back(fact::Stop{stop_reason, f.durationMs ? dom::whole(*f.durationMs) : std::nullopt});
   }
 }
 

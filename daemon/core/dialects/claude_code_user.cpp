@@ -15,6 +15,7 @@ constexpr string_view interruptions[] = {"[Request interrupted by user]", "[Requ
 // Texts of a failed result that say more than "error".
 struct Refinement {
   string_view prefix, outcome;
+  string_view later{};  // must follow somewhere
 };
 constexpr Refinement interrupted_texts[] = {
     {"[Request interrupted by user", "interrupted"},
@@ -23,7 +24,7 @@ constexpr Refinement interrupted_texts[] = {
 constexpr Refinement denial_texts[] = {
     {"The user doesn't want to proceed with this tool use", "denied"},
     {"The user doesn't want to take this action", "denied"},
-    {"Permission to use ", "denied"},  // … has been denied
+    {"Permission to use ", "denied", "has been denied"},
     {"Permission for this action was denied", "denied"},
     {"Claude requested permissions", "denied"},
 };
@@ -131,7 +132,7 @@ string_view join(const std::vector<string_view>& texts, Record& out) {
 
 string_view refine(std::span<const Refinement> table, string_view text) {
   for (const Refinement& one : table)
-    if (text.starts_with(one.prefix)) return one.outcome;
+    if (text.starts_with(one.prefix) && text.find(one.later) != string_view::npos) return one.outcome;
   return {};
 }
 
@@ -334,6 +335,7 @@ void read_user(const Fields& f, string_view, Record& out) {
   }
   if (truth(f.isMeta)) {
     const string_view words = join(said.texts, out);
+    out.outside = words.starts_with("<local-command-caveat>") || words.starts_with("Caveat: The messages below");
     out.facts.push_back(fact::Injected{words, words.starts_with("Stop hook feedback")});
     return;
   }

@@ -11,16 +11,21 @@ namespace {
 const char* input = R"({"description":"Look around","prompt":"look","subagent_type":"scout"})";
 
 std::string launched(std::string_view agent) {
-  return R"("toolUseResult":{"isAsync":true,"status":"async_launched","agentId":")" + std::string(agent) + R"(","description":"Look around","outputFile":"/tmp/x"})";
+  return R"("toolUseResult":{"isAsync":true,"status":"async_launched","agentId":")" + std::string(agent) +
+         R"(","description":"Look around","outputFile":"/tmp/x"})";
 }
 
 TEST_CASE("a call of Task or Agent starts an agent, right after the call") {
   for (const char* tool : {"Task", "Agent"}) {
     Records r;
-    const Feed feed({r.user("go"), r.assistant(R"({"type":"tool_use","id":"c1","name":")" + std::string(tool) + R"(","input":)" + input +
-                                               R"(},{"type":"tool_use","id":"c2","name":"Bash","input":{}})")});
-    CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 " + std::string(tool), "agent.started 1 c1", "tool.invoked 1 c2 Bash"});
-    CHECK(feed.told("agent.started", {"agent_type", "description", "call", "subagent"}) == Lines{"scout Look around c1 -"});
+    const Feed feed(
+        {r.user("go"),
+         r.assistant(R"({"type":"tool_use","id":"c1","name":")" + std::string(tool) + R"(","input":)" +
+                     input + R"(},{"type":"tool_use","id":"c2","name":"Bash","input":{}})")});
+    CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 " + std::string(tool),
+                                "agent.started 1 c1", "tool.invoked 1 c2 Bash"});
+    CHECK(feed.told("agent.started", {"agent_type", "description", "call", "subagent"}) ==
+          Lines{"scout Look around c1 -"});
     REQUIRE(feed.state().agents.size() == 1);
     CHECK(feed.state().agents[0].call == "c1");
     CHECK(feed.state().agents[0].agent_type == "scout");
@@ -29,22 +34,29 @@ TEST_CASE("a call of Task or Agent starts an agent, right after the call") {
 
 TEST_CASE("other tools start none") {
   Records r;
-  CHECK(Feed({r.user("go"), r.call("c1", "TaskCreate", R"({"subject":"x"})"), r.call("c2", "Bash")}).count("agent.started") == 0);
+  CHECK(Feed({r.user("go"), r.call("c1", "TaskCreate", R"({"subject":"x"})"), r.call("c2", "Bash")})
+            .count("agent.started") == 0);
 }
 
 TEST_CASE("its result finishes the agent, directly after the call") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input),
-                   r.result("c1", "seen", R"("toolUseResult":{"status":"completed","agentId":"a77","totalDurationMs":1500,"totalTokens":900,"totalToolUseCount":4})")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Agent", "agent.started 1 c1", "tool.finished 1 c1 ok", "agent.finished 1 c1 a77 completed"});
-  CHECK(feed.told("agent.finished", {"agent_type", "description", "duration_ms", "tokens", "tools"}) == Lines{"scout Look around 1500 900 4"});
+  const Feed feed(
+      {r.user("go"), r.call("c1", "Agent", input),
+       r.result(
+           "c1", "seen",
+           R"("toolUseResult":{"status":"completed","agentId":"a77","totalDurationMs":1500,"totalTokens":900,"totalToolUseCount":4})")});
+  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Agent", "agent.started 1 c1",
+                              "tool.finished 1 c1 ok", "agent.finished 1 c1 a77 completed"});
+  CHECK(feed.told("agent.finished", {"agent_type", "description", "duration_ms", "tokens", "tools"}) ==
+        Lines{"scout Look around 1500 900 4"});
   CHECK(feed.state().agents.empty());
 }
 
 TEST_CASE("any finish of the call that is no launch finishes the agent with its outcome") {
   const auto outcome = [](std::string_view text, std::string_view extra) {
     Records r;
-    return Feed({r.user("go"), r.call("c1", "Agent", input), r.error("c1", text, extra)}).told("agent.finished", {"outcome"});
+    return Feed({r.user("go"), r.call("c1", "Agent", input), r.error("c1", text, extra)})
+        .told("agent.finished", {"outcome"});
   };
   CHECK(outcome("no such agent", "") == Lines{"failed"});
   CHECK(outcome("x", R"("toolDenialKind":"user-rejected")") == Lines{"denied"});
@@ -55,21 +67,26 @@ TEST_CASE("any finish of the call that is no launch finishes the agent with its 
   CHECK(abandoned.story()[3] == "tool.finished 1 c1 abandoned");
   CHECK(abandoned.story()[4] == "agent.finished 1 c1 abandoned");
   Records s;
-  CHECK(Feed({s.user("go"), s.call("c1", "Agent", input), s.interruption()}).told("agent.finished", {"outcome"}) == Lines{"interrupted"});
+  CHECK(Feed({s.user("go"), s.call("c1", "Agent", input), s.interruption()})
+            .told("agent.finished", {"outcome"}) == Lines{"interrupted"});
 }
 
 TEST_CASE("an agent is finished once") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "x", R"("toolUseResult":{"status":"completed","agentId":"a77"})"),
+  const Feed feed({r.user("go"), r.call("c1", "Agent", input),
+                   r.result("c1", "x", R"("toolUseResult":{"status":"completed","agentId":"a77"})"),
                    r.notification("a77", "completed"), r.user("next")});
   CHECK(feed.count("agent.finished") == 1);
 }
 
 TEST_CASE("a progress record tells which agent it is") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Task", input),
-                   r.record("progress", R"("parentToolUseID":"c1","toolUseID":"agent_1","data":{"type":"agent_progress","agentId":"a77","prompt":"look","message":{"type":"user","message":{"role":"user","content":"look"},"uuid":"copy-1"}})"),
-                   r.result("c1", "seen")});
+  const Feed feed(
+      {r.user("go"), r.call("c1", "Task", input),
+       r.record(
+           "progress",
+           R"("parentToolUseID":"c1","toolUseID":"agent_1","data":{"type":"agent_progress","agentId":"a77","prompt":"look","message":{"type":"user","message":{"role":"user","content":"look"},"uuid":"copy-1"}})"),
+       r.result("c1", "seen")});
   CHECK(feed.told("agent.finished", {"subagent"}) == Lines{"a77"});
   CHECK(feed.count("agent.started") == 1);
   CHECK(feed.count("message.added") == 0);
@@ -77,8 +94,11 @@ TEST_CASE("a progress record tells which agent it is") {
 
 TEST_CASE("the copies of the agent's lines inside a progress record are not read") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Task", input),
-                   r.record("progress", R"("parentToolUseID":"c1","data":{"type":"agent_progress","agentId":"a","message":{"type":"assistant","uuid":"x","message":{"id":"mm","content":[{"type":"tool_use","id":"inner","name":"Bash","input":{}}],"usage":{"output_tokens":9}}}})")});
+  const Feed feed(
+      {r.user("go"), r.call("c1", "Task", input),
+       r.record(
+           "progress",
+           R"("parentToolUseID":"c1","data":{"type":"agent_progress","agentId":"a","message":{"type":"assistant","uuid":"x","message":{"id":"mm","content":[{"type":"tool_use","id":"inner","name":"Bash","input":{}}],"usage":{"output_tokens":9}}}})")});
   CHECK(feed.told("tool.invoked", {"call"}) == Lines{"c1"});
   CHECK(feed.count("usage.updated") == 0);
 }
@@ -94,8 +114,8 @@ TEST_CASE("an agent whose call comes after its own result is finished if it is s
 
 TEST_CASE("a launch finishes the call, and the notification the agent") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")), r.text("waiting", "\"end_turn\""),
-                   r.notification("a77", "completed")});
+  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")),
+                   r.text("waiting", "\"end_turn\""), r.notification("a77", "completed")});
   const Lines story = feed.story();
   REQUIRE(story.size() == 9);
   CHECK(story[3] == "tool.finished 1 c1 ok a77");
@@ -106,7 +126,8 @@ TEST_CASE("a launch finishes the call, and the notification the agent") {
 
 TEST_CASE("a running background agent is shown, and outlives the turn") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")), r.user("next")});
+  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")),
+                   r.user("next")});
   REQUIRE(feed.state().agents.size() == 1);
   CHECK(feed.state().agents[0].subagent == "a77");
   CHECK(feed.state().agents[0].background);
@@ -116,7 +137,8 @@ TEST_CASE("a running background agent is shown, and outlives the turn") {
 TEST_CASE("each status of a notification is an outcome of the agent") {
   const auto outcome = [](std::string_view status) {
     Records r;
-    return Feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")), r.notification("a77", status)})
+    return Feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")),
+                 r.notification("a77", status)})
         .told("agent.finished", {"outcome"});
   };
   CHECK(outcome("completed") == Lines{"completed"});
@@ -127,7 +149,9 @@ TEST_CASE("each status of a notification is an outcome of the agent") {
 
 TEST_CASE("a notification read before the launch's result: that result finishes the agent") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.queue("enqueue", Records::notice("a77", "completed")), r.result("c1", "launched", launched("a77"))});
+  const Feed feed({r.user("go"), r.call("c1", "Agent", input),
+                   r.queue("enqueue", Records::notice("a77", "completed")),
+                   r.result("c1", "launched", launched("a77"))});
   CHECK(feed.told("task.finished", {"task"}) == Lines{"a77"});
   CHECK(feed.told("agent.finished", {"call", "subagent", "outcome"}) == Lines{"c1 a77 completed"});
   CHECK(feed.story().back() == "agent.finished 1 c1 a77 completed");
@@ -135,7 +159,11 @@ TEST_CASE("a notification read before the launch's result: that result finishes 
 
 TEST_CASE("a spawned teammate is launched, not finished") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Task", input), r.result("c1", "spawned", R"("toolUseResult":{"status":"teammate_spawned","teammate_id":"lea@team","name":"lea"})"), r.user("next")});
+  const Feed feed(
+      {r.user("go"), r.call("c1", "Task", input),
+       r.result("c1", "spawned",
+                R"("toolUseResult":{"status":"teammate_spawned","teammate_id":"lea@team","name":"lea"})"),
+       r.user("next")});
   CHECK(feed.count("agent.finished") == 0);
   CHECK(feed.told("tool.finished", {"outcome"}) == Lines{"ok"});
 }
@@ -144,10 +172,12 @@ TEST_CASE("a spawned teammate is launched, not finished") {
 
 TEST_CASE("a notification tells task, call and summary") {
   Records r;
-  const Feed feed({r.user("go"),
-                   r.user("<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>c9</tool-use-id>\n<output-file>/tmp/x</output-file>\n<status>failed</status>\n"
-                          "<summary>Background command \"x\" failed</summary>\n</task-notification>")});
-  CHECK(feed.told("task.finished", {"task", "call", "outcome", "summary"}) == Lines{"b1 c9 failed Background command \"x\" failed"});
+  const Feed feed(
+      {r.user("go"), r.user("<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>c9</"
+                            "tool-use-id>\n<output-file>/tmp/x</output-file>\n<status>failed</status>\n"
+                            "<summary>Background command \"x\" failed</summary>\n</task-notification>")});
+  CHECK(feed.told("task.finished", {"task", "call", "outcome", "summary"}) ==
+        Lines{"b1 c9 failed Background command \"x\" failed"});
 }
 
 TEST_CASE("a notification is told once by whichever of its three ways it comes first") {
@@ -159,7 +189,8 @@ TEST_CASE("a notification is told once by whichever of its three ways it comes f
       if (way == 0) feed.write(r.queue("enqueue", Records::notice("b1", "completed")));
       if (way == 1) feed.write(r.notification("b1", "completed"));
       if (way == 2) {
-        feed.write(r.attachment(R"({"type":"queued_command","commandMode":"task-notification","prompt":)" + as_json(Records::notice("b1", "completed")) + "}"));
+        feed.write(r.attachment(R"({"type":"queued_command","commandMode":"task-notification","prompt":)" +
+                                as_json(Records::notice("b1", "completed")) + "}"));
       }
     }
     CHECK(feed.told("task.finished", {"task", "outcome"}) == Lines{"b1 completed"});
@@ -170,7 +201,8 @@ TEST_CASE("a notification is told once by whichever of its three ways it comes f
 
 TEST_CASE("queue.changed precedes task.finished, which precedes agent.finished") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")), r.queue("enqueue", Records::notice("a77", "completed"))});
+  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")),
+                   r.queue("enqueue", Records::notice("a77", "completed"))});
   Lines types;
   for (const std::string& event : feed.events()) types.push_back(field(event, "type"));
   REQUIRE(types.size() > 3);
@@ -179,8 +211,10 @@ TEST_CASE("queue.changed precedes task.finished, which precedes agent.finished")
 
 TEST_CASE("another status or another task is told again") {
   Records r;
-  const Feed feed({r.user("go"), r.notification("b1", "completed"), r.notification("b1", "failed"), r.notification("b2", "completed"), r.notification("b2", "completed")});
-  CHECK(feed.told("task.finished", {"task", "outcome"}) == Lines{"b1 completed", "b1 failed", "b2 completed"});
+  const Feed feed({r.user("go"), r.notification("b1", "completed"), r.notification("b1", "failed"),
+                   r.notification("b2", "completed"), r.notification("b2", "completed")});
+  CHECK(feed.told("task.finished", {"task", "outcome"}) ==
+        Lines{"b1 completed", "b1 failed", "b2 completed"});
 }
 
 TEST_CASE("a notification without a status is a change of the queue only") {
@@ -192,15 +226,19 @@ TEST_CASE("a notification without a status is a change of the queue only") {
 
 TEST_CASE("a task that was resumed and finished again is told again") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")), r.notification("a77", "completed"),
-                   r.call("c2", "SendMessage", R"({"to":"a77"})"), r.result("c2", "sent", R"("toolUseResult":{"success":true,"message":"sent","resumedAgentId":"a77"})"),
-                   r.notification("a77", "completed")});
+  const Feed feed(
+      {r.user("go"), r.call("c1", "Agent", input), r.result("c1", "launched", launched("a77")),
+       r.notification("a77", "completed"), r.call("c2", "SendMessage", R"({"to":"a77"})"),
+       r.result("c2", "sent", R"("toolUseResult":{"success":true,"message":"sent","resumedAgentId":"a77"})"),
+       r.notification("a77", "completed")});
   CHECK(feed.told("task.finished", {"task", "outcome"}) == Lines{"a77 completed", "a77 completed"});
 }
 
 TEST_CASE("the end of a background command finishes no agent") {
   Records r;
-  const Feed feed({r.user("go"), r.call("c1", "Bash"), r.result("c1", "running", R"("toolUseResult":{"backgroundTaskId":"b1"})"), r.notification("b1", "completed")});
+  const Feed feed({r.user("go"), r.call("c1", "Bash"),
+                   r.result("c1", "running", R"("toolUseResult":{"backgroundTaskId":"b1"})"),
+                   r.notification("b1", "completed")});
   CHECK(feed.count("task.finished") == 1);
   CHECK(feed.count("agent.finished") == 0);
 }

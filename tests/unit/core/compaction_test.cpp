@@ -8,27 +8,40 @@ namespace earshot::test {
 namespace {
 
 std::string boundary(Records& r, std::string_view metadata = R"({"trigger":"auto","preTokens":155159})") {
-  return r.system("compact_boundary", R"("parentUuid":null,"content":"Conversation compacted","compactMetadata":)" + std::string(metadata));
+  return r.system(
+      "compact_boundary",
+      R"("parentUuid":null,"content":"Conversation compacted","compactMetadata":)" + std::string(metadata));
 }
-std::string summary(Records& r) { return r.user("So far: half done", R"("isCompactSummary":true,"isVisibleInTranscriptOnly":true)"); }
+std::string summary(Records& r) {
+  return r.user("So far: half done", R"("isCompactSummary":true,"isVisibleInTranscriptOnly":true)");
+}
 
 TEST_CASE("the boundary finishes a full compaction and says what it knows") {
   Records r;
-  const Feed feed({r.user("go"), boundary(r, R"({"trigger":"manual","preTokens":155159,"postTokens":9000,"durationMs":42000,"preservedMessages":{"uuids":[]}})")});
-  CHECK(feed.told("compaction.finished", {"trigger", "pre_tokens", "post_tokens", "duration_ms", "kind"}) == Lines{"manual 155159 9000 42000 full"});
+  const Feed feed(
+      {r.user("go"),
+       boundary(
+           r,
+           R"({"trigger":"manual","preTokens":155159,"postTokens":9000,"durationMs":42000,"preservedMessages":{"uuids":[]}})")});
+  CHECK(feed.told("compaction.finished", {"trigger", "pre_tokens", "post_tokens", "duration_ms", "kind"}) ==
+        Lines{"manual 155159 9000 42000 full"});
 }
 
 TEST_CASE("what the boundary does not know is left out") {
   Records r;
-  CHECK(Feed({r.user("go"), boundary(r)}).told("compaction.finished", {"trigger", "pre_tokens", "post_tokens", "duration_ms", "kind"}) == Lines{"auto 155159 - - full"});
+  CHECK(Feed({r.user("go"), boundary(r)})
+            .told("compaction.finished", {"trigger", "pre_tokens", "post_tokens", "duration_ms", "kind"}) ==
+        Lines{"auto 155159 - - full"});
   Records s;
-  CHECK(Feed({s.user("go"), s.system("compact_boundary")}).told("compaction.finished", {"trigger", "pre_tokens", "kind"}) == Lines{"- - full"});
+  CHECK(Feed({s.user("go"), s.system("compact_boundary")})
+            .told("compaction.finished", {"trigger", "pre_tokens", "kind"}) == Lines{"- - full"});
 }
 
 TEST_CASE("the summary after a boundary is a message and no second compaction") {
   Records r;
   const Feed feed({r.user("go"), boundary(r), summary(r)});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "compaction.finished 1 auto full", "message.added 1 summary text So far: half done"});
+  CHECK(feed.story() == Lines{"turn.started 1 human go", "compaction.finished 1 auto full",
+                              "message.added 1 summary text So far: half done"});
 }
 
 TEST_CASE("records may stand between the boundary and its summary") {
@@ -48,32 +61,44 @@ TEST_CASE("a summary without a boundary is a compaction of its own, without a tr
 
 TEST_CASE("one boundary covers one summary") {
   Records r;
-  CHECK(Feed({r.user("go"), boundary(r), summary(r), r.user("on"), summary(r)}).count("compaction.finished") == 2);
+  CHECK(
+      Feed({r.user("go"), boundary(r), summary(r), r.user("on"), summary(r)}).count("compaction.finished") ==
+      2);
 }
 
 TEST_CASE("a summary without a boundary abandons open calls, as it is a full compaction") {
   Records r;
   const Feed feed({r.user("go"), r.call("c1", "Bash"), summary(r)});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash", "tool.finished 1 c1 abandoned", "compaction.finished 1 full",
+  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash",
+                              "tool.finished 1 c1 abandoned", "compaction.finished 1 full",
                               "message.added 1 summary text So far: half done"});
 }
 
 TEST_CASE("a summary is no prompt, as a string or as blocks") {
   Records r;
-  const Feed feed({summary(r), r.user_blocks(R"([{"type":"text","text":"So far"}])", R"("isCompactSummary":true)")});
+  const Feed feed(
+      {summary(r), r.user_blocks(R"([{"type":"text","text":"So far"}])", R"("isCompactSummary":true)")});
   CHECK(feed.count("turn.started") == 0);
-  CHECK(feed.told("message.added", {"role", "kind", "text"}) == Lines{"summary text So far: half done", "summary text So far"});
+  CHECK(feed.told("message.added", {"role", "kind", "text"}) ==
+        Lines{"summary text So far: half done", "summary text So far"});
 }
 
 TEST_CASE("a micro compaction is one, of its kind") {
   Records r;
-  const Feed feed({r.user("go"), r.system("microcompact_boundary", R"("microcompactMetadata":{"trigger":"auto","preTokens":60497,"tokensSaved":21279,"compactedToolIds":[]})")});
+  const Feed feed(
+      {r.user("go"),
+       r.system(
+           "microcompact_boundary",
+           R"("microcompactMetadata":{"trigger":"auto","preTokens":60497,"tokensSaved":21279,"compactedToolIds":[]})")});
   CHECK(feed.told("compaction.finished", {"trigger", "pre_tokens", "kind"}) == Lines{"auto 60497 micro"});
 }
 
 TEST_CASE("a micro compaction does not cover a summary") {
   Records r;
-  const Feed feed({r.user("go"), r.system("microcompact_boundary", R"("microcompactMetadata":{"trigger":"auto","preTokens":1})"), summary(r)});
+  const Feed feed(
+      {r.user("go"),
+       r.system("microcompact_boundary", R"("microcompactMetadata":{"trigger":"auto","preTokens":1})"),
+       summary(r)});
   CHECK(feed.told("compaction.finished", {"kind"}) == Lines{"micro", "full"});
 }
 
@@ -104,8 +129,13 @@ TEST_CASE("claude-flat: compacting starts, compacted finishes, restored is nothi
 }
 
 TEST_CASE("claude-flat: a full compaction abandons open calls") {
-  const Feed feed({R"({"type":"user","uuid":"a","message":"go"})" "\n", R"({"type":"assistant","uuid":"b","subtype":"tool_use","toolName":"Bash","toolArguments":{}})" "\n",
-                   R"({"type":"compact_system","message":"conversation_compacted"})" "\n"});
+  const Feed feed(
+      {R"({"type":"user","uuid":"a","message":"go"})"
+       "\n",
+       R"({"type":"assistant","uuid":"b","subtype":"tool_use","toolName":"Bash","toolArguments":{}})"
+       "\n",
+       R"({"type":"compact_system","message":"conversation_compacted"})"
+       "\n"});
   CHECK(feed.told("tool.finished", {"call", "outcome"}) == Lines{"b abandoned"});
 }
 

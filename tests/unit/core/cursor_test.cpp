@@ -11,7 +11,8 @@ namespace earshot::test {
 namespace {
 
 TEST_CASE("a cursor is written and read back") {
-  for (const Cursor& cursor : {Cursor{0, 0, 0}, Cursor{18234, 1, 0x9c1e44d0a1b2c3d4}, Cursor{UINT64_MAX, UINT32_MAX, UINT64_MAX}, Cursor{1, 0, 1}}) {
+  for (const Cursor& cursor : {Cursor{0, 0, 0}, Cursor{18234, 1, 0x9c1e44d0a1b2c3d4},
+                               Cursor{UINT64_MAX, UINT32_MAX, UINT64_MAX}, Cursor{1, 0, 1}}) {
     CHECK(parse_cursor(to_string(cursor)) == cursor);
   }
   CHECK(to_string(Cursor{18234, 1, 0xc1e44d0a1b2c3d4}) == "18234.1.0c1e44d0a1b2c3d4");
@@ -20,10 +21,32 @@ TEST_CASE("a cursor is written and read back") {
 TEST_CASE("only what to_string writes is a cursor") {
   const std::string mark = "0c1e44d0a1b2c3d4";
   REQUIRE(parse_cursor("1.1." + mark));
-  for (const std::string& text : Lines
-       {"", ".", "..", "1.1", "1.1.", "1.1.." + mark, ".1." + mark, "1.." + mark, "01.1." + mark, "1.01." + mark, "+1.1." + mark, "-1.1." + mark, " 1.1." + mark,
-        "1.1." + mark + " ", "1.1." + mark + "0", "1.1." + mark.substr(1), "1.1.0C1E44D0A1B2C3D4", "1.1.0x1e44d0a1b2c3d4", "18446744073709551616.1." + mark, "1.4294967296." + mark, "1e1.1." + mark, "1.1." + mark + ".1",
-        "a.1." + mark, "1.b." + mark, "1.1.gggggggggggggggg", std::string("1.1.") + mark + std::string(1, '\0')}) {
+  for (const std::string& text : Lines{"",
+                                       ".",
+                                       "..",
+                                       "1.1",
+                                       "1.1.",
+                                       "1.1.." + mark,
+                                       ".1." + mark,
+                                       "1.." + mark,
+                                       "01.1." + mark,
+                                       "1.01." + mark,
+                                       "+1.1." + mark,
+                                       "-1.1." + mark,
+                                       " 1.1." + mark,
+                                       "1.1." + mark + " ",
+                                       "1.1." + mark + "0",
+                                       "1.1." + mark.substr(1),
+                                       "1.1.0C1E44D0A1B2C3D4",
+                                       "1.1.0x1e44d0a1b2c3d4",
+                                       "18446744073709551616.1." + mark,
+                                       "1.4294967296." + mark,
+                                       "1e1.1." + mark,
+                                       "1.1." + mark + ".1",
+                                       "a.1." + mark,
+                                       "1.b." + mark,
+                                       "1.1.gggggggggggggggg",
+                                       std::string("1.1.") + mark + std::string(1, '\0')}) {
     INFO(text);
     CHECK_FALSE(parse_cursor(text).has_value());
   }
@@ -54,7 +77,8 @@ TEST_CASE("bytes after the last LF do not count yet") {
 
 TEST_CASE("a mark depends on every byte, their order, the line ends and the key") {
   const std::uint64_t one = prefix("a\nb\n", 1);
-  for (const char* other : {"a\nc\n", "b\na\n", "ab\n", "a\n\nb\n", "a\r\nb\n", "a\n", "a\nb\nb\n"}) CHECK(prefix(other, 1) != one);
+  for (const char* other : {"a\nc\n", "b\na\n", "ab\n", "a\n\nb\n", "a\r\nb\n", "a\n", "a\nb\nb\n"})
+    CHECK(prefix(other, 1) != one);
   CHECK(prefix("a\nb\n", 2) != one);
 }
 
@@ -78,7 +102,9 @@ TEST_CASE("cursors grow, name the place after their line, and their marks are th
   Records r;
   TranscriptOptions options;
   options.mark_key = 0x1234;
-  Feed feed({r.user("go"), r.text("x", "\"end_turn\""), "broken\n", r.user("next"), "\n", r.call("c1", "Bash")}, options);
+  Feed feed(
+      {r.user("go"), r.text("x", "\"end_turn\""), "broken\n", r.user("next"), "\n", r.call("c1", "Bash")},
+      options);
   REQUIRE(feed.cursors().size() > 5);
   Cursor last;
   for (const Cursor& cursor : feed.cursors()) {
@@ -105,7 +131,9 @@ TEST_CASE("the mark covers what the decoder leaves out: byte order mark, CR, emp
   TranscriptOptions options;
   options.line_bytes_max = 1000;
   Feed feed(options);
-  feed.write_cut("\xEF\xBB\xBF" + r.user("go").substr(0, 20) + "\r\n\r\n" + std::string(5000, 'x') + "\n{{{\n" + r.user("on"), 3, 100);
+  feed.write_cut("\xEF\xBB\xBF" + r.user("go").substr(0, 20) + "\r\n\r\n" + std::string(5000, 'x') +
+                     "\n{{{\n" + r.user("on"),
+                 3, 100);
   CHECK(feed.transcript().end().mark == prefix(feed.bytes()));
   CHECK(feed.transcript().end().offset == feed.bytes().size());
 }

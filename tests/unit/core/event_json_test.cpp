@@ -1,4 +1,5 @@
-// How events look on the wire: keys and their order, what is left out, how long text is cut, what the view `meta` hides.
+// How events look on the wire: keys and their order, what is left out, how long text is cut, what the view
+// `meta` hides.
 #include "core/event_json.hpp"
 
 #include <simdjson.h>
@@ -22,7 +23,8 @@ std::string encoded(EventBody body, const EncodeOptions& options = {}, std::stri
   return out;
 }
 std::string own(std::string_view type, std::string_view fields) {
-  return R"({"type":")" + std::string(type) + R"(","host":"h","stream":"s","session":"t","cursor":"10.1.0000000000abcdef","time":"2026-01-02T03:04:05.678Z","turn":3)" +
+  return R"({"type":")" + std::string(type) +
+         R"(","host":"h","stream":"s","session":"t","cursor":"10.1.0000000000abcdef","time":"2026-01-02T03:04:05.678Z","turn":3)" +
          (fields.empty() ? "" : "," + std::string(fields)) + "}";
 }
 std::string text(std::string_view raw, std::size_t max) {
@@ -81,47 +83,80 @@ TEST_CASE("the agent stands between session and cursor, and a missing time is le
   event.body = event::CompactionStarted{};
   std::string out;
   append_event(out, event, here);
-  CHECK(out == R"({"type":"compaction.started","host":"h","stream":"s","session":"t","agent":"a7","cursor":"10.1.0000000000abcdef","turn":0})");
+  CHECK(
+      out ==
+      R"({"type":"compaction.started","host":"h","stream":"s","session":"t","agent":"a7","cursor":"10.1.0000000000abcdef","turn":0})");
 }
 
 TEST_CASE("absent things are left out, the rest comes in its order") {
-  CHECK(encoded(event::SessionStarted{.dialect = "claude-code"}) == own("session.started", R"("dialect":"claude-code")"));
-  CHECK(encoded(event::SessionStarted{"d", "v", "/c", "b", "/p", "t", "k", "m", "q"}) ==
-        own("session.started", R"("dialect":"d","version":"v","cwd":"/c","git_branch":"b","project":"/p","title":"t","continues":"k","mode":"m","permission_mode":"q")"));
+  CHECK(encoded(event::SessionStarted{.dialect = "claude-code"}) ==
+        own("session.started", R"("dialect":"claude-code")"));
+  CHECK(
+      encoded(event::SessionStarted{"d", "v", "/c", "b", "/p", "t", "k", "m", "q"}) ==
+      own("session.started",
+          R"("dialect":"d","version":"v","cwd":"/c","git_branch":"b","project":"/p","title":"t","continues":"k","mode":"m","permission_mode":"q")"));
   CHECK(encoded(event::SessionUpdated{.model = "big"}) == own("session.updated", R"("model":"big")"));
   CHECK(encoded(event::SessionUpdated{.title = ""}) == own("session.updated", R"("title":"")"));
-  CHECK(encoded(event::TurnStarted{"hi", "human"}) == own("turn.started", R"("prompt":"hi","origin":"human")"));
+  CHECK(encoded(event::TurnStarted{"hi", "human"}) ==
+        own("turn.started", R"("prompt":"hi","origin":"human")"));
   CHECK(encoded(event::TurnStarted{std::nullopt, "unknown"}) == own("turn.started", R"("origin":"unknown")"));
-  CHECK(encoded(event::TurnFinished{"completed", true, "end_turn", 7, 2, {1, 2, 3, 4}}) ==
-        own("turn.finished", R"("outcome":"completed","inferred":true,"stop_reason":"end_turn","duration_ms":7,"tools":2,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4})"));
+  CHECK(
+      encoded(event::TurnFinished{"completed", true, "end_turn", 7, 2, {1, 2, 3, 4}}) ==
+      own("turn.finished",
+          R"("outcome":"completed","inferred":true,"stop_reason":"end_turn","duration_ms":7,"tools":2,"usage":{"input":1,"output":2,"cache_read":3,"cache_write":4})"));
   CHECK(encoded(event::TurnFinished{.outcome = "failed"}) ==
-        own("turn.finished", R"("outcome":"failed","tools":0,"usage":{"input":0,"output":0,"cache_read":0,"cache_write":0})"));
+        own("turn.finished",
+            R"("outcome":"failed","tools":0,"usage":{"input":0,"output":0,"cache_read":0,"cache_write":0})"));
   CHECK(encoded(event::MessageAdded{"user", "image", std::nullopt, "", "", Media{"image", "image/png", 0}}) ==
-        own("message.added", R"("role":"user","kind":"image","media":{"kind":"image","media_type":"image/png"})"));
+        own("message.added",
+            R"("role":"user","kind":"image","media":{"kind":"image","media_type":"image/png"})"));
   CHECK(encoded(event::MessageAdded{"assistant", "text", "x", "m", "big", std::nullopt}) ==
         own("message.added", R"("role":"assistant","kind":"text","text":"x","message":"m","model":"big")"));
-  CHECK(encoded(event::ToolInvoked{"c", "Bash", {R"({"a": 1})"}, "m"}) == own("tool.invoked", R"("call":"c","tool":"Bash","input":{"a":1},"message":"m")"));
-  CHECK(encoded(event::ToolFinished{"c", "", "ok", "out", {}, std::nullopt, ""}) == own("tool.finished", R"("call":"c","outcome":"ok","output":"out")"));
-  CHECK(encoded(event::ToolFinished{"c", "Bash", "ok", "", {{"image", "image/png", 3}}, 5, "b1"}) ==
-        own("tool.finished", R"("call":"c","tool":"Bash","outcome":"ok","output":"","media":[{"kind":"image","media_type":"image/png","bytes":3}],"duration_ms":5,"background":"b1")"));
-  const std::vector<Todo> todos = {{"1", "dig", "pending", "Digging", "high"}, {"", "sow", "completed", "", ""}};
-  CHECK(encoded(event::TodoUpdated{todos, "TodoWrite"}) ==
-        own("todo.updated", R"("todos":[{"id":"1","content":"dig","status":"pending","active_form":"Digging","priority":"high"},{"content":"sow","status":"completed"}],"source":"TodoWrite")"));
-  CHECK(encoded(event::TodoUpdated{{}, "TodoWrite"}) == own("todo.updated", R"("todos":[],"source":"TodoWrite")"));
+  CHECK(encoded(event::ToolInvoked{"c", "Bash", {R"({"a": 1})"}, "m"}) ==
+        own("tool.invoked", R"("call":"c","tool":"Bash","input":{"a":1},"message":"m")"));
+  CHECK(encoded(event::ToolFinished{"c", "", "ok", "out", {}, std::nullopt, ""}) ==
+        own("tool.finished", R"("call":"c","outcome":"ok","output":"out")"));
+  CHECK(
+      encoded(event::ToolFinished{"c", "Bash", "ok", "", {{"image", "image/png", 3}}, 5, "b1"}) ==
+      own("tool.finished",
+          R"("call":"c","tool":"Bash","outcome":"ok","output":"","media":[{"kind":"image","media_type":"image/png","bytes":3}],"duration_ms":5,"background":"b1")"));
+  const std::vector<Todo> todos = {{"1", "dig", "pending", "Digging", "high"},
+                                   {"", "sow", "completed", "", ""}};
+  CHECK(
+      encoded(event::TodoUpdated{todos, "TodoWrite"}) ==
+      own("todo.updated",
+          R"("todos":[{"id":"1","content":"dig","status":"pending","active_form":"Digging","priority":"high"},{"content":"sow","status":"completed"}],"source":"TodoWrite")"));
+  CHECK(encoded(event::TodoUpdated{{}, "TodoWrite"}) ==
+        own("todo.updated", R"("todos":[],"source":"TodoWrite")"));
   CHECK(encoded(event::CompactionStarted{"auto"}) == own("compaction.started", R"("trigger":"auto")"));
-  CHECK(encoded(event::CompactionFinished{"auto", 9, 3, 4, "full"}) == own("compaction.finished", R"("trigger":"auto","pre_tokens":9,"post_tokens":3,"duration_ms":4,"kind":"full")"));
-  CHECK(encoded(event::AgentStarted{"a", "scout", "look", "c", true}) == own("agent.started", R"("subagent":"a","agent_type":"scout","description":"look","call":"c","background":true)"));
+  CHECK(encoded(event::CompactionFinished{"auto", 9, 3, 4, "full"}) ==
+        own("compaction.finished",
+            R"("trigger":"auto","pre_tokens":9,"post_tokens":3,"duration_ms":4,"kind":"full")"));
+  CHECK(encoded(event::AgentStarted{"a", "scout", "look", "c", true}) ==
+        own("agent.started",
+            R"("subagent":"a","agent_type":"scout","description":"look","call":"c","background":true)"));
   CHECK(encoded(event::AgentStarted{.call = "c"}) == own("agent.started", R"("call":"c")"));
-  CHECK(encoded(event::AgentFinished{"a", "scout", "look", "c", "completed", 1, 2, 3, true}) ==
-        own("agent.finished", R"("subagent":"a","agent_type":"scout","description":"look","call":"c","outcome":"completed","duration_ms":1,"tokens":2,"tools":3,"background":true)"));
-  CHECK(encoded(event::TaskFinished{"b", "c", "failed", "sum"}) == own("task.finished", R"("task":"b","call":"c","outcome":"failed","summary":"sum")"));
-  CHECK(encoded(event::QueueChanged{"enqueue", "x"}) == own("queue.changed", R"("operation":"enqueue","text":"x")"));
-  CHECK(encoded(event::UsageUpdated{"m", "big", Usage{1, 2, 3, 4}, {5, 6, 7, 8}, 0.25}) ==
-        own("usage.updated", R"("message":"m","model":"big","input":1,"output":2,"cache_read":3,"cache_write":4,"total":{"input":5,"output":6,"cache_read":7,"cache_write":8},"cost_usd":0.25)"));
-  CHECK(encoded(event::ApiFailed{529, "overloaded", 1, 10, 600, false}) == own("api.failed", R"("status":529,"error":"overloaded","attempt":1,"max_attempts":10,"retry_in_ms":600,"fatal":false)"));
+  CHECK(
+      encoded(event::AgentFinished{"a", "scout", "look", "c", "completed", 1, 2, 3, true}) ==
+      own("agent.finished",
+          R"("subagent":"a","agent_type":"scout","description":"look","call":"c","outcome":"completed","duration_ms":1,"tokens":2,"tools":3,"background":true)"));
+  CHECK(encoded(event::TaskFinished{"b", "c", "failed", "sum"}) ==
+        own("task.finished", R"("task":"b","call":"c","outcome":"failed","summary":"sum")"));
+  CHECK(encoded(event::QueueChanged{"enqueue", "x"}) ==
+        own("queue.changed", R"("operation":"enqueue","text":"x")"));
+  CHECK(
+      encoded(event::UsageUpdated{"m", "big", Usage{1, 2, 3, 4}, {5, 6, 7, 8}, 0.25}) ==
+      own("usage.updated",
+          R"("message":"m","model":"big","input":1,"output":2,"cache_read":3,"cache_write":4,"total":{"input":5,"output":6,"cache_read":7,"cache_write":8},"cost_usd":0.25)"));
+  CHECK(
+      encoded(event::ApiFailed{529, "overloaded", 1, 10, 600, false}) ==
+      own("api.failed",
+          R"("status":529,"error":"overloaded","attempt":1,"max_attempts":10,"retry_in_ms":600,"fatal":false)"));
   CHECK(encoded(event::ApiFailed{.fatal = true}) == own("api.failed", R"("fatal":true)"));
-  CHECK(encoded(event::FilesSnapshotted{"m", {"a", "b"}}) == own("files.snapshotted", R"("message":"m","files":["a","b"])"));
-  CHECK(encoded(event::LineSkipped{7, 2, 90, "not JSON", false}) == own("line.skipped", R"("line":7,"lines":2,"bytes":90,"reason":"not JSON","salvaged":false)"));
+  CHECK(encoded(event::FilesSnapshotted{"m", {"a", "b"}}) ==
+        own("files.snapshotted", R"("message":"m","files":["a","b"])"));
+  CHECK(encoded(event::LineSkipped{7, 2, 90, "not JSON", false}) ==
+        own("line.skipped", R"("line":7,"lines":2,"bytes":90,"reason":"not JSON","salvaged":false)"));
 }
 
 TEST_CASE("append_event appends") {
@@ -133,24 +168,34 @@ TEST_CASE("append_event appends") {
 }
 
 TEST_CASE("a cost keeps its digits") {
-  CHECK(encoded(event::UsageUpdated{"", "", std::nullopt, {}, 0.0008879999999999999}).find("\"cost_usd\":0.0008879999999999999}") != std::string::npos);
-  CHECK(encoded(event::UsageUpdated{"", "", std::nullopt, {}, 2.0}).find("\"cost_usd\":2") != std::string::npos);
+  CHECK(encoded(event::UsageUpdated{"", "", std::nullopt, {}, 0.0008879999999999999})
+            .find("\"cost_usd\":0.0008879999999999999}") != std::string::npos);
+  CHECK(encoded(event::UsageUpdated{"", "", std::nullopt, {}, 2.0}).find("\"cost_usd\":2") !=
+        std::string::npos);
 }
 
 TEST_CASE("numbers at their ends") {
-  CHECK(encoded(event::TurnFinished{"failed", false, "", INT64_MAX, UINT32_MAX, {UINT64_MAX, 0, 0, 0}}).find("\"duration_ms\":9223372036854775807,\"tools\":4294967295,\"usage\":{\"input\":18446744073709551615") !=
-        std::string::npos);
+  CHECK(encoded(event::TurnFinished{"failed", false, "", INT64_MAX, UINT32_MAX, {UINT64_MAX, 0, 0, 0}})
+            .find("\"duration_ms\":9223372036854775807,\"tools\":4294967295,\"usage\":{\"input\":"
+                  "18446744073709551615") != std::string::npos);
 }
 
 TEST_CASE("the view meta hides texts, inputs, outputs, titles, descriptions and names of files") {
   const EncodeOptions meta{.view = View::meta};
   const std::vector<Todo> todos = {{"1", "SECRET", "pending", "SECRET", "high"}};
   for (const std::string& event :
-       {encoded(event::SessionStarted{.dialect = "d", .title = "SECRET"}, meta), encoded(event::SessionUpdated{.title = "SECRET"}, meta), encoded(event::TurnStarted{"SECRET", "human"}, meta),
-        encoded(event::MessageAdded{"user", "text", "SECRET", "", "", std::nullopt}, meta), encoded(event::ToolInvoked{"c", "Bash", {R"({"a":"SECRET"})"}, "m"}, meta),
-        encoded(event::ToolFinished{"c", "Bash", "ok", "SECRET", {}, 5, ""}, meta), encoded(event::TodoUpdated{todos, "TodoWrite"}, meta), encoded(event::AgentStarted{"", "scout", "SECRET", "c", false}, meta),
-        encoded(event::AgentFinished{"", "scout", "SECRET", "c", "completed", 1, 2, 3, false}, meta), encoded(event::TaskFinished{"b", "c", "failed", "SECRET"}, meta),
-        encoded(event::QueueChanged{"enqueue", "SECRET"}, meta), encoded(event::FilesSnapshotted{"m", {"SECRET", "SECRET"}}, meta)}) {
+       {encoded(event::SessionStarted{.dialect = "d", .title = "SECRET"}, meta),
+        encoded(event::SessionUpdated{.title = "SECRET"}, meta),
+        encoded(event::TurnStarted{"SECRET", "human"}, meta),
+        encoded(event::MessageAdded{"user", "text", "SECRET", "", "", std::nullopt}, meta),
+        encoded(event::ToolInvoked{"c", "Bash", {R"({"a":"SECRET"})"}, "m"}, meta),
+        encoded(event::ToolFinished{"c", "Bash", "ok", "SECRET", {}, 5, ""}, meta),
+        encoded(event::TodoUpdated{todos, "TodoWrite"}, meta),
+        encoded(event::AgentStarted{"", "scout", "SECRET", "c", false}, meta),
+        encoded(event::AgentFinished{"", "scout", "SECRET", "c", "completed", 1, 2, 3, false}, meta),
+        encoded(event::TaskFinished{"b", "c", "failed", "SECRET"}, meta),
+        encoded(event::QueueChanged{"enqueue", "SECRET"}, meta),
+        encoded(event::FilesSnapshotted{"m", {"SECRET", "SECRET"}}, meta)}) {
     INFO(event);
     CHECK(event.find("SECRET") == std::string::npos);
     CHECK(parses(event));
@@ -159,12 +204,15 @@ TEST_CASE("the view meta hides texts, inputs, outputs, titles, descriptions and 
 
 TEST_CASE("the view meta keeps names, times and numbers") {
   const EncodeOptions meta{.view = View::meta};
-  CHECK(encoded(event::ToolFinished{"c", "Bash", "ok", "SECRET", {}, 5, ""}, meta) == own("tool.finished", R"("call":"c","tool":"Bash","outcome":"ok","duration_ms":5)"));
+  CHECK(encoded(event::ToolFinished{"c", "Bash", "ok", "SECRET", {}, 5, ""}, meta) ==
+        own("tool.finished", R"("call":"c","tool":"Bash","outcome":"ok","duration_ms":5)"));
   CHECK(encoded(event::TurnStarted{"SECRET", "human"}, meta) == own("turn.started", R"("origin":"human")"));
-  CHECK(encoded(event::FilesSnapshotted{"m", {"a", "b"}}, meta) == own("files.snapshotted", R"("message":"m","files_count":2)"));
+  CHECK(encoded(event::FilesSnapshotted{"m", {"a", "b"}}, meta) ==
+        own("files.snapshotted", R"("message":"m","files_count":2)"));
   const std::vector<Todo> todos = {{"1", "dig", "pending", "Digging", "high"}};
   const std::string list = encoded(event::TodoUpdated{todos, "TodoWrite"}, meta);
-  for (const char* kept : {R"("id":"1")", R"("status":"pending")", R"("priority":"high")", R"("source":"TodoWrite")"}) {
+  for (const char* kept :
+       {R"("id":"1")", R"("status":"pending")", R"("priority":"high")", R"("source":"TodoWrite")"}) {
     INFO(list);
     CHECK(list.find(kept) != std::string::npos);
   }
@@ -206,19 +254,23 @@ TEST_CASE("text as long as the limit is a string, longer text is cut and says it
 TEST_CASE("text is cut on a character boundary") {
   const std::string euros = "\xE2\x82\xAC\xE2\x82\xAC";
   CHECK(text(euros, 6) == '"' + euros + '"');
-  for (const std::size_t max : {3, 4, 5}) CHECK(text(euros, max) == "{\"text\":\"\xE2\x82\xAC\",\"bytes\":6,\"truncated\":true}");
-  for (const std::size_t max : {0, 1, 2}) CHECK(text(euros, max) == R"({"text":"","bytes":6,"truncated":true})");
+  for (const std::size_t max : {3, 4, 5})
+    CHECK(text(euros, max) == "{\"text\":\"\xE2\x82\xAC\",\"bytes\":6,\"truncated\":true}");
+  for (const std::size_t max : {0, 1, 2})
+    CHECK(text(euros, max) == R"({"text":"","bytes":6,"truncated":true})");
 }
 
 TEST_CASE("an event's long text is cut") {
   const std::string event = encoded(event::QueueChanged{"enqueue", "123456"}, {.text_bytes_max = 4});
-  CHECK(event == own("queue.changed", R"("operation":"enqueue","text":{"text":"1234","bytes":6,"truncated":true})"));
+  CHECK(event ==
+        own("queue.changed", R"("operation":"enqueue","text":{"text":"1234","bytes":6,"truncated":true})"));
 }
 
 // ---- JSON again
 
 TEST_CASE("JSON is told again, compact, with its numbers as they stood") {
-  CHECK(json(R"( { "a" : [ 1 , -2.50e+3 , true , false , null ] , "b" : "x" } )") == R"({"a":[1,-2.50e+3,true,false,null],"b":"x"})");
+  CHECK(json(R"( { "a" : [ 1 , -2.50e+3 , true , false , null ] , "b" : "x" } )") ==
+        R"({"a":[1,-2.50e+3,true,false,null],"b":"x"})");
   CHECK(json("18446744073709551616") == "18446744073709551616");
   CHECK(json("1e400") == "1e400");
   CHECK(json("9007199254740993") == "9007199254740993");
@@ -229,7 +281,8 @@ TEST_CASE("JSON is told again, compact, with its numbers as they stood") {
 }
 
 TEST_CASE("blanks may stand between any two tokens") {
-  for (const char* spaced : {R"([1 ])", R"([1 ,2])", R"({"a":1 })", R"(["x" ])", R"([null ])", R"({ "a" : [ 1 , { "b" : "x" } , [ ] , { } ] })", " [ ] ", "\t1\n"}) {
+  for (const char* spaced : {R"([1 ])", R"([1 ,2])", R"({"a":1 })", R"(["x" ])", R"([null ])",
+                             R"({ "a" : [ 1 , { "b" : "x" } , [ ] , { } ] })", " [ ] ", "\t1\n"}) {
     std::string compact;
     for (const char* c = spaced; *c; ++c) {
       if (std::string_view(" \t\r\n").find(*c) == std::string_view::npos) compact += *c;
@@ -240,12 +293,15 @@ TEST_CASE("blanks may stand between any two tokens") {
 
 TEST_CASE("a key is never cut, though its bad bytes grow") {
   CHECK(parses(json("{\"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\":1}")));
-  CHECK(json(R"({"a key that is longer than the limit":1})", 4) == R"({"a key that is longer than the limit":1})");
+  CHECK(json(R"({"a key that is longer than the limit":1})", 4) ==
+        R"({"a key that is longer than the limit":1})");
 }
 
 TEST_CASE("what is no JSON is null") {
-  for (const char* bad : {"", " ", "tru", "nul", "01", "1.", ".5", "1e", "+1", "-", "{", "}", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "'x'", "\"x", "\"\\q\"", "\"\\u12\"", "1 2", "{}{}", "NaN",
-                          "\"a\tb\"", "[1]x", "\x01"}) {
+  for (const char* bad :
+       {"",        " ",         "tru",  "nul",   "01",      "1.",       ".5",    "1e",         "+1",  "-",
+        "{",       "}",         "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "'x'", "\"x",
+        "\"\\q\"", "\"\\u12\"", "1 2",  "{}{}",  "NaN",     "\"a\tb\"", "[1]x",  "\x01"}) {
     INFO(bad);
     CHECK(json(bad) == "null");
   }
@@ -253,11 +309,14 @@ TEST_CASE("what is no JSON is null") {
 
 TEST_CASE("64 levels are told, a deeper value is not JSON any more but is still told as some") {
   CHECK(json(std::string(64, '[') + std::string(64, ']')) == std::string(64, '[') + std::string(64, ']'));
-  for (const std::size_t depth : {65, 66, 1000, 100'000}) CHECK(parses(json(std::string(depth, '[') + std::string(depth, ']'))));
+  for (const std::size_t depth : {65, 66, 1000, 100'000})
+    CHECK(parses(json(std::string(depth, '[') + std::string(depth, ']'))));
 }
 
 TEST_CASE("long strings inside are cut as text is") {
-  CHECK(json(R"({"command":"123456","n":[1,"abcdefgh"]})", 5) == R"({"command":{"text":"12345","bytes":6,"truncated":true},"n":[1,{"text":"abcde","bytes":8,"truncated":true}]})");
+  CHECK(
+      json(R"({"command":"123456","n":[1,"abcdefgh"]})", 5) ==
+      R"({"command":{"text":"12345","bytes":6,"truncated":true},"n":[1,{"text":"abcde","bytes":8,"truncated":true}]})");
 }
 
 TEST_CASE("escapes are read before they are cut and written") {
@@ -271,7 +330,8 @@ TEST_CASE("escapes are read before they are cut and written") {
 
 TEST_CASE("input that is long as a whole is cut as one text") {
   const std::string input = "[" + std::string(2000, '1') + "]";
-  const std::string event = encoded(event::ToolInvoked{"c", "Bash", {input}, "m"}, {.text_bytes_max = 100, .input_bytes_max = 500});
+  const std::string event =
+      encoded(event::ToolInvoked{"c", "Bash", {input}, "m"}, {.text_bytes_max = 100, .input_bytes_max = 500});
   CHECK(parses(event));
   CHECK(event.find("\"truncated\":true") != std::string::npos);
   CHECK(event.size() < 1200);

@@ -15,7 +15,8 @@ simdjson::dom::object parsed(simdjson::dom::parser& parser, std::string_view eve
   return element.get_object();
 }
 
-// `"type"` is the first key of every event. Nothing is parsed: an event's input may hold numbers that no parser can.
+// `"type"` is the first key of every event. Nothing is parsed: an event's input may hold numbers that no
+// parser can.
 std::string_view type_of(std::string_view event) {
   event.remove_prefix(std::string_view("{\"type\":\"").size());
   return event.substr(0, event.find('"'));
@@ -72,7 +73,8 @@ Feed& Feed::write(std::string_view bytes) {
   if (!bytes.empty()) std::memcpy(room.get(), bytes.data(), bytes.size());
   constexpr std::string_view hostile = "}]\"\n{\"type\":\"user\",";
   for (std::size_t i = 0; i < feed_padding; ++i) room[bytes.size() + i] = hostile[i % hostile.size()];
-  transcript_.feed({room.get(), bytes.size()}, workspace_, *this);
+  static Workspace workspace;  // as in the program: one for all transcripts of a thread
+  transcript_.feed({room.get(), bytes.size()}, workspace, *this);
   return *this;
 }
 
@@ -103,7 +105,8 @@ Lines Feed::story() const {
   simdjson::dom::parser parser;
   for (const std::string& event : events_) {
     const auto& table = told_in_a_story();
-    const auto told = std::find_if(table.begin(), table.end(), [&](const Told& row) { return row.type == type_of(event); });
+    const auto told =
+        std::find_if(table.begin(), table.end(), [&](const Told& row) { return row.type == type_of(event); });
     if (told == table.end()) continue;
     const auto object = parsed(parser, event);
     std::string line = std::string(told->type) + " " + text_of(object["turn"]);
@@ -140,7 +143,8 @@ Lines Feed::told(std::string_view type, std::initializer_list<std::string_view> 
 }
 
 std::size_t Feed::count(std::string_view type) const {
-  return std::count_if(events_.begin(), events_.end(), [&](const std::string& event) { return is_of(event, type); });
+  return std::count_if(events_.begin(), events_.end(),
+                       [&](const std::string& event) { return is_of(event, type); });
 }
 
 std::string joined(std::initializer_list<std::string> lines) {

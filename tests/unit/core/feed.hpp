@@ -16,9 +16,11 @@ using Lines = std::vector<std::string>;
 class Feed final : public EventSink {
  public:
   explicit Feed(TranscriptOptions options = {});
-  explicit Feed(std::initializer_list<std::string> lines, TranscriptOptions options = {});  // each written at once
+  explicit Feed(std::initializer_list<std::string> lines,
+                TranscriptOptions options = {});  // each written at once
 
-  /// The next bytes, in one piece. What lies behind them in memory is hostile on purpose, and ends where it may end.
+  /// The next bytes, in one piece. What lies behind them in memory is hostile on purpose, and ends where it
+  /// may end.
   Feed& write(std::string_view bytes);
   /// The same bytes in pieces: one by one, or cut at places that `seed` chooses.
   Feed& write_bytewise(std::string_view bytes);
@@ -26,9 +28,11 @@ class Feed final : public EventSink {
 
   /// Each event as the wire shows it, of host h, stream s, session t.
   const Lines& events() const { return events_; }
-  /// Each event in short: `type turn[@agent] values…`, the fields that tell types apart; sessions' and usage's are left out.
+  /// Each event in short: `type turn[@agent] values…`, the fields that tell types apart; sessions' and
+  /// usage's are left out.
   Lines story() const;
-  /// Of the events of one type, or of several with one beginning ("tool."), the fields asked for; `-` where one is absent.
+  /// Of the events of one type, or of several with one beginning ("tool."), the fields asked for; `-` where
+  /// one is absent.
   Lines told(std::string_view type, std::initializer_list<std::string_view> fields) const;
   std::size_t count(std::string_view type) const;
 
@@ -41,7 +45,6 @@ class Feed final : public EventSink {
   void on_event(const Event& event) override;
 
  private:
-  Workspace workspace_;
   Transcript transcript_;
   std::string bytes_;  // all that was written
   Lines events_;

@@ -1,4 +1,5 @@
-// Sessions that no program wrote: every dialect and era, with whatever goes wrong with files. The same seed, the same bytes.
+// Sessions that no program wrote: every dialect and era, with whatever goes wrong with files. The same seed,
+// the same bytes.
 #pragma once
 #include <cstdint>
 #include <string>

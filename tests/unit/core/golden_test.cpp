@@ -1,5 +1,6 @@
-// Every tests/golden/**/<name>.jsonl gives exactly <name>.events.jsonl, however its bytes are cut. In the expected lines the
-// mark of a cursor is written `*`: it depends on every byte before it, and cursors have tests of their own.
+// Every tests/golden/**/<name>.jsonl gives exactly <name>.events.jsonl, however its bytes are cut. In the
+// expected lines the mark of a cursor is written `*`: it depends on every byte before it, and cursors have
+// tests of their own.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

@@ -8,7 +8,8 @@
 namespace earshot::test {
 namespace {
 
-const std::string prompt = R"({"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}})" "\n";
+const std::string prompt = R"({"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}})"
+                           "\n";
 const Lines prompted = {"turn.started 1 human hi"};
 
 std::string user_line(std::string_view uuid, std::string_view text_as_json) {
@@ -18,8 +19,8 @@ std::string user_line(std::string_view uuid, std::string_view text_as_json) {
 
 /// A prompt "deep" of so many levels, the record's own among them.
 std::string nested(std::size_t depth, std::string_view innermost = "") {
-  return R"({"type":"user","uuid":"d1","message":{"role":"user","content":"deep"},"x":)" + std::string(depth - 1, '[') +
-         std::string(innermost) + std::string(depth - 1, ']') + "}\n";
+  return R"({"type":"user","uuid":"d1","message":{"role":"user","content":"deep"},"x":)" +
+         std::string(depth - 1, '[') + std::string(innermost) + std::string(depth - 1, ']') + "}\n";
 }
 
 // ---- what ends a line
@@ -29,7 +30,8 @@ TEST_CASE("a line torn across two writes is one event") {
   feed.write(R"({"type":"user","uuid":"u1","mess)");
   REQUIRE(feed.events().empty());
   CHECK(feed.transcript().pending_bytes() == 32);
-  feed.write(R"(age":{"role":"user","content":"hi"}})" "\n");
+  feed.write(R"(age":{"role":"user","content":"hi"}})"
+             "\n");
   CHECK(feed.story() == prompted);
   CHECK(feed.transcript().pending_bytes() == 0);
 }
@@ -62,7 +64,10 @@ TEST_CASE("one CR before the LF goes, and a CR alone ends nothing") {
 }
 
 TEST_CASE("only LF ends a line: U+2028, NEL and others stand inside strings") {
-  const std::string text = "a\xE2\x80\xA8" "b\xC2\x85" "c\x7F";
+  const std::string text =
+      "a\xE2\x80\xA8"
+      "b\xC2\x85"
+      "c\x7F";
   CHECK(Feed({user_line("u1", '"' + text + '"')}).story() == Lines{"turn.started 1 human " + text});
 }
 
@@ -119,7 +124,8 @@ TEST_CASE("a line that is no object is accounted for without harm") {
 }
 
 TEST_CASE("an unknown type is counted by its name") {
-  const Feed feed({prompt, R"({"type":"weather","uuid":"u2","sky":"blue"})" "\n"});
+  const Feed feed({prompt, R"({"type":"weather","uuid":"u2","sky":"blue"})"
+                           "\n"});
   CHECK(feed.story() == prompted);
   CHECK(feed.counts().unknown_types.at("weather") == 1);
   CHECK(feed.counts().types.at("weather") == 1);
@@ -127,11 +133,16 @@ TEST_CASE("an unknown type is counted by its name") {
 
 TEST_CASE("a known type that means nothing is not counted as unknown") {
   Records r;
-  const Feed feed({r.user("hi"), R"({"type":"pr-link","sessionId":"t","prNumber":1})" "\n",
+  const Feed feed({r.user("hi"),
+                   R"({"type":"pr-link","sessionId":"t","prNumber":1})"
+                   "\n",
                    r.attachment(R"({"type":"skill_listing","content":"x"})"),
-                   R"({"type":"last-prompt","lastPrompt":"hi","sessionId":"t"})" "\n",
-                   R"({"type":"atis-latch","atis":"","sessionId":"t"})" "\n",
-                   R"({"type":"tools-used","sessionId":"t"})" "\n"});
+                   R"({"type":"last-prompt","lastPrompt":"hi","sessionId":"t"})"
+                   "\n",
+                   R"({"type":"atis-latch","atis":"","sessionId":"t"})"
+                   "\n",
+                   R"({"type":"tools-used","sessionId":"t"})"
+                   "\n"});
   CHECK(feed.story() == prompted);
   CHECK(feed.counts().unknown_types.empty());
 }
@@ -162,7 +173,8 @@ TEST_CASE("line.skipped is the first event of the line that ends the run") {
 
 TEST_CASE("consecutive skipped lines of one reason are one event") {
   const Feed feed({prompt, "{\n", "  \"a\": 1,\n", "}\n", user_line("u2", "\"on\"")});
-  CHECK(feed.told("line.skipped", {"line", "lines", "bytes"}) == Lines{std::to_string(prompt.size()) + " 3 14"});
+  CHECK(feed.told("line.skipped", {"line", "lines", "bytes"}) ==
+        Lines{std::to_string(prompt.size()) + " 3 14"});
 }
 
 TEST_CASE("empty lines neither end a run nor count in it") {
@@ -186,7 +198,9 @@ TEST_CASE("a run at the end of the file is nothing yet") {
 }
 
 TEST_CASE("a line without meaning ends a run as well") {
-  const Feed feed({prompt, "a\n", R"({"type":"last-prompt","sessionId":"t"})" "\n"});
+  const Feed feed({prompt, "a\n",
+                   R"({"type":"last-prompt","sessionId":"t"})"
+                   "\n"});
   CHECK(feed.told("line.skipped", {"lines"}) == Lines{"1"});
 }
 
@@ -197,7 +211,9 @@ TEST_CASE("NULs are one diagnosis, and the next line is read") {
 }
 
 TEST_CASE("a record followed by NULs is kept") {
-  const Feed feed({prompt, user_line("u2", "\"on\"").substr(0, user_line("u2", "\"on\"").size() - 1) + std::string(64, '\0') + "\n",
+  const Feed feed({prompt,
+                   user_line("u2", "\"on\"").substr(0, user_line("u2", "\"on\"").size() - 1) +
+                       std::string(64, '\0') + "\n",
                    user_line("u3", "\"and on\"")});
   CHECK(feed.told("turn.started", {"prompt"}) == Lines{"hi", "on", "and on"});
   CHECK(feed.count("line.skipped") == 1);
@@ -251,7 +267,8 @@ std::string glue(std::initializer_list<std::string> lines) {
 
 TEST_CASE("two records on one line are both used, without a diagnosis") {
   const Feed feed({glue({prompt, user_line("u2", "\"on\"")})});
-  CHECK(feed.story() == Lines{"turn.started 1 human hi", "turn.finished 1 superseded", "turn.started 2 human on"});
+  CHECK(feed.story() ==
+        Lines{"turn.started 1 human hi", "turn.finished 1 superseded", "turn.started 2 human on"});
   CHECK(feed.count("line.skipped") == 0);
   CHECK(feed.counts().lines == 1);
   CHECK(feed.counts().records == 2);
@@ -267,11 +284,13 @@ TEST_CASE("the events of glued records are numbered through") {
 }
 
 TEST_CASE("blanks may stand between glued records") {
-  CHECK(Feed({prompt.substr(0, prompt.size() - 1) + "  \t" + user_line("u2", "\"on\"")}).count("turn.started") == 2);
+  CHECK(Feed({prompt.substr(0, prompt.size() - 1) + "  \t" + user_line("u2", "\"on\"")})
+            .count("turn.started") == 2);
 }
 
 TEST_CASE("whole records before a broken part are kept") {
-  const Feed feed({glue({prompt, user_line("u2", "\"on\""), "{\"type\":\"user\",\"mess\n"}), user_line("u3", "\"and on\"")});
+  const Feed feed({glue({prompt, user_line("u2", "\"on\""), "{\"type\":\"user\",\"mess\n"}),
+                   user_line("u3", "\"and on\"")});
   CHECK(feed.told("turn.started", {"prompt"}) == Lines{"hi", "on", "and on"});
   CHECK(feed.told("line.skipped", {"line", "lines", "salvaged"}) == Lines{"0 1 false"});
 }
@@ -293,7 +312,9 @@ TEST_CASE("the longest suffix that is whole records is salvaged") {
 }
 
 TEST_CASE("an inner object without a type is not salvaged from a cut record") {
-  const Feed feed({prompt, R"({"type":"assistant","uuid":"u9","message":{"usage":{"input_tokens":1}})" "\n",
+  const Feed feed({prompt,
+                   R"({"type":"assistant","uuid":"u9","message":{"usage":{"input_tokens":1}})"
+                   "\n",
                    user_line("u2", "\"on\"")});
   CHECK(feed.told("line.skipped", {"salvaged"}) == Lines{"false"});
   CHECK(feed.told("turn.started", {"prompt"}) == Lines{"hi", "on"});
@@ -343,19 +364,24 @@ TEST_CASE("brackets inside strings are no depth") {
 }
 
 TEST_CASE("of duplicate keys the last wins") {
-  const Feed feed({R"({"type":"system","uuid":"u0","type":"user","uuid":"u1","message":{"role":"user","content":"no","content":"yes"}})" "\n"});
+  const Feed feed(
+      {R"({"type":"system","uuid":"u0","type":"user","uuid":"u1","message":{"role":"user","content":"no","content":"yes"}})"
+       "\n"});
   CHECK(feed.story() == Lines{"turn.started 1 human yes"});
 }
 
 TEST_CASE("of duplicate keys the last wins, whatever their types") {
-  const Feed feed({R"({"type":"user","uuid":"u1","message":"flat","message":{"role":"user","content":["x"],"content":"yes"}})" "\n"});
+  const Feed feed(
+      {R"({"type":"user","uuid":"u1","message":"flat","message":{"role":"user","content":["x"],"content":"yes"}})"
+       "\n"});
   CHECK(feed.told("session.started", {"dialect"}) == Lines{"claude-code"});
   CHECK(feed.story() == Lines{"turn.started 1 human yes"});
 }
 
 TEST_CASE("a key may be escaped") {
-  CHECK(Feed({R"({"\u0074ype":"user","uuid":"u1","message":{"role":"user","content":"yes"}})" "\n"}).story() ==
-        Lines{"turn.started 1 human yes"});
+  CHECK(Feed({R"({"\u0074ype":"user","uuid":"u1","message":{"role":"user","content":"yes"}})"
+              "\n"})
+            .story() == Lines{"turn.started 1 human yes"});
 }
 
 TEST_CASE("a raw control character in a string is not JSON") {
@@ -369,20 +395,24 @@ TEST_CASE("a raw control character in a string is not JSON") {
 
 TEST_CASE("an escaped control character is text") {
   CHECK(Feed({user_line("u1", R"("a\u0000\u001bb\tc")")}).told("turn.started", {"prompt"}) ==
-        Lines{std::string("a\0\x1B" "b\tc", 6)});
+        Lines{std::string("a\0\x1B"
+                          "b\tc",
+                          6)});
 }
 
 TEST_CASE("a lone surrogate is U+FFFD and the record is kept") {
   for (const char* text : {R"("a\ud83db")", R"("a\udc00b")", R"("a\uD800\u0062")"}) {
     const Feed feed({user_line("u1", text)});
-    CHECK(feed.told("turn.started", {"prompt"}) == Lines{"a\xEF\xBF\xBD" "b"});
+    CHECK(feed.told("turn.started", {"prompt"}) == Lines{"a\xEF\xBF\xBD"
+                                                         "b"});
     CHECK(feed.counts().repaired_lines == 1);
     CHECK(feed.count("line.skipped") == 0);
   }
 }
 
 TEST_CASE("a surrogate pair is one character") {
-  CHECK(Feed({user_line("u1", R"("\ud83d\ude00")")}).told("turn.started", {"prompt"}) == Lines{"\xF0\x9F\x98\x80"});
+  CHECK(Feed({user_line("u1", R"("\ud83d\ude00")")}).told("turn.started", {"prompt"}) ==
+        Lines{"\xF0\x9F\x98\x80"});
 }
 
 TEST_CASE("bytes that are not UTF-8 are U+FFFD and the record is kept") {
@@ -399,37 +429,53 @@ TEST_CASE("bytes that are not UTF-8 are U+FFFD and the record is kept") {
 
 TEST_CASE("a number too large for a double costs nothing, and never becomes inf") {
   const std::string digits(400, '9');
-  for (const std::string& number : {std::string("1e400"), std::string("-1e400"), std::string("18446744073709551616"), digits,
-                                    std::string("9007199254740993")}) {
+  for (const std::string& number :
+       {std::string("1e400"), std::string("-1e400"), std::string("18446744073709551616"), digits,
+        std::string("9007199254740993")}) {
     Records r;
     const Feed feed({r.user("hi"), r.call("c1", "Bash", "{\"n\":" + number + ",\"m\":[" + number + "]}")});
     // The DOM that tests read events with cannot hold such a number: look at the text itself.
     REQUIRE(feed.events().size() == 3);
-    CHECK(feed.events().back().find("\"input\":{\"n\":" + number + ",\"m\":[" + number + "]}") != std::string::npos);
+    CHECK(feed.events().back().find("\"input\":{\"n\":" + number + ",\"m\":[" + number + "]}") !=
+          std::string::npos);
     CHECK(feed.counts().skipped_lines == 0);
   }
 }
 
 TEST_CASE("a number too large where it means nothing does no harm") {
-  const Feed feed({R"({"x":1e999,"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}})" "\n"});
+  const Feed feed({R"({"x":1e999,"type":"user","uuid":"u1","message":{"role":"user","content":"hi"}})"
+                   "\n"});
   CHECK(feed.story() == prompted);
 }
 
 TEST_CASE("garbage inside a value that nobody reads is still not JSON") {
-  const Feed feed({prompt, R"({"type":"user","uuid":"u2","skip":{"a":tru,"b":[1,,2]},"message":{"role":"user","content":"no"}})" "\n",
-                   user_line("u3", "\"on\"")});
+  const Feed feed(
+      {prompt,
+       R"({"type":"user","uuid":"u2","skip":{"a":tru,"b":[1,,2]},"message":{"role":"user","content":"no"}})"
+       "\n",
+       user_line("u3", "\"on\"")});
   CHECK(feed.told("turn.started", {"prompt"}) == Lines{"hi", "on"});
   CHECK(feed.count("line.skipped") == 1);
 }
 
 TEST_CASE("garbage inside a record without meaning is still not JSON") {
-  const Feed feed({prompt, R"({"type":"last-prompt","x":[1,,2]})" "\n", R"({"type":"last-prompt","x":[1 2]})" "\n",
-                   R"({"type":"last-prompt","x":01})" "\n", R"({"type":"last-prompt","x":"\q"})" "\n", user_line("u3", "\"on\"")});
+  const Feed feed({prompt,
+                   R"({"type":"last-prompt","x":[1,,2]})"
+                   "\n",
+                   R"({"type":"last-prompt","x":[1 2]})"
+                   "\n",
+                   R"({"type":"last-prompt","x":01})"
+                   "\n",
+                   R"({"type":"last-prompt","x":"\q"})"
+                   "\n",
+                   user_line("u3", "\"on\"")});
   CHECK(feed.told("line.skipped", {"lines"}) == Lines{"4"});
 }
 
 TEST_CASE("a record without meaning that hides another on its line gives it up") {
-  const Feed feed({prompt, glue({R"({"type":"last-prompt","lastPrompt":"x"})" "\n", user_line("u2", "\"glued\"")})});
+  const Feed feed({prompt, glue({R"({"type":"last-prompt","lastPrompt":"x"})"
+                                 "\n",
+                                 user_line("u2", "\"glued\"")})});
   CHECK(feed.told("turn.started", {"prompt"}) == Lines{"hi", "glued"});
 }
 
@@ -453,16 +499,22 @@ TEST_CASE("the same uuids in another stream are other records") {
 }
 
 TEST_CASE("a record glued on and then written again is told once") {
-  const Feed feed({glue({R"({"type":"last-prompt","lastPrompt":"x"})" "\n", prompt}), prompt});
+  const Feed feed({glue({R"({"type":"last-prompt","lastPrompt":"x"})"
+                         "\n",
+                         prompt}),
+                   prompt});
   CHECK(feed.story() == prompted);
   CHECK(feed.counts().duplicates == 1);
 }
 
 TEST_CASE("parents that run in a circle, or to themselves, are roots and end") {
   Records r;
-  const Feed feed({r.record("user", R"("message":{"role":"user","content":"a"})", R"("uuid":"a","parentUuid":"b","isSidechain":true)"),
-                   r.record("user", R"("message":{"role":"user","content":"b"})", R"("uuid":"b","parentUuid":"a","isSidechain":true)"),
-                   r.record("user", R"("message":{"role":"user","content":"c"})", R"("uuid":"c","parentUuid":"c","isSidechain":true)")});
+  const Feed feed({r.record("user", R"("message":{"role":"user","content":"a"})",
+                            R"("uuid":"a","parentUuid":"b","isSidechain":true)"),
+                   r.record("user", R"("message":{"role":"user","content":"b"})",
+                            R"("uuid":"b","parentUuid":"a","isSidechain":true)"),
+                   r.record("user", R"("message":{"role":"user","content":"c"})",
+                            R"("uuid":"c","parentUuid":"c","isSidechain":true)")});
   CHECK(feed.count("message.added") == 3);
 }
 

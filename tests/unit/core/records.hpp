@@ -1,4 +1,5 @@
-// Lines of a session, written as a test reads: each record gets the next uuid (u1, u2, …) and the next second.
+// Lines of a session, written as a test reads: each record gets the next uuid (u1, u2, …) and the next
+// second.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -20,10 +21,13 @@ inline std::string as_json(std::string_view text) {
   return out + '"';
 }
 
-/// claude-code records. `extra` holds further members, such as R"("isMeta":true)"; a member that it names is not written twice.
+/// claude-code records. `extra` holds further members, such as R"("isMeta":true)"; a member that it names is
+/// not written twice.
 class Records {
  public:
-  std::string user(std::string_view text, std::string_view extra = "") { return content("user", as_json(text), extra); }
+  std::string user(std::string_view text, std::string_view extra = "") {
+    return content("user", as_json(text), extra);
+  }
   std::string user_blocks(std::string_view blocks, std::string_view extra = "") {
     return content("user", blocks, extra);
   }
@@ -36,12 +40,13 @@ class Records {
   }
   std::string call(std::string_view id, std::string_view name, std::string_view input = "{}",
                    std::string_view extra = "") {
-    return assistant(R"({"type":"tool_use","id":)" + as_json(id) + R"(,"name":)" + as_json(name) + R"(,"input":)" +
-                         std::string(input) + "}",
+    return assistant(R"({"type":"tool_use","id":)" + as_json(id) + R"(,"name":)" + as_json(name) +
+                         R"(,"input":)" + std::string(input) + "}",
                      "null", extra);
   }
   /// An assistant record of these content blocks; the message is named m and the record's number.
-  std::string assistant(std::string_view blocks, std::string_view stop = "null", std::string_view extra = "") {
+  std::string assistant(std::string_view blocks, std::string_view stop = "null",
+                        std::string_view extra = "") {
     const std::string id = "m" + std::to_string(count_ + 1);
     return record("assistant",
                   R"("message":{"id":")" + id + R"(","role":"assistant","content":[)" + std::string(blocks) +
@@ -50,14 +55,14 @@ class Records {
   }
   std::string result(std::string_view id, std::string_view text, std::string_view extra = "") {
     return record("user",
-                  R"("message":{"role":"user","content":[{"type":"tool_result","tool_use_id":)" + as_json(id) +
-                      R"(,"content":)" + as_json(text) + "}]}",
+                  R"("message":{"role":"user","content":[{"type":"tool_result","tool_use_id":)" +
+                      as_json(id) + R"(,"content":)" + as_json(text) + "}]}",
                   extra);
   }
   std::string error(std::string_view id, std::string_view text, std::string_view extra = "") {
     return record("user",
-                  R"("message":{"role":"user","content":[{"type":"tool_result","tool_use_id":)" + as_json(id) +
-                      R"(,"content":)" + as_json(text) + R"(,"is_error":true}]})",
+                  R"("message":{"role":"user","content":[{"type":"tool_result","tool_use_id":)" +
+                      as_json(id) + R"(,"content":)" + as_json(text) + R"(,"is_error":true}]})",
                   extra);
   }
   std::string system(std::string_view subtype, std::string_view extra = "") {
@@ -111,7 +116,8 @@ class Records {
 
  private:
   std::string content(std::string_view role, std::string_view content, std::string_view extra) {
-    return record(role, R"("message":{"role":)" + as_json(role) + R"(,"content":)" + std::string(content) + "}", extra);
+    return record(
+        role, R"("message":{"role":)" + as_json(role) + R"(,"content":)" + std::string(content) + "}", extra);
   }
 
   int count_ = 0;

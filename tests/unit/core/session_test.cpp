@@ -10,7 +10,9 @@ namespace {
 const char* place = R"("cwd":"/home/pat/mill","gitBranch":"main","version":"2.1.9")";
 
 std::string metadata(std::string_view type, std::string_view name, std::string_view value) {
-  return R"({"type":")" + std::string(type) + R"(",")" + std::string(name) + R"(":")" + std::string(value) + R"(","sessionId":"t"})" "\n";
+  return R"({"type":")" + std::string(type) + R"(",")" + std::string(name) + R"(":")" + std::string(value) +
+         R"(","sessionId":"t"})"
+         "\n";
 }
 
 TEST_CASE("session.started comes with the first line that has a uuid and says what it knows") {
@@ -18,7 +20,8 @@ TEST_CASE("session.started comes with the first line that has a uuid and says wh
   const Feed feed({metadata("mode", "mode", "normal"), metadata("permission-mode", "permissionMode", "plan"),
                    metadata("ai-title", "aiTitle", "Mill work"), r.user("hi", place)});
   REQUIRE(feed.events().size() == 2);
-  CHECK(feed.told("session.started", {"dialect", "version", "cwd", "git_branch", "project", "title", "mode", "permission_mode", "turn"}) ==
+  CHECK(feed.told("session.started", {"dialect", "version", "cwd", "git_branch", "project", "title", "mode",
+                                      "permission_mode", "turn"}) ==
         Lines{"claude-code 2.1.9 /home/pat/mill main /home/pat/mill Mill work normal plan 0"});
 }
 
@@ -48,7 +51,8 @@ TEST_CASE("session.started is told once") {
 
 TEST_CASE("a cwd that comes later is an update, and the first one is the project") {
   Records r;
-  const Feed feed({r.user("a"), r.user("b", R"("cwd":"/one")"), r.user("c", R"("cwd":"/one/two")"), r.user("d", R"("cwd":"/one/two")")});
+  const Feed feed({r.user("a"), r.user("b", R"("cwd":"/one")"), r.user("c", R"("cwd":"/one/two")"),
+                   r.user("d", R"("cwd":"/one/two")")});
   CHECK(feed.told("session.started", {"cwd", "project"}) == Lines{"- -"});
   CHECK(feed.told("session.updated", {"cwd"}) == Lines{"/one", "/one/two"});
   CHECK(feed.state().project == "/one");
@@ -57,15 +61,17 @@ TEST_CASE("a cwd that comes later is an update, and the first one is the project
 
 TEST_CASE("branch and version are updated on change, only what changed is said") {
   Records r;
-  const Feed feed({r.user("a", place), r.user("b", R"("cwd":"/home/pat/mill","gitBranch":"side","version":"2.1.9")"),
+  const Feed feed({r.user("a", place),
+                   r.user("b", R"("cwd":"/home/pat/mill","gitBranch":"side","version":"2.1.9")"),
                    r.user("c", R"("cwd":"/home/pat/mill","gitBranch":"side","version":"2.2.0")")});
   CHECK(feed.told("session.updated", {"git_branch", "version", "cwd"}) == Lines{"side - -", "- 2.2.0 -"});
 }
 
 TEST_CASE("session.updated precedes the record's own events and follows session.started") {
   Records r;
-  const Feed feed({r.assistant(R"({"type":"text","text":"x"})", "null",
-                               R"("message":{"id":"m","model":"some-model","content":[{"type":"text","text":"x"}]})")});
+  const Feed feed(
+      {r.assistant(R"({"type":"text","text":"x"})", "null",
+                   R"("message":{"id":"m","model":"some-model","content":[{"type":"text","text":"x"}]})")});
   REQUIRE(feed.events().size() == 4);
   CHECK(field(feed.events()[0], "type") == "session.started");
   CHECK(field(feed.events()[1], "model") == "some-model");
@@ -75,14 +81,19 @@ TEST_CASE("session.updated precedes the record's own events and follows session.
 
 TEST_CASE("the first of the leading summaries names the session that this one continues") {
   Records r;
-  const Feed feed({R"({"type":"summary","summary":"one","leafUuid":"leaf-1"})" "\n", R"({"type":"summary","summary":"two","leafUuid":"leaf-2"})" "\n",
+  const Feed feed({R"({"type":"summary","summary":"one","leafUuid":"leaf-1"})"
+                   "\n",
+                   R"({"type":"summary","summary":"two","leafUuid":"leaf-2"})"
+                   "\n",
                    r.user("hi")});
   CHECK(feed.told("session.started", {"continues", "title"}) == Lines{"leaf-1 -"});
 }
 
 TEST_CASE("a summary that does not lead continues nothing") {
   Records r;
-  const Feed feed({metadata("mode", "mode", "normal"), r.user("hi"), R"({"type":"summary","summary":"one","leafUuid":"leaf-1"})" "\n"});
+  const Feed feed({metadata("mode", "mode", "normal"), r.user("hi"),
+                   R"({"type":"summary","summary":"one","leafUuid":"leaf-1"})"
+                   "\n"});
   CHECK(feed.told("session.started", {"continues"}) == Lines{"-"});
   CHECK(feed.state().continues.empty());
 }
@@ -90,7 +101,8 @@ TEST_CASE("a summary that does not lead continues nothing") {
 // ---- titles
 
 std::string summary(std::string_view title, std::string_view leaf) {
-  return R"({"type":"summary","summary":")" + std::string(title) + R"(","leafUuid":")" + std::string(leaf) + "\"}\n";
+  return R"({"type":"summary","summary":")" + std::string(title) + R"(","leafUuid":")" + std::string(leaf) +
+         "\"}\n";
 }
 
 TEST_CASE("a summary is a title only if its leaf is in this file") {
@@ -120,7 +132,8 @@ TEST_CASE("a title said again unchanged is no event, another one of its rank is"
 // ---- model, modes
 
 std::string by_model(Records& r, std::string_view model, std::string_view extra = "") {
-  std::string message = R"("message":{"id":"m","model":")" + std::string(model) + R"(","content":[{"type":"text","text":"x"}]})";
+  std::string message = R"("message":{"id":"m","model":")" + std::string(model) +
+                        R"(","content":[{"type":"text","text":"x"}]})";
   if (!extra.empty()) message += "," + std::string(extra);
   return r.record("assistant", "", message);
 }
@@ -137,22 +150,27 @@ TEST_CASE("in an agent's own file its model counts") {
   Records r;
   TranscriptOptions options;
   options.own_agent = "abc";
-  const Feed feed({r.user("hi", R"("isSidechain":true,"agentId":"abc")"), by_model(r, "small", R"("isSidechain":true,"agentId":"abc")")}, options);
+  const Feed feed({r.user("hi", R"("isSidechain":true,"agentId":"abc")"),
+                   by_model(r, "small", R"("isSidechain":true,"agentId":"abc")")},
+                  options);
   CHECK(feed.told("session.updated", {"model", "agent"}) == Lines{"small abc"});
 }
 
 TEST_CASE("the permission mode comes from its own records and from prompts, on change") {
   Records r;
   const Feed feed({r.user("a", R"("permissionMode":"default")"), r.user("b", R"("permissionMode":"default")"),
-                   r.user("c", R"("permissionMode":"plan")"), metadata("permission-mode", "permissionMode", "plan"),
-                   metadata("permission-mode", "permissionMode", "acceptEdits"), metadata("permission-mode", "permissionMode", "acceptEdits")});
+                   r.user("c", R"("permissionMode":"plan")"),
+                   metadata("permission-mode", "permissionMode", "plan"),
+                   metadata("permission-mode", "permissionMode", "acceptEdits"),
+                   metadata("permission-mode", "permissionMode", "acceptEdits")});
   CHECK(feed.told("session.started", {"permission_mode"}) == Lines{"default"});
   CHECK(feed.told("session.updated", {"permission_mode"}) == Lines{"plan", "acceptEdits"});
 }
 
 TEST_CASE("the mode is told on change") {
   Records r;
-  const Feed feed({r.user("a"), metadata("mode", "mode", "normal"), metadata("mode", "mode", "normal"), metadata("mode", "mode", "fast")});
+  const Feed feed({r.user("a"), metadata("mode", "mode", "normal"), metadata("mode", "mode", "normal"),
+                   metadata("mode", "mode", "fast")});
   CHECK(feed.told("session.updated", {"mode"}) == Lines{"normal", "fast"});
 }
 
@@ -166,7 +184,9 @@ TEST_CASE("other sessionIds in a file change nothing but are remembered from the
   CHECK(feed.transcript().session_of_lines() == "first");
 }
 
-TEST_CASE("before any line there is no session of the lines") { CHECK(Feed().transcript().session_of_lines().empty()); }
+TEST_CASE("before any line there is no session of the lines") {
+  CHECK(Feed().transcript().session_of_lines().empty());
+}
 
 TEST_CASE("a deleted record makes no event, session.started included") {
   Records r;

@@ -31,31 +31,55 @@ std::string summary_of(const Feed& feed) {
   const Counts& c = feed.counts();
   const StreamState& s = feed.state();
   std::string out = to_string(feed.transcript().end());
-  for (const std::uint64_t n : {c.lines, c.empty_lines, c.records, c.skipped_lines, c.duplicates, c.late_results, c.events, c.repaired_lines, c.undecided_records,
-                                feed.transcript().bytes_read(), std::uint64_t(feed.transcript().pending_bytes()), std::uint64_t(s.turn), std::uint64_t(s.turn_open), std::uint64_t(s.started),
-                                std::uint64_t(s.warmup), s.usage.input, s.usage.output, s.usage.cache_read, s.usage.cache_write, s.context_tokens, std::uint64_t(s.last_activity_ms)}) {
+  for (const std::uint64_t n : {c.lines,
+                                c.empty_lines,
+                                c.records,
+                                c.skipped_lines,
+                                c.duplicates,
+                                c.late_results,
+                                c.events,
+                                c.repaired_lines,
+                                c.undecided_records,
+                                feed.transcript().bytes_read(),
+                                std::uint64_t(feed.transcript().pending_bytes()),
+                                std::uint64_t(s.turn),
+                                std::uint64_t(s.turn_open),
+                                std::uint64_t(s.started),
+                                std::uint64_t(s.warmup),
+                                s.usage.input,
+                                s.usage.output,
+                                s.usage.cache_read,
+                                s.usage.cache_write,
+                                s.context_tokens,
+                                std::uint64_t(s.last_activity_ms)}) {
     out += " " + std::to_string(n);
   }
-  for (const std::string& text : {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode, s.continues, s.turn_started, s.turn_prompt, s.last_outcome,
-                                  s.last_finished, s.todos_time, s.last_activity, s.last_text, feed.transcript().session_of_lines()}) {
+  for (const std::string& text :
+       {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode,
+        s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished, s.todos_time,
+        s.last_activity, s.last_text, feed.transcript().session_of_lines()}) {
     out += "|" + text;
   }
-  for (const OpenTool& tool : s.tools) out += "\ntool " + tool.call + " " + tool.tool + " " + tool.agent + " " + tool.input + " " + tool.started;
-  for (const RunningAgent& agent : s.agents) out += "\nagent " + agent.call + " " + agent.subagent + " " + agent.agent_type + " " + agent.started;
+  for (const OpenTool& tool : s.tools)
+    out += "\ntool " + tool.call + " " + tool.tool + " " + tool.agent + " " + tool.input + " " + tool.started;
+  for (const RunningAgent& agent : s.agents)
+    out += "\nagent " + agent.call + " " + agent.subagent + " " + agent.agent_type + " " + agent.started;
   for (const Todo& todo : s.todos) out += "\ntodo " + todo.id + " " + todo.content + " " + todo.status;
   for (const auto& [type, count] : c.types) out += "\n" + type + " " + std::to_string(count);
   for (const auto& [type, count] : c.unknown_types) out += "\nunknown " + type + " " + std::to_string(count);
   return out;
 }
 
-/// What two feeds of the same bytes must agree on. Compared here, told only when they differ: a Catch assertion costs more than a feed.
+/// What two feeds of the same bytes must agree on. Compared here, told only when they differ: a Catch
+/// assertion costs more than a feed.
 void require_same(const Feed& a, const Feed& b) {
   if (a.events() == b.events() && summary_of(a) == summary_of(b)) return;
   CHECK(a.events() == b.events());
   REQUIRE(summary_of(a) == summary_of(b));
 }
 
-/// A field of an event as the encoder wrote it: short strings and numbers at the top, which is all that is asked for here.
+/// A field of an event as the encoder wrote it: short strings and numbers at the top, which is all that is
+/// asked for here.
 std::string_view raw(std::string_view event, std::string_view name) {
   const std::string quoted = ",\"" + std::string(name) + "\":";
   const std::size_t at = event.find(quoted);
@@ -83,8 +107,11 @@ void require_sound(const Feed& feed) {
     const std::string_view type = std::string_view(event).substr(9, event.find('"', 9) - 9);
     INFO("event " << i << ": " << event);
     // Cursors grow one by one inside a line, from 1, and carry the mark of the bytes before them.
-    if (cursor.offset == last.offset ? cursor.index != last.index + 1 : cursor.offset < last.offset || cursor.index != 1) FAIL("the cursor does not follow " << to_string(last));
-    if (cursor.offset > feed.bytes().size() || feed.bytes()[cursor.offset - 1] != '\n') FAIL("the cursor is at no line's end");
+    if (cursor.offset == last.offset ? cursor.index != last.index + 1
+                                     : cursor.offset < last.offset || cursor.index != 1)
+      FAIL("the cursor does not follow " << to_string(last));
+    if (cursor.offset > feed.bytes().size() || feed.bytes()[cursor.offset - 1] != '\n')
+      FAIL("the cursor is at no line's end");
     prefix.add(std::string_view(feed.bytes()).substr(marked, cursor.offset - marked));
     marked = cursor.offset;
     if (cursor.mark != prefix.value()) FAIL("the mark is not that of the prefix");
@@ -119,7 +146,7 @@ void require_sound(const Feed& feed) {
 }
 
 TEST_CASE("small sessions, cut in two at every byte") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
     const std::string bytes = generated_session(seed, 8);
     Feed whole(options());
@@ -198,7 +225,9 @@ TEST_CASE("recorded sessions: cut or whole, the same; nothing is lost", "[corpus
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(corpus)) {
     const fs::path& path = entry.path();
-    if (path.extension() == ".jsonl" && path.filename() != "timeline.jsonl" && path.filename() != "history.jsonl") paths.push_back(path);
+    if (path.extension() == ".jsonl" && path.filename() != "timeline.jsonl" &&
+        path.filename() != "history.jsonl")
+      paths.push_back(path);
   }
   std::sort(paths.begin(), paths.end());
   REQUIRE(paths.size() > 100);
