@@ -114,11 +114,13 @@ const OpenCall* newest_asking(const std::vector<OpenCall>& calls) {
   return found == calls.rend() ? nullptr : &*found;
 }
 
-const OpenCall* newest_askable(const std::vector<OpenCall>& calls) {
-  const auto found = std::find_if(calls.rbegin(), calls.rend(), [](const OpenCall& call) {
-    return std::find(never_asked.begin(), never_asked.end(), call.tool) == never_asked.end();
-  });
-  return found == calls.rend() ? nullptr : &*found;
+std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls, const std::set<std::string>& answered) {
+  std::vector<const OpenCall*> found;
+  for (const OpenCall& call : calls) {
+    const bool never = std::find(never_asked.begin(), never_asked.end(), call.tool) != never_asked.end();
+    if (!never && !answered.contains(call.call)) found.push_back(&call);
+  }
+  return found;
 }
 
 std::string detail_of(const OpenCall& call) {
@@ -127,6 +129,18 @@ std::string detail_of(const OpenCall& call) {
   if (parser.parse(call.input).get(input) == simdjson::SUCCESS)
     return one_line(worded(call, &input), detail_bytes_max);
   return one_line(worded(call, nullptr), detail_bytes_max);
+}
+
+std::string detail_of(const std::vector<const OpenCall*>& calls) {
+  if (calls.size() == 1) return detail_of(*calls.front());
+  constexpr std::string_view word = "approve ";
+  std::string several = "approve one of " + std::to_string(calls.size()) + ":";
+  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+    std::string one = detail_of(**call);
+    if (one.starts_with(word)) one.erase(0, word.size());
+    several += (call == calls.rbegin() ? " " : "; ") + one;
+  }
+  return one_line(several, detail_bytes_max);
 }
 
 }  // namespace earshot::status

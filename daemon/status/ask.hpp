@@ -1,6 +1,7 @@
 // What a waiting session asks about: its newest open call that can be asked about, in one line.
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,14 @@ std::string_view asking_reason(const OpenCall& call);
 /// The newest open question or plan; null: none.
 const OpenCall* newest_asking(const std::vector<OpenCall>& calls);
 
-/// The newest open call that a person could be asked to permit; null: none. Launchers and lists are not.
-const OpenCall* newest_askable(const std::vector<OpenCall>& calls);
+/// The open calls that a person could be asked to permit now: no launchers, no lists, none that was `answered`
+/// in an earlier wait. The transcript does not say which of several it is.
+std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls, const std::set<std::string>& answered);
 
 /// `approve Bash: <command>`, `approve <tool>`, the question's text, `plan: <first line>`.
 std::string detail_of(const OpenCall& call);
+
+/// The same of several of which one is asked about: `approve one of 2: Write: <file_path>; Bash: <command>`, newest first.
+std::string detail_of(const std::vector<const OpenCall*>& calls);
 
 }  // namespace earshot::status

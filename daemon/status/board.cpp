@@ -41,7 +41,13 @@ struct Session {
   Steady::time_point quiet_since = Steady::now();  // when a transcript of it grew
   bool told = false;                               // `status` was told to the listener
   Status status;
+  std::string asked;               // the call that the present wait names; empty: none, or it may be several
+  std::set<std::string> answered;  // open calls that earlier waits named
 };
+
+bool is_open(const std::string& call, const Said& said) {
+  return std::any_of(said.calls.begin(), said.calls.end(), [&](const OpenCall& open) { return open.call == call; });
+}
 
 std::vector<std::string> normal(std::vector<std::string> roots) {
   for (std::string& root : roots) {
@@ -196,7 +202,17 @@ void Board::Impl::evaluate(const std::string& session) {
   evidence.compacting_ms = state.compacting_ms;
   evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
   evidence.quiet_max = quiet_limit;
+  std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.said); });
+  evidence.answered = &state.answered;
   Status status = settle(state.status, decide(evidence, state.said));
+  // The transcript still shows a call as open when the next wait has begun: what the last wait named is answered.
+  const bool wait_is_over = status.state != "waiting" || status.since != state.status.since;
+  if (wait_is_over && !state.asked.empty()) {
+    state.answered.insert(std::exchange(state.asked, {}));
+    status = settle(state.status, decide(evidence, state.said));
+  }
+  const OpenCall* named = named_call(status, state.said, state.answered);
+  state.asked = named ? named->call : std::string();
 
   if (status.state == "working" && state.compacting_ms)
     arm_clock(state.compacting_since + compacting_max);

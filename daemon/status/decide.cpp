@@ -62,21 +62,23 @@ Status ended(const Evidence& evidence, const Said& said) {
 }
 
 /// Wait reasons are refined by the open call; the call may also be one that the registry's word does not fit.
-void join_call(Status& status, const Said& said) {
-  const OpenCall* call = nullptr;
-  if (status.reason == "permission")
-    call = newest_askable(said.calls);
-  else
-    call = newest_asking(said.calls);
+void join_call(Status& status, const Said& said, const std::set<std::string>& answered) {
+  const OpenCall* call = newest_asking(said.calls);
+  if (status.reason == "permission") {
+    const std::vector<const OpenCall*> calls = askable(said.calls, answered);
+    if (calls.size() > 1) status.detail = detail_of(calls);
+    call = calls.size() == 1 ? calls.front() : nullptr;
+  }
   if (!call) return;
   if (const std::string_view reason = asking_reason(*call); !reason.empty()) status.reason = reason;
   status.detail = detail_of(*call);
 }
 
-Status from_registry(const Entry& entry, const Word& word, const Said& said) {
+Status from_registry(const Entry& entry, const Word& word, const Said& said,
+                     const std::set<std::string>& answered) {
   const Word* wait = word.state == "waiting" ? find(waits, entry.waiting_for) : nullptr;
   Status status = made(word.state, wait ? wait->reason : word.reason, "registry", since_of(entry, said));
-  if (status.state == "waiting") join_call(status, said);
+  if (status.state == "waiting") join_call(status, said, answered);
   return status;
 }
 
@@ -116,7 +118,9 @@ Status undisturbed(const Evidence& evidence, const Said& said) {
     return made("unknown", "", "registry", since_of(*evidence.entry, said));
   const Word* word =
       evidence.entry && evidence.life == Life::alive ? find(words, evidence.entry->status) : nullptr;
-  return word ? from_registry(*evidence.entry, *word, said) : from_transcript(evidence, said);
+  static const std::set<std::string> none;
+  const std::set<std::string>& answered = evidence.answered ? *evidence.answered : none;
+  return word ? from_registry(*evidence.entry, *word, said, answered) : from_transcript(evidence, said);
 }
 
 }  // namespace
@@ -124,6 +128,12 @@ Status undisturbed(const Evidence& evidence, const Said& said) {
 Status decide(const Evidence& evidence, const Said& said) {
   Status status = undisturbed(evidence, said);
   return evidence.compacting_ms ? while_compacting(evidence, std::move(status)) : status;
+}
+
+const OpenCall* named_call(const Status& status, const Said& said, const std::set<std::string>& answered) {
+  if (status.state != "waiting" || status.source != "registry") return nullptr;
+  const std::vector<const OpenCall*> calls = askable(said.calls, answered);
+  return calls.size() == 1 ? calls.front() : nullptr;
 }
 
 Status settle(const Status& previous, Status next) {

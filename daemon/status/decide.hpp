@@ -2,6 +2,8 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <set>
+#include <string>
 
 #include "status/process.hpp"
 #include "status/registry.hpp"
@@ -18,6 +20,7 @@ struct Evidence {
   bool had_entry = false;        // there is or was one
   bool seen_alive = false;       // its process lived while we looked
   std::int64_t ended_ms = 0;     // when its end was noticed, since 1970; 0: not noticed
+  const std::set<std::string>* answered = nullptr;  // open calls that an earlier wait named; null: none
   std::int64_t compacting_ms = 0;      // when a compaction's call was noticed; 0: none since the last growth
   std::chrono::milliseconds quiet{0};  // since a transcript of it grew, by the steady clock
   std::chrono::milliseconds quiet_max = status::quiet_max;
@@ -31,6 +34,9 @@ struct Evidence {
 ///      clock, `unknown`; else `idle`
 /// A compaction turns `working`, `idle` and the clock's `unknown` into `working` with reason `compaction`.
 Status decide(const Evidence& evidence, const Said& said);
+
+/// The call that a wait for permission names; null: none, or it may be any of several.
+const OpenCall* named_call(const Status& status, const Said& said, const std::set<std::string>& answered);
 
 /// `next` with the `since` of `previous` while state and reason stay. A registry that tells of a later wait
 /// is a new wait: the program went on in between, too quickly to be seen.

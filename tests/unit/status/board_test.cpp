@@ -176,6 +176,28 @@ TEST_CASE("what is asked may come late: the status is refined, its since stays")
   CHECK(house.heard.statuses.size() == told);  // only changes are told
 }
 
+TEST_CASE("a call that one wait named is not named by the next, though the transcript still shows it open") {
+  QuietHouse house;
+  Child child;
+  const std::string path = registry_name(child.pid());
+  const auto say = [&](const std::string& status, const std::string& waiting_for) {
+    house.root.write(path, registry_of(child.pid(), "s", status, waiting_for));
+    house.board->ring(house.root.at(path));
+  };
+  house.root.write(path, registry_of(child.pid(), "s", "waiting", "permission prompt"));
+  house.board->start();
+  REQUIRE(house.until([&] { return house.state("s") == "waiting"; }));
+  house.board->transcript_changed("s", working_turn({bash}));
+  CHECK(house.board->status_of("s").detail == "approve Bash: make test");
+  say("busy", "");
+  CHECK(house.state("s") == "working");
+  say("waiting", "permission prompt");
+  CHECK(house.board->status_of("s").detail.empty());
+  const OpenCall next{"c9", "Write", R"({"file_path":"/src/b.cpp"})", "", ""};
+  house.board->transcript_changed("s", working_turn({bash, next}));
+  CHECK(house.board->status_of("s").detail == "approve Write: /src/b.cpp");
+}
+
 TEST_CASE("nothing is told before the registry was read: no status that the next one denies") {
   QuietHouse house;
   house.root.write("sessions/2147483646.json", R"({"sessionId":"s"})");

@@ -76,7 +76,7 @@ TEST_CASE("a living registry's word decides") {
        {bash, write_file},
        "waiting",
        "permission",
-       "approve Write: /src/a.cpp"},
+       "approve one of 2: Write: /src/a.cpp; Bash: make test"},
       {"waiting", "permission prompt", {bash, subagent}, "waiting", "permission", "approve Bash: make test"},
       {"waiting", "permission prompt", {subagent}, "waiting", "permission", ""},
       {"waiting", "permission prompt", {plan}, "waiting", "plan", "plan: Tidy the attic"},
