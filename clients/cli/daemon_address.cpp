@@ -134,7 +134,7 @@ std::string default_state_directory() {
 std::variant<DaemonAddress, std::string> find_daemon(const DaemonWish& wish) {
   const std::string state = wish.state.empty() ? default_state_directory() : wish.state;
   DaemonAddress address;
-  address.address_from = "the default";
+  address.address_from = "the default, as there is no " + state + "/address";
   if (!wish.connect.empty()) {
     address.address_from = "--connect";
     auto endpoint = parse_endpoint(wish.connect);

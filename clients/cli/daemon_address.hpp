@@ -27,7 +27,7 @@ struct DaemonWish {
 struct DaemonAddress {
   Endpoint endpoint;
   std::string token;          // empty: none was found
-  std::string address_from;   // "--connect", "the file …/address", "the default"
+  std::string address_from;   // "--connect", "the file STATE/address", "the default, …"
   std::string token_from;     // the file's path
   std::string token_trouble;  // why there is no token
   std::string warning;        // the token may be known to others

@@ -84,9 +84,9 @@ CLI::App* add_list(CLI::App& app, ListOptions& options) {
   return command;
 }
 
-// Flags that only make sense together, or not together.
+// Flags of `tail` as given.
 struct TailWords {
-  bool json = false, pretty = false;
+  bool json = false, pretty = false, no_snapshot = false;
 };
 
 CLI::App* add_tail(CLI::App& app, TailOptions& options, TailWords& words) {
@@ -95,7 +95,7 @@ CLI::App* add_tail(CLI::App& app, TailOptions& options, TailWords& words) {
   command->add_flag("--pretty", words.pretty, "a line for people each (default on a terminal)");
   command->add_flag("-v,--verbose", options.verbose,
                     "also thinking, token counts, what subagents say, checkpoints");
-  command->add_flag("--no-snapshot{false}", options.snapshot, "do not begin with what is going on now");
+  command->add_flag("--no-snapshot", words.no_snapshot, "do not begin with what is going on now");
   add_colour(*command, options.colour);
   add_filters(*command, options.filters, true);
   add_daemon(*command, options.daemon);
@@ -174,6 +174,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
     return app.exit(done);
+  } catch (const CLI::ExtrasError& error) {
+    const bool is_command = app.get_subcommands().empty() && argv[1][0] != '-';
+    complain(is_command ? "there is no command `" + for_stderr(argv[1]) + "`" : for_stderr(error.what()));
+    std::cerr << "`earshot --help` tells what is possible.\n";
+    return exit_usage;
   } catch (const CLI::ParseError& error) {
     complain(for_stderr(error.what()));
     std::cerr << "`earshot --help` tells what is possible.\n";
@@ -185,6 +190,7 @@ int main(int argc, char** argv) {
   }
   if (words.json) tail.format = Format::json;
   if (words.pretty) tail.format = Format::pretty;
+  tail.snapshot = !words.no_snapshot;
   if (list_app->parsed()) return list_command(list);
   if (tail_app->parsed()) return tail_command(tail);
   if (replay_app->parsed()) return replay_command(replay);

@@ -119,9 +119,9 @@ std::string overview_table(std::vector<Overview> sessions, const Look& look) {
   std::vector<std::vector<Cell>> rows;
   for (const Overview& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, look.charset));
   static const std::vector<Column> columns = {
-      {"STATUS", 0, 24, 0},    {"HOST", 4, 16, 3}, {"SESSION", 4, 8, 5}, {"PROJECT", 8, 24, 0},
-      {"TURN", 0, 6, 4, true}, {"TOOL", 6, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
-      {"AGE", 0, 5, 0, true},  {"LAST", 16, 0, 1},
+      {"STATUS", 0, 24, 0},    {"HOST", 4, 16, 3},  {"SESSION", 0, 8, 4}, {"PROJECT", 8, 24, 0},
+      {"TURN", 0, 6, 5, true}, {"TOOL", 14, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
+      {"AGE", 0, 5, 0, true},  {"LAST", 20, 0, 1},
   };
   return table(columns, rows, look);
 }

@@ -64,6 +64,9 @@ bool on_agent_finished(Telling& t) {
 }
 
 bool on_task_finished(Telling& t) {
+  const Call* const begun = t.parts.calls.find(t.frame.text("call"));
+  const bool of_subagent = begun != nullptr && (begun->tool == "Agent" || begun->tool == "Task");
+  if (of_subagent && !t.parts.verbose) return false;  // agent.finished says more
   const std::string_view outcome = t.frame.text("outcome");
   const Style style = style_of_outcome(outcome);
   open(t, glyph_of_outcome(outcome), style).add("background task ").add(t.clean("outcome"), style);
@@ -102,7 +105,9 @@ bool on_api_failed(Telling& t) {
   const Style style = fatal ? Style::bad : Style::note;
   open(t, Glyph::api, style).add(fatal ? "API failed" : "API trouble", style);
   Facts facts(t);
-  if (const auto status = t.frame.integer("status")) facts.add(std::to_string(*status), style);
+  const auto status = t.frame.integer("status");
+  const bool error_has_it = status && t.frame.text("error").starts_with(std::to_string(*status));
+  if (status && !error_has_it) facts.add(std::to_string(*status), style);
   if (const auto attempt = t.frame.integer("attempt")) {
     const auto most = t.frame.integer("max_attempts");
     facts.add("try " + std::to_string(*attempt) + (most ? "/" + std::to_string(*most) : std::string()),
@@ -117,7 +122,10 @@ bool on_api_failed(Telling& t) {
 bool on_files_snapshotted(Telling& t) {
   if (!t.parts.verbose) return false;
   open(t, Glyph::dot, Style::dim)
-      .add("checkpoint of " + plural(t.frame.array_size("files"), "file"), Style::dim);
+      .add("checkpoint of " +
+               plural(std::max<std::uint64_t>(t.frame.array_size("files"), t.frame.count("files_count")),
+                      "file"),
+           Style::dim);
   return true;
 }
 

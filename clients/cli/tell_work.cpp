@@ -132,8 +132,11 @@ bool on_tool_finished(Telling& t) {
       .add(tool_name(tool, t.parts.look.charset), ok ? Style::plain : style);
   Facts facts(t);
   if (!ok && outcome != "error") facts.add(t.clean("outcome"), style);
-  if (!t.frame.text("background").empty()) facts.add("goes on in the background");
-  facts.duration();
+  if (t.frame.text("background").empty()) {
+    facts.duration();
+  } else {
+    facts.add("goes on in the background");
+  }
   if (outcome == "error") facts.add(t.parts.clean(unwrapped(t.frame.text("output"))), Style::bad);
   // Where other lines stand between, the name alone would not say which call this was.
   if (outcome != "error" && begun != nullptr && t.parts.last_call != call) facts.add(begun->summary);

@@ -35,10 +35,11 @@ bool is_final(const Outcome& outcome) {
 }
 
 std::string explain(const Outcome& outcome, const DaemonAddress& address) {
-  const char* what = outcome.ending == Ending::unreachable ? "cannot reach the daemon at "
-                     : is_about_token(outcome)             ? "the daemon refused the token at "
-                     : outcome.ending == Ending::refused   ? "no earshot daemon answers at "
-                                                           : "lost the daemon at ";
+  const char* what = outcome.ending == Ending::unreachable              ? "cannot reach the daemon at "
+                     : is_about_token(outcome) && address.token.empty() ? "the daemon wants a token at "
+                     : is_about_token(outcome)                          ? "the daemon refused the token at "
+                     : outcome.ending == Ending::refused                ? "no earshot daemon answers at "
+                                                                        : "lost the daemon at ";
   std::string text = what + address.endpoint.url() + ": " + for_stderr(outcome.text) + "\n";
   text += "  address: " + for_stderr(address.address_from) + "\n";
   text += "  token:   " + for_stderr(address.token_from);

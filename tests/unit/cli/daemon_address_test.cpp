@@ -69,7 +69,7 @@ TEST_CASE("what is no address is refused, with the reason") {
 TEST_CASE("the address file names the daemon, and without it the default does") {
   State state;
   CHECK(state.find().endpoint.url() == "ws://127.0.0.1:7717/v1/ws");
-  CHECK(state.find().address_from == "the default");
+  CHECK(state.find().address_from.starts_with("the default"));
   state.put("address", "ws://127.0.0.1:40001/v1/ws\n");
   CHECK(state.find().endpoint.port == "40001");
   CHECK(state.find({.connect = "ws://127.0.0.1:5/v1/ws"}).endpoint.port == "5");

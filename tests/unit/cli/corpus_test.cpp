@@ -1,0 +1,80 @@
+// Everything that real sessions hold, on a terminal of every width.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/narrator.hpp"
+#include "cli/place.hpp"
+#include "core/event_json.hpp"
+#include "core/transcript.hpp"
+
+using namespace earshot;
+using namespace earshot::cli;
+
+namespace {
+
+// Tells each event to a narrator, and judges what came.
+class Audience : public EventSink {
+ public:
+  explicit Audience(std::size_t columns)
+      : columns_(columns), narrator_({Charset::utf8, Palette::none, columns}, true) {}
+
+  void on_event(const Event& event) override {
+    std::string json, lines;
+    append_event(json, event, {"dev7", "claude/-p/s", "s"});
+    const auto frame = parser_.parse(json);
+    if (!frame) {
+      unread = json;
+      return;
+    }
+    narrator_.tell(*frame, lines);
+    ++told;
+    for (std::string_view rest = lines; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      if (display_width(line) > columns_ || !is_harmless(line)) bad = line;
+    }
+  }
+
+  std::size_t told = 0;
+  std::string unread, bad;  // empty: none
+
+ private:
+  static bool is_harmless(std::string_view line) {
+    while (!line.empty()) {
+      const char32_t c = next_code_point(line);
+      if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+        return false;
+    }
+    return true;
+  }
+
+  std::size_t columns_;
+  FrameParser parser_;
+  Narrator narrator_;
+};
+
+}  // namespace
+
+TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
+  if (!std::filesystem::is_directory(EARSHOT_CORPUS)) {
+    WARN("skipped: no recorded sessions at " EARSHOT_CORPUS);
+    return;
+  }
+  Workspace workspace;
+  std::size_t told = 0;
+  for (const std::string& file : transcripts_at(EARSHOT_CORPUS).files) {
+    std::ifstream in(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    const std::size_t size = text.size();
+    text.append(feed_padding, '\0');
+    Transcript transcript({.own_agent = place_of(file).own_agent});
+    Audience audience(40 + told % 100);
+    transcript.feed({text.data(), size}, workspace, audience);
+    told += audience.told;
+    CAPTURE(file, audience.unread, audience.bad);
+    CHECK((audience.unread.empty() && audience.bad.empty()));
+  }
+  CHECK(told > 1000);
+}
