@@ -18,7 +18,8 @@ void change(std::string& place, std::string_view said, event::Absent& changed) {
 
 }  // namespace
 
-Assembler::Assembler(std::string own_agent, std::uint64_t key) : own_agent_(std::move(own_agent)), key_(key), chains_(1) {
+Assembler::Assembler(std::string own_agent, std::uint64_t key)
+    : own_agent_(std::move(own_agent)), key_(key), chains_(1) {
   chains_[own_chain].agent = own_agent_;
 }
 
@@ -56,7 +57,8 @@ void Assembler::count_type(std::string_view type, bool unknown) {
   const auto count = [&](auto& table) {
     auto found = table.find(type);
     if (found == table.end())
-      found = table.emplace(table.size() < type_names_max ? std::string(type) : std::string("(other)"), 0).first;
+      found =
+          table.emplace(table.size() < type_names_max ? std::string(type) : std::string("(other)"), 0).first;
     ++found->second;
   };
   count(counts_.types);
@@ -102,7 +104,8 @@ bool Assembler::take_uuid() {
     return false;
   }
   if (waiting_titles_.empty()) return true;
-  const auto waits = std::find_if(waiting_titles_.begin(), waiting_titles_.end(), [&](const auto& one) { return one.first == id; });
+  const auto waits = std::find_if(waiting_titles_.begin(), waiting_titles_.end(),
+                                  [&](const auto& one) { return one.first == id; });
   if (waits != waiting_titles_.end()) {
     titles_[static_cast<int>(fact::Title::Kind::summary)] = std::move(waits->second);
     waiting_titles_.erase(waits);
@@ -110,7 +113,8 @@ bool Assembler::take_uuid() {
   return true;
 }
 
-// An inline sidechain is named after its root: the first record of it whose parent is null, unknown or outside the sidechain.
+// An inline sidechain is named after its root: the first record of it whose parent is null, unknown or
+// outside the sidechain.
 std::uint32_t Assembler::chain_of() {
   if (!record_->sidechain || !own_agent_.empty()) return own_chain;
   std::uint32_t chain = own_chain;
@@ -119,6 +123,7 @@ std::uint32_t Assembler::chain_of() {
   } else if (!record_->has_parent_key) {
     chain = side_seen_last_;
   }
+  if (chain == own_chain && chains_.size() > chains_max) chain = static_cast<std::uint32_t>(chains_max);
   if (chain == own_chain) {
     chain = static_cast<std::uint32_t>(chains_.size());
     chains_.emplace_back();
@@ -169,29 +174,38 @@ void Assembler::tell_session() {
   }
   const bool is_summary = r.type == "summary";
   if (!is_summary) summaries_lead_ = false;
-  const auto title = std::find_if(std::begin(titles_), std::end(titles_), [](const std::string& one) { return !one.empty(); });
+  const auto title = std::find_if(std::begin(titles_), std::end(titles_),
+                                  [](const std::string& one) { return !one.empty(); });
   if (title != std::end(titles_)) change(state_.title, *title, changed.title);
 
   if (first) {
     state_.started = true;
-    emit(event::SessionStarted{state_.dialect, state_.version, state_.cwd, state_.git_branch, state_.project, state_.title,
-                               state_.continues, state_.mode, state_.permission_mode});
+    emit(event::SessionStarted{state_.dialect, state_.version, state_.cwd, state_.git_branch, state_.project,
+                               state_.title, state_.continues, state_.mode, state_.permission_mode});
     // The model is not among what session.started says.
-    changed = event::SessionUpdated{.title = {}, .cwd = {}, .git_branch = {}, .model = changed.model, .version = {}, .mode = {}, .permission_mode = {}};
+    changed = event::SessionUpdated{.title = {},
+                                    .cwd = {},
+                                    .git_branch = {},
+                                    .model = changed.model,
+                                    .version = {},
+                                    .mode = {},
+                                    .permission_mode = {}};
   }
   if (!state_.started) return;
-  if (changed.title || changed.cwd || changed.git_branch || changed.model || changed.version || changed.mode ||
-      changed.permission_mode)
+  if (changed.title || changed.cwd || changed.git_branch || changed.model || changed.version ||
+      changed.mode || changed.permission_mode)
     emit(changed);
 }
 
 void Assembler::remember_last() {
-  if (!own() || record_->outside || (record_->by != Record::By::user && record_->by != Record::By::assistant)) return;
+  if (!own() || record_->outside || (record_->by != Record::By::user && record_->by != Record::By::assistant))
+    return;
   last_ = Last::other;
   for (const Fact& one : record_->facts) {
     if (std::holds_alternative<fact::Invocation>(one)) last_ = Last::call;
     if (std::holds_alternative<fact::Result>(one)) last_ = Last::result;
-    if (const auto* said = std::get_if<fact::Said>(&one)) last_ = said->kind == "text" ? Last::text : Last::other;
+    if (const auto* said = std::get_if<fact::Said>(&one))
+      last_ = said->kind == "text" ? Last::text : Last::other;
   }
   if (record_->time_ms) last_ms_ = record_->time_ms;
 }
@@ -199,7 +213,8 @@ void Assembler::remember_last() {
 void Assembler::start_turn(event::Absent prompt, std::string_view origin) {
   const bool inferred = last_ == Last::text && open_.empty();
   close_all("abandoned", true);
-  if (state_.turn_open) finish_turn(inferred ? "completed" : "superseded", inferred, {}, std::nullopt, last_ms_);
+  if (state_.turn_open)
+    finish_turn(inferred ? "completed" : "superseded", inferred, {}, std::nullopt, last_ms_);
   ++state_.turn;
   state_.turn_open = true;
   state_.turn_started = record_->time;
@@ -221,7 +236,8 @@ void Assembler::finish_turn(std::string_view outcome, bool inferred, std::string
   const auto since = [](std::uint64_t now, std::uint64_t then) { return now > then ? now - then : 0; };
   const Usage& now = state_.usage;
   const Usage used{since(now.input, turn_usage_.input), since(now.output, turn_usage_.output),
-                   since(now.cache_read, turn_usage_.cache_read), since(now.cache_write, turn_usage_.cache_write)};
+                   since(now.cache_read, turn_usage_.cache_read),
+                   since(now.cache_write, turn_usage_.cache_write)};
   state_.turn_open = false;
   state_.last_outcome = outcome;
   state_.last_finished = record_->time;
@@ -237,8 +253,8 @@ void Assembler::interrupt() {
 }
 
 std::size_t Assembler::memory_bytes() const {
-  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + chain_of_uuid_.memory_bytes() + calls_.memory_bytes() +
-                      usage_.memory_bytes() + told_tasks_.memory_bytes();
+  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + chain_of_uuid_.memory_bytes() +
+                      calls_.memory_bytes() + usage_.memory_bytes() + told_tasks_.memory_bytes();
   bytes += chains_.capacity() * sizeof(Chain) + open_.size() * (sizeof(Call) + 64);
   bytes += (large_.size() + costs_.size() + resumed_.size() + early_.size()) * 64;
   bytes += state_.tools.capacity() * sizeof(OpenTool) + state_.todos.capacity() * sizeof(Todo) +

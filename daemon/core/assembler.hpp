@@ -1,4 +1,5 @@
-// What was said → events. Total: accepts any record, in any order; never throws for content, never walks a parent chain.
+// What was said → events. Total: accepts any record, in any order; never throws for content, never walks a
+// parent chain.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,10 +18,16 @@ namespace earshot {
 
 class Assembler {
  public:
-  static constexpr std::size_t agents_max = 256;      // running at once; beyond, the oldest is forgotten: its end is not told
-  static constexpr std::size_t early_max = 256;       // reports read before their launch; beyond, any one is forgotten
-  static constexpr std::size_t titles_max = 64;       // summaries that wait for their leaf; beyond, new ones are dropped
-  static constexpr std::size_t type_names_max = 512;  // distinct types that are counted apart; beyond, as "(other)"
+  static constexpr std::size_t agents_max =
+      256;  // running at once; beyond, the oldest is forgotten: its end is not told
+  static constexpr std::size_t early_max =
+      256;  // reports read before their launch; beyond, any one is forgotten
+  static constexpr std::size_t chains_max =
+      65536;  // inline sidechains; beyond, new ones are told as the last one
+  static constexpr std::size_t titles_max =
+      64;  // summaries that wait for their leaf; beyond, new ones are dropped
+  static constexpr std::size_t type_names_max =
+      512;  // distinct types that are counted apart; beyond, as "(other)"
 
   Assembler(std::string own_agent, std::uint64_t key);
 
@@ -105,7 +112,7 @@ class Assembler {
   void tell(const fact::ApiError& error);
   void tell(const fact::Files& files);
   void tell(const fact::Cost& cost);
-  void tell(const fact::Title&) {}           // told by tell_session
+  void tell(const fact::Title&) {}  // told by tell_session
   void tell(const fact::Mode&) {}
   void tell(const fact::PermissionMode&) {}
 
@@ -131,26 +138,26 @@ class Assembler {
   std::vector<Chain> chains_;             // [0] is the own chain
   std::uint32_t side_seen_last_ = own_chain;
 
-  std::string titles_[4];                                       // by fact::Title::Kind, which is also the precedence
+  std::string titles_[4];  // by fact::Title::Kind, which is also the precedence
   std::vector<std::pair<std::uint64_t, std::string>> waiting_titles_;  // by the leaf's hash
   bool summaries_lead_ = true;
   bool knows_positions_ = false;
 
-  HashMap<std::uint32_t> calls_;         // every id ever seen: its number in open_, or 0 when it is finished
-  std::map<std::uint32_t, Call> open_;   // in order of invocation
+  HashMap<std::uint32_t> calls_;        // every id ever seen: its number in open_, or 0 when it is finished
+  std::map<std::uint32_t, Call> open_;  // in order of invocation
   std::unordered_map<std::uint64_t, EarlyResult> early_results_;  // of calls that were not told yet
   std::uint32_t calls_seen_ = 0;
   std::uint32_t own_open_ = 0;
 
   Last last_ = Last::nothing;
-  std::int64_t last_ms_ = 0;             // of the turn's last user or assistant record
+  std::int64_t last_ms_ = 0;  // of the turn's last user or assistant record
   std::uint32_t turn_tools_ = 0;
-  Usage turn_usage_;                     // the totals when the turn began
-  std::string finished_message_;         // later blocks of it belong to the finished turn
-  std::string message_;                  // the own chain's last message
+  Usage turn_usage_;              // the totals when the turn began
+  std::string finished_message_;  // later blocks of it belong to the finished turn
+  std::string message_;           // the own chain's last message
   bool hook_feedback_ = false;
   std::string command_uuid_, command_, fire_uuid_;
-  bool boundary_ = false;                // a compaction was told and its summary is still to come
+  bool boundary_ = false;  // a compaction was told and its summary is still to come
 
   HashMap<Tokens> usage_;
   std::unordered_map<std::uint64_t, Usage> large_;

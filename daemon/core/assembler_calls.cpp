@@ -22,7 +22,8 @@ Assembler::Call* Assembler::open_call(std::string_view id) {
   return &open_.at(*number);
 }
 
-// In a dialect without ids: the call that is the record's parent or, without a parent, the last open one of its chain.
+// In a dialect without ids: the call that is the record's parent or, without a parent, the last open one of
+// its chain.
 Assembler::Call* Assembler::answered_by_place() {
   if (!record_->parent.empty()) return open_call(record_->parent);
   for (auto one = open_.rbegin(); one != open_.rend(); ++one)
@@ -43,8 +44,12 @@ void Assembler::tell(const fact::Invocation& made) {
     open_.emplace(++calls_seen_, std::move(call));
     own_open_ += own();
     if (state_.tools.size() < StreamState::open_tools_max) {
-      OpenTool shown{std::string(id), std::string(made.tool), own() ? std::string() : chains_[chain_].agent, {},
-                     std::string(record_->time), record_->time_ms};
+      OpenTool shown{std::string(id),
+                     std::string(made.tool),
+                     own() ? std::string() : chains_[chain_].agent,
+                     {},
+                     std::string(record_->time),
+                     record_->time_ms};
       if (!made.input.empty()) append_json(shown.input, made.input, StreamState::input_preview_bytes);
       state_.tools.push_back(std::move(shown));
     }
@@ -58,8 +63,8 @@ void Assembler::tell(const fact::Invocation& made) {
   }
   if (made.purpose != Purpose::subagent) return;
   if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
-  state_.agents.push_back({std::string(id), result.subagent, std::string(made.agent_type), std::string(made.description),
-                           std::string(record_->time), result.goes_on});
+  state_.agents.push_back({std::string(id), result.subagent, std::string(made.agent_type),
+                           std::string(made.description), std::string(record_->time), result.goes_on});
   emit(event::AgentStarted{result.subagent, made.agent_type, made.description, id, made.background});
   if (fresh) return;
   if (result.goes_on) return finish_reported_agent(id, result.subagent);
@@ -124,7 +129,7 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
   own_open_ -= call.chain == own_chain;
   std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
   finished.call = call.call;
-  finished.tool = call.tool;
+  finished.tool = std::string_view(call.tool);
   const std::string_view outcome = finished.outcome;
   const bool goes_on = result && (result->launch || !result->background.empty());
   emit(std::move(finished));
@@ -168,8 +173,8 @@ void Assembler::close_all(std::string_view outcome, bool every_chain) {
 void Assembler::finish_agent(std::string_view call, event::AgentFinished finished) {
   RunningAgent known;
   known.call = call;
-  const auto agent =
-      std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) { return one.call == call; });
+  const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(),
+                                  [&](const RunningAgent& one) { return one.call == call; });
   if (agent != state_.agents.end()) {
     known = std::move(*agent);
     state_.agents.erase(agent);
@@ -189,8 +194,11 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
   const Todo asked = call.todos.empty() ? Todo{} : call.todos.front();
   switch (call.purpose) {
     case Purpose::plain:
-    case Purpose::subagent: return;
-    case Purpose::todo_whole: todos = result.todo.whole ? *result.todo.whole : call.todos; break;
+    case Purpose::subagent:
+      return;
+    case Purpose::todo_whole:
+      todos = result.todo.whole ? *result.todo.whole : call.todos;
+      break;
     case Purpose::todo_list:
       if (!result.todo.whole) return;
       todos = *result.todo.whole;
@@ -205,7 +213,8 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
     }
     case Purpose::todo_update: {
       const std::string& id = !asked.id.empty() ? asked.id : said.id;
-      const auto found = std::find_if(todos.begin(), todos.end(), [&](const Todo& one) { return one.id == id; });
+      const auto found =
+          std::find_if(todos.begin(), todos.end(), [&](const Todo& one) { return one.id == id; });
       if (id.empty() || found == todos.end()) return;
       const std::string& status = !said.status.empty() ? said.status : asked.status;
       if (!status.empty()) found->status = status;
@@ -222,7 +231,8 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   std::vector<Todo>& current = chains_[chain_].todos;
   // A list may leave out what an earlier one said of the same item.
   for (Todo& one : todos) {
-    const auto before = std::find_if(current.begin(), current.end(), [&](const Todo& old) { return !one.id.empty() && old.id == one.id; });
+    const auto before = std::find_if(current.begin(), current.end(),
+                                     [&](const Todo& old) { return !one.id.empty() && old.id == one.id; });
     if (before == current.end()) continue;
     if (one.active_form.empty()) one.active_form = before->active_form;
     if (one.priority.empty()) one.priority = before->priority;

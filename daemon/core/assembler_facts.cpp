@@ -11,8 +11,10 @@ namespace {
 struct Ending {
   std::string_view stop_reason, outcome;
 };
-constexpr Ending endings[] = {
-    {"end_turn", "completed"}, {"stop_sequence", "completed"}, {"max_tokens", "completed"}, {"refusal", "failed"}};
+constexpr Ending endings[] = {{"end_turn", "completed"},
+                              {"stop_sequence", "completed"},
+                              {"max_tokens", "completed"},
+                              {"refusal", "failed"}};
 
 std::string_view agent_outcome(std::string_view status) { return status == "killed" ? "stopped" : status; }
 
@@ -24,7 +26,8 @@ void Assembler::tell(const fact::Prompt& prompt) {
   } else if (prompt.text) {
     emit(event::MessageAdded{"user", "text", prompt.text, {}, {}, std::nullopt});
   }
-  for (const Media& one : prompt.media) emit(event::MessageAdded{"user", one.kind, std::nullopt, {}, {}, one});
+  for (const Media& one : prompt.media)
+    emit(event::MessageAdded{"user", one.kind, std::nullopt, {}, {}, one});
 }
 
 void Assembler::tell(const fact::Said& said) {
@@ -61,7 +64,8 @@ void Assembler::tell(const fact::ScheduledFire&) {
 }
 
 void Assembler::tell(const fact::Absorbed& absorbed) {
-  emit(event::MessageAdded{"user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {}, absorbed.media});
+  emit(event::MessageAdded{
+      "user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {}, absorbed.media});
 }
 
 void Assembler::tell(const fact::UsageSeen& seen) {
@@ -74,10 +78,12 @@ void Assembler::tell(const fact::UsageSeen& seen) {
   bool fresh = false;
   Tokens& small = usage_.insert(id, {}, fresh);
   const auto large = large_.find(id);
-  const Usage before = large != large_.end() ? large->second
-                                             : Usage{small.input, small.output, small.cache_read, small.cache_write};
+  const Usage before = large != large_.end()
+                           ? large->second
+                           : Usage{small.input, small.output, small.cache_read, small.cache_write};
   const Usage now{std::max(before.input, seen.usage.input), std::max(before.output, seen.usage.output),
-                  std::max(before.cache_read, seen.usage.cache_read), std::max(before.cache_write, seen.usage.cache_write)};
+                  std::max(before.cache_read, seen.usage.cache_read),
+                  std::max(before.cache_write, seen.usage.cache_write)};
   constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
   if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
     large_[id] = now;
@@ -111,14 +117,16 @@ void Assembler::tell(const fact::Stop& stop) {
   if (!own() || !state_.turn_open || own_open_ > 0) return;
   for (const Ending& one : endings)
     if (one.stop_reason == stop.reason)
-      return finish_turn(one.outcome, false, stop.reason, stop.duration_ms, record_->time_ms ? record_->time_ms : last_ms_);
+      return finish_turn(one.outcome, false, stop.reason, stop.duration_ms,
+                         record_->time_ms ? record_->time_ms : last_ms_);
 }
 
 void Assembler::tell(const fact::TurnEnd& end) {
   if (!own() || !state_.turn_open) return;
   const bool older = record_->time_ms && record_->time_ms < state_.turn_started_ms;
   if (end.guarded && (older || last_ == Last::call || last_ == Last::result)) return;
-  finish_turn(end.outcome, false, end.stop_reason, end.duration_ms, record_->time_ms ? record_->time_ms : last_ms_);
+  finish_turn(end.outcome, false, end.stop_reason, end.duration_ms,
+              record_->time_ms ? record_->time_ms : last_ms_);
 }
 
 void Assembler::tell(const fact::Interrupted&) { interrupt(); }
@@ -126,11 +134,11 @@ void Assembler::tell(const fact::Interrupted&) { interrupt(); }
 void Assembler::tell(const fact::Compaction& compaction) {
   if (compaction.started) return emit(event::CompactionStarted{compaction.trigger});
   if (compaction.kind == "full") {
-    close_all("abandoned", true);
+    close_all("abandoned", own());  // a sidechain's compaction drops nobody else's calls
     boundary_ = true;
   }
-  emit(event::CompactionFinished{compaction.trigger, compaction.pre_tokens, compaction.post_tokens, compaction.duration_ms,
-                                 compaction.kind});
+  emit(event::CompactionFinished{compaction.trigger, compaction.pre_tokens, compaction.post_tokens,
+                                 compaction.duration_ms, compaction.kind});
 }
 
 void Assembler::tell(const fact::Summary& summary) {
@@ -152,7 +160,8 @@ void Assembler::tell(const fact::Notification& told) {
   });
   if (agent == state_.agents.end()) {
     if (early_.size() >= early_max) early_.erase(early_.begin());
-    early_[std::string(told.task)] = Report{std::string(agent_outcome(told.status)), told.duration_ms, told.tokens, told.tools};
+    early_[std::string(told.task)] =
+        Report{std::string(agent_outcome(told.status)), told.duration_ms, told.tokens, told.tools};
     return;
   }
   const std::string call = agent->call;
@@ -170,7 +179,8 @@ void Assembler::tell(const fact::AgentLink& link) {
 }
 
 void Assembler::tell(const fact::ApiError& error) {
-  emit(event::ApiFailed{error.status, error.error, error.attempt, error.max_attempts, error.retry_in_ms, error.fatal});
+  emit(event::ApiFailed{error.status, error.error, error.attempt, error.max_attempts, error.retry_in_ms,
+                        error.fatal});
 }
 
 void Assembler::tell(const fact::Files& files) { emit(event::FilesSnapshotted{files.message, files.files}); }

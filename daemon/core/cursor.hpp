@@ -6,11 +6,13 @@
 
 namespace earshot {
 
-/// Names a prefix of a transcript: every byte before `offset`, and of the line that ends there its first `index` events.
-/// `mark` stands for those bytes (mark.hpp). On the wire it is opaque text: `<offset>.<index>.<16 hex digits>`.
+/// Names a prefix of a transcript: every byte before `offset`, and of the line that ends there its first
+/// `index` events. `mark` stands for those bytes (mark.hpp). On the wire it is opaque text:
+/// `<offset>.<index>.<16 hex digits>`.
 struct Cursor {
   std::uint64_t offset = 0;  // where the next unread line begins
-  std::uint32_t index = 0;   // how many events of the line before it are included; 0 only at the very beginning or after a silent line
+  std::uint32_t index = 0;   // how many events of the line before it are included; 0 only at the very
+                             // beginning or after a silent line
   std::uint64_t mark = 0;
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };

@@ -28,8 +28,10 @@ inline bool truth(const element& value) { return value.is_bool() && value.get_bo
 inline std::optional<std::int64_t> whole(const element& value) {
   if (value.is_int64()) return value.get_int64().value_unsafe();
   double real = 0;
-  if (value.is_double()) real = value.get_double().value_unsafe();
-  else return std::nullopt;
+  if (value.is_double())
+    real = value.get_double().value_unsafe();
+  else
+    return std::nullopt;
   if (!(std::fabs(real) < 9e18)) return std::nullopt;
   return std::llround(real);
 }

@@ -22,7 +22,7 @@ struct Usage {
 };
 
 struct Todo {
-  std::string id;           // empty: the list has none
+  std::string id;  // empty: the list has none
   std::string content;
   std::string status;       // pending, in_progress, completed
   std::string active_form;  // empty: none
@@ -30,7 +30,8 @@ struct Todo {
   friend bool operator==(const Todo&, const Todo&) = default;
 };
 
-/// A piece of JSON as it stood in the line. `json` is one whole value; the encoder validates and cuts it again.
+/// A piece of JSON as it stood in the line. `json` is one whole value; the encoder validates and cuts it
+/// again.
 struct Json {
   std::string_view json;  // empty: absent
 };
@@ -47,7 +48,8 @@ namespace event {
 using Absent = std::optional<std::string_view>;  // nothing: not said
 
 struct SessionStarted {
-  std::string_view dialect, version, cwd, git_branch, project, title, continues, mode, permission_mode;  // empty: not known
+  std::string_view dialect, version, cwd, git_branch, project, title, continues, mode,
+      permission_mode;  // empty: not known
 };
 struct SessionUpdated {  // only what changed
   Absent title, cwd, git_branch, model, version, mode, permission_mode;
@@ -77,8 +79,9 @@ struct ToolInvoked {
   std::string_view message;
 };
 struct ToolFinished {
-  std::string_view call, tool;  // tool is empty when the call was never seen
-  std::string_view outcome;     // ok, error, denied, interrupted, abandoned
+  std::string_view call;
+  Absent tool;               // nothing: the call was never seen
+  std::string_view outcome;  // ok, error, denied, interrupted, abandoned
   Absent output;
   std::vector<Media> media;
   std::optional<std::int64_t> duration_ms;
@@ -144,10 +147,11 @@ struct LineSkipped {
 }  // namespace event
 
 using EventBody =
-    std::variant<event::SessionStarted, event::SessionUpdated, event::TurnStarted, event::TurnFinished, event::MessageAdded,
-                 event::ToolInvoked, event::ToolFinished, event::TodoUpdated, event::CompactionStarted,
-                 event::CompactionFinished, event::AgentStarted, event::AgentFinished, event::TaskFinished,
-                 event::QueueChanged, event::UsageUpdated, event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
+    std::variant<event::SessionStarted, event::SessionUpdated, event::TurnStarted, event::TurnFinished,
+                 event::MessageAdded, event::ToolInvoked, event::ToolFinished, event::TodoUpdated,
+                 event::CompactionStarted, event::CompactionFinished, event::AgentStarted,
+                 event::AgentFinished, event::TaskFinished, event::QueueChanged, event::UsageUpdated,
+                 event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
 
 struct Event {
   Cursor cursor;

@@ -35,11 +35,21 @@ void append_escaped(std::string& out, std::string_view text) {
     }
     flush(at);
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (c < 0x20) {
           out += "\\u00";
@@ -213,7 +223,8 @@ class Copier {
       }
       const long code = hex(pos_ + 2);
       if (code < 0) return false;
-      const long low = code >= 0xD800 && code <= 0xDBFF && json_.compare(pos_ + 6, 2, "\\u") == 0 ? hex(pos_ + 8) : -1;
+      const long low =
+          code >= 0xD800 && code <= 0xDBFF && json_.compare(pos_ + 6, 2, "\\u") == 0 ? hex(pos_ + 8) : -1;
       if (low >= 0xDC00 && low <= 0xDFFF) {
         unit(json_.substr(pos_, 12), 4);
         pos_ += 12;
@@ -283,8 +294,10 @@ class Writer {
   }
 
   void operator()(const event::SessionStarted& e) {
-    word("dialect", e.dialect), word("version", e.version), word("cwd", e.cwd), word("git_branch", e.git_branch);
-    word("project", e.project), secret("title", e.title), word("continues", e.continues), word("mode", e.mode);
+    word("dialect", e.dialect), word("version", e.version), word("cwd", e.cwd),
+        word("git_branch", e.git_branch);
+    word("project", e.project), secret("title", e.title), word("continues", e.continues),
+        word("mode", e.mode);
     word("permission_mode", e.permission_mode);
   }
   void operator()(const event::SessionUpdated& e) {
@@ -299,7 +312,8 @@ class Writer {
     append_usage(name("usage"), e.usage);
   }
   void operator()(const event::MessageAdded& e) {
-    word("role", e.role), word("kind", e.kind), text("text", e.text), word("message", e.message), word("model", e.model);
+    word("role", e.role), word("kind", e.kind), text("text", e.text), word("message", e.message),
+        word("model", e.model);
     if (e.media) name("media"), media(*e.media);
   }
   void operator()(const event::ToolInvoked& e) {
@@ -343,7 +357,8 @@ class Writer {
   }
   void operator()(const event::AgentFinished& e) {
     word("subagent", e.subagent), word("agent_type", e.agent_type), secret("description", e.description);
-    word("call", e.call), word("outcome", e.outcome), number("duration_ms", e.duration_ms), number("tokens", e.tokens);
+    word("call", e.call), word("outcome", e.outcome), number("duration_ms", e.duration_ms),
+        number("tokens", e.tokens);
     number("tools", e.tools);
     if (e.background) flag("background", true);
   }
@@ -397,9 +412,10 @@ class Writer {
 
 std::string_view type_name(const EventBody& body) {
   static constexpr std::string_view names[] = {
-      "session.started", "session.updated",    "turn.started",        "turn.finished", "message.added",  "tool.invoked",
-      "tool.finished",   "todo.updated",       "compaction.started",  "compaction.finished", "agent.started", "agent.finished",
-      "task.finished",   "queue.changed",      "usage.updated",       "api.failed",    "files.snapshotted", "line.skipped"};
+      "session.started", "session.updated",   "turn.started",  "turn.finished",      "message.added",
+      "tool.invoked",    "tool.finished",     "todo.updated",  "compaction.started", "compaction.finished",
+      "agent.started",   "agent.finished",    "task.finished", "queue.changed",      "usage.updated",
+      "api.failed",      "files.snapshotted", "line.skipped"};
   static_assert(std::size(names) == std::variant_size_v<EventBody>);
   return names[body.index()];
 }
@@ -464,12 +480,14 @@ void append_todos(std::string& out, std::span<const Todo> todos, std::size_t tex
   }
 }
 
-void append_event(std::string& out, const Event& event, const Address& address, const EncodeOptions& options) {
+void append_event(std::string& out, const Event& event, const Address& address,
+                  const EncodeOptions& options) {
   out += "{\"type\":\"";
   out += type_name(event.body);
   out += '"';
   Writer writer(out, options);
-  writer.word("host", address.host), writer.word("stream", address.stream), writer.word("session", address.session);
+  writer.word("host", address.host), writer.word("stream", address.stream),
+      writer.word("session", address.session);
   writer.word("agent", event.agent);
   writer.name("cursor") += '"';
   out += to_string(event.cursor);

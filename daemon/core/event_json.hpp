@@ -21,20 +21,24 @@ struct Address {
 
 struct EncodeOptions {
   View view = View::full;
-  std::size_t text_bytes_max = 4096;   // longer text is cut on a character boundary: {"text","bytes","truncated"}
-  std::size_t input_bytes_max = 65536; // a tool's input beyond this is cut as one text
+  std::size_t text_bytes_max =
+      4096;  // longer text is cut on a character boundary: {"text","bytes","truncated"}
+  std::size_t input_bytes_max = 65536;  // a tool's input beyond this is cut as one text
 };
 
 /// Appends one JSON object, without a newline.
-void append_event(std::string& out, const Event& event, const Address& address, const EncodeOptions& options = {});
+void append_event(std::string& out, const Event& event, const Address& address,
+                  const EncodeOptions& options = {});
 
 /// Appends `"…"`, escaped; bytes that are not UTF-8 become U+FFFD.
 void append_string(std::string& out, std::string_view text);
 
-/// Appends text as the wire shows it: a string, or, when longer than `bytes_max`, {"text":…,"bytes":N,"truncated":true}.
+/// Appends text as the wire shows it: a string, or, when longer than `bytes_max`,
+/// {"text":…,"bytes":N,"truncated":true}.
 void append_text(std::string& out, std::string_view text, std::size_t bytes_max);
 
-/// Appends one JSON value again, validated, at most 64 deep, long strings cut as append_text does; `null` when it is no JSON.
+/// Appends one JSON value again, validated, at most 64 deep, long strings cut as append_text does; `null`
+/// when it is no JSON.
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max);
 
 void append_usage(std::string& out, const Usage& usage);

@@ -12,8 +12,8 @@ inline std::size_t scale(std::uint64_t hash, std::size_t places) {
   return static_cast<std::size_t>((static_cast<Wide>(hash) * places) >> 64);
 }
 
-/// From 64-bit hashes to small values; never forgets. About 12 bytes an entry and the value's size half again: linear probing,
-/// at most 4/5 full, grown by half. Keys must be evenly spread over 64 bits.
+/// From 64-bit hashes to small values; never forgets. About 12 bytes an entry and the value's size half
+/// again: linear probing, at most 4/5 full, grown by half. Keys must be evenly spread over 64 bits.
 template <class Value>
 class HashMap {
  public:
@@ -36,7 +36,9 @@ class HashMap {
     return values_[at];
   }
   std::size_t size() const { return size_; }
-  std::size_t memory_bytes() const { return keys_.capacity() * sizeof(std::uint64_t) + values_.capacity() * sizeof(Value); }
+  std::size_t memory_bytes() const {
+    return keys_.capacity() * sizeof(std::uint64_t) + values_.capacity() * sizeof(Value);
+  }
 
  private:
   static std::uint64_t solid(std::uint64_t key) { return key ? key : 1; }  // 0 marks an empty place

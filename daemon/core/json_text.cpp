@@ -13,7 +13,8 @@ namespace {
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// ---- Walking text that is known to be valid -------------------------------------------------------------------------
+// ---- Walking text that is known to be valid
+// -------------------------------------------------------------------------
 
 class Walker {
  public:
@@ -50,14 +51,25 @@ class Walker {
     std::size_t depth = 0;
     do {
       switch (peek()) {
-        case '"': string(); break;
+        case '"':
+          string();
+          break;
         case '{':
-        case '[': ++depth, ++at_; break;
+        case '[':
+          ++depth, ++at_;
+          break;
         case '}':
-        case ']': --depth, ++at_; break;
+        case ']':
+          --depth, ++at_;
+          break;
         case ',':
-        case ':': ++at_; break;
-        case '\0': at_ = end_; depth = 0; break;
+        case ':':
+          ++at_;
+          break;
+        case '\0':
+          at_ = end_;
+          depth = 0;
+          break;
         default:
           while (at_ < end_ && !is_space(*at_) && !std::strchr(",]}", *at_)) ++at_;
       }
@@ -89,7 +101,8 @@ bool same_key(std::string_view written, std::string_view key) {
   return plain == key;
 }
 
-// ---- Repairing text that may be anything ----------------------------------------------------------------------------
+// ---- Repairing text that may be anything
+// ----------------------------------------------------------------------------
 
 class Repairer {
  public:
@@ -217,7 +230,8 @@ class Repairer {
     if (from + 4 > text_.size()) return -1;
     unsigned code = 0;
     const auto [next, error] = std::from_chars(&text_[from], &text_[from] + 4, code, 16);
-    return error == std::errc{} && next == &text_[from] + 4 && text_[from] != '-' ? static_cast<long>(code) : -1;
+    return error == std::errc{} && next == &text_[from] + 4 && text_[from] != '-' ? static_cast<long>(code)
+                                                                                  : -1;
   }
 
   bool string() {
@@ -324,7 +338,8 @@ Split split_line(std::string_view line) {
   std::string_view rest = line;
   while (!blank(rest)) {
     Repaired one = repair(rest);
-    if (one.error == Json_error::too_deep) return {.records = {}, .broken = true, .salvaged = false, .too_deep = true};
+    if (one.error == Json_error::too_deep)
+      return {.records = {}, .broken = true, .salvaged = false, .too_deep = true};
     if (one.error != Json_error::none || !one.object) {
       // A lone scalar or array is valid JSON, only no record: the caller counts it.
       if (split.records.empty() && one.error == Json_error::none && blank(rest.substr(one.bytes))) {
@@ -340,7 +355,8 @@ Split split_line(std::string_view line) {
   if (!split.broken) return split;
   // Each candidate may have to be read to its end: a line made to be slow is given up instead.
   std::size_t work = 16 * line.size() + 4096;
-  for (std::size_t at = rest.find('{', 1); at != std::string_view::npos && work > 0; at = rest.find('{', at + 1)) {
+  for (std::size_t at = rest.find('{', 1); at != std::string_view::npos && work > 0;
+       at = rest.find('{', at + 1)) {
     std::vector<Repaired> suffix = whole_suffix(rest.substr(at), work);
     if (suffix.empty()) continue;
     for (Repaired& one : suffix) split.records.push_back(std::move(one));

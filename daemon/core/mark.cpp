@@ -6,7 +6,9 @@
 
 namespace earshot {
 
-void Mark::line(std::span<const char> bytes) { value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_); }
+void Mark::line(std::span<const char> bytes) {
+  value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_);
+}
 
 struct LineHash::State {
   XXH3_state_t xxh;
@@ -22,7 +24,9 @@ void LineHash::begin(std::uint64_t mark) {
   XXH3_64bits_reset_withSeed(&state_->xxh, mark);
 }
 
-void LineHash::add(std::span<const char> bytes) { XXH3_64bits_update(&state_->xxh, bytes.data(), bytes.size()); }
+void LineHash::add(std::span<const char> bytes) {
+  XXH3_64bits_update(&state_->xxh, bytes.data(), bytes.size());
+}
 
 std::uint64_t LineHash::end() const { return XXH3_64bits_digest(&state_->xxh); }
 

@@ -6,8 +6,9 @@
 
 namespace earshot {
 
-/// 64 bits that stand for every whole line so far: mark' = XXH3_64bits_withSeed(line with its LF, mark), beginning with a
-/// secret key of the host, so that a cursor that leaves the machine is no oracle for the text.
+/// 64 bits that stand for every whole line so far: mark' = XXH3_64bits_withSeed(line with its LF, mark),
+/// beginning with a secret key of the host, so that a cursor that leaves the machine is no oracle for the
+/// text.
 class Mark {
  public:
   explicit Mark(std::uint64_t key) : value_(key) {}
@@ -19,7 +20,8 @@ class Mark {
   std::uint64_t value_;
 };
 
-/// The mark of a line that arrives in pieces and is not kept: too long to keep, or read only to verify a prefix.
+/// The mark of a line that arrives in pieces and is not kept: too long to keep, or read only to verify a
+/// prefix.
 class LineHash {
  public:
   LineHash();
@@ -35,8 +37,8 @@ class LineHash {
   std::unique_ptr<State> state_;
 };
 
-/// The mark of a prefix, from its bytes in pieces of any size; nothing is decoded. Whole lines only: bytes after the last LF
-/// do not count yet.
+/// The mark of a prefix, from its bytes in pieces of any size; nothing is decoded. Whole lines only: bytes
+/// after the last LF do not count yet.
 class PrefixMark {
  public:
   explicit PrefixMark(std::uint64_t key) : mark_(key) {}

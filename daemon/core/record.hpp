@@ -47,7 +47,7 @@ struct Invocation {
   enum class Purpose { plain, subagent, todo_whole, todo_create, todo_update, todo_list };
   Purpose purpose = Purpose::plain;
   std::string_view call, tool;  // call is empty where the dialect has no ids: the record's own name stands in
-  std::string_view input;                    // JSON text
+  std::string_view input;       // JSON text
   std::string_view agent_type, description;  // of a subagent's call
   bool background = false;
   std::vector<Todo> todos;  // the list that the call sets, or the one task that it names
@@ -66,7 +66,8 @@ struct Result {
   std::vector<Media> media;
   std::string_view background;  // the task's id: the call goes on in the background
   bool launch = false;          // of a subagent in the background or a teammate
-  bool rejected_while_running_if_known = false;  // a user's rejection that is an interruption where the program tells positions
+  bool rejected_while_running_if_known =
+      false;  // a user's rejection that is an interruption where the program tells positions
   std::string_view subagent, resumed;
   std::optional<std::int64_t> duration_ms;  // of the subagent
   std::optional<std::uint64_t> tokens, tools;
@@ -82,7 +83,8 @@ struct Stop {
   std::string_view reason;
   std::optional<std::int64_t> duration_ms;  // as the record itself says it
 };
-/// A record that says the turn is over. `guarded`: not if it is older than the turn or follows a call or a result.
+/// A record that says the turn is over. `guarded`: not if it is older than the turn or follows a call or a
+/// result.
 struct TurnEnd {
   std::string_view outcome, stop_reason;
   std::optional<std::int64_t> duration_ms;
@@ -141,14 +143,20 @@ struct PermissionMode {
 
 }  // namespace fact
 
-using Fact = std::variant<fact::Prompt, fact::Said, fact::Command, fact::Injected, fact::ScheduledFire, fact::Absorbed,
-                          fact::Invocation, fact::Result, fact::UsageSeen, fact::Stop, fact::TurnEnd, fact::Interrupted,
-                          fact::Compaction, fact::Summary, fact::Queue, fact::Notification, fact::TodoList, fact::AgentLink,
-                          fact::ApiError, fact::Files, fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
+using Fact = std::variant<fact::Prompt, fact::Said, fact::Command, fact::Injected, fact::ScheduledFire,
+                          fact::Absorbed, fact::Invocation, fact::Result, fact::UsageSeen, fact::Stop,
+                          fact::TurnEnd, fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue,
+                          fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files,
+                          fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
 
 /// Views are valid until the next record is read.
 struct Record {
-  enum class By { other, user, assistant, machine };  // machine: made by the program itself in the assistant's name
+  enum class By {
+    other,
+    user,
+    assistant,
+    machine
+  };  // machine: made by the program itself in the assistant's name
 
   std::string_view type;  // for counting: `type`, or `type/subtype`
   bool unknown = false;   // no dialect knows this type
@@ -159,7 +167,7 @@ struct Record {
   std::string_view session, version, cwd, model, message, request;
   std::optional<std::string_view> git_branch;
   By by = By::other;
-  bool outside = false;    // a user record that is no part of a turn (a local command's echo and output)
+  bool outside = false;  // a user record that is no part of a turn (a local command's echo and output)
   bool sidechain = false, deleted = false, aborted = false, knows_positions = false;
   std::string_view first_user_text;  // of a user record: to recognise an internal warm-up
   std::vector<Fact> facts;

@@ -11,9 +11,9 @@ namespace earshot {
 
 struct OpenTool {
   std::string call, tool;
-  std::string agent;        // of an inline sidechain; empty on the own chain
-  std::string input;        // JSON, as append_json wrote it with input_preview_bytes
-  std::string started;      // RFC 3339; empty: the line had no time
+  std::string agent;    // of an inline sidechain; empty on the own chain
+  std::string input;    // JSON, as append_json wrote it with input_preview_bytes
+  std::string started;  // RFC 3339; empty: the line had no time
   std::int64_t started_ms = 0;
 };
 
@@ -35,9 +35,9 @@ struct StreamState {
   bool turn_open = false;
   std::string turn_started;  // RFC 3339
   std::int64_t turn_started_ms = 0;
-  std::string turn_prompt;   // its beginning, at most input_preview_bytes
-  std::string last_outcome;  // of the last finished turn
-  std::string last_finished; // when it finished, RFC 3339
+  std::string turn_prompt;    // its beginning, at most input_preview_bytes
+  std::string last_outcome;   // of the last finished turn
+  std::string last_finished;  // when it finished, RFC 3339
 
   std::vector<OpenTool> tools;  // in order of invocation
   std::vector<Todo> todos;      // of the own chain

@@ -71,10 +71,10 @@ std::string format_time(std::int64_t ms) {
   const year_month_day ymd{date};
   const hh_mm_ss<milliseconds> clock{time - date};
   char text[48];
-  const int length = std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", int{ymd.year()}, unsigned{ymd.month()},
-                                   unsigned{ymd.day()}, static_cast<int>(clock.hours().count()),
-                                   static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
-                                   static_cast<int>(clock.subseconds().count()));
+  const int length = std::snprintf(
+      text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", int{ymd.year()}, unsigned{ymd.month()},
+      unsigned{ymd.day()}, static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+      static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
   return std::string(text, static_cast<std::size_t>(length));
 }
 

@@ -10,7 +10,8 @@
 namespace earshot {
 namespace {
 
-constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a longer line is given back after it
+constexpr std::size_t parser_bytes_kept =
+    1 << 20;  // a parser that grew for a longer line is given back after it
 
 // Without memory the first parse says so and the line is skipped.
 std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
@@ -33,7 +34,10 @@ Workspace::~Workspace() = default;
 
 struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
-      : options(std::move(given)), mark(options.mark_key), assembler(options.own_agent, options.mark_key), end{0, 0, options.mark_key} {}
+      : options(std::move(given)),
+        mark(options.mark_key),
+        assembler(options.own_agent, options.mark_key),
+        end{0, 0, options.mark_key} {}
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
   void keep_tail(std::span<const char> bytes);
@@ -50,11 +54,11 @@ struct Transcript::Parts {
   Assembler assembler;
   const Dialect* dialect = nullptr;  // null: no record showed one yet
   Cursor end;
-  std::string tail;                  // unterminated, without the bytes of a line that is too long
-  bool too_long = false;             // the tail's line is: only its mark and its length are kept
+  std::string tail;       // unterminated, without the bytes of a line that is too long
+  bool too_long = false;  // the tail's line is: only its mark and its length are kept
   std::uint64_t long_bytes = 0;
   LineHash long_hash;
-  event::LineSkipped run;            // skipped lines that were not told yet; lines == 0: none
+  event::LineSkipped run;  // skipped lines that were not told yet; lines == 0: none
 };
 
 void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink) {
@@ -107,7 +111,8 @@ void Transcript::Parts::keep_tail(std::span<const char> bytes) {
   }
 }
 
-void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace::Parts& work, EventSink& sink) {
+void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace::Parts& work,
+                             EventSink& sink) {
   const std::uint64_t offset = end.offset;
   assembler.begin_line(offset, {offset + bytes, 0, mark.value()}, sink);
   ++assembler.counts().lines;
@@ -124,16 +129,19 @@ void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace
 
 void Transcript::Parts::close_line(std::uint64_t next) { end = {next, assembler.index(), mark.value()}; }
 
-void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work) {
+void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
+                                  Workspace::Parts& work) {
   simdjson::dom::element json;
   // Readable past its end: feed() asks for that.
-  if (work.parser->parse(text.data(), text.size(), false).get(json)) return refused(text, offset, bytes, work);
+  if (work.parser->parse(text.data(), text.size(), false).get(json))
+    return refused(text, offset, bytes, work);
   end_run();
   read_record(json, text, work.record);
 }
 
 // What a strict parser does not take: repaired, cut apart, or skipped.
-void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work) {
+void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std::size_t bytes,
+                                Workspace::Parts& work) {
   Split split = split_line(text);
   if (split.too_deep) return skip(offset, bytes, "nested too deeply");
   if (split.broken && split.salvaged) {
@@ -145,7 +153,8 @@ void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std
   } else {
     end_run();
   }
-  // simdjson counts an empty array or object as no level: with one level more it takes all that was found to be allowed.
+  // simdjson counts an empty array or object as no level: with one level more it takes all that was found to
+  // be allowed.
   const auto parser = new_parser(nesting_max + 1);
   bool repaired = false;
   for (Repaired& one : split.records) {
@@ -158,13 +167,16 @@ void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std
   if (repaired) ++assembler.counts().repaired_lines;
 }
 
-void Transcript::Parts::read_record(const simdjson::dom::element& json, std::string_view raw, Record& record) {
+void Transcript::Parts::read_record(const simdjson::dom::element& json, std::string_view raw,
+                                    Record& record) {
   if (!json.is_object()) return assembler.count_type("(not an object)", true);
   const Dialect* reader = dialect;
   if (!reader) {
     dialect = reader = dialect_of(json);
-    if (dialect) assembler.decided(dialect->name());
-    else reader = dialect_of_metadata(json);
+    if (dialect)
+      assembler.decided(dialect->name());
+    else
+      reader = dialect_of_metadata(json);
   }
   if (!reader) {
     ++assembler.counts().undecided_records;
@@ -199,7 +211,9 @@ void Transcript::feed(std::span<const char> bytes, Workspace& workspace, EventSi
 }
 
 Cursor Transcript::end() const { return parts_->end; }
-std::size_t Transcript::pending_bytes() const { return parts_->too_long ? parts_->long_bytes : parts_->tail.size(); }
+std::size_t Transcript::pending_bytes() const {
+  return parts_->too_long ? parts_->long_bytes : parts_->tail.size();
+}
 std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
 const StreamState& Transcript::state() const { return parts_->assembler.state(); }
 const Counts& Transcript::counts() const { return parts_->assembler.counts(); }

@@ -1,4 +1,5 @@
-// The whole core: bytes in, events out. Total and deterministic: how the bytes were cut, and when they came, changes nothing.
+// The whole core: bytes in, events out. Total and deterministic: how the bytes were cut, and when they came,
+// changes nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace earshot {
 
-/// Parsers and scratch memory. One a thread, shared by all transcripts that are fed there: a transcript at rest owns none.
+/// Parsers and scratch memory. One a thread, shared by all transcripts that are fed there: a transcript at
+/// rest owns none.
 class Workspace {
  public:
   Workspace();
@@ -31,14 +33,15 @@ class Workspace {
 constexpr std::size_t feed_padding = 64;
 
 struct TranscriptOptions {
-  std::uint64_t mark_key = 0;            // the host's secret
-  std::string own_agent;                 // the agent's id for a file named agent-<id>.jsonl; empty for a session
-  std::size_t line_bytes_max = 16 << 20; // a longer line is skipped and told
+  std::uint64_t mark_key = 0;  // the host's secret
+  std::string own_agent;       // the agent's id for a file named agent-<id>.jsonl; empty for a session
+  std::size_t line_bytes_max = 16 << 20;  // a longer line is skipped and told
 };
 
 /// What was read, for --stats and /metrics. `types` counts records by `type` (or `type/subtype`).
 struct Counts {
-  std::uint64_t lines = 0, empty_lines = 0, records = 0, skipped_lines = 0, duplicates = 0, late_results = 0, events = 0;
+  std::uint64_t lines = 0, empty_lines = 0, records = 0, skipped_lines = 0, duplicates = 0, late_results = 0,
+                events = 0;
   std::uint64_t repaired_lines = 0;     // kept with U+FFFD, or with a number too large for a double
   std::uint64_t undecided_records = 0;  // before any record showed a dialect
   std::map<std::string, std::uint64_t, std::less<>> types;
@@ -52,18 +55,20 @@ class Transcript {
   Transcript(Transcript&&) noexcept;
   Transcript& operator=(Transcript&&) noexcept;
 
-  /// The next bytes of the file, in any cut. `feed_padding` bytes after them must be readable. Events of each line that they
-  /// complete go to `sink` in the file's order, with `state()` as it is after that event's record. Never throws for content.
+  /// The next bytes of the file, in any cut. `feed_padding` bytes after them must be readable. Events of each
+  /// line that they complete go to `sink` in the file's order, with `state()` as it is after that event's
+  /// record. Never throws for content.
   void feed(std::span<const char> bytes, Workspace& workspace, EventSink& sink);
 
-  Cursor end() const;                    // after the last whole line and its last event
-  std::uint64_t bytes_read() const;      // of all bytes given, the unterminated tail included
-  std::size_t pending_bytes() const;     // of the unterminated tail
+  Cursor end() const;                 // after the last whole line and its last event
+  std::uint64_t bytes_read() const;   // of all bytes given, the unterminated tail included
+  std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;
   const Counts& counts() const;
-  /// The `sessionId` of the lines (the first one seen): names the session of an agent's file that lies beside it. Empty: none yet.
+  /// The `sessionId` of the lines (the first one seen): names the session of an agent's file that lies beside
+  /// it. Empty: none yet.
   const std::string& session_of_lines() const;
-  std::size_t memory_bytes() const;      // what this transcript holds, estimated
+  std::size_t memory_bytes() const;  // what this transcript holds, estimated
 
  private:
   struct Parts;

@@ -3,7 +3,9 @@
 namespace earshot {
 
 std::size_t utf8_length(std::string_view text, std::size_t& bad) {
-  const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u; };
+  const auto byte = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
   const unsigned lead = byte(0);
   bad = 1;
   if (text.empty()) return bad = 0;
@@ -46,8 +48,10 @@ void append_utf8(std::string& out, char32_t c) {
 std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t end = bytes_max;
-  // A character has at most three continuation bytes; more of them in a row is no UTF-8, and then any place will do.
-  for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++back) --end;
+  // A character has at most three continuation bytes; more of them in a row is no UTF-8, and then any place
+  // will do.
+  for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++back)
+    --end;
   return text.substr(0, end);
 }
 

@@ -5,8 +5,9 @@
 
 namespace earshot {
 
-/// Bytes of the well-formed UTF-8 character at the front, 1 to 4; 0 when there is none. `bad` is then how many bytes one U+FFFD
-/// stands for: the longest beginning of a character (Unicode 15, table 3-7; "maximal subpart").
+/// Bytes of the well-formed UTF-8 character at the front, 1 to 4; 0 when there is none. `bad` is then how
+/// many bytes one U+FFFD stands for: the longest beginning of a character (Unicode 15, table 3-7; "maximal
+/// subpart").
 std::size_t utf8_length(std::string_view text, std::size_t& bad);
 
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD

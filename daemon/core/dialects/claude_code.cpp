@@ -36,11 +36,13 @@ void read_snapshot(const Fields& f, Record& out) {
   if (!backups || backups->get_object().get(files)) return;
   fact::Files seen{text(f.messageId), {}};
   for (const auto file : files)
-    if (std::find(seen.files.begin(), seen.files.end(), file.key) == seen.files.end()) seen.files.push_back(file.key);
+    if (std::find(seen.files.begin(), seen.files.end(), file.key) == seen.files.end())
+      seen.files.push_back(file.key);
   if (!seen.files.empty()) out.facts.push_back(std::move(seen));
 }
 void read_delta(const Fields& f, Record& out) {
-  if (const auto path = text(f.trackingPath); !path.empty()) out.facts.push_back(fact::Files{text(f.messageId), {path}});
+  if (const auto path = text(f.trackingPath); !path.empty())
+    out.facts.push_back(fact::Files{text(f.messageId), {path}});
 }
 void read_progress(const Fields& f, Record& out) {
   const std::string_view kind = f.data ? dom::text_of(*f.data, "type") : std::string_view{};
@@ -90,7 +92,8 @@ constexpr Rule metadata[] = {
 };
 
 const Rule* find(std::span<const Rule> rules, std::string_view type) {
-  const auto found = std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.type == type; });
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.type == type; });
   return found == rules.end() ? nullptr : &*found;
 }
 

@@ -1,4 +1,5 @@
-// claude-code: assistant records. One content block a line (older ones: several); lines of a message share its id.
+// claude-code: assistant records. One content block a line (older ones: several); lines of a message share
+// its id.
 #include "core/dialects/claude_code.hpp"
 #include "core/json_text.hpp"
 
@@ -13,19 +14,21 @@ struct Tool {
   Purpose purpose;
 };
 constexpr Tool tools[] = {
-    {"Task", Purpose::subagent},            // to 2.1.50
-    {"Agent", Purpose::subagent},           // from 2.1.63
-    {"TodoWrite", Purpose::todo_whole},     // to 2.1.63
-    {"TaskCreate", Purpose::todo_create},   // from 2.1.17
-    {"TaskUpdate", Purpose::todo_update},
-    {"TaskList", Purpose::todo_list},
+    {"Task", Purpose::subagent},           // to 2.1.50
+    {"Agent", Purpose::subagent},          // from 2.1.63
+    {"TodoWrite", Purpose::todo_whole},    // to 2.1.63
+    {"TaskCreate", Purpose::todo_create},  // from 2.1.17
+    {"TaskUpdate", Purpose::todo_update}, {"TaskList", Purpose::todo_list},
 };
 
-std::uint64_t count_or_zero(const dom::element& value, std::string_view key) { return dom::count_of(value, key).value_or(0); }
+std::uint64_t count_or_zero(const dom::element& value, std::string_view key) {
+  return dom::count_of(value, key).value_or(0);
+}
 
 Usage usage_of(const dom::element& usage) {
   Usage seen{count_or_zero(usage, "input_tokens"), count_or_zero(usage, "output_tokens"),
-             count_or_zero(usage, "cache_read_input_tokens"), count_or_zero(usage, "cache_creation_input_tokens")};
+             count_or_zero(usage, "cache_read_input_tokens"),
+             count_or_zero(usage, "cache_creation_input_tokens")};
   if (const auto nested = dom::member(usage, "cache_creation"); nested && nested->is_object()) {
     std::uint64_t sum = 0;  // by lifetime: together they are the flat figure
     dom::object lifetimes = nested->get_object().value_unsafe();
@@ -39,9 +42,10 @@ Usage usage_of(const dom::element& usage) {
 void read_block(const dom::element& block, std::string_view raw_block, Record& out, bool& substance) {
   const std::string_view kind = dom::text_of(block, "type");
   if (kind == "tool_use") {
-    const std::string_view raw_input = raw_block.empty() ? std::string_view{} : member_text(raw_block, "input");
-    out.facts.push_back(
-        invocation(dom::text_of(block, "id"), dom::text_of(block, "name"), dom::member(block, "input"), raw_input));
+    const std::string_view raw_input =
+        raw_block.empty() ? std::string_view{} : member_text(raw_block, "input");
+    out.facts.push_back(invocation(dom::text_of(block, "id"), dom::text_of(block, "name"),
+                                   dom::member(block, "input"), raw_input));
     return;
   }
   if (kind == "thinking" || kind == "redacted_thinking") {
@@ -64,7 +68,8 @@ void read_block(const dom::element& block, std::string_view raw_block, Record& o
 
 }  // namespace
 
-fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input, std::string_view raw_input) {
+fact::Invocation invocation(std::string_view call, std::string_view tool, const Value& input,
+                            std::string_view raw_input) {
   fact::Invocation made{.call = call, .tool = tool, .input = raw_input};
   for (const Tool& one : tools)
     if (one.name == tool) made.purpose = one.purpose;
@@ -79,9 +84,12 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
       if (const auto list = dom::member(*input, "todos")) made.todos = todos_of(*list);
       break;
     case Purpose::todo_create:
-    case Purpose::todo_update: made.todos = {todo_of(*input)}; break;
+    case Purpose::todo_update:
+      made.todos = {todo_of(*input)};
+      break;
     case Purpose::todo_list:
-    case Purpose::plain: break;
+    case Purpose::plain:
+      break;
   }
   return made;
 }
@@ -93,11 +101,16 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
   Value content, usage;
   dom::object message = f.message->get_object().value_unsafe();
   for (const auto field : message) {
-    if (field.key == "id") out.message = dom::text(field.value);
-    else if (field.key == "model") out.model = dom::text(field.value);
-    else if (field.key == "stop_reason") stop_reason = dom::text(field.value);
-    else if (field.key == "content") content = field.value;
-    else if (field.key == "usage") usage = field.value;
+    if (field.key == "id")
+      out.message = dom::text(field.value);
+    else if (field.key == "model")
+      out.model = dom::text(field.value);
+    else if (field.key == "stop_reason")
+      stop_reason = dom::text(field.value);
+    else if (field.key == "content")
+      content = field.value;
+    else if (field.key == "usage")
+      usage = field.value;
   }
   const bool machine = out.model == machine_model;
   const bool failed = truth(f.isApiErrorMessage);
@@ -135,12 +148,13 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
 
   if (failed) {
     const auto words = text_of_content(content, out);
-    out.facts.push_back(fact::ApiError{.status = f.apiErrorStatus ? dom::whole(*f.apiErrorStatus) : std::nullopt,
-                                       .error = !text(f.error).empty() ? text(f.error) : words.value_or(""),
-                                       .attempt = {},
-                                       .max_attempts = {},
-                                       .retry_in_ms = {},
-                                       .fatal = true});
+    out.facts.push_back(
+        fact::ApiError{.status = f.apiErrorStatus ? dom::whole(*f.apiErrorStatus) : std::nullopt,
+                       .error = !text(f.error).empty() ? text(f.error) : words.value_or(""),
+                       .attempt = {},
+                       .max_attempts = {},
+                       .retry_in_ms = {},
+                       .fatal = true});
     out.facts.push_back(fact::TurnEnd{"failed", {}, std::nullopt, false});
   } else if (substance && !stop_reason.empty() && out.by != Record::By::machine) {
     out.facts.push_back(fact::Stop{stop_reason, f.durationMs ? dom::whole(*f.durationMs) : std::nullopt});

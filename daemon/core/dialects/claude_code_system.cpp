@@ -12,13 +12,15 @@ void said(const Fields& f, Record& out) {
 }
 
 void turn_duration(const Fields& f, Record& out) {
-  out.facts.push_back(fact::TurnEnd{"completed", {}, f.durationMs ? dom::whole(*f.durationMs) : std::nullopt, true});
+  out.facts.push_back(
+      fact::TurnEnd{"completed", {}, f.durationMs ? dom::whole(*f.durationMs) : std::nullopt, true});
 }
 
 void stop_hook_summary(const Fields& f, Record& out) {
   dom::array errors;
   const bool failed = f.hookErrors && !f.hookErrors->get_array().get(errors) && errors.size() > 0;
-  if (!truth(f.preventedContinuation) && !failed) out.facts.push_back(fact::TurnEnd{"completed", {}, std::nullopt, true});
+  if (!truth(f.preventedContinuation) && !failed)
+    out.facts.push_back(fact::TurnEnd{"completed", {}, std::nullopt, true});
 }
 
 void compaction(const Value& metadata, std::string_view kind, Record& out) {
@@ -75,7 +77,8 @@ void queued_command(const Fields& f, Record& out) {
   if (!prompt || prompt->get_array().get(blocks)) return;
   for (const dom::element block : blocks) {
     const std::string_view kind = dom::text_of(block, "type");
-    if (kind == "image" || kind == "document") out.facts.push_back(fact::Absorbed{std::nullopt, media_of(kind, block)});
+    if (kind == "image" || kind == "document")
+      out.facts.push_back(fact::Absorbed{std::nullopt, media_of(kind, block)});
   }
 }
 
@@ -158,7 +161,8 @@ constexpr Rule attachments[] = {
 
 void apply(std::span<const Rule> rules, std::string_view kind, const Fields& f, Record& out) {
   out.type = out.keep(std::string(out.type) + '/' + std::string(kind));
-  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& one) { return one.kind == kind; });
+  const auto rule =
+      std::find_if(rules.begin(), rules.end(), [&](const Rule& one) { return one.kind == kind; });
   out.unknown = rule == rules.end();
   if (!out.unknown) rule->read(f, out);
 }

@@ -1,7 +1,8 @@
-// claude-code: user records. Most are no prompts: the first rule that fits says what a record is (read_user, in order).
+// claude-code: user records. Most are no prompts: the first rule that fits says what a record is (read_user,
+// in order).
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 
 #include "core/dialects/claude_code.hpp"
 
@@ -10,7 +11,8 @@ namespace {
 
 using std::string_view;
 
-constexpr string_view interruptions[] = {"[Request interrupted by user]", "[Request interrupted by user for tool use]"};
+constexpr string_view interruptions[] = {"[Request interrupted by user]",
+                                         "[Request interrupted by user for tool use]"};
 
 // Texts of a failed result that say more than "error".
 struct Refinement {
@@ -81,20 +83,13 @@ struct Tag {
   void (*read)(string_view, Record&);
 };
 constexpr Tag tags[] = {
-    {"<command-name>", command},
-    {"<command-message>", command},
-    {"<local-command-stdout>", outside},
-    {"<local-command-stderr>", outside},
-    {"<local-command-caveat>", outside},
-    {"Caveat: The messages below", outside},
-    {"<bash-input>", outside},
-    {"<bash-stdout>", outside},
-    {"<bash-stderr>", outside},
-    {"<task-notification>", notification},
-    {"<teammate-message", from_agent},
-    {"<cross-session-message", from_agent},
-    {"<scheduled-task", from_task},
-    {"<ci-monitor-event", from_task},
+    {"<command-name>", command},         {"<command-message>", command},
+    {"<local-command-stdout>", outside}, {"<local-command-stderr>", outside},
+    {"<local-command-caveat>", outside}, {"Caveat: The messages below", outside},
+    {"<bash-input>", outside},           {"<bash-stdout>", outside},
+    {"<bash-stderr>", outside},          {"<task-notification>", notification},
+    {"<teammate-message", from_agent},   {"<cross-session-message", from_agent},
+    {"<scheduled-task", from_task},      {"<ci-monitor-event", from_task},
 };
 
 // A message's content in the parts that matter, whether it is a string or blocks.
@@ -144,18 +139,21 @@ void read_outcome(const Fields& f, const dom::element& block, fact::Result& resu
   if (!kind.empty()) {
     result.outcome = kind == "interrupted" ? "interrupted" : "denied";
     const bool rejected = f.permissionDecision && dom::text_of(*f.permissionDecision, "decision") == "reject";
-    result.rejected_while_running_if_known = kind == "user-rejected" && !truth(f.toolDenialBeforeRun) && !rejected;
+    result.rejected_while_running_if_known =
+        kind == "user-rejected" && !truth(f.toolDenialBeforeRun) && !rejected;
     return;
   }
-  const bool stopped = f.toolUseResult && (dom::truth_of(*f.toolUseResult, "interrupted") ||
-                                           dom::truth_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
+  const bool stopped =
+      f.toolUseResult && (dom::truth_of(*f.toolUseResult, "interrupted") ||
+                          dom::truth_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
   result.outcome = failed ? refine(interrupted_texts, said) : string_view{};
   if (stopped) result.outcome = "interrupted";
   if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, said);
   if (result.outcome.empty()) result.outcome = failed ? "error" : "ok";
 }
 
-/// The word after `label`, up to white space or a full stop; from results whose toolUseResult was not written (subagents, to 2.1.114).
+/// The word after `label`, up to white space or a full stop; from results whose toolUseResult was not written
+/// (subagents, to 2.1.114).
 string_view word_after(string_view text, string_view label) {
   const std::size_t at = text.find(label);
   if (at == string_view::npos) return {};
@@ -192,12 +190,17 @@ void read_tool_use_result(const Fields& f, fact::Result& result) {
   result.tokens = dom::count_of(use, "totalTokens");
   result.tools = dom::count_of(use, "totalToolUseCount");
 
-  if (const auto list = dom::member(use, "newTodos"); list && list->is_array()) result.todo.whole = todos_of(*list);
-  if (const auto list = dom::member(use, "tasks"); list && list->is_array()) result.todo.whole = todos_of(*list);
-  if (const auto task = dom::member(use, "task"); task && task->is_object()) result.todo.item = todo_of(*task);
-  if (const auto done = dom::member(use, "success"); done && done->is_bool()) result.todo.refused = !dom::truth(*done);
+  if (const auto list = dom::member(use, "newTodos"); list && list->is_array())
+    result.todo.whole = todos_of(*list);
+  if (const auto list = dom::member(use, "tasks"); list && list->is_array())
+    result.todo.whole = todos_of(*list);
+  if (const auto task = dom::member(use, "task"); task && task->is_object())
+    result.todo.item = todo_of(*task);
+  if (const auto done = dom::member(use, "success"); done && done->is_bool())
+    result.todo.refused = !dom::truth(*done);
   if (const auto id = dom::member(use, "taskId"); id && !result.todo.item) {
-    Todo item{.id = std::string(dom::text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
+    Todo item{
+        .id = std::string(dom::text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
     if (const auto change = dom::member(use, "statusChange")) item.status = dom::text_of(*change, "to");
     result.todo.item = std::move(item);
   }
@@ -227,12 +230,16 @@ string_view origin_of(const Fields& f) {
 }
 
 void read_prompt(const Fields& f, std::vector<string_view> texts, std::vector<Media> media, Record& out) {
-  if (!texts.empty() && (texts.front().starts_with("<ide_opened_file>") || texts.front().starts_with("<ide_selection>"))) {
+  if (!texts.empty() &&
+      (texts.front().starts_with("<ide_opened_file>") || texts.front().starts_with("<ide_selection>"))) {
     const string_view name = texts.front().starts_with("<ide_o") ? "</ide_opened_file>" : "</ide_selection>";
     const std::size_t end = texts.front().find(name);
-    const string_view rest = end == string_view::npos ? string_view{} : trim(texts.front().substr(end + name.size()));
-    if (rest.empty()) texts.erase(texts.begin());
-    else texts.front() = rest;
+    const string_view rest =
+        end == string_view::npos ? string_view{} : trim(texts.front().substr(end + name.size()));
+    if (rest.empty())
+      texts.erase(texts.begin());
+    else
+      texts.front() = rest;
   }
   if (texts.empty() && media.empty()) return;
   const string_view whole = texts.empty() ? string_view{} : join(texts, out);
@@ -285,10 +292,14 @@ Todo todo_of(const dom::element& item) {
   dom::object fields;
   if (item.get_object().get(fields)) return todo;
   for (const auto field : fields) {
-    if (field.key == "content" || field.key == "subject") todo.content = dom::text(field.value);
-    else if (field.key == "status") todo.status = dom::text(field.value);
-    else if (field.key == "activeForm") todo.active_form = dom::text(field.value);
-    else if (field.key == "priority") todo.priority = dom::text(field.value);
+    if (field.key == "content" || field.key == "subject")
+      todo.content = dom::text(field.value);
+    else if (field.key == "status")
+      todo.status = dom::text(field.value);
+    else if (field.key == "activeForm")
+      todo.active_form = dom::text(field.value);
+    else if (field.key == "priority")
+      todo.priority = dom::text(field.value);
     else if (field.key == "id" || field.key == "taskId") {
       todo.id = dom::text(field.value);
       if (const auto whole = dom::whole(field.value)) todo.id = std::to_string(*whole);
@@ -302,27 +313,32 @@ std::vector<Todo> todos_of(const dom::element& list) {
   dom::array items;
   if (list.get_array().get(items)) return todos;
   for (const dom::element item : items)
-    if (Todo todo = todo_of(item); item.is_object() && todo.status != "deleted") todos.push_back(std::move(todo));
+    if (Todo todo = todo_of(item); item.is_object() && todo.status != "deleted")
+      todos.push_back(std::move(todo));
   return todos;
 }
 
 void read_user(const Fields& f, string_view, Record& out) {
   out.by = Record::By::user;
   if (f.permissionMode) out.facts.push_back(fact::PermissionMode{text(f.permissionMode)});
-  const Content said = content_of(f.message ? (f.message->is_object() ? dom::member(*f.message, "content") : f.message) : Value{});
+  const Content said = content_of(
+      f.message ? (f.message->is_object() ? dom::member(*f.message, "content") : f.message) : Value{});
   const string_view first = said.texts.empty() ? string_view{} : said.texts.front();
   out.first_user_text = first;
 
   if (!said.results.empty()) {
     for (const dom::element& block : said.results) read_result(f, block, out);
     for (const string_view one : said.texts)
-      if (const string_view kept = without_reminders(one, out); !kept.empty() && std::find(std::begin(interruptions), std::end(interruptions), trim(kept)) == std::end(interruptions))
+      if (const string_view kept = without_reminders(one, out);
+          !kept.empty() && std::find(std::begin(interruptions), std::end(interruptions), trim(kept)) ==
+                               std::end(interruptions))
         out.facts.push_back(fact::Absorbed{kept, std::nullopt});
     for (const Media& one : said.media) out.facts.push_back(fact::Absorbed{std::nullopt, one});
     return;
   }
   if (truth(f.isCompactSummary)) {
-    out.facts.push_back(fact::Summary{said.texts.empty() ? std::nullopt : std::optional(join(said.texts, out))});
+    out.facts.push_back(
+        fact::Summary{said.texts.empty() ? std::nullopt : std::optional(join(said.texts, out))});
     return;
   }
   if (std::find(std::begin(interruptions), std::end(interruptions), trim(first)) != std::end(interruptions)) {
@@ -335,7 +351,8 @@ void read_user(const Fields& f, string_view, Record& out) {
   }
   if (truth(f.isMeta)) {
     const string_view words = join(said.texts, out);
-    out.outside = words.starts_with("<local-command-caveat>") || words.starts_with("Caveat: The messages below");
+    out.outside =
+        words.starts_with("<local-command-caveat>") || words.starts_with("Caveat: The messages below");
     out.facts.push_back(fact::Injected{words, words.starts_with("Stop hook feedback")});
     return;
   }

@@ -2,7 +2,8 @@
 //
 //   {"type":"user"|"assistant"|"system"|"compact_system","uuid":…,"parentUuid":…,"timestamp":…,"sessionId":…,"message":"…"}
 //   {"type":"assistant","subtype":"tool_use","toolName":"Read","toolArguments":{…}}
-// Calls have no ids: a call is answered by the `system` record below it. Compaction is told by compact_system messages.
+// Calls have no ids: a call is answered by the `system` record below it. Compaction is told by compact_system
+// messages.
 #include "core/dialects/claude_code.hpp"
 #include "core/json_text.hpp"
 
@@ -13,7 +14,8 @@ void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
   out.by = Record::By::assistant;
   const std::string_view subtype = text(f.subtype);
   if (const std::string_view words = text(f.message); !words.empty())
-    out.facts.push_back(fact::Said{"assistant", subtype == "thinking" ? subtype : "text", words, std::nullopt});
+    out.facts.push_back(
+        fact::Said{"assistant", subtype == "thinking" ? subtype : "text", words, std::nullopt});
   if (f.toolName || subtype == "tool_use")
     out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
                                    f.toolArguments ? member_text(raw, "toolArguments") : std::string_view{}));
@@ -30,14 +32,16 @@ void read_flat_system(const Fields& f, Record& out) {
   fact::Result answer;
   answer.by_place = true;
   answer.outcome = truth(f.isError) ? "error" : "ok";
-  if (const std::string_view words = text(f.message); f.message && f.message->is_string()) answer.output = words;
+  if (const std::string_view words = text(f.message); f.message && f.message->is_string())
+    answer.output = words;
   out.facts.push_back(std::move(answer));
 }
 
 void read_compact_system(const Fields& f, Record& out) {
   const std::string_view phase = text(f.message);
   if (phase == "conversation_compacting") out.facts.push_back(fact::Compaction{.started = true});
-  if (phase == "conversation_compacted") out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
+  if (phase == "conversation_compacted")
+    out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
 }
 
 class ClaudeFlat final : public Dialect {

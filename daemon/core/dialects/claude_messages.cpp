@@ -1,8 +1,10 @@
 // claude-messages: a documented early format below conversations/.
 //
-//   {"uuid":…,"parentUuid":…,"sessionId":…,"type":"human"|"assistant"|"tool_result","timestamp":<ms since 1970>,"version":…,
+//   {"uuid":…,"parentUuid":…,"sessionId":…,"type":"human"|"assistant"|"tool_result","timestamp":<ms since
+//   1970>,"version":…,
 //    "message":{"type":"message","content":<string or blocks>}}
-// Blocks are those of claude-code. `compact_prelude` opens a compaction; `compact_recap` ends it and is its summary.
+// Blocks are those of claude-code. `compact_prelude` opens a compaction; `compact_recap` ends it and is its
+// summary.
 #include "core/dialects/claude_code.hpp"
 
 namespace earshot::dialects {

@@ -15,16 +15,60 @@ struct Named {
 
 #define FIELD(name) \
   { #name, &Fields::name }
-constexpr Named table[] = {
-    FIELD(type), FIELD(subtype), FIELD(uuid), FIELD(parentUuid), FIELD(timestamp), FIELD(sessionId), FIELD(version), FIELD(cwd),
-    FIELD(gitBranch), FIELD(message), FIELD(isSidechain), FIELD(isMeta), FIELD(isDeleted), FIELD(isAborted),
-    FIELD(isCompactSummary), FIELD(isApiErrorMessage), FIELD(toolUseResult), FIELD(toolDenialKind), FIELD(toolDenialBeforeRun),
-    FIELD(permissionDecision), FIELD(permissionMode), FIELD(promptSource), FIELD(origin), FIELD(turnPosition), FIELD(requestId),
-    FIELD(costUSD), FIELD(durationMs), FIELD(content), FIELD(attachment), FIELD(data), FIELD(parentToolUseID), FIELD(operation),
-    FIELD(snapshot), FIELD(messageId), FIELD(trackingPath), FIELD(summary), FIELD(leafUuid), FIELD(aiTitle), FIELD(customTitle),
-    FIELD(agentName), FIELD(mode), FIELD(totalCostUSD), FIELD(compactMetadata), FIELD(microcompactMetadata), FIELD(error),
-    FIELD(apiErrorStatus), FIELD(retryInMs), FIELD(retryAttempt), FIELD(maxRetries), FIELD(preventedContinuation),
-    FIELD(hookErrors), FIELD(toolName), FIELD(toolArguments), FIELD(isError)};
+constexpr Named table[] = {FIELD(type),
+                           FIELD(subtype),
+                           FIELD(uuid),
+                           FIELD(parentUuid),
+                           FIELD(timestamp),
+                           FIELD(sessionId),
+                           FIELD(version),
+                           FIELD(cwd),
+                           FIELD(gitBranch),
+                           FIELD(message),
+                           FIELD(isSidechain),
+                           FIELD(isMeta),
+                           FIELD(isDeleted),
+                           FIELD(isAborted),
+                           FIELD(isCompactSummary),
+                           FIELD(isApiErrorMessage),
+                           FIELD(toolUseResult),
+                           FIELD(toolDenialKind),
+                           FIELD(toolDenialBeforeRun),
+                           FIELD(permissionDecision),
+                           FIELD(permissionMode),
+                           FIELD(promptSource),
+                           FIELD(origin),
+                           FIELD(turnPosition),
+                           FIELD(requestId),
+                           FIELD(costUSD),
+                           FIELD(durationMs),
+                           FIELD(content),
+                           FIELD(attachment),
+                           FIELD(data),
+                           FIELD(parentToolUseID),
+                           FIELD(operation),
+                           FIELD(snapshot),
+                           FIELD(messageId),
+                           FIELD(trackingPath),
+                           FIELD(summary),
+                           FIELD(leafUuid),
+                           FIELD(aiTitle),
+                           FIELD(customTitle),
+                           FIELD(agentName),
+                           FIELD(mode),
+                           FIELD(totalCostUSD),
+                           FIELD(compactMetadata),
+                           FIELD(microcompactMetadata),
+                           FIELD(error),
+                           FIELD(apiErrorStatus),
+                           FIELD(retryInMs),
+                           FIELD(retryAttempt),
+                           FIELD(maxRetries),
+                           FIELD(preventedContinuation),
+                           FIELD(hookErrors),
+                           FIELD(toolName),
+                           FIELD(toolArguments),
+                           FIELD(isError)};
 #undef FIELD
 
 // The table by length of the name: a key is compared with the two or three names that are as long.
@@ -74,7 +118,8 @@ void read_header(const Fields& fields, Record& out) {
       out.time = written;
       out.time_ms = *ms;
     }
-  } else if (const auto ms = dom::whole(*fields.timestamp); ms && *ms > 0 && *ms < 253'402'300'800'000) {  // year 10000
+  } else if (const auto ms = dom::whole(*fields.timestamp);
+             ms && *ms > 0 && *ms < 253'402'300'800'000) {  // year 10000
     out.time = out.keep(format_time(*ms));
     out.time_ms = *ms;
   }

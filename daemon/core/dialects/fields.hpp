@@ -11,12 +11,13 @@ namespace earshot::dialects {
 using Value = std::optional<dom::element>;
 
 struct Fields {
-  Value type, subtype, uuid, parentUuid, timestamp, sessionId, version, cwd, gitBranch, message, isSidechain, isMeta, isDeleted,
-      isAborted, isCompactSummary, isApiErrorMessage, toolUseResult, toolDenialKind, toolDenialBeforeRun, permissionDecision,
-      permissionMode, promptSource, origin, turnPosition, requestId, costUSD, durationMs, content, attachment, data,
-      parentToolUseID, operation, snapshot, messageId, trackingPath, summary, leafUuid, aiTitle, customTitle, agentName, mode,
-      totalCostUSD, compactMetadata, microcompactMetadata, error, apiErrorStatus, retryInMs, retryAttempt, maxRetries,
-      preventedContinuation, hookErrors, toolName, toolArguments, isError;
+  Value type, subtype, uuid, parentUuid, timestamp, sessionId, version, cwd, gitBranch, message, isSidechain,
+      isMeta, isDeleted, isAborted, isCompactSummary, isApiErrorMessage, toolUseResult, toolDenialKind,
+      toolDenialBeforeRun, permissionDecision, permissionMode, promptSource, origin, turnPosition, requestId,
+      costUSD, durationMs, content, attachment, data, parentToolUseID, operation, snapshot, messageId,
+      trackingPath, summary, leafUuid, aiTitle, customTitle, agentName, mode, totalCostUSD, compactMetadata,
+      microcompactMetadata, error, apiErrorStatus, retryInMs, retryAttempt, maxRetries, preventedContinuation,
+      hookErrors, toolName, toolArguments, isError;
 
   explicit Fields(const dom::element& json);
 };

@@ -114,7 +114,7 @@ TEST_CASE("absent things are left out, the rest comes in its order") {
         own("message.added", R"("role":"assistant","kind":"text","text":"x","message":"m","model":"big")"));
   CHECK(encoded(event::ToolInvoked{"c", "Bash", {R"({"a": 1})"}, "m"}) ==
         own("tool.invoked", R"("call":"c","tool":"Bash","input":{"a":1},"message":"m")"));
-  CHECK(encoded(event::ToolFinished{"c", "", "ok", "out", {}, std::nullopt, ""}) ==
+  CHECK(encoded(event::ToolFinished{"c", std::nullopt, "ok", "out", {}, std::nullopt, ""}) ==
         own("tool.finished", R"("call":"c","outcome":"ok","output":"out")"));
   CHECK(
       encoded(event::ToolFinished{"c", "Bash", "ok", "", {{"image", "image/png", 3}}, 5, "b1"}) ==
