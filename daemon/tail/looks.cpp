@@ -107,6 +107,8 @@ void Looks::look(Live& live) {
   if (other_file) live.facts = now;
   if (now.size > live.read()) return grow(live, now);
   live.facts = now;
+  live.retry = {};
+  health_.clear(live.path());
 }
 
 void Looks::grow(Live& live, const Facts& now) {

@@ -16,8 +16,9 @@ std::string percent(std::string_view bytes);
 /// Nothing when the text is not what percent() writes.
 std::optional<std::string> unpercent(std::string_view text);
 
-/// `below` is the path below the hall, without `.jsonl`. The root's name is put before it by whoever knows
-/// it. A file of conversations/ begins with `conversations/`; a project that is really called so is written
+/// A name that no two files of a root can have. `below` is the path below the hall, without `.jsonl`. The
+/// root's name is put before it by whoever knows it. A file of conversations/ begins with `conversations/`; a
+/// project that is really called so is written
 /// `%63onversations`.
 std::string stream_name(Hall hall, std::string_view below);
 

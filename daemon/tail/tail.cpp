@@ -131,18 +131,24 @@ class Tail::House final : private Tree::Keeper {
     Counters now = counters_;
     now.open_files = looks_.open_files();
     now.directories = tree_.directories().size();
-    now.known_files = 0;
-    for (const auto& [path, directory] : tree_.directories()) now.known_files += directory.files.size();
+    now.known_files = tree_.files();
     now.streams = streams_;
     return now;
   }
 
  private:
-  std::string name_of(const Tree::Place& place, std::string_view stem) const {
+  std::string name_of(const Tree::Place& place, std::string_view stem) {
     std::string below(Tree::below_hall(place).substr(Tree::below_hall(place).empty() ? 0 : 1));
     if (!below.empty()) below += '/';
     below += stem;
-    return place.second.root->name + '/' + stream_name(place.second.hall, below);
+    const Root& root = *place.second.root;
+    // The path below the hall, unless a file of projects/ is called so already.
+    const bool plain =
+        place.second.hall == Hall::conversations && place_of(percent(below))->hall == Hall::projects;
+    const std::string twin = root.path + '/' + std::string(directory_of(Hall::projects)) + '/' + below;
+    const auto last = twin.rfind('/');
+    const bool taken = plain && tree_.find(twin.substr(0, last), twin.substr(last + 1)) != nullptr;
+    return root.name + '/' + (plain && !taken ? percent(below) : stream_name(place.second.hall, below));
   }
 
   Identity identity(const Tree::Place& place, std::string_view stem) const {
@@ -150,7 +156,7 @@ class Tail::House final : private Tree::Keeper {
                        (Tree::below_hall(place).empty() ? "" : "/") + std::string(stem));
   }
 
-  Cold cold(const Tree::Place& place, const std::string& stem, const Tree::File& file) const {
+  Cold cold(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
     return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms};
   }
 
@@ -161,15 +167,20 @@ class Tail::House final : private Tree::Keeper {
     if (!found) return nullptr;
     for (const Root& root : options_.roots) {
       if (root.name != name.substr(0, slash)) continue;
-      const std::string path = root.path + '/' + std::string(directory_of(found->hall)) + '/' + found->below;
-      const auto last = path.rfind('/');
-      const auto at = tree_.directories().find(std::string_view(path).substr(0, last));
-      if (at == tree_.directories().end()) return nullptr;
-      stem = path.substr(last + 1);
-      place = &*at;
-      return tree_.find(at->first, stem);
+      if (Tree::File* file = locate(root, *found, place, stem)) return file;
+      return locate(root, {Hall::conversations, found->below}, place, stem);
     }
     return nullptr;
+  }
+
+  Tree::File* locate(const Root& root, const Place& wanted, Tree::Place*& place, std::string& stem) {
+    const std::string path = root.path + '/' + std::string(directory_of(wanted.hall)) + '/' + wanted.below;
+    const auto last = path.rfind('/');
+    const auto at = tree_.directories().find(std::string_view(path).substr(0, last));
+    if (at == tree_.directories().end()) return nullptr;
+    stem = path.substr(last + 1);
+    place = &*at;
+    return tree_.find(at->first, stem);
   }
 
   std::shared_ptr<Live> make(Tree::Place& place, const std::string& stem, Tree::File& file,

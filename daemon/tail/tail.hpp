@@ -43,8 +43,7 @@ struct Counters {
 class Tail {
  public:
   /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The
-  /// switchboard and the listener outlive this object, and no ring comes after it is gone: stop the watchers'
-  /// io first, or destroy this last.
+  /// switchboard and the listener outlive this object.
   Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
        Options options, Listener& listener);
   ~Tail();

@@ -40,23 +40,15 @@ std::string_view Tree::below_hall(const Place& place) {
   return std::string_view(place.first).substr(hall_path(*place.second.root, place.second.hall).size());
 }
 
-/// Watches the root, or what is there of the way to it. Whatever appears while this runs is seen by it or
-/// rings later.
+/// Watches the root, or what is there of the way to it, and enters its halls.
 void Tree::arm(const Root& root) {
   std::string at = root.path;
-  Facts facts = facts_of(at, true);
-  while (facts.error && at != "/") {
-    at = parent_of(at);
-    facts = facts_of(at, true);
-  }
-  for (std::string deeper;; at = deeper) {
-    watcher_->watch(at);
-    if (at == root.path) break;
-    const auto slash = root.path.find('/', at == "/" ? 1 : at.size() + 1);
-    deeper = root.path.substr(0, slash);
-    facts = facts_of(deeper, true);
-    if (facts.error) break;  // else it appeared just now
-  }
+  while (at != "/" && facts_of(at, true).error) at = parent_of(at);
+  watcher_->watch(at);
+  // The sweep begins to watch on the second thread. What appears on the way there is looked for after that.
+  disk_.run([] { return true; }, [this, &root, at](bool) { arm_further(root, at); });
+
+  const Facts facts = facts_of(root.path, true);
   if (facts.error || facts.kind != Facts::Kind::directory) {
     for (const Hall hall : halls) leave(hall_path(root, hall));
     const bool is_absent = facts.gone();
@@ -68,6 +60,17 @@ void Tree::arm(const Root& root) {
   }
   health_.clear(root.path);
   for (const Hall hall : halls) arm_hall(root, hall);
+}
+
+void Tree::arm_further(const Root& root, const std::string& watched) {
+  if (watched != root.path) {
+    const std::string next =
+        root.path.substr(0, root.path.find('/', watched == "/" ? 1 : watched.size() + 1));
+    if (!facts_of(next, true).error) arm(root);
+    return;
+  }
+  for (const Hall hall : halls)
+    if (!directories_.contains(hall_path(root, hall))) arm_hall(root, hall);
 }
 
 void Tree::arm_hall(const Root& root, Hall hall) {
@@ -95,9 +98,14 @@ void Tree::enter(const std::string& path, const Root& root, Hall hall, std::size
     const std::string elsewhere = other->second;
     const Facts there = facts_of(elsewhere, true);
     if (!there.error && Identity{there.device, there.inode} == identity)
-      return;          // a link's loop, or a second way to it
-    leave(elsewhere);  // it was moved here
+      return;  // a link's loop, or a second way to it
+    if (there.error)
+      leave(elsewhere);  // it was moved here
+    else
+      disk_.soon([this, elsewhere] { ring_path(elsewhere); });  // another directory stands there by now
   }
+  if (directories_.size() >= directories_max)
+    return health_.set(root.path, "too many directories", "remove old projects: not all are looked at");
   visited_[identity] = path;
   const auto at = directories_.try_emplace(path).first;
   Directory& known = at->second;
@@ -122,6 +130,7 @@ void Tree::leave(const std::string& path) {
   health_.clear_below(path);
   for (auto& node : gone) {
     visited_.erase({node.mapped().device, node.mapped().inode});
+    files_ -= node.mapped().files.size();
     for (auto& [stem, file] : node.mapped().files) {
       keeper_.file_dropped(file);
       if (!linked_.empty()) erase(node.key() + '/' + stem + ".jsonl");
@@ -130,39 +139,48 @@ void Tree::leave(const std::string& path) {
 }
 
 void Tree::scan(Place& place) {
-  if (std::exchange(place.second.scanning, true)) {
+  if (place.second.scan != 0) {
     place.second.again = true;
     return;
   }
+  place.second.scan = ++scans_;
   to_scan_.push_back(place.first);
   next_scans();
 }
 
 void Tree::next_scans() {
+  struct Task {
+    std::string path;
+    std::size_t hall_bytes;  // of the path
+    Links follow;
+    std::uint64_t scan;
+  };
   while (tasks_ < tasks_max && !to_scan_.empty()) {
-    std::vector<std::pair<std::string, Links>> batch;
-    while (batch.size() < scans_a_task && !to_scan_.empty()) {
+    std::vector<Task> batch;
+    for (; batch.size() < scans_a_task && !to_scan_.empty(); to_scan_.pop_front()) {
       const auto at = directories_.find(to_scan_.front());
-      if (at != directories_.end())
-        // A link is followed from the hall only: a project's directory may live elsewhere, nothing below it
-        // may.
-        batch.emplace_back(to_scan_.front(), Links{at->second.depth <= 1, at->second.depth == 0});
-      to_scan_.pop_front();
+      if (at == directories_.end()) continue;
+      // A link is followed from the hall only: a project's directory may live elsewhere, nothing below it.
+      const Links follow{at->second.depth <= 1, at->second.depth == 0};
+      batch.push_back({at->first, at->first.size() - below_hall(*at).size(), follow, at->second.scan});
     }
     if (batch.empty()) break;
     ++tasks_;
     auto work = [batch = std::move(batch)] {
-      std::vector<Listing> listings;
+      std::vector<std::pair<Listing, std::uint64_t>> listings;
       listings.reserve(batch.size());
-      for (const auto& [path, links] : batch)
-        listings.push_back(list(path, links, [&path = path](const std::string& name) {
-          return kind_of(path, name) != FileKind::nothing;
-        }));
+      for (const Task& task : batch) {
+        const auto wanted =
+            [below = std::string_view(task.path).substr(task.hall_bytes)](const std::string& name) {
+              return kind_of(below, name) != FileKind::nothing;
+            };
+        listings.emplace_back(list(task.path, task.follow, wanted), task.scan);
+      }
       return listings;
     };
-    disk_.run(std::move(work), [this](const std::vector<Listing>& listings) {
+    disk_.run(std::move(work), [this](const std::vector<std::pair<Listing, std::uint64_t>>& listings) {
       --tasks_;
-      for (const Listing& listing : listings) apply(listing);
+      for (const auto& [listing, scan] : listings) apply(listing, scan);
       next_scans();
       check_scanned();
     });
@@ -175,13 +193,17 @@ void Tree::check_scanned() {
   keeper_.scanned();
 }
 
-void Tree::apply(const Listing& listing) {
+void Tree::apply(const Listing& listing, std::uint64_t scanned) {
   const auto at = directories_.find(listing.path);
-  if (at == directories_.end()) return;
+  // One of before it was left and entered again says nothing about what is there now.
+  if (at == directories_.end() || at->second.scan != scanned) return;
   Directory& known = at->second;
-  known.scanning = false;
+  known.scan = 0;
+  if (std::exchange(known.again, false)) {
+    scan(*at);
+    if (listing.self.error) return;  // it may be another directory since
+  }
   if (listing.self.gone() || listing.self.error == ELOOP) return leave(listing.path);
-  if (std::exchange(known.again, false)) scan(*at);
   if (listing.self.error) return unreadable(*at, listing.self.error);
   known.retry = {};
   health_.clear(listing.path);
@@ -254,7 +276,7 @@ void Tree::unreadable(Place& place, int error) {
     const auto at = directories_.find(path);
     if (at == directories_.end()) return;
     at->second.retry_due = false;
-    if (!at->second.scanning) scan(*at);
+    scan(*at);
   });
 }
 
@@ -340,8 +362,12 @@ void Tree::file_new(Place& place, const std::string& name, const Facts& facts) {
     return health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
   health_.clear(path);
   if (facts.links > 1 && is_linked_elsewhere(path, facts)) return;
+  if (files_ >= files_max)
+    return health_.set(place.second.root->path, "too many transcripts",
+                       "remove old ones: not all are followed");
   const std::string stem(stem_of(name));
   File& file = place.second.files[stem];
+  ++files_;
   file.inode = facts.inode;
   file.size = facts.size;
   file.modified_ms = facts.modified_ms();
@@ -391,8 +417,10 @@ const std::string* Tree::path_of(const Identity& identity, std::string& into) co
 
 void Tree::erase(const std::string& path) {
   if (const auto at = directories_.find(parent_of(path)); at != directories_.end())
-    if (const auto file = at->second.files.find(stem_of(last_of(path))); file != at->second.files.end())
+    if (const auto file = at->second.files.find(stem_of(last_of(path))); file != at->second.files.end()) {
       at->second.files.erase(file);
+      --files_;
+    }
   for (auto each = linked_.begin(); each != linked_.end(); ++each) {
     if (each->second.others.erase(path) > 0) return;
     if (each->second.owner != path) continue;

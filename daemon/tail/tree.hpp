@@ -25,9 +25,11 @@ namespace earshot::tail {
 
 class Tree {
  public:
-  static constexpr std::size_t depth_max = 16;     // below projects/; what lies deeper is not looked for
-  static constexpr std::size_t scans_a_task = 64;  // directories that the second thread lists in one go
-  static constexpr std::size_t tasks_max = 2;      // at a time
+  static constexpr std::size_t depth_max = 16;       // below projects/; what lies deeper is not looked for
+  static constexpr std::size_t scans_a_task = 64;    // directories that the second thread lists in one go
+  static constexpr std::size_t files_max = 1 << 20;  // more are not followed, and health() says so
+  static constexpr std::size_t directories_max = 1 << 18;  // likewise
+  static constexpr std::size_t tasks_max = 2;              // at a time
 
   /// A known transcript. Small while nobody needs it: there are a hundred thousand of these.
   struct File {
@@ -40,7 +42,8 @@ class Tree {
     const Root* root = nullptr;  // of the tree's roots
     Hall hall = Hall::projects;
     std::uint16_t depth = 0;  // 0: the hall itself
-    bool scanning = false, again = false, retry_due = false;
+    std::uint64_t scan = 0;   // the number of the one that is under way; 0: none
+    bool again = false, retry_due = false;
     std::uint64_t device = 0, inode = 0;
     std::chrono::milliseconds retry{0};
     std::map<std::string, File, std::less<>> files;  // by name without `.jsonl`
@@ -70,6 +73,7 @@ class Tree {
   /// Null: no such file.
   File* find(std::string_view directory, std::string_view stem);
   void erase(const std::string& path);  // of a transcript that is no more
+  std::size_t files() const { return files_; }
   bool starting() const { return starting_; }
   /// `/<path>` below the hall.
   static std::string_view below_hall(const Place& place);
@@ -82,12 +86,13 @@ class Tree {
   };
 
   void arm(const Root& root);
+  void arm_further(const Root& root, const std::string& watched);
   void arm_hall(const Root& root, Hall hall);
   void enter(const std::string& path, const Root& root, Hall hall, std::size_t depth, const Facts& facts);
   void leave(const std::string& path);
   void scan(Place& place);
   void next_scans();
-  void apply(const Listing& listing);
+  void apply(const Listing& listing, std::uint64_t scanned);
   void apply_entry(Place& place, const Entry& entry);
   void unreadable(Place& place, int error);
   void ring_path(const std::string& path);
@@ -110,6 +115,8 @@ class Tree {
   std::map<Identity, Linked> linked_;        // files with more than one link
   std::deque<std::string> to_scan_;
   std::size_t tasks_ = 0;
+  std::uint64_t scans_ = 0;
+  std::size_t files_ = 0;
   bool starting_ = true;
 };
 

@@ -1,12 +1,12 @@
 #include "watch/inotify.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <unordered_set>
 #include <utility>
 
@@ -18,10 +18,24 @@ constexpr std::uint32_t wanted = IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE |
                                  IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
 constexpr std::uint32_t of_itself = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
 
+/// One of inotify's limits; empty when it cannot be read, because no descriptor is to be had.
 std::string limit(const char* name) {
-  std::ifstream file(std::string("/proc/sys/fs/inotify/") + name);
-  std::string value;
-  return std::getline(file, value) ? value : "?";
+  const int fd = ::open((std::string("/proc/sys/fs/inotify/") + name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  char digits[32];
+  const ssize_t got = ::read(fd, digits, sizeof digits);
+  ::close(fd);
+  const std::string value(digits, got > 0 ? static_cast<std::size_t>(got) : 0);
+  return value.substr(0, value.find('\n'));
+}
+
+std::string no_instance(int error) {
+  const std::string until = "; until then files are looked at in turn";
+  if (error != EMFILE) return std::string("inotify: ") + std::strerror(error) + until;
+  const std::string instances = limit("max_user_instances");
+  if (instances.empty()) return "inotify: the limit of open files is reached: raise it (ulimit -n)" + until;
+  return "inotify: the limit of " + instances +
+         " instances is reached: raise it with sysctl fs.inotify.max_user_instances=1024" + until;
 }
 
 }  // namespace
@@ -40,11 +54,7 @@ Inotify::Inotify(boost::asio::io_context& io, Doorbell bell)
     : descriptor_(io), bell_(std::move(bell)), alive_(std::make_shared<char>()) {
   const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0) {
-    trouble_ = errno == EMFILE
-                   ? "inotify: the limit of " + limit("max_user_instances") +
-                         " instances (or of open files) is reached: raise it with sysctl "
-                         "fs.inotify.max_user_instances=1024; until then files are looked at in turn"
-                   : std::string("inotify: ") + std::strerror(errno) + "; files are looked at in turn";
+    trouble_ = no_instance(errno);
     return;
   }
   boost::system::error_code failed;

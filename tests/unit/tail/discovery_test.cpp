@@ -1,5 +1,6 @@
 // Which files are found, whatever order directories and notifications come in; what their streams are called.
 #include <catch2/catch.hpp>
+#include <functional>
 #include <set>
 
 #include "rig.hpp"
@@ -17,14 +18,19 @@ auto every_mode() { return GENERATE(Mode::inotify, Mode::sweep, Mode::both); }
 /// A watcher that is told by the test what to ring.
 struct Fake final : watch::Watcher {
   std::set<std::string> watched;
-  void watch(const std::string& directory) override { watched.insert(directory); }
+  std::function<void(const std::string& directory)> on_watch;
+  void watch(const std::string& directory) override {
+    if (watched.insert(directory).second && on_watch) on_watch(directory);
+  }
   void forget(const std::string& directory) override {
     std::erase_if(watched, [&](const auto& each) { return watch::at_or_below(each, directory); });
   }
 };
 
 struct Deaf {
-  Deaf() : rig((board.add(fake), fs::create_directories(root / "projects/p"), Rig::options(root.path())), board) {
+  Deaf()
+      : rig((board.add(fake), fs::create_directories(root / "projects/p"), Rig::options(root.path())),
+            board) {
     append(root / "projects/p/s.jsonl", "");
     rig.start();
   }
@@ -196,9 +202,12 @@ TEST_CASE("fault 56: names with LF and ESC are escaped, and 255 bytes are not to
   rig.same("r/p/" + longest, root / ("projects/p/" + longest + ".jsonl"));
 }
 
-TEST_CASE("fault 58: one session id in two directories is two streams; a subagent's file never takes over its parent") {
+TEST_CASE(
+    "fault 58: one session id in two directories is two streams; a subagent's file never takes over its "
+    "parent") {
   Scratch root;
-  for (const char* each : {"projects/a/s/subagents/workflows/run1", "projects/b"}) fs::create_directories(root / each);
+  for (const char* each : {"projects/a/s/subagents/workflows/run1", "projects/b"})
+    fs::create_directories(root / each);
   Rig rig(root.path());
   rig.start();
   append(root / "projects/a/s.jsonl", prompt(0));
@@ -246,7 +255,16 @@ TEST_CASE("fault 60: a watcher that only says: something below here") {
   deaf.rig.same("r/q/s2", deaf.root / "projects/q/s2.jsonl");
 }
 
-TEST_CASE("watch first, then scan: every directory is watched before it is listed") {
+TEST_CASE("watch first, then scan: what is born at the moment of the watch is found without a ring") {
+  Deaf deaf;
+  deaf.fake.on_watch = [](const std::string& directory) { append(directory + "/born.jsonl", prompt(0)); };
+  fs::create_directories(deaf.root / "projects/a/b/c");
+  deaf.board.ring({Ring::Where::path, deaf.root / "projects/a"});
+  for (const char* each : {"a/born", "a/b/born", "a/b/c/born"})
+    deaf.rig.same("r/" + std::string(each), deaf.root / ("projects/" + std::string(each) + ".jsonl"));
+}
+
+TEST_CASE("what appears is watched, and what goes is not watched any more") {
   Deaf deaf;
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects"));
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects/p"));

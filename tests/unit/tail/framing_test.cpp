@@ -14,7 +14,8 @@ using watch::Mode;
 namespace {
 
 struct Fresh {
-  explicit Fresh(Mode mode = Mode::both) : rig((fs::create_directories(root / "projects/p"), root.path()), mode) {
+  explicit Fresh(Mode mode = Mode::both)
+      : rig((fs::create_directories(root / "projects/p"), root.path()), mode) {
     rig.start();
   }
   void same() { rig.same(name, file); }
@@ -113,7 +114,9 @@ TEST_CASE("fault 13: a byte order mark counts at the beginning only") {
   append(session.file, prompt(0) + "\xEF\xBB\xBF" + prompt(1) + prompt(2));
   session.same();
   // The first line is whole; the one with a mark in its middle is a broken line, salvaged or not.
-  const auto is_skip = [](const std::string& event) { return event.find("line.skipped") != std::string::npos; };
+  const auto is_skip = [](const std::string& event) {
+    return event.find("line.skipped") != std::string::npos;
+  };
   REQUIRE(std::count_if(session.events().begin(), session.events().end(), is_skip) == 1);
   REQUIRE_FALSE(is_skip(session.events().front()));
 }

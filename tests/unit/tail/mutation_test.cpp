@@ -52,7 +52,8 @@ struct Born : Session {
 void overwrite(const std::string& path, std::uint64_t offset, std::string_view bytes) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   REQUIRE(fd >= 0);
-  REQUIRE(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes.size()));
+  REQUIRE(::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+          static_cast<ssize_t>(bytes.size()));
   ::close(fd);
 }
 
@@ -326,7 +327,8 @@ TEST_CASE("fault 42: a file that cannot be read keeps its place and is read on")
   low.rlim_cur = 64;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
   for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken.push_back(fd);
-  // Every descriptor is taken: first the daemon gives up its own, then it takes turns with the one that is left.
+  // Every descriptor is taken: first the daemon gives up its own, then it takes turns with the one that is
+  // left.
   const int writer = taken.back();
   taken.pop_back();
   ::close(writer);

@@ -92,7 +92,8 @@ TEST_CASE("which files are transcripts") {
   CHECK(kind_of("/-w", "agent-aprompt_suggestion-1.jsonl") == FileKind::nothing);
   CHECK(kind_of("/-w", "agent-acompact-1.jsonl") == FileKind::compaction);
   CHECK(kind_of("/-w/s/subagents", "agent-a1.meta.json") == FileKind::agent_meta);
-  for (const char* name : {".jsonl", "s.json", "s.jsonl.tmp", "s.key", "s"}) CHECK(kind_of("/-w", name) == FileKind::nothing);
+  for (const char* name : {".jsonl", "s.json", "s.jsonl.tmp", "s.key", "s"})
+    CHECK(kind_of("/-w", name) == FileKind::nothing);
 }
 
 TEST_CASE("roots: [NAME=]DIR") {
@@ -104,7 +105,8 @@ TEST_CASE("roots: [NAME=]DIR") {
                                            {"claude", "/home/u/.claude"},
                                            {"odd-name-", "/x=y/.odd name!"}});
   CHECK(parse_roots({"/a/.claude", "/b/claude"}, home).error ==
-        "two roots are called claude: /a/.claude and /b/claude; give one a name of its own: --root NAME=/b/claude");
+        "two roots are called claude: /a/.claude and /b/claude; give one a name of its own: --root "
+        "NAME=/b/claude");
   CHECK(parse_roots({"a b=/x"}, home).error.find("letters") != std::string::npos);
   CHECK(parse_roots({"=/x"}, home).error.find("letters") != std::string::npos);
   CHECK_FALSE(parse_roots({""}, home).error.empty());
@@ -117,13 +119,15 @@ TEST_CASE("roots: the default places, each once, whether they exist or not") {
     more["HOME"] = home.path();
     return default_roots(environment(std::move(more))).roots;
   };
-  const Root claude{"claude", home / ".claude", false}, config{"config-claude", home / ".config/claude", false};
+  const Root claude{"claude", home / ".claude", false},
+      config{"config-claude", home / ".config/claude", false};
   REQUIRE(of() == std::vector<Root>{claude, config});
   REQUIRE(of({{"CLAUDE_CONFIG_DIR", home / ".claude"}}) == std::vector<Root>{claude, config});
   std::filesystem::create_directories(home / ".claude");
   std::filesystem::create_directory_symlink(home / ".claude", home / "link");
   const auto linked = of({{"CLAUDE_CONFIG_DIR", home / "link"}});
   REQUIRE(linked == std::vector<Root>{{"link", home / "link", false}, {"claude", config.path, false}});
-  REQUIRE(of({{"CLAUDE_CONFIG_DIR", "/x/claude-work/"}}).front() == Root{"claude-work", "/x/claude-work", false});
+  REQUIRE(of({{"CLAUDE_CONFIG_DIR", "/x/claude-work/"}}).front() ==
+          Root{"claude-work", "/x/claude-work", false});
   REQUIRE_FALSE(default_roots(environment({})).error.empty());
 }

@@ -1,4 +1,5 @@
-// A whole tail room over a scratch directory, with a listener that writes down what it was told. The test runs the loop.
+// A whole tail room over a scratch directory, with a listener that writes down what it was told. The test
+// runs the loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -117,12 +118,14 @@ struct Heard final : tail::Listener {
 class Rig {
  public:
   explicit Rig(const std::string& root, watch::Mode mode = watch::Mode::both) : Rig(options(root)) {
-    all_ = std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
+    all_ =
+        std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
     make(all_->switchboard());
   }
   Rig(tail::Options options, watch::Switchboard& switchboard) : Rig(std::move(options)) { make(switchboard); }
   Rig(tail::Options options, watch::Mode mode) : Rig(std::move(options)) {
-    all_ = std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
+    all_ =
+        std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
     make(all_->switchboard());
   }
   ~Rig() {
@@ -149,10 +152,21 @@ class Rig {
   void until(Condition condition) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (!condition()) {
-      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      if (std::chrono::steady_clock::now() > deadline) FAIL("waited in vain; " + state());
       io.restart();
       io.run_one_for(10ms);
     }
+  }
+  std::string state() const {
+    const auto now = tail->counters();
+    std::string text = std::to_string(now.directories) + " directories, " + std::to_string(now.known_files) +
+                       " files, " + std::to_string(now.streams) + " streams, " + std::to_string(now.looks) +
+                       " looks\n";
+    for (const auto& each : tail->health()) text += each.path + ": " + each.reason + '\n';
+    for (const auto& [name, told] : heard.streams)
+      text += name + (told.present ? " is there, " : " is gone, ") + std::to_string(told.events.size()) +
+              " events\n";
+    return text;
   }
   /// As many turns of the loop as it takes for everything that was rung by now to be looked at.
   void idle() {
@@ -170,7 +184,8 @@ class Rig {
   void read(const std::string& name) {
     until([&] {
       const auto* stream = tail->find(name);
-      return stream && stream->transcript() && stream->transcript()->bytes_read() == contents(stream->path()).size();
+      return stream && stream->transcript() &&
+             stream->transcript()->bytes_read() == contents(stream->path()).size();
     });
   }
   /// Until the listener has of this stream what a fold of its file's bytes gives.
@@ -179,7 +194,8 @@ class Rig {
     const Lines events = fold_of(bytes);
     until([&] {
       const auto* stream = heard.has(name) ? tail->find(name) : nullptr;
-      return stream && stream->transcript()->bytes_read() == bytes.size() && heard.streams[name].events == events;
+      return stream && stream->transcript()->bytes_read() == bytes.size() &&
+             heard.streams[name].events == events;
     });
   }
 

@@ -1,4 +1,5 @@
-// What is folded when: recent files at start, cold ones when they grow or when someone asks; agents, their meta, compactions.
+// What is folded when: recent files at start, cold ones when they grow or when someone asks; agents, their
+// meta, compactions.
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -70,7 +71,8 @@ TEST_CASE("a cold file that grows is folded silently up to what it was; the new 
   rig.until([&] { return rig.heard.has("r/p/old"); });
   rig.read("r/p/old");
   const Lines whole = fold_of(contents(path)), before = fold_of(was);
-  REQUIRE(rig.heard.streams["r/p/old"].events == Lines(whole.begin() + static_cast<long>(before.size()), whole.end()));
+  REQUIRE(rig.heard.streams["r/p/old"].events ==
+          Lines(whole.begin() + static_cast<long>(before.size()), whole.end()));
 }
 
 TEST_CASE("a cold file is folded when someone asks") {
@@ -133,16 +135,23 @@ TEST_CASE("many recent files larger than a turn's budget are folded at start, ea
   REQUIRE(rig.heard.streams["r/p/b"].resets.empty());
 }
 
-TEST_CASE("files under conversations/ have streams of their own") {
+TEST_CASE("files under conversations/ are called as those of projects/, unless a name is taken") {
   Scratch root;
+  fs::create_directories(root / "conversations/p");
+  fs::create_directories(root / "projects/p");
+  append(root / "projects/p/s.jsonl", prompt(0));
   fs::create_directories(root / "conversations");
   fs::create_directories(root / "projects/conversations");
   Rig rig(root.path());
   rig.start();
   append(root / "conversations/s.jsonl", prompt(0));
   append(root / "projects/conversations/s.jsonl", prompt(1));
-  rig.same("r/conversations/s", root / "conversations/s.jsonl");
+  append(root / "conversations/p/s.jsonl", prompt(2));
+  rig.same("r/s", root / "conversations/s.jsonl");
   rig.same("r/%63onversations/s", root / "projects/conversations/s.jsonl");
+  rig.same("r/conversations/p/s", root / "conversations/p/s.jsonl");
+  CHECK(rig.tail->find("r/s"));
+  CHECK(rig.tail->find("r/conversations/p/s"));
 }
 
 TEST_CASE("what an agent's meta says is joined, whichever file comes first") {
@@ -172,7 +181,8 @@ TEST_CASE("what an agent's meta says is joined, whichever file comes first") {
 TEST_CASE("meta of any other shape says nothing") {
   REQUIRE(tail::parse_meta("") == tail::AgentMeta{});
   REQUIRE(tail::parse_meta("[1]") == tail::AgentMeta{});
-  REQUIRE(tail::parse_meta(R"({"agentType":7,"spawnDepth":"x","description":"d"})") == tail::AgentMeta{"", "d", "", "", 0});
+  REQUIRE(tail::parse_meta(R"({"agentType":7,"spawnDepth":"x","description":"d"})") ==
+          tail::AgentMeta{"", "d", "", "", 0});
 }
 
 TEST_CASE("the birth of an internal compaction call is told for its session, once; old ones are not") {
@@ -218,7 +228,8 @@ TEST_CASE("fault 51: more files than descriptors") {
   rig.start();
   const int files = 400;
   for (int round = 0; round < 2; ++round)
-    for (int n = 0; n < files; ++n) append(house.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * files));
+    for (int n = 0; n < files; ++n)
+      append(house.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * files));
   for (int n = 0; n < files; ++n)
     rig.same("r/p/" + std::to_string(n), house.root / ("projects/p/" + std::to_string(n) + ".jsonl"));
   REQUIRE(rig.tail->counters().open_files <= 256);

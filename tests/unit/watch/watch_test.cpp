@@ -1,6 +1,8 @@
 // Every mechanism alone must ring for everything that can happen in a directory: one table of tests for all.
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -8,6 +10,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstring>
 #include <set>
 #include <thread>
 
@@ -163,7 +166,7 @@ TEST_CASE("an overflow of the queue asks for a look everywhere") {
   bench.until([&] { return bench.rung.contains("everything"); });
 }
 
-TEST_CASE("without an instance inotify says what to raise, and nothing breaks") {
+TEST_CASE("without a descriptor inotify says what to raise, and nothing breaks") {
   Scratch dir;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -178,9 +181,64 @@ TEST_CASE("without an instance inotify says what to raise, and nothing breaks") 
   for (const int fd : taken) ::close(fd);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   REQUIRE_FALSE(inotify.works());
-  REQUIRE(inotify.trouble().find("fs.inotify.max_user_instances") != std::string::npos);
+  REQUIRE(inotify.trouble().find("ulimit -n") != std::string::npos);
   inotify.watch(dir.path());
   inotify.forget(dir.path());
+}
+
+namespace {
+
+/// Runs `test` in a child with one of inotify's limits of a user namespace of its own, so that nobody else
+/// feels it.
+void with_limit(const char* name, const char* value, bool (*test)(const Scratch& dir)) {
+  enum { fine, wrong, impossible };
+  Scratch dir;
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(impossible);
+    const int limit = ::open((std::string("/proc/sys/user/") + name).c_str(), O_WRONLY | O_CLOEXEC);
+    if (limit < 0 || ::write(limit, value, std::strlen(value)) < 0) ::_exit(impossible);
+    ::_exit(test(dir) ? fine : wrong);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == impossible)
+    WARN("skipped: no user namespace with a limit of its own is to be had here");
+  else
+    REQUIRE(WEXITSTATUS(status) == fine);
+}
+
+bool says(const Inotify& inotify, const char* text) {
+  return inotify.trouble().find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("fault 50: at the limit of instances inotify says what to raise") {
+  with_limit("max_inotify_instances", "0", [](const Scratch&) {
+    asio::io_context io;
+    const Inotify inotify(io, [](const Ring&) {});
+    return !inotify.works() && says(inotify, "fs.inotify.max_user_instances");
+  });
+}
+
+TEST_CASE("fault 49: at the limit of watches inotify says what to raise, until they are no longer wanted") {
+  with_limit("max_inotify_watches", "2", [](const Scratch& dir) {
+    for (const char* each : {"a", "b", "c", "d"}) fs::create_directory(dir / each);
+    asio::io_context io;
+    Inotify inotify(io, [](const Ring&) {});
+    for (const char* each : {"a", "b"}) inotify.watch(dir / each);
+    bool good = inotify.works() && inotify.trouble().empty();
+    for (const char* each : {"c", "d"}) inotify.watch(dir / each);
+    good = good && says(inotify, "fs.inotify.max_user_watches") && says(inotify, "2 directories are");
+    inotify.forget(dir / "d");
+    good = good && says(inotify, "1 directory is");
+    inotify.forget(dir / "a");
+    inotify.watch(dir / "c");  // there is room for it now
+    return good && inotify.trouble().empty();
+  });
 }
 
 TEST_CASE("hard links that are written elsewhere do not ring, but the sweep sees them") {

@@ -1,0 +1,73 @@
+// Recorded sessions, growing in pieces cut anywhere: extra, when the corpus is there.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "rig.hpp"
+
+namespace fs = std::filesystem;
+using namespace earshot;
+using namespace earshot::test;
+
+TEST_CASE("recorded sessions that grow in pieces cut anywhere give the events of their final bytes") {
+  constexpr std::uintmax_t bytes_max = 4 << 20;  // of one transcript: the whole corpus is for other tests
+  std::vector<std::string> files;
+  if (fs::is_directory(EARSHOT_CORPUS))
+    for (const auto& entry : fs::recursive_directory_iterator(EARSHOT_CORPUS)) {
+      const std::string path = entry.path().string();
+      if (entry.is_regular_file() && entry.path().extension() == ".jsonl" && entry.file_size() <= bytes_max &&
+          path.find("/tree/projects/") != std::string::npos)
+        files.push_back(path);
+    }
+  if (files.empty()) {
+    WARN("skipped: no recorded sessions below " EARSHOT_CORPUS);
+    return;
+  }
+  std::sort(files.begin(), files.end());
+
+  struct Growing {
+    std::string path, name, own_agent, bytes;
+    std::size_t written = 0;
+  };
+  Scratch root;
+  std::vector<Growing> all;
+  for (const std::string& file : files) {
+    const std::string stem = fs::path(file).stem().string();
+    if (stem.starts_with("agent-acompact-") || stem.starts_with("agent-aprompt_suggestion-") ||
+        stem == "journal")
+      continue;
+    Growing one;
+    const std::string below = "p" + std::to_string(all.size()) + "/" + stem;
+    one.path = root / ("projects/" + below + ".jsonl");
+    one.name = "r/" + below;
+    if (stem.starts_with("agent-")) one.own_agent = stem.substr(6);
+    one.bytes = contents(file);
+    all.push_back(std::move(one));
+  }
+
+  fs::create_directories(root / "projects");
+  Rig rig(root.path());
+  rig.start();
+  std::minstd_rand random(7);
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (Growing& one : all) {
+      if (one.written == one.bytes.size()) continue;
+      if (one.written == 0) fs::create_directories(fs::path(one.path).parent_path());
+      const std::size_t piece = random() % 3 ? 1 + random() % 200 : 1 + random() % 60'000;
+      append(one.path, std::string_view(one.bytes).substr(one.written, piece));
+      one.written = std::min(one.bytes.size(), one.written + piece);
+      grown = true;
+      if (random() % 8 == 0) {
+        rig.io.restart();
+        rig.io.poll();
+      }
+    }
+  }
+  for (const Growing& one : all) {
+    CAPTURE(one.name);
+    rig.read(one.name);
+    REQUIRE(rig.heard.streams[one.name].events == fold_of(one.bytes, one.own_agent));
+    REQUIRE(rig.heard.streams[one.name].resets.empty());
+  }
+}
