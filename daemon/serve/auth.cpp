@@ -49,7 +49,9 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-bool is_hex(std::string_view text) { return text.find_first_not_of("0123456789abcdef") == std::string_view::npos; }
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 /// The directory is ours and nobody else can look into it; made when absent.
 std::string own_directory(const std::string& path) {
@@ -82,8 +84,9 @@ Content read_secret(const std::string& path) {
   if (!S_ISREG(info.st_mode)) return {{}, path + ": not a regular file"};
   if (info.st_uid != ::geteuid()) return {{}, path + ": belongs to another user"};
   if (info.st_mode & 077) {
-    return {{}, path + ": others can read it; if nobody else has seen it, run: chmod 600 " + path +
-                    "; otherwise delete it and a new one is made"};
+    return {{},
+            path + ": others can read it; if nobody else has seen it, run: chmod 600 " + path +
+                "; otherwise delete it and a new one is made"};
   }
   std::array<char, file_bytes_max> buffer;
   const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
@@ -99,14 +102,16 @@ Content secret(const std::string& path, std::size_t bytes) {
   if (!content.error.empty()) return content;
   if (!content.line) {
     const std::string fresh = random_hex(bytes) + "\n";
-    if (std::string error = write_private_file(path, fresh, Existing::keep); !error.empty()) return {{}, error};
+    if (std::string error = write_private_file(path, fresh, Existing::keep); !error.empty())
+      return {{}, error};
     content = read_secret(path);  // another daemon may have been first
     if (!content.error.empty()) return content;
     if (!content.line) return {{}, path + ": vanished while it was made"};
   }
   if (content.line->size() != 2 * bytes || !is_hex(*content.line)) {
-    return {{}, path + ": does not hold " + std::to_string(2 * bytes) +
-                    " hex digits; delete it and a new one is made"};
+    return {{},
+            path + ": does not hold " + std::to_string(2 * bytes) +
+                " hex digits; delete it and a new one is made"};
   }
   return content;
 }
@@ -163,7 +168,8 @@ std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory
 }
 
 bool same_secret(std::string_view given, std::string_view expected) {
-  return given.size() == expected.size() && CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+  return given.size() == expected.size() &&
+         CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
 }
 
 }  // namespace earshot::serve

@@ -16,8 +16,9 @@ struct AuthError {
   std::string text;  // for people: what is wrong and what to do
 };
 
-/// Reads both, or makes them: from getrandom, 0600, whole or not at all. Makes `state_directory` (and what is above it) 0700 when
-/// it is absent. A secret that others may read, or a directory that they may write, is refused, not repaired: it may be known already.
+/// Reads both, or makes them: from getrandom, 0600, whole or not at all. Makes `state_directory` (and what is
+/// above it) 0700 when it is absent. A secret that others may read, or a directory that they may write, is
+/// refused, not repaired: it may be known already.
 std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
 
 /// In a time that does not depend on where they differ.
@@ -26,7 +27,8 @@ bool same_secret(std::string_view given, std::string_view expected);
 /// `count` random bytes as hex digits.
 std::string random_hex(std::size_t count);
 
-/// Writes a file whole or not at all, 0600. What was there stays or is replaced. Empty: done. Otherwise what went wrong.
+/// Writes a file whole or not at all, 0600. What was there stays or is replaced. Empty: done. Otherwise what
+/// went wrong.
 enum class Existing { keep, replace };
 std::string write_private_file(const std::string& path, std::string_view content, Existing existing);
 

@@ -1,7 +1,5 @@
 #include "serve/connection.hpp"
 
-#include <spdlog/spdlog.h>
-
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -24,11 +22,13 @@ namespace http = beast::http;
 namespace websocket = beast::websocket;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
-using Socket = asio::generic::stream_protocol::socket;  // TCP now; a Unix socket needs no second instantiation
+using Socket =
+    asio::generic::stream_protocol::socket;  // TCP now; a Unix socket needs no second instantiation
 using WebSocket = websocket::stream<OrderedStream<Socket>, false>;
 
 constexpr std::string_view subprotocol = "earshot.v1";
-constexpr std::size_t linger_bytes_max = 64 << 10;  // read and dropped after an answer, so that no reset overtakes it
+constexpr std::size_t linger_bytes_max =
+    64 << 10;  // read and dropped after an answer, so that no reset overtakes it
 
 std::string_view view(boost::core::string_view text) { return {text.data(), text.size()}; }
 
@@ -54,7 +54,11 @@ std::string welcome_payload(const Shared& shared) {
 class Client final : public Connection, public std::enable_shared_from_this<Client> {
  public:
   Client(asio::ip::tcp::socket socket, Shared& shared, Welcome welcome, std::function<void(Connection&)> gone)
-      : shared_(shared), welcome_(welcome), gone_(std::move(gone)), ws_(std::move(socket)), subscriber_(shared) {
+      : shared_(shared),
+        welcome_(welcome),
+        gone_(std::move(gone)),
+        ws_(std::move(socket)),
+        subscriber_(shared) {
     error_code ignored;
     wire().set_option(asio::socket_base::send_buffer_size(shared.limits.send_buffer_bytes), ignored);
     wire().set_option(asio::ip::tcp::no_delay(true), ignored);
@@ -73,7 +77,7 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void tick(Clock::time_point now) override;
 
   void stop() override {
-    if (phase_ == Phase::request || phase_ == Phase::answer) return drop();
+    if (phase_ == Phase::request || phase_ == Phase::answer || phase_ == Phase::upgrade) return drop();
     if (phase_ != Phase::open) return;
     stopping_ = true;
     ring();
@@ -120,11 +124,12 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   Subscriber subscriber_;
   Phase phase_ = Phase::request;
   bool authenticated_ = false;
-  bool stopping_ = false;        // what is owed now, then goodbye
+  bool stopping_ = false;  // what is owed now, then goodbye
   bool reading_ = false;
-  bool asleep_ = false;          // the next message waits: what the last one asked for is being read
+  bool asleep_ = false;  // the next message waits: what the last one asked for is being read
   bool waits_writable_ = false;
-  bool pinged_ = false;
+  bool pinged_ = false;                        // since it was last heard
+  bool pinging_ = false;                       // Beast takes one ping at a time
   Clock::time_point entered_ = Clock::now();   // when this phase began
   Clock::time_point heard_ = Clock::now();     // when the client last sent a byte
   Clock::time_point progress_ = Clock::now();  // when it last took one, or was owed none
@@ -155,8 +160,8 @@ void Client::on_request(error_code ec) {
     refused.body = "the request's head is too long\n";
     return answer(refused);
   }
-  if (ec && ec.category() == make_error_code(http::error::bad_method).category() && ec != http::error::end_of_stream &&
-      ec != http::error::partial_message) {
+  if (ec && ec.category() == make_error_code(http::error::bad_method).category() &&
+      ec != http::error::end_of_stream && ec != http::error::partial_message) {
     refused.status = 400;
     return answer(refused);
   }
@@ -209,7 +214,8 @@ void Client::answer(const Answer& answer) {
   });
 }
 
-/// What the client still sends is read and dropped until it closes: closing first would reset the answer away.
+/// What the client still sends is read and dropped until it closes: closing first would reset the answer
+/// away.
 void Client::linger() {
   buffer_.clear();
   wire().async_read_some(buffer_.prepare(4096), [self = shared_from_this()](error_code ec, std::size_t n) {
@@ -225,14 +231,17 @@ void Client::upgrade(bool authenticated) {
   const auto& head = http_->parser->get();
   http::token_list offered(head[http::field::sec_websocket_protocol]);
   const bool speaks_ours = offered.exists(boost::core::string_view(subprotocol.data(), subprotocol.size()));
-  ws_.set_option(websocket::stream_base::decorator([server = shared_.server, speaks_ours](websocket::response_type& response) {
-    response.set(http::field::server, server);
-    if (speaks_ours) {
-      response.set(http::field::sec_websocket_protocol, boost::core::string_view(subprotocol.data(), subprotocol.size()));
-    }
-  }));
+  ws_.set_option(websocket::stream_base::decorator(
+      [server = shared_.server, speaks_ours](websocket::response_type& response) {
+        response.set(http::field::server, server);
+        if (speaks_ours) {
+          response.set(http::field::sec_websocket_protocol,
+                       boost::core::string_view(subprotocol.data(), subprotocol.size()));
+        }
+      }));
   ws_.auto_fragment(false);
-  ws_.read_message_max(authenticated ? shared_.limits.inbound_bytes_max : shared_.limits.inbound_bytes_max_stranger);
+  ws_.read_message_max(authenticated ? shared_.limits.inbound_bytes_max
+                                     : shared_.limits.inbound_bytes_max_stranger);
   ws_.async_accept(http_->parser->get(), [self = shared_from_this()](error_code ec) {
     if (self->phase_ == Phase::gone) return;
     if (ec) return self->drop();
@@ -294,7 +303,9 @@ bool Client::handle(std::string_view text) {
   struct Visitor {
     Client& client;
     const decltype(say)& tell;
-    void operator()(message::Hello&) { tell({}, "bad_message", "hello has been said"); }
+    void operator()(message::Hello& hello) {  // once more is no harm
+      if (!same_secret(hello.token, client.shared_.token)) tell({}, "bad_message", "the token is wrong");
+    }
     void operator()(message::Subscribe& subscribe) { client.subscribe(std::move(subscribe)); }
     void operator()(message::Unsubscribe& unsubscribe) { client.subscriber_.unsubscribe(unsubscribe.id); }
     void operator()(message::Read& read) { tell(read.id, "unsupported", "`read` is not served yet"); }
@@ -306,7 +317,8 @@ bool Client::handle(std::string_view text) {
 
 /// Who asks for all sessions waits until those that are only known have been read.
 void Client::subscribe(message::Subscribe subscribe) {
-  if (!subscribe.all || !subscribe.snapshot || !shared_.read_cold) return subscriber_.subscribe(std::move(subscribe));
+  if (!subscribe.all || !subscribe.snapshot || !shared_.read_cold)
+    return subscriber_.subscribe(std::move(subscribe));
   asleep_ = true;
   auto wanted = [filter = subscribe.filter, host = shared_.host](std::string_view session) {
     Filter without_project = filter;  // the project is known once the transcript is read
@@ -360,7 +372,8 @@ void Client::wait_writable() {
 void Client::close(std::uint16_t code, std::string_view reason) {
   if (phase_ != Phase::open) return;
   enter(Phase::closing);
-  const websocket::close_reason why(static_cast<websocket::close_code>(code), boost::core::string_view(reason.data(), reason.size()));
+  const websocket::close_reason why(static_cast<websocket::close_code>(code),
+                                    boost::core::string_view(reason.data(), reason.size()));
   ws_.async_close(why, [self = shared_from_this()](error_code) { self->drop(); });
 }
 
@@ -387,16 +400,17 @@ void Client::tick(Clock::time_point now) {
     return;
   }
   if (!authenticated_ && in_phase > limits.hello) return close(close_not_authenticated, "no hello in time");
-  if (std::exchange(bytes_in_, stream.bytes_in()) != stream.bytes_in()) {
+  if (std::exchange(bytes_in_, stream.bytes_in()) != stream.bytes_in() || asleep_) {
     heard_ = now;
     pinged_ = false;
   }
-  if (std::exchange(bytes_out_, stream.bytes_out()) != stream.bytes_out() || !waits_writable_) progress_ = now;
+  if (std::exchange(bytes_out_, stream.bytes_out()) != stream.bytes_out() || !waits_writable_)
+    progress_ = now;
   if (now - progress_ > limits.stall) return close(close_stalled, "nothing was read for too long");
   if (now - heard_ > limits.silence) return drop();
-  if (now - heard_ > limits.ping && !pinged_) {
-    pinged_ = true;
-    ws_.async_ping({}, [self = shared_from_this()](error_code) {});
+  if (now - heard_ > limits.ping && !pinged_ && !pinging_) {
+    pinged_ = pinging_ = true;
+    ws_.async_ping({}, [self = shared_from_this()](error_code) { self->pinging_ = false; });
   }
 }
 

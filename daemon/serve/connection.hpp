@@ -26,7 +26,8 @@ class Connection {
 
 enum class Welcome { yes, busy };  // busy: whatever it asks, the answer is 503
 
-/// Begins to read. It keeps itself alive until its socket is closed; `gone` is then called, once, from the loop. `shared` outlives it.
+/// Begins to read. It keeps itself alive until its socket is closed; `gone` is then called, once, from the
+/// loop. `shared` outlives it.
 std::shared_ptr<Connection> connect(boost::asio::ip::tcp::socket socket, Shared& shared, Welcome welcome,
                                     std::function<void(Connection&)> gone);
 

@@ -7,7 +7,8 @@
 
 namespace earshot::serve {
 
-/// A whole WebSocket text frame as a server sends it (header, payload; not masked), shared by all who are to get it.
+/// A whole WebSocket text frame as a server sends it (header, payload; not masked), shared by all who are to
+/// get it.
 using Frame = std::shared_ptr<const std::string>;
 
 constexpr std::size_t frame_header_bytes_max = 10;

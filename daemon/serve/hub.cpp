@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::size_t instance_bytes = 8;
-constexpr std::size_t retired_max = 1024;  // sessions without streams: beyond it they are looked through at each pump
+constexpr std::size_t retired_max =
+    1024;  // sessions without streams: beyond it they are looked through at each pump
 constexpr auto accept_pause = std::chrono::milliseconds(100);  // no descriptor is left: until one is
 
 void append_field(std::string& out, std::string_view name, std::string_view value) {
@@ -61,7 +62,7 @@ Hub::~Hub() {
   for (auto& [key, connection] : connections_) connection->drop();
 }
 
-// Streams --------------------------------------------------------------------------------------------------------------------
+// --- Streams ---
 
 void Hub::touch(Session& session, bool transcript_changed) {
   session.frame.reset();
@@ -75,8 +76,15 @@ void Hub::append(const Session& session, std::string_view payload) {
   if (shared_.event_connections > 0) shared_.log.append(payload, {session.id, type_always});
 }
 
+/// Its `session` frame, at this very place among the events.
+void Hub::append_session(const Session& session) {
+  if (shared_.event_connections == 0 || session.name.empty()) return;
+  append(session, session_payload(session, shared_.host));
+}
+
 /// {"type", "host", "session", "stream", "reason"}
-void Hub::append_about(const Session& session, std::string_view type, const tail::Stream& stream, std::string_view reason) {
+void Hub::append_about(const Session& session, std::string_view type, const tail::Stream& stream,
+                       std::string_view reason) {
   scratch_.clear();
   append_field(scratch_, "type", type);
   append_field(scratch_, "host", shared_.host);
@@ -92,7 +100,7 @@ void Hub::on_appeared(const tail::Stream& stream) {
   touch(session, true);
   if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
-  if (has_history && !session.name.empty()) append(session, session_payload(session, shared_.host));
+  if (has_history && is_live(session, shared_.recent)) append_session(session);
 }
 
 void Hub::on_event(const tail::Stream& stream, const Event& event) {
@@ -112,7 +120,7 @@ void Hub::on_changed(const tail::Stream& stream) {
   Member* member = member_of(session, stream);
   if (!member || member->meta_known || !meta_known(stream)) return;
   member->meta_known = true;  // who the agent is, and whose call: told once
-  if (!session.name.empty()) append(session, session_payload(session, shared_.host));
+  append_session(session);
 }
 
 void Hub::on_reset(const tail::Stream& stream, std::string_view reason) {
@@ -138,7 +146,7 @@ void Hub::on_pumped() {
   ring();
 }
 
-// Statuses -------------------------------------------------------------------------------------------------------------------
+// --- Statuses ---
 
 void Hub::status_changed(const std::string& name, const status::Status& status) {
   Session& session = shared_.sessions.named(name);
@@ -167,7 +175,7 @@ void Hub::todos_changed(const std::string& name, std::optional<FileTodos> todos)
   if (!session) return;
   session->todos = std::move(todos);
   touch(*session, false);
-  append(*session, session_payload(*session, shared_.host));
+  append_session(*session);
   ring_soon();
 }
 
@@ -176,11 +184,13 @@ bool Hub::has_transcript(std::string_view session) {
   return found && !found->members.empty();
 }
 
-// The end of a pump ----------------------------------------------------------------------------------------------------------
+// --- The end of a pump ---
 
-/// Tells the board what the transcripts say now (it may answer with a status at once), and those who asked for states.
+/// Tells the board what the transcripts say now (it may answer with a status at once), and those who asked
+/// for states.
 void Hub::settle() {
-  for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows while it runs: only by statuses, which make nothing more due
+  for (std::size_t i = 0; i < pending_.size();
+       ++i) {  // grows while it runs: only by statuses, which make nothing more due
     Session* session = shared_.sessions.find(pending_[i]);
     if (!session) continue;
     if (std::exchange(session->said_due, false) && !session->name.empty()) {
@@ -237,7 +247,7 @@ void Hub::ring() {
   for (auto& [key, connection] : connections_) connection->ring();
 }
 
-// Clients --------------------------------------------------------------------------------------------------------------------
+// --- Clients ---
 
 void Hub::listen(const asio::ip::tcp::endpoint& endpoint) {
   acceptor_.open(endpoint.protocol());
@@ -256,7 +266,8 @@ void Hub::accept() {
     if (ec == asio::error::operation_aborted || !acceptor_.is_open()) return;
     const bool exhausted = ec == boost::system::errc::too_many_files_open ||
                            ec == boost::system::errc::too_many_files_open_in_system ||
-                           ec == boost::system::errc::no_buffer_space || ec == boost::system::errc::not_enough_memory;
+                           ec == boost::system::errc::no_buffer_space ||
+                           ec == boost::system::errc::not_enough_memory;
     if (exhausted) {
       spdlog::warn("a client cannot be accepted: {}", ec.message());
       accept_again_.expires_after(accept_pause);
@@ -280,7 +291,8 @@ void Hub::admit(asio::ip::tcp::socket socket) {
     connections_.erase(&gone);
     if (connections_.empty() && stopped_) finish_stop();
   };
-  auto connection = connect(std::move(socket), shared_, busy ? Welcome::busy : Welcome::yes, std::move(on_gone));
+  auto connection =
+      connect(std::move(socket), shared_, busy ? Welcome::busy : Welcome::yes, std::move(on_gone));
   connections_.emplace(connection.get(), connection);
   if (std::exchange(ticking_, true)) return;
   ticker_.expires_after(shared_.limits.tick);

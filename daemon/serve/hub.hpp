@@ -44,7 +44,8 @@ class Hub final : public tail::Listener {
   void serve();
   boost::asio::ip::tcp::endpoint endpoint() const;
 
-  /// Stops accepting, sends each client what it is owed and 1001; `done` when the last one is gone, or their time is up.
+  /// Stops accepting, sends each client what it is owed and 1001; `done` when the last one is gone, or their
+  /// time is up.
   void stop(std::function<void()> done);
 
   void status_changed(const std::string& session, const status::Status& status);
@@ -71,7 +72,9 @@ class Hub final : public tail::Listener {
   void purge();
   void touch(Session& session, bool transcript_changed);
   void append(const Session& session, std::string_view payload);
-  void append_about(const Session& session, std::string_view type, const tail::Stream& stream, std::string_view reason);
+  void append_session(const Session& session);
+  void append_about(const Session& session, std::string_view type, const tail::Stream& stream,
+                    std::string_view reason);
   void settle();
   void tell_states(Session& session);
   void tell_late();
@@ -84,8 +87,8 @@ class Hub final : public tail::Listener {
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_again_, ticker_, states_, stop_deadline_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
-  std::size_t refusals_ = 0;     // of connections_: those that only wait for their 503
-  std::size_t retired_ = 0;      // sessions that lost their last stream since the last purge
+  std::size_t refusals_ = 0;  // of connections_: those that only wait for their 503
+  std::size_t retired_ = 0;   // sessions that lost their last stream since the last purge
   std::vector<std::uint32_t> pending_, late_;
   bool ring_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;

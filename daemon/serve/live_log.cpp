@@ -22,7 +22,8 @@ Position LiveLog::append(std::string_view payload, Tags tags) {
 }
 
 LiveLog::Segment& LiveLog::room_for(std::size_t bytes) {
-  if (!segments_.empty() && segments_.back().capacity - segments_.back().used >= bytes) return segments_.back();
+  if (!segments_.empty() && segments_.back().capacity - segments_.back().used >= bytes)
+    return segments_.back();
 
   Segment fresh;
   fresh.first = head_;
@@ -63,7 +64,8 @@ LiveLog::Run LiveLog::contiguous(Position from, Position until, std::size_t byte
   const auto end =
       segment.entries.begin() + static_cast<std::ptrdiff_t>(std::min(until, segment.next()) - segment.first);
   const std::size_t limit = begin->offset + bytes_max;
-  auto stop = std::partition_point(begin + 1, end, [limit](const Entry& e) { return e.offset + e.length <= limit; });
+  auto stop =
+      std::partition_point(begin + 1, end, [limit](const Entry& e) { return e.offset + e.length <= limit; });
   return run_of(segment, from, segment.first + static_cast<Position>(stop - segment.entries.begin()));
 }
 

@@ -1,4 +1,5 @@
-// What is new, once: frames that are already encoded, in contiguous segments. Readers are positions; they hold no reference.
+// What is new, once: frames that are already encoded, in contiguous segments. Readers are positions; they
+// hold no reference.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,12 +23,14 @@ struct Tags {
 
 class LiveLog {
  public:
-  static constexpr std::size_t bytes_max_default = 16 << 20;  // the oldest segment goes; who was in it has lagged
-  static constexpr std::size_t segment_bytes = 256 << 10;     // a longer frame gets a segment of its own
+  static constexpr std::size_t bytes_max_default =
+      16 << 20;  // the oldest segment goes; who was in it has lagged
+  static constexpr std::size_t segment_bytes = 256 << 10;  // a longer frame gets a segment of its own
 
   explicit LiveLog(std::size_t bytes_max = bytes_max_default) : bytes_max_(bytes_max) {}
 
-  /// Copies the payload behind its frame header; evicts what no longer fits. Returns the new frame's position.
+  /// Copies the payload behind its frame header; evicts what no longer fits. Returns the new frame's
+  /// position.
   Position append(std::string_view payload, Tags tags);
 
   Position first() const { return segments_.empty() ? head_ : segments_.front().first; }
@@ -41,16 +44,17 @@ class LiveLog {
     std::span<const char> bytes;
   };
 
-  /// Whole frames from `from` on, before `until`, of one segment: at most `bytes_max`, but at least one frame.
-  /// `from` must be held and below `until`, `until` not above head().
+  /// Whole frames from `from` on, before `until`, of one segment: at most `bytes_max`, but at least one
+  /// frame. `from` must be held and below `until`, `until` not above head().
   Run contiguous(Position from, Position until, std::size_t bytes_max) const;
 
-  /// The same for the frames that `wanted(Tags)` says: begins at the first such frame of [from, until), may cross segments to
-  /// find it. None: an empty run at `until`.
+  /// The same for the frames that `wanted(Tags)` says: begins at the first such frame of [from, until), may
+  /// cross segments to find it. None: an empty run at `until`.
   template <class Wanted>
   Run matching(Position from, Position until, std::size_t bytes_max, Wanted&& wanted) const;
 
-  /// A run of which only `sent` bytes went out: the first frame not begun, and the rest of the one that was cut.
+  /// A run of which only `sent` bytes went out: the first frame not begun, and the rest of the one that was
+  /// cut.
   struct Cut {
     Position next = 0;
     std::span<const char> rest;

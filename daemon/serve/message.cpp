@@ -99,6 +99,7 @@ constexpr Rule rules[] = {
 }  // namespace
 
 Message parse(std::string_view text) {
+  if (text.empty()) return bad({}, "not a JSON object");
   dom::parser parser;  // owns no more than this message needs, and only as long
   dom::object object;
   if (parser.parse(text.data(), text.size(), true).get(object) != simdjson::SUCCESS) {

@@ -17,10 +17,10 @@ struct Hello {
 struct Subscribe {
   std::string id;
   Filter filter;
-  bool state = false;    // deliver: state
+  bool state = false;  // deliver: state
   bool snapshot = true;
-  bool all = false;      // sessions that are not live, too
-  bool after = false;    // asked to resume
+  bool all = false;    // sessions that are not live, too
+  bool after = false;  // asked to resume
 };
 struct Unsubscribe {
   std::string id;
@@ -28,7 +28,7 @@ struct Unsubscribe {
 struct Read {
   std::string id;
 };
-struct Bad {  // answered with an `error` frame
+struct Bad {       // answered with an `error` frame
   std::string id;  // empty: it had none that could be read
   std::string code, text;
 };

@@ -1,5 +1,6 @@
-// The layer under websocket::stream: Beast's control frames and whole log frames share one ordered writer. Beast goes first, or
-// a busy log would starve pongs. Beast keeps at most one write outstanding, so one flag gives it precedence.
+// The layer under websocket::stream: Beast's control frames and whole log frames share one ordered writer.
+// Beast goes first, or a busy log would starve pongs. Beast keeps at most one write outstanding, so one flag
+// gives it precedence.
 #pragma once
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -55,7 +56,8 @@ class OrderedStream {
         return static_cast<std::size_t>(n);
       }
       if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) ec.assign(errno, boost::system::system_category());
+      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS)
+        ec.assign(errno, boost::system::system_category());
       return 0;
     }
   }
@@ -95,7 +97,8 @@ class OrderedStream {
             return self.complete(ec, n);
           }
           control_waits_ = true;
-          if (busy_ || !rest_.empty()) return turn_.async_wait(std::move(self));  // cancel() means: look again
+          if (busy_ || !rest_.empty())
+            return turn_.async_wait(std::move(self));  // cancel() means: look again
           control_waits_ = false;
           mine = busy_ = true;
           if (opcode(buffers) == close_opcode) closed_ = true;
@@ -115,7 +118,8 @@ class OrderedStream {
 
   template <class Buffers>
   static int opcode(const Buffers& buffers) {
-    for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+    for (auto it = boost::asio::buffer_sequence_begin(buffers);
+         it != boost::asio::buffer_sequence_end(buffers); ++it) {
       if (const boost::asio::const_buffer buffer = *it; buffer.size() > 0) {
         return *static_cast<const unsigned char*>(buffer.data());
       }

@@ -9,9 +9,8 @@ namespace earshot::serve {
 namespace {
 
 bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 /// `name:port`, where name is a loopback name or the address that we listen on.
@@ -98,7 +97,8 @@ Answer judge(const Request& request, const Own& own, std::string_view token) {
   if (request.hosts.size() != 1 || !is_own_authority(request.hosts.front(), own)) {
     return response(403, "the Host is not one of this daemon's\n");
   }
-  if (request.origins.size() > 1 || (request.origins.size() == 1 && !is_own_origin(request.origins.front(), own))) {
+  if (request.origins.size() > 1 ||
+      (request.origins.size() == 1 && !is_own_origin(request.origins.front(), own))) {
     return response(403, "the Origin is not this daemon's\n");
   }
   const std::string_view path = request.target.substr(0, request.target.find('?'));

@@ -10,11 +10,11 @@ namespace earshot::serve {
 struct Request {
   std::string_view method, target;
   std::vector<std::string_view> hosts, origins, authorizations;  // as often as they stand there
-  bool upgrade = false;  // asks for a WebSocket
+  bool upgrade = false;                                          // asks for a WebSocket
 };
 
-/// The addresses that a browser on this machine may have used to reach us. Anything else is another site that had its name
-/// resolve to loopback (DNS rebinding), or a page that has no business here.
+/// The addresses that a browser on this machine may have used to reach us. Anything else is another site that
+/// had its name resolve to loopback (DNS rebinding), or a page that has no business here.
 struct Own {
   std::string address;  // that we listen on: 127.0.0.1, ::1
   std::uint16_t port = 0;

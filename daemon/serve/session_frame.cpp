@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t text_bytes_max = 512;  // longer titles, prompts and texts are cut, as append_text does
 constexpr std::size_t todo_bytes_max = 512;
-constexpr std::size_t agents_max = 256;      // more are not shown
+constexpr std::size_t agents_max = 256;  // more are not shown
 
 /// Fields of one JSON object, the absent ones left out.
 class Fields {
@@ -101,8 +101,8 @@ void append_tools(std::string& out, const std::vector<OpenTool>& tools) {
 }
 
 struct ShownAgent {
-  const RunningAgent* running = nullptr;    // as the parent's stream has it; null: only its own stream is known
-  const tail::Stream* stream = nullptr;     // its own; null: it has none (or none yet)
+  const RunningAgent* running = nullptr;  // as the parent's stream has it; null: only its own stream is known
+  const tail::Stream* stream = nullptr;   // its own; null: it has none (or none yet)
 };
 
 const tail::Stream* stream_of(const Session& session, const RunningAgent& agent) {
@@ -121,7 +121,8 @@ std::vector<ShownAgent> agents_of(const Session& session, bool session_at_work) 
   for (const Member& member : session.members) {
     const StreamState* state = state_of(member.stream);
     if (!state) continue;
-    for (const RunningAgent& running : state->agents) agents.push_back({&running, stream_of(session, running)});
+    for (const RunningAgent& running : state->agents)
+      agents.push_back({&running, stream_of(session, running)});
   }
   for (const Member& member : session.members) {
     const StreamState* state = state_of(member.stream);
@@ -146,12 +147,16 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents) {
     const tail::AgentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
     const StreamState* state = state_of(agent.stream);
     Fields fields(out);
-    fields.text("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr, running ? &running->subagent : nullptr));
-    fields.text("agent_type", first_of(running ? &running->agent_type : nullptr, meta ? &meta->agent_type : nullptr));
-    fields.cut("description", first_of(running ? &running->description : nullptr, meta ? &meta->description : nullptr));
+    fields.text("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
+                                  running ? &running->subagent : nullptr));
+    fields.text("agent_type",
+                first_of(running ? &running->agent_type : nullptr, meta ? &meta->agent_type : nullptr));
+    fields.cut("description",
+               first_of(running ? &running->description : nullptr, meta ? &meta->description : nullptr));
     fields.text("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
     if (running && running->background) fields.flag("background", true);
-    fields.text("started", first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
+    fields.text("started",
+                first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
     append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{});
   }
   out += ']';
@@ -186,9 +191,11 @@ void append_usage_of(std::string& out, const Session& session, const StreamState
   }
 }
 
-/// The list that was set last: the transcript's or the files'. Both times are RFC 3339 in UTC, so text order is time order.
+/// The list that was set last: the transcript's or the files'. Both times are RFC 3339 in UTC, so text order
+/// is time order.
 const std::vector<Todo>& todos_of(const Session& session, const StreamState& main) {
-  if (session.todos && (main.todos_time.empty() || session.todos->time > main.todos_time)) return session.todos->todos;
+  if (session.todos && (main.todos_time.empty() || session.todos->time > main.todos_time))
+    return session.todos->todos;
   return main.todos;
 }
 
@@ -254,7 +261,8 @@ status::Said said_of(const Session& session) {
     said.known = true;
     const std::string& own_agent = member.stream->agent();
     for (const OpenTool& tool : state->tools) {
-      calls.push_back({tool.started_ms, {tool.call, tool.tool, tool.input, tool.agent.empty() ? own_agent : tool.agent}});
+      calls.push_back(
+          {tool.started_ms, {tool.call, tool.tool, tool.input, tool.agent.empty() ? own_agent : tool.agent}});
     }
   }
   std::stable_sort(calls.begin(), calls.end(),

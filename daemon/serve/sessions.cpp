@@ -88,7 +88,8 @@ void Sessions::refresh(Session& session) {
   if (main && main->transcript()) project = main->transcript()->state().project;
   for (const Member& member : session.members) {
     if (!shown) shown = member.stream;
-    if (project.empty() && member.stream->transcript()) project = member.stream->transcript()->state().project;
+    if (project.empty() && member.stream->transcript())
+      project = member.stream->transcript()->state().project;
   }
   const std::string_view directory = shown ? std::string_view(shown->directory()) : session.directory;
   if (project.empty()) project = session.project;  // once known it stays, though its stream may be gone

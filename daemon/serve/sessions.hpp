@@ -33,24 +33,25 @@ struct FileTodos {
 struct Session {
   std::uint32_t id = 0;          // in the log's tags; never used twice
   std::uint32_t generation = 0;  // grows when what filters look at (project, directory) changes
-  std::string name;              // empty: a stream that does not know its session yet, alone; no frame shows it
-  std::string project;           // the first working directory; empty: not known
-  std::string directory;         // stands for the project until then
+  std::string name;       // empty: a stream that does not know its session yet, alone; no frame shows it
+  std::string project;    // the first working directory; empty: not known
+  std::string directory;  // stands for the project until then
 
   std::vector<Member> members;
   std::optional<status::Status> status;
   std::optional<FileTodos> todos;
 
-  Position changed = 0;          // no change at or after this place in the log that its snapshots do not show
-  bool pending = false;          // waits for the pump's end
-  bool said_due = false;         // the board is to hear of it then
-  bool late = false;             // waits for its next turn to be told to those who asked for states
+  Position changed = 0;   // where the log was when it last changed
+  bool pending = false;   // waits for the pump's end
+  bool said_due = false;  // the board is to hear of it then
+  bool late = false;      // waits for its next turn to be told to those who asked for states
   std::chrono::steady_clock::time_point told;  // when those heard of it last
-  Position retired = 0;          // with no members: where the log was
-  Frame frame;                   // null: to be built again
+  Position retired = 0;                        // with no members: where the log was
+  Frame frame;                                 // null: to be built again
 
   std::string_view project_or_directory() const { return project.empty() ? directory : project; }
-  /// The main stream: of several (one session id in two directories) the one with the newest activity. Null: none.
+  /// The main stream: of several (one session id in two directories) the one with the newest activity. Null:
+  /// none.
   const tail::Stream* main() const;
   std::int64_t modified_ms() const;  // of its newest file
   bool process_lives() const;        // as the registry has it
@@ -79,7 +80,8 @@ class Sessions {
   Session* removed(const tail::Stream& stream, Position log_head);
   /// What filters look at is read again from the transcripts.
   void refresh(Session& session);
-  /// Forgets sessions without members and process that no frame in the log speaks of any more. Returns how many must still wait.
+  /// Forgets sessions without members and process that no frame in the log speaks of any more. Returns how
+  /// many must still wait.
   std::size_t purge(Position log_first);
 
   /// Encoded once until `session.frame` is reset; shared by all who are sent it.

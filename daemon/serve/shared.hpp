@@ -16,46 +16,48 @@ namespace earshot::serve {
 /// Every bound of a connection. Tests shorten the times.
 struct Limits {
   using ms = std::chrono::milliseconds;
-  std::size_t connections_max = 1100;               // more are answered 503
-  std::size_t refusals_max = 64;                    // that wait for their 503; more are closed at once
-  std::size_t request_bytes_max = 8 << 10;          // of an HTTP head; longer: 431
-  std::size_t inbound_bytes_max_stranger = 4 << 10; // a message before authentication; longer: close 1009
-  std::size_t inbound_bytes_max = 1 << 20;          // and after it
-  std::size_t subscriptions_max = 32;               // of a connection; more: error `limit`
-  std::size_t own_bytes_max = 1 << 20;              // of answers not yet sent: the client's next message waits until they are
-  std::size_t write_bytes_max = 256 << 10;          // of one write, so that a control frame never waits for more
-  int send_buffer_bytes = 128 << 10;                // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
-  ms handshake{5000};                               // to the end of the HTTP head; then closed
-  ms hello{5000};                                   // from the upgrade to a right token; then close 4501
-  ms ping{20000};                                   // without a byte from the client: ping
-  ms silence{40000};                                // without a byte from the client: dropped
-  ms stall{30000};                                  // something to send and no progress: close 4408
-  ms goodbye{1000};                                 // for the client to answer a close frame; then dropped
-  ms stop{1500};                                    // for all that is owed at the stop; then dropped
-  ms state{250};                                    // between two frames of one session for `deliver: state`
-  ms tick{1000};                                    // how often these times are looked at
+  std::size_t connections_max = 1100;                // more are answered 503
+  std::size_t refusals_max = 64;                     // that wait for their 503; more are closed at once
+  std::size_t request_bytes_max = 8 << 10;           // of an HTTP head; longer: 431
+  std::size_t inbound_bytes_max_stranger = 4 << 10;  // a message before authentication; longer: close 1009
+  std::size_t inbound_bytes_max = 1 << 20;           // and after it
+  std::size_t subscriptions_max = 32;                // of a connection; more: error `limit`
+  std::size_t own_bytes_max = 1 << 20;               // of answers not sent: its next message waits for them
+  std::size_t write_bytes_max = 256 << 10;  // of one write, so that a control frame never waits for more
+  int send_buffer_bytes = 128 << 10;  // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
+  ms handshake{5000};                 // to the end of the HTTP head; then closed
+  ms hello{5000};                     // from the upgrade to a right token; then close 4501
+  ms ping{20000};                     // without a byte from the client: ping
+  ms silence{40000};                  // without a byte from the client: dropped
+  ms stall{30000};                    // something to send and no progress: close 4408
+  ms goodbye{1000};                   // for the client to answer a close frame; then dropped
+  ms stop{1500};                      // for all that is owed at the stop; then dropped
+  ms state{250};                      // between two frames of one session for `deliver: state`
+  ms tick{1000};                      // how often these times are looked at
 };
 
 /// Close codes of our own: 4000–4499 come again, 4500–4999 do not.
 constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_not_authenticated = 4501;
 
-/// Reads the transcripts of sessions that are only known, of those whose name `wanted` says; then calls `then`, perhaps at once.
-using ReadCold = std::function<void(std::function<bool(std::string_view session)> wanted, std::function<void()> then)>;
+/// Reads the transcripts of sessions that are only known, of those whose name `wanted` says; then calls
+/// `then`, perhaps at once.
+using ReadCold =
+    std::function<void(std::function<bool(std::string_view session)> wanted, std::function<void()> then)>;
 
 struct Shared {
-  std::string host;                // this machine's name on the wire
-  std::string server;              // earshot/0.1.0
-  std::string instance;            // another one after each start
-  std::string token;               // never logged
-  Own own;                         // where we listen
-  std::chrono::milliseconds recent{std::chrono::hours(24)};  // a session is live while its transcript is younger
+  std::string host;                                           // this machine's name on the wire
+  std::string server;                                         // earshot/0.1.0
+  std::string instance;                                       // another one after each start
+  std::string token;                                          // never logged
+  Own own;                                                    // where we listen
+  std::chrono::milliseconds recent = std::chrono::hours(24);  // a session is live while its files are younger
   Limits limits;
   LiveLog log;
   Sessions sessions;
   std::size_t event_connections = 0;  // that have an event subscription; without one nothing is encoded
   std::size_t state_connections = 0;  // that have a state subscription
 
-  ReadCold read_cold;                 // empty: all that is known has been read
+  ReadCold read_cold;  // empty: all that is known has been read
 
   Shared(std::string host_name, std::size_t log_bytes_max)
       : host(host_name), log(log_bytes_max), sessions(std::move(host_name)) {}

@@ -7,7 +7,8 @@
 namespace earshot::serve {
 namespace {
 
-constexpr std::size_t states_at_once = 16;  // frames made for one write; those behind them may still become newer
+constexpr std::size_t states_at_once =
+    16;  // frames made for one write; those behind them may still become newer
 
 std::string with_id(std::string_view type, std::string_view id) {
   std::string out = R"({"type":)";
@@ -61,20 +62,24 @@ void Subscriber::count_kinds() {
     types_[type] = 0;
     for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
       const Subscription& subscription = subscriptions_[i];
-      if (!subscription.state && subscription.filter.matches_type(event_type_names()[type])) types_[type] |= Mask{1} << i;
+      if (!subscription.state && subscription.filter.matches_type(event_type_names()[type]))
+        types_[type] |= Mask{1} << i;
     }
   }
   types_[type_always] = all_subscriptions;
 }
 
 void Subscriber::subscribe(message::Subscribe asked) {
-  const auto refuse = [&](std::string_view code, std::string_view text) { tell(message::error(asked.id, code, text)); };
+  const auto refuse = [&](std::string_view code, std::string_view text) {
+    tell(message::error(asked.id, code, text));
+  };
   if (asked.after) return refuse("unsupported", "`after` is not served yet: subscribe without it");
   const auto same_id = [&](const Subscription& subscription) { return subscription.id == asked.id; };
   if (std::any_of(subscriptions_.begin(), subscriptions_.end(), same_id)) {
     return refuse("bad_message", "a subscription has this `id` already");
   }
-  if (subscriptions_.size() >= shared_.limits.subscriptions_max) return refuse("limit", "too many subscriptions");
+  if (subscriptions_.size() >= std::min(shared_.limits.subscriptions_max, masked_max))
+    return refuse("limit", "too many subscriptions");
 
   subscriptions_.push_back(
       {std::move(asked.id), std::move(asked.filter), asked.state, asked.all, shared_.log.head()});
@@ -101,9 +106,9 @@ void Subscriber::unsubscribe(std::string_view id) {
 
 void Subscriber::session_changed(const Session& session) {
   if (!states_) return;
-  const bool wanted = std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-    return subscription.state && wants(subscription, session);
-  });
+  const bool wanted = std::any_of(
+      subscriptions_.begin(), subscriptions_.end(),
+      [&](const Subscription& subscription) { return subscription.state && wants(subscription, session); });
   if (wanted) states_due_.insert(session.id);
 }
 
@@ -120,7 +125,8 @@ Subscriber::Mask Subscriber::sessions_mask(std::uint32_t id) {
   return verdict.mask;
 }
 
-/// The log has gone on without this client. Each event subscription is told so, then every session that is another since.
+/// The log has gone on without this client. Each event subscription is told so, then every session that is
+/// another since.
 void Subscriber::catch_up() {
   std::deque<Own> kept;
   for (Own& own : own_) {
@@ -137,10 +143,11 @@ void Subscriber::catch_up() {
   shared_.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!shed_ && session.changed < missed_from) return;
-    const bool wanted = std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-      if (!wants(subscription, session)) return false;
-      return subscription.all || session.changed >= missed_from || is_live(session, shared_.recent);
-    });
+    const bool wanted =
+        std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
+          if (!wants(subscription, session)) return false;
+          return subscription.all || session.changed >= missed_from || is_live(session, shared_.recent);
+        });
     if (wanted) push(Kind::snapshot, shared_.sessions.frame(session));
   });
   shed_ = false;
@@ -185,12 +192,11 @@ void Subscriber::add_log(Batch& batch, Position until) {
   if (active == 0) batch.scanned = until;
   while (batch.scanned < until && !batch.full) {
     const std::size_t room = shared_.limits.write_bytes_max - batch.bytes_;
-    const LiveLog::Run run =
-        everything ? shared_.log.contiguous(batch.scanned, until, room)
-                   : shared_.log.matching(batch.scanned, until, room, [&](Tags tags) {
-                       const Mask typed = types_[tags.type] & active;
-                       return typed != 0 && (sessions_mask(tags.session) & typed) != 0;
-                     });
+    const LiveLog::Run run = everything ? shared_.log.contiguous(batch.scanned, until, room)
+                                        : shared_.log.matching(batch.scanned, until, room, [&](Tags tags) {
+                                            const Mask typed = types_[tags.type] & active;
+                                            return typed != 0 && (sessions_mask(tags.session) & typed) != 0;
+                                          });
     if (run.first == run.next) {
       batch.scanned = until;
       return;

@@ -1,4 +1,5 @@
-// What one connection has asked for and what it is owed, in order. No socket: it hands out bytes and hears how many went.
+// What one connection has asked for and what it is owed, in order. No socket: it hands out bytes and hears
+// how many went.
 #pragma once
 #include <sys/uio.h>
 
@@ -19,7 +20,8 @@
 
 namespace earshot::serve {
 
-/// Bytes for one gathered write, straight from where they lie. Valid until anything is appended to the log or told.
+/// Bytes for one gathered write, straight from where they lie. Valid until anything is appended to the log or
+/// told.
 class Batch {
  public:
   static constexpr std::size_t pieces_max = 64;  // more wait for the next write
@@ -57,7 +59,8 @@ class Subscriber {
 
   /// What goes out next, in order. An empty batch: nothing is owed.
   void gather(Batch& batch);
-  /// Of this batch `bytes` went out. Returns the rest of the frame that was cut: to be copied now, and sent before all else.
+  /// Of this batch `bytes` went out. Returns the rest of the frame that was cut: to be copied now, and sent
+  /// before all else.
   std::span<const char> sent(const Batch& batch, std::size_t bytes);
 
   /// The client is not reading: let go of snapshots that the log has outrun, so that it pins no memory.
@@ -68,7 +71,7 @@ class Subscriber {
  private:
   using Mask = std::uint32_t;  // one bit a subscription
   static constexpr Mask all_subscriptions = ~Mask{0};
-  static_assert(sizeof(Mask) * 8 >= 32);
+  static constexpr std::size_t masked_max = 32;  // more subscriptions than bits: error `limit`
 
   struct Subscription {
     std::string id;

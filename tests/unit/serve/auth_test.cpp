@@ -76,7 +76,8 @@ TEST_CASE("a secret that others may have seen is refused, and the message says w
 TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
   test::TemporaryDirectory home;
   REQUIRE(error_of(home.path) == "");
-  for (const std::string& content : {std::string("short\n"), std::string(), std::string(64, 'Z'), std::string(5000, 'a')}) {
+  for (const std::string& content :
+       {std::string("short\n"), std::string(), std::string(64, 'Z'), std::string(5000, 'a')}) {
     CAPTURE(content.size());
     test::write_text(home / "token", content);
     REQUIRE(says(error_of(home.path), "64 hex digits"));
@@ -147,7 +148,8 @@ TEST_CASE("a request is judged by its Host and Origin before anything else") {
 
 TEST_CASE("routes, methods and tokens have each their answer") {
   const Own own{"::1", 80};
-  const auto ask = [&](std::string_view method, std::string_view target, std::vector<std::string_view> tokens, bool upgrade) {
+  const auto ask = [&](std::string_view method, std::string_view target, std::vector<std::string_view> tokens,
+                       bool upgrade) {
     return judge({method, target, {"[::1]:80"}, {}, std::move(tokens), upgrade}, own, "right");
   };
   REQUIRE(ask("GET", "/healthz", {}, false).body == "ok\n");

@@ -54,11 +54,12 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     if (writing || out.empty() || !owner || !owner->open) return;
     writing = true;
     stream.text(out.front().text);
-    stream.async_write(asio::buffer(out.front().bytes), [self = shared_from_this()](error_code ec, std::size_t) {
-      self->writing = false;
-      self->out.pop_front();
-      if (!ec) self->write();
-    });
+    stream.async_write(asio::buffer(out.front().bytes),
+                       [self = shared_from_this()](error_code ec, std::size_t) {
+                         self->writing = false;
+                         self->out.pop_front();
+                         if (!ec) self->write();
+                       });
   }
   void ping() {
     if (pinging || pings_due == 0) return;
@@ -71,11 +72,13 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   }
 };
 
-Client::Client(asio::io_context& io, std::uint16_t port, ClientOptions options) : impl_(std::make_shared<Impl>(io, *this)) {
+Client::Client(asio::io_context& io, std::uint16_t port, ClientOptions options)
+    : impl_(std::make_shared<Impl>(io, *this)) {
   auto& stream = impl_->stream;
   tcp::socket& socket = stream.next_layer();
   socket.open(tcp::v4());
-  if (options.receive_buffer > 0) socket.set_option(asio::socket_base::receive_buffer_size(options.receive_buffer));
+  if (options.receive_buffer > 0)
+    socket.set_option(asio::socket_base::receive_buffer_size(options.receive_buffer));
   socket.connect({asio::ip::address_v4::loopback(), port});
   stream.set_option(websocket::stream_base::decorator([options](websocket::request_type& request) {
     namespace http = beast::http;
@@ -90,18 +93,20 @@ Client::Client(asio::io_context& io, std::uint16_t port, ClientOptions options) 
     if (kind == websocket::frame_type::ping) ++self->owner->pings_seen;
   });
   const std::string host = options.host.empty() ? "127.0.0.1:" + std::to_string(port) : options.host;
-  stream.async_handshake(impl_->response, host, "/v1/ws", [impl = impl_, reading = options.reading](error_code ec) {
-    if (!impl->owner) return;
-    if (ec) {
-      if (ec == websocket::error::upgrade_declined) impl->owner->refused = impl->response.result_int();
-      return impl->over();
-    }
-    impl->owner->open = true;
-    const auto protocol = impl->response[beast::http::field::sec_websocket_protocol];
-    impl->owner->protocol.assign(protocol.data(), protocol.size());
-    impl->write();
-    if (reading) impl->read();
-  });
+  stream.async_handshake(impl_->response, host, "/v1/ws",
+                         [impl = impl_, reading = options.reading](error_code ec) {
+                           if (!impl->owner) return;
+                           if (ec) {
+                             if (ec == websocket::error::upgrade_declined)
+                               impl->owner->refused = impl->response.result_int();
+                             return impl->over();
+                           }
+                           impl->owner->open = true;
+                           const auto protocol = impl->response[beast::http::field::sec_websocket_protocol];
+                           impl->owner->protocol.assign(protocol.data(), protocol.size());
+                           impl->write();
+                           if (reading) impl->read();
+                         });
 }
 
 Client::~Client() {

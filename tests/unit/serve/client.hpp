@@ -11,11 +11,11 @@
 namespace earshot::test {
 
 struct ClientOptions {
-  std::string token;      // empty: no Authorization header
-  std::string protocol;   // empty: none offered
-  std::string host;       // empty: the right one
-  int receive_buffer = 0; // SO_RCVBUF; 0: the system's
-  bool reading = true;    // false: takes nothing until read()
+  std::string token;       // empty: no Authorization header
+  std::string protocol;    // empty: none offered
+  std::string host;        // empty: the right one
+  int receive_buffer = 0;  // SO_RCVBUF; 0: the system's
+  bool reading = true;     // false: takes nothing until read()
 };
 
 class Client {
@@ -30,9 +30,9 @@ class Client {
   void send_raw(std::string bytes);  // below the WebSocket
   void read();                       // begins to read, when the options said not to
   void ping();
-  void vanish();                     // closes the socket without a word
+  void vanish();  // closes the socket without a word
 
-  std::vector<std::string> frames;          // payloads, in order
+  std::vector<std::string> frames;  // payloads, in order
   bool open = false;
   std::string protocol;                     // that the daemon chose
   std::optional<unsigned> refused;          // the HTTP status instead of an upgrade
@@ -40,7 +40,7 @@ class Client {
   std::optional<std::uint16_t> close_code;  // what the daemon said
   std::size_t pongs = 0, pings_seen = 0;
 
-  bool has(std::string_view type) const;    // a frame of this type came
+  bool has(std::string_view type) const;  // a frame of this type came
   std::vector<std::string> types() const;
 
  private:

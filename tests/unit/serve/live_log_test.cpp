@@ -111,7 +111,8 @@ TEST_CASE("a frame longer than a segment has one of its own") {
 TEST_CASE("matching frames are gathered, neighbours as one run") {
   LiveLog log;
   const std::string wanted = "0110111000";
-  for (std::size_t i = 0; i < wanted.size(); ++i) log.append(payload(static_cast<int>(i), 50), {wanted[i] == '1' ? 7u : 8u, 0});
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    log.append(payload(static_cast<int>(i), 50), {wanted[i] == '1' ? 7u : 8u, 0});
   const auto is_seven = [](Tags tags) { return tags.session == 7; };
   std::vector<std::pair<Position, Position>> runs;
   Position at = 0;

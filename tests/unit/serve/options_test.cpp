@@ -50,8 +50,9 @@ TEST_CASE("without a word, the defaults hold") {
 
 TEST_CASE("every option is taken from the command line") {
   const Place place;
-  const Parsed parsed = place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state", "/s", "--recent", "7d",
-                                     "--log-level", "debug", "--host", "dev7", "--watch", "sweep", "--demo"});
+  const Parsed parsed =
+      place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state", "/s", "--recent",
+                   "7d", "--log-level", "debug", "--host", "dev7", "--watch", "sweep", "--demo"});
   REQUIRE(parsed.err == "");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
   REQUIRE(parsed.options->listen.address().to_string() == "::1");
@@ -166,8 +167,9 @@ TEST_CASE("help teaches, and the version is one line") {
   const Parsed help = Place().parse({"--help"});
   REQUIRE(help.exit_code == 0);
   REQUIRE_FALSE(help.options);
-  for (const std::string_view word : {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch",
-                                      "--demo", "--version", "Examples:", "Exit codes:"}) {
+  for (const std::string_view word :
+       {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch", "--demo",
+        "--version", "Examples:", "Exit codes:"}) {
     CAPTURE(word);
     REQUIRE(says(help.out, word));
   }
@@ -181,8 +183,20 @@ TEST_CASE("durations have a number and a unit") {
     std::string_view text;
     std::int64_t seconds;  // -1: none
   };
-  const Row rows[] = {{"30s", 30}, {"90m", 5400}, {"24h", 86400}, {"7d", 604800}, {"0s", 0}, {"", -1}, {"s", -1}, {"30", -1},
-                      {"-5s", -1}, {"1.5h", -1}, {"5 h", -1}, {"99999999999999999999d", -1}, {"9999999999999d", -1}, {"5w", -1}};
+  const Row rows[] = {{"30s", 30},
+                      {"90m", 5400},
+                      {"24h", 86400},
+                      {"7d", 604800},
+                      {"0s", 0},
+                      {"", -1},
+                      {"s", -1},
+                      {"30", -1},
+                      {"-5s", -1},
+                      {"1.5h", -1},
+                      {"5 h", -1},
+                      {"99999999999999999999d", -1},
+                      {"9999999999999d", -1},
+                      {"5w", -1}};
   for (const Row& row : rows) {
     CAPTURE(row.text);
     const auto parsed = parse_duration(row.text);

@@ -12,7 +12,9 @@ using test::FakeStream;
 
 namespace {
 
-std::string payload_of(Sessions& sessions, Session& session) { return test::unframe(*sessions.frame(session)).front(); }
+std::string payload_of(Sessions& sessions, Session& session) {
+  return test::unframe(*sessions.frame(session)).front();
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ TEST_CASE("a session's frame says where it stands") {
   REQUIRE(at(frame, "/type") == "\"session\"");
   REQUIRE(at(frame, "/host") == "\"dev7\"");
   REQUIRE(at(frame, "/session") == "\"s1\"");
-  REQUIRE(at(frame, "/cursors") == "[\"claude/-home-u-api/s1:" + to_string(stream.transcript()->end()) + "\"]");
+  REQUIRE(at(frame, "/cursors") ==
+          "[\"claude/-home-u-api/s1:" + to_string(stream.transcript()->end()) + "\"]");
   REQUIRE(at(frame, "/project") == "\"/home/u/api\"");
   REQUIRE(at(frame, "/directory") == "\"-home-u-api\"");
   REQUIRE(at(frame, "/model") == "\"opus\"");
@@ -65,13 +68,17 @@ TEST_CASE("a frame is encoded once, until something changes") {
   REQUIRE(at(later, "/turn/open") == "false");
   REQUIRE(at(later, "/turn/outcome") == "\"completed\"");
   REQUIRE(at(later, "/last_text") == "\"done\"");
-  REQUIRE(at(test::unframe(*first).front(), "/turn/open") == "true");  // who holds the old one still has it whole
+  REQUIRE(at(test::unframe(*first).front(), "/turn/open") ==
+          "true");  // who holds the old one still has it whole
 }
 
 TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") {
   FakeStream main("claude/p/s1", "s1"), agent("claude/p/s1/subagents/agent-a7", "s1", "a7");
   main.write(test::prompt(0, "look around"), nullptr);
-  main.write(test::call(1, "Task", R"({"description":"count files","subagent_type":"scout","prompt":"count"})", "call-9"), nullptr);
+  main.write(
+      test::call(1, "Task", R"({"description":"count files","subagent_type":"scout","prompt":"count"})",
+                 "call-9"),
+      nullptr);
   agent.write(test::prompt(0, "count"), nullptr);
   agent.write(test::call(1, "Grep", R"({"pattern":"x"})", "call-10"), nullptr);
   Sessions sessions("h");
@@ -155,8 +162,11 @@ TEST_CASE("todos come from the files only when the transcript's are older") {
   todo.status = "pending";
   session.todos = FileTodos{{todo}, "2026-03-01T10:00:30.000Z"};
   REQUIRE(at(payload_of(sessions, session), "/todos/0/content") == "\"from a file\"");
-  stream.write(test::call(100, "TodoWrite", R"({"todos":[{"content":"from the transcript","status":"in_progress","activeForm":"x"}]})", "c"),
-               nullptr);
+  stream.write(
+      test::call(100, "TodoWrite",
+                 R"({"todos":[{"content":"from the transcript","status":"in_progress","activeForm":"x"}]})",
+                 "c"),
+      nullptr);
   stream.write(test::result(101, "c", "ok"), nullptr);
   session.frame.reset();
   REQUIRE(at(payload_of(sessions, session), "/todos/0/content") == "\"from the transcript\"");

@@ -18,7 +18,8 @@ const auto usage_updated = type_of(event::UsageUpdated{});
 
 /// A log, a few sessions, one subscriber, and a socket that takes as many bytes as the test says.
 struct Bench {
-  explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default) : shared("dev7", log_bytes), subscriber(shared) {}
+  explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default)
+      : shared("dev7", log_bytes), subscriber(shared) {}
 
   Session& session(const std::string& name) {
     streams.push_back(std::make_unique<FakeStream>("claude/" + name + "/" + name, name));
@@ -52,7 +53,8 @@ struct Bench {
     subscriber.gather(batch);
     if (batch.empty()) return false;
     std::string offered;
-    for (const iovec& piece : batch.iovecs()) offered.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
+    for (const iovec& piece : batch.iovecs())
+      offered.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
     REQUIRE(offered.size() == batch.bytes());
     const std::size_t n = std::min(bytes, offered.size());
     received += offered.substr(0, n);

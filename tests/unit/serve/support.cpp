@@ -39,9 +39,12 @@ std::string quoted(std::string_view text) {
 std::string head(std::string_view type, int n, std::string_view cwd) {
   char time[40];
   std::snprintf(time, sizeof time, "2026-03-01T10:%02d:%02d.000Z", n / 60 % 60, n % 60);
-  std::string out = R"({"type":")" + std::string(type) + R"(","uuid":"u-)" + std::to_string(n) + R"(","parentUuid":)";
+  std::string out =
+      R"({"type":")" + std::string(type) + R"(","uuid":"u-)" + std::to_string(n) + R"(","parentUuid":)";
   out += n == 0 ? "null" : "\"u-" + std::to_string(n - 1) + "\"";
-  out += R"(,"isSidechain":false,"userType":"external","version":"2.1.330","gitBranch":"main","sessionId":"s","cwd":)" + quoted(cwd);
+  out +=
+      R"(,"isSidechain":false,"userType":"external","version":"2.1.330","gitBranch":"main","sessionId":"s","cwd":)" +
+      quoted(cwd);
   return out + R"(,"timestamp":")" + time + "\"";
 }
 
@@ -56,9 +59,26 @@ void FakeStream::restart() {
   TranscriptOptions options;
   options.own_agent = agent_;
   transcript_ = std::make_unique<Transcript>(options);
+  written_.clear();
+}
+
+std::vector<Cursor> FakeStream::cursors() const {
+  struct Collector final : EventSink {
+    void on_event(const Event& event) override { cursors.push_back(event.cursor); }
+    std::vector<Cursor> cursors;
+  } collector;
+  std::string padded(written_);
+  padded.resize(written_.size() + feed_padding);
+  TranscriptOptions options;
+  options.own_agent = agent_;
+  Workspace workspace;
+  Transcript whole(options);
+  whole.feed({padded.data(), written_.size()}, workspace, collector);
+  return collector.cursors;
 }
 
 void FakeStream::write(std::string_view lines, tail::Listener* listener) {
+  written_ += lines;
   std::string padded(lines);
   padded.resize(lines.size() + feed_padding);
   ToListener sink(*this, listener);
@@ -72,22 +92,27 @@ std::string prompt(int n, std::string_view text, std::string_view cwd) {
 }
 
 std::string call(int n, std::string_view tool, std::string_view input, std::string_view call_id) {
-  return head("assistant", n, "/home/u/api") + R"(,"requestId":"r-)" + std::to_string(n) + R"(","message":{"id":"m-)" +
-         std::to_string(n) + R"(","role":"assistant","model":"opus","stop_reason":"tool_use","content":[{"type":"tool_use","id":)" +
+  return head("assistant", n, "/home/u/api") + R"(,"requestId":"r-)" + std::to_string(n) +
+         R"(","message":{"id":"m-)" + std::to_string(n) +
+         R"(","role":"assistant","model":"opus","stop_reason":"tool_use","content":[{"type":"tool_use","id":)" +
          quoted(call_id) + R"(,"name":)" + quoted(tool) + R"(,"input":)" + std::string(input) +
-         R"(}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":1}}})" "\n";
+         R"(}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":1}}})"
+         "\n";
 }
 
 std::string result(int n, std::string_view call_id, std::string_view text) {
-  return head("user", n, "/home/u/api") + R"(,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":)" +
-         quoted(call_id) + R"(,"content":)" + quoted(text) + R"(}]},"toolUseResult":{"stdout":)" + quoted(text) + "}}\n";
+  return head("user", n, "/home/u/api") +
+         R"(,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":)" + quoted(call_id) +
+         R"(,"content":)" + quoted(text) + R"(}]},"toolUseResult":{"stdout":)" + quoted(text) + "}}\n";
 }
 
 std::string answer(int n, std::string_view text) {
-  return head("assistant", n, "/home/u/api") + R"(,"requestId":"r-)" + std::to_string(n) + R"(","message":{"id":"m-)" +
-         std::to_string(n) + R"(","role":"assistant","model":"opus","stop_reason":"end_turn","content":[{"type":"text","text":)" +
+  return head("assistant", n, "/home/u/api") + R"(,"requestId":"r-)" + std::to_string(n) +
+         R"(","message":{"id":"m-)" + std::to_string(n) +
+         R"(","role":"assistant","model":"opus","stop_reason":"end_turn","content":[{"type":"text","text":)" +
          quoted(text) +
-         R"(}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":1}}})" "\n";
+         R"(}],"usage":{"input_tokens":10,"output_tokens":5,"cache_read_input_tokens":100,"cache_creation_input_tokens":1}}})"
+         "\n";
 }
 
 std::string at(std::string_view json, std::string_view pointer) {
@@ -101,7 +126,9 @@ std::string at(std::string_view json, std::string_view pointer) {
 std::vector<std::string> unframe(std::string_view bytes) {
   std::vector<std::string> payloads;
   while (!bytes.empty()) {
-    const auto byte = [&](std::size_t i) { return static_cast<std::uint64_t>(static_cast<unsigned char>(bytes.at(i))); };
+    const auto byte = [&](std::size_t i) {
+      return static_cast<std::uint64_t>(static_cast<unsigned char>(bytes.at(i)));
+    };
     if (byte(0) != 0x81) throw std::runtime_error("not a final text frame");
     std::uint64_t size = byte(1);
     std::size_t header = 2;
@@ -120,7 +147,8 @@ std::vector<std::string> unframe(std::string_view bytes) {
   return payloads;
 }
 
-bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition, std::chrono::seconds patience) {
+bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition,
+               std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;

@@ -1,4 +1,5 @@
-// What the tests of this room share: a transcript without a file, a daemon's hub without a tail, and patience.
+// What the tests of this room share: a transcript without a file, a daemon's hub without a tail, and
+// patience.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -34,13 +35,15 @@ class FakeStream final : public tail::Stream {
   void write(std::string_view lines, tail::Listener* listener);
   /// A new history.
   void restart();
+  /// The cursors of all events of what was written, folded in one piece: what a listener must have heard.
+  std::vector<Cursor> cursors() const;
 
   tail::AgentMeta meta_;
   std::int64_t modified_ms_;
   std::string session_, directory_ = "-home-u-api";
 
  private:
-  std::string name_, agent_;
+  std::string name_, agent_, written_;
   std::unique_ptr<Transcript> transcript_;
   Workspace workspace_;
 };
