@@ -51,7 +51,7 @@ std::string status_fields(const Step& step) {
 
 std::string made_root() {
   const char* chosen = std::getenv("TMPDIR");
-  for (std::string below : {std::string(chosen ? chosen : ""), std::string("/tmp")}) {
+  for (const std::string& below : {std::string(chosen ? chosen : ""), std::string("/tmp")}) {
     if (below.empty()) continue;
     std::string path = below + "/earshot-demo-XXXXXX";
     if (::mkdtemp(path.data())) return path;  // 0700

@@ -10,9 +10,11 @@
 namespace earshot {
 namespace {
 
-constexpr std::size_t readings_at_once = 8;  // cold transcripts asked for together; the others wait in a list of names
+constexpr std::size_t readings_at_once =
+    8;  // cold transcripts asked for together; the others wait in a list of names
 
-serve::HubOptions hub_options(const Options& options, const serve::Secrets& secrets, const std::string& version) {
+serve::HubOptions hub_options(const Options& options, const serve::Secrets& secrets,
+                              const std::string& version) {
   serve::HubOptions hub;
   hub.host = options.host;
   hub.version = version;
@@ -21,7 +23,8 @@ serve::HubOptions hub_options(const Options& options, const serve::Secrets& secr
   return hub;
 }
 
-tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots, const serve::Secrets& secrets) {
+tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots,
+                           const serve::Secrets& secrets) {
   tail::Options tail;
   tail.roots = roots;
   tail.mark_key = secrets.mark_key;
@@ -49,8 +52,8 @@ struct House::Reading {
   std::function<void()> then;
 };
 
-House::House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots, serve::Secrets secrets,
-             const std::string& version)
+House::House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
+             serve::Secrets secrets, const std::string& version)
     : io_(io),
       roots_(std::move(roots)),
       address_file_(options.state + "/address"),
@@ -61,7 +64,9 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
     if (board_) board_->ring(ring);
   });
   board_ = std::make_unique<status::Board>(io, disk_.get_executor(), paths_of(roots_), line, *this);
-  hub_.said = [this](const std::string& session, const status::Said& said) { board_->transcript_changed(session, said); };
+  hub_.said = [this](const std::string& session, const status::Said& said) {
+    board_->transcript_changed(session, said);
+  };
   hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
   hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
   hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
@@ -86,13 +91,14 @@ void House::ready() {
   const auto endpoint = hub_.endpoint();
   std::string host = endpoint.address().to_string();
   if (endpoint.address().is_v6()) host = "[" + host + "]";
-  const std::string url = "ws://" + host + ":" + std::to_string(endpoint.port()) + "/v1/ws";
-  if (const std::string error = serve::write_private_file(address_file_, url + "\n", serve::Existing::replace);
+  url_ = "ws://" + host + ":" + std::to_string(endpoint.port()) + "/v1/ws";
+  if (const std::string error =
+          serve::write_private_file(address_file_, url_ + "\n", serve::Existing::replace);
       !error.empty()) {
     spdlog::warn("clients will not find this address by themselves: {}", error);
   }
   hub_.serve();
-  on_ready_(url);
+  on_ready_(url_);
 }
 
 void House::log_troubles() const {
@@ -101,7 +107,8 @@ void House::log_troubles() const {
     std::error_code ec;
     const bool there = std::filesystem::is_directory(root.path, ec);
     any |= there || root.expected;
-    if (!there && root.expected) spdlog::warn("root {}: {} is not there yet; it is picked up when it appears", root.name, root.path);
+    if (!there && root.expected)
+      spdlog::warn("root {}: {} is not there yet; it is picked up when it appears", root.name, root.path);
   }
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
@@ -109,16 +116,24 @@ void House::log_troubles() const {
   for (const tail::Health& trouble : tail_.health()) {
     std::error_code ec;
     if (!std::filesystem::exists(trouble.path, ec) && !ec) continue;  // an absent root: told above
-    spdlog::warn("{}: {}{}{}", trouble.path, trouble.reason, trouble.advice.empty() ? "" : "; ", trouble.advice);
+    spdlog::warn("{}: {}{}{}", trouble.path, trouble.reason, trouble.advice.empty() ? "" : "; ",
+                 trouble.advice);
   }
   if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
+}
+
+/// Unless another daemon, with the same state directory, has written its own over it.
+void House::forget_address() const {
+  std::string url;
+  std::getline(std::ifstream(address_file_) >> std::ws, url);
+  std::error_code ignored;
+  if (!url_.empty() && url == url_) std::filesystem::remove(address_file_, ignored);
 }
 
 void House::stop() {
   tail_.stop();
   board_->stop();
-  std::error_code ignored;
-  std::filesystem::remove(address_file_, ignored);
+  forget_address();
   hub_.stop([this] { io_.stop(); });
 }
 
@@ -127,7 +142,8 @@ void House::on_status(const std::string& session, const status::Status& status) 
   if (reading_done_ && board_->alive(session)) want(session);
 }
 
-/// A session whose process lives is shown, though its transcript may be too old to have been read at the start.
+/// A session whose process lives is shown, though its transcript may be too old to have been read at the
+/// start.
 void House::want(const std::string& session) {
   if (hub_.has_transcript(session)) return;
   read_cold([session](std::string_view name) { return name == session; }, [] {});

@@ -58,11 +58,16 @@ int run(const Options& options) {
   if (const auto* error = std::get_if<serve::AuthError>(&secrets)) return fail(error->text);
   std::unique_ptr<House> house;
   try {
-    house = std::make_unique<House>(io, options, roots.roots, std::get<serve::Secrets>(std::move(secrets)), EARSHOT_VERSION);
+    house = std::make_unique<House>(io, options, roots.roots, std::get<serve::Secrets>(std::move(secrets)),
+                                    EARSHOT_VERSION);
   } catch (const boost::system::system_error& error) {
-    const std::string where = options.listen.address().to_string() + ":" + std::to_string(options.listen.port());
-    if (error.code() != boost::system::errc::address_in_use) return fail(where + ": " + error.code().message());
-    return fail(where + " is in use, perhaps by another earshotd: stop that one, or choose another port with --listen 127.0.0.1:0");
+    const std::string where =
+        options.listen.address().to_string() + ":" + std::to_string(options.listen.port());
+    if (error.code() != boost::system::errc::address_in_use)
+      return fail(where + ": " + error.code().message());
+    return fail(where +
+                " is in use, perhaps by another earshotd: stop that one, or choose another port with "
+                "--listen 127.0.0.1:0");
   }
 
   asio::signal_set signals(io, SIGINT, SIGTERM);

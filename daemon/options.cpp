@@ -32,17 +32,18 @@ struct Failure : std::runtime_error {  // for people; exit code 2
   using std::runtime_error::runtime_error;
 };
 
-// The file -------------------------------------------------------------------------------------------------------------------
+// --- The file ---
 
 std::string place(const std::string& file, const toml::source_region& at) {
   return file + ":" + std::to_string(at.begin.line) + ": ";
 }
 
-[[noreturn]] void wrong_type(const std::string& file, std::string_view key, const toml::node& node, std::string_view wanted) {
+[[noreturn]] void wrong_type(const std::string& file, std::string_view key, const toml::node& node,
+                             std::string_view wanted) {
   std::ostringstream type;
   type << node.type();
-  throw Failure(place(file, node.source()) + "`" + std::string(key) + "` is " + std::string(wanted) + ", not " +
-                (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
+  throw Failure(place(file, node.source()) + "`" + std::string(key) + "` is " + std::string(wanted) +
+                ", not " + (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
 }
 
 void read_roots(const std::string& file, const toml::node& node, Said& said) {
@@ -72,7 +73,8 @@ struct Key {
   void (*read)(const std::string& file, std::string_view key, const toml::node& node, Said& said);
 };
 constexpr Key keys[] = {
-    {"root", [](const std::string& file, std::string_view, const toml::node& node, Said& said) { read_roots(file, node, said); }},
+    {"root", [](const std::string& file, std::string_view, const toml::node& node,
+                Said& said) { read_roots(file, node, said); }},
     {"listen", read_text<&Said::listen>},
     {"state", read_text<&Said::state>},
     {"recent", read_text<&Said::recent>},
@@ -96,19 +98,20 @@ Said read_file(const std::string& file) {
   }
   Said said;
   for (const auto& [name, node] : table) {
-    const auto key = std::find_if(std::begin(keys), std::end(keys), [&](const Key& k) { return k.name == name.str(); });
+    const auto key =
+        std::find_if(std::begin(keys), std::end(keys), [&](const Key& k) { return k.name == name.str(); });
     if (key == std::end(keys)) {
       std::vector<std::string_view> known;
       for (const Key& k : keys) known.push_back(k.name);
-      throw Failure(place(file, name.source()) + "unknown key `" + std::string(name.str()) + "`; did you mean `" +
-                    std::string(nearest(name.str(), known)) + "`?");
+      throw Failure(place(file, name.source()) + "unknown key `" + std::string(name.str()) +
+                    "`; did you mean `" + std::string(nearest(name.str(), known)) + "`?");
     }
     key->read(file, key->name, node, said);
   }
   return said;
 }
 
-// What the words mean --------------------------------------------------------------------------------------------------------
+// --- What the words mean ---
 
 boost::asio::ip::tcp::endpoint parse_listen(const std::string& text) {
   const Failure failure("listen: `" + text + "` is not ADDR:PORT, such as 127.0.0.1:7717 or [::1]:7717");
@@ -130,13 +133,15 @@ boost::asio::ip::tcp::endpoint parse_listen(const std::string& text) {
   if (ec) throw failure;
   if (!parsed.is_loopback()) {
     throw Failure("listen: " + address +
-                  " is not a loopback address; transcripts are private, and a listener for other machines (with TLS) is not "
+                  " is not a loopback address; transcripts are private, and a listener for other machines "
+                  "(with TLS) is not "
                   "available yet");
   }
   return {parsed, port};
 }
 
-std::string one_of(std::string_view what, const std::string& word, const std::vector<std::string_view>& known) {
+std::string one_of(std::string_view what, const std::string& word,
+                   const std::vector<std::string_view>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return word;
   std::string list;
   for (const std::string_view name : known) list += (list.empty() ? "" : ", ") + std::string(name);
@@ -147,7 +152,8 @@ std::string one_of(std::string_view what, const std::string& word, const std::ve
 std::string below_home(const Environment& environment, const char* variable, std::string_view fallback,
                        std::string_view rest) {
   // The specification of these variables says that a relative path is to be ignored.
-  if (const auto base = environment(variable); base && base->front() == '/') return *base + "/" + std::string(rest);
+  if (const auto base = environment(variable); base && base->front() == '/')
+    return *base + "/" + std::string(rest);
   const auto home = environment("HOME");
   if (!home) throw Failure(std::string("neither ") + variable + " nor HOME is set: say --state and --config");
   return *home + "/" + std::string(fallback) + "/" + std::string(rest);
@@ -163,13 +169,15 @@ Options decide(const Said& said, const Environment& environment) {
   Options options;
   options.roots = said.roots;
   options.listen = parse_listen(said.listen.value_or("127.0.0.1:" + std::to_string(default_port)));
-  options.state = said.state ? *said.state : below_home(environment, "XDG_STATE_HOME", ".local/state", "earshot");
+  options.state =
+      said.state ? *said.state : below_home(environment, "XDG_STATE_HOME", ".local/state", "earshot");
   if (said.recent) {
     const auto recent = parse_duration(*said.recent);
     if (!recent) throw Failure("recent: `" + *said.recent + "` is no duration, such as 30s, 90m, 24h or 7d");
     options.recent = *recent;
   }
-  options.log_level = one_of("log-level", said.log_level.value_or("info"), {"trace", "debug", "info", "warn", "error", "off"});
+  options.log_level = one_of("log-level", said.log_level.value_or("info"),
+                             {"trace", "debug", "info", "warn", "error", "off"});
   options.watch = one_of("watch", said.watch.value_or("both"), {"inotify", "sweep", "both"});
   options.host = said.host.value_or(own_host());
   if (options.host.empty()) throw Failure("host: a name is needed");
@@ -180,7 +188,8 @@ Options decide(const Said& said, const Environment& environment) {
 
 void override_with(Said& said, Said&& line) {
   if (!line.roots.empty()) said.roots = std::move(line.roots);
-  for (const auto field : {&Said::listen, &Said::state, &Said::recent, &Said::log_level, &Said::host, &Said::watch}) {
+  for (const auto field :
+       {&Said::listen, &Said::state, &Said::recent, &Said::log_level, &Said::host, &Said::watch}) {
     if (line.*field) said.*field = std::move(line.*field);
   }
   if (line.demo) said.demo = line.demo;
@@ -214,7 +223,8 @@ std::optional<std::chrono::seconds> parse_duration(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), last, count);
   if (error != std::errc() || end != last || count < 0) return {};
   for (const Unit& unit : units) {
-    if (unit.letter == *last && count <= count_max / unit.seconds) return std::chrono::seconds(count * unit.seconds);
+    if (unit.letter == *last && count <= count_max / unit.seconds)
+      return std::chrono::seconds(count * unit.seconds);
   }
   return {};
 }
@@ -245,8 +255,11 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
   return best;
 }
 
-Parsed parse_options(const std::vector<std::string>& words, const Environment& environment, const std::string& version) {
-  CLI::App app("Listens to coding agents at work: tails their transcripts and tells what happens over WebSocket.", "earshotd");
+Parsed parse_options(const std::vector<std::string>& words, const Environment& environment,
+                     const std::string& version) {
+  CLI::App app(
+      "Listens to coding agents at work: tails their transcripts and tells what happens over WebSocket.",
+      "earshotd");
   Said line;
   std::optional<std::string> config;
   bool demo = false;
@@ -255,26 +268,32 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
                  "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude")
       ->type_name("[NAME=]DIR")
       ->group("What to listen to");
-  app.add_option("--recent", line.recent, "Transcripts that changed within this time are read at the start. Default: 24h")
+  app.add_option("--recent", line.recent,
+                 "Transcripts that changed within this time are read at the start. Default: 24h")
       ->type_name("DURATION")
       ->group("What to listen to");
   app.add_option("--watch", line.watch, "How changes are noticed: inotify, sweep or both. Default: both")
       ->type_name("HOW")
       ->group("What to listen to");
-  app.add_flag("--demo", demo, "Play a small invented session into a directory of its own")->group("What to listen to");
-  app.add_option("--listen", line.listen, "A loopback address; port 0 picks a free one. Default: 127.0.0.1:7717")
+  app.add_flag("--demo", demo, "Play a small invented session into a directory of its own")
+      ->group("What to listen to");
+  app.add_option("--listen", line.listen,
+                 "A loopback address; port 0 picks a free one. Default: 127.0.0.1:7717")
       ->type_name("ADDR:PORT")
       ->group("Where to serve");
   app.add_option("--host", line.host, "What this machine is called in events. Default: its host name")
       ->type_name("NAME")
       ->group("Where to serve");
-  app.add_option("--state", line.state, "Where the token is kept. Default: $XDG_STATE_HOME/earshot or ~/.local/state/earshot")
+  app.add_option("--state", line.state,
+                 "Where the token is kept. Default: $XDG_STATE_HOME/earshot or ~/.local/state/earshot")
       ->type_name("DIR")
       ->group("General");
-  app.add_option("--config", config, "A TOML file. Default: $XDG_CONFIG_HOME/earshot/earshot.toml, if it is there")
+  app.add_option("--config", config,
+                 "A TOML file. Default: $XDG_CONFIG_HOME/earshot/earshot.toml, if it is there")
       ->type_name("FILE")
       ->group("General");
-  app.add_option("--log-level", line.log_level, "trace, debug, info, warn, error or off, on stderr. Default: info")
+  app.add_option("--log-level", line.log_level,
+                 "trace, debug, info, warn, error or off, on stderr. Default: info")
       ->type_name("LEVEL")
       ->group("General");
   app.set_help_flag("-h,--help", "Print this and exit")->group("General");

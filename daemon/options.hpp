@@ -14,11 +14,11 @@ namespace earshot {
 struct Options {
   std::vector<std::string> roots;  // `[NAME=]DIR`; empty: the usual places
   boost::asio::ip::tcp::endpoint listen;
-  std::string state;               // directory
+  std::string state;  // directory
   std::chrono::seconds recent{24 * 3600};
   std::string log_level = "info";  // trace, debug, info, warn, error, off
   std::string host;
-  std::string watch = "both";      // inotify, sweep, both
+  std::string watch = "both";  // inotify, sweep, both
   bool demo = false;
 };
 
@@ -33,7 +33,8 @@ struct Parsed {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// `words` without the program's name. Touches no file but the configuration.
-Parsed parse_options(const std::vector<std::string>& words, const Environment& environment, const std::string& version);
+Parsed parse_options(const std::vector<std::string>& words, const Environment& environment,
+                     const std::string& version);
 
 /// `90m`, `24h`, `30s`, `7d`; nothing when it is no such text.
 std::optional<std::chrono::seconds> parse_duration(std::string_view text);

@@ -114,7 +114,8 @@ const OpenCall* newest_asking(const std::vector<OpenCall>& calls) {
   return found == calls.rend() ? nullptr : &*found;
 }
 
-std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls, const std::set<std::string>& answered) {
+std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls,
+                                     const std::set<std::string>& answered) {
   std::vector<const OpenCall*> found;
   for (const OpenCall& call : calls) {
     const bool never = std::find(never_asked.begin(), never_asked.end(), call.tool) != never_asked.end();

@@ -18,14 +18,16 @@ std::string_view asking_reason(const OpenCall& call);
 /// The newest open question or plan; null: none.
 const OpenCall* newest_asking(const std::vector<OpenCall>& calls);
 
-/// The open calls that a person could be asked to permit now: no launchers, no lists, none that was `answered`
-/// in an earlier wait. The transcript does not say which of several it is.
-std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls, const std::set<std::string>& answered);
+/// The open calls that a person could be asked to permit now: no launchers, no lists, none that was
+/// `answered` in an earlier wait. The transcript does not say which of several it is.
+std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls,
+                                     const std::set<std::string>& answered);
 
 /// `approve Bash: <command>`, `approve <tool>`, the question's text, `plan: <first line>`.
 std::string detail_of(const OpenCall& call);
 
-/// The same of several of which one is asked about: `approve one of 2: Write: <file_path>; Bash: <command>`, newest first.
+/// The same of several of which one is asked about: `approve one of 2: Write: <file_path>; Bash: <command>`,
+/// newest first.
 std::string detail_of(const std::vector<const OpenCall*>& calls);
 
 }  // namespace earshot::status

@@ -46,7 +46,8 @@ struct Session {
 };
 
 bool is_open(const std::string& call, const Said& said) {
-  return std::any_of(said.calls.begin(), said.calls.end(), [&](const OpenCall& open) { return open.call == call; });
+  return std::any_of(said.calls.begin(), said.calls.end(),
+                     [&](const OpenCall& open) { return open.call == call; });
 }
 
 std::vector<std::string> normal(std::vector<std::string> roots) {
@@ -73,8 +74,9 @@ std::string nearest_directory(std::string path) {
 }  // namespace
 
 struct Board::Impl : std::enable_shared_from_this<Board::Impl> {
-  Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<std::string> given_roots,
-       watch::Watcher& given_watcher, Listener& given_listener, const BoardOptions& given)
+  Impl(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
+       std::vector<std::string> given_roots, watch::Watcher& given_watcher, Listener& given_listener,
+       const BoardOptions& given)
       : roots(normal(std::move(given_roots))),
         watcher(given_watcher),
         listener(given_listener),
@@ -205,7 +207,8 @@ void Board::Impl::evaluate(const std::string& session) {
   std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.said); });
   evidence.answered = &state.answered;
   Status status = settle(state.status, decide(evidence, state.said));
-  // The transcript still shows a call as open when the next wait has begun: what the last wait named is answered.
+  // The transcript still shows a call as open when the next wait has begun: what the last wait named is
+  // answered.
   const bool wait_is_over = status.state != "waiting" || status.since != state.status.since;
   if (wait_is_over && !state.asked.empty()) {
     state.answered.insert(std::exchange(state.asked, {}));
@@ -271,21 +274,21 @@ void Board::Impl::forget(const std::string& session) {
   evaluate(session);
 }
 
-Board::Board(boost::asio::io_context& io, boost::asio::any_io_executor disk,
+Board::Board(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
              std::vector<std::string> root_paths, watch::Watcher& watcher, Listener& listener,
-             BoardOptions options)
-    : impl_(std::make_shared<Impl>(io, std::move(disk), std::move(root_paths), watcher, listener, options)) {}
+             const BoardOptions& options)
+    : impl_(std::make_shared<Impl>(io, disk, std::move(root_paths), watcher, listener, options)) {}
 
-Board::Board(boost::asio::io_context& io, boost::asio::any_io_executor disk,
+Board::Board(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
              std::vector<std::string> root_paths, watch::Switchboard& switchboard, Listener& listener,
-             BoardOptions options) {
+             const BoardOptions& options) {
   const auto impl =
       std::make_shared<std::weak_ptr<Impl>>();  // the line is older than the board and outlives it
   watch::Watcher& line =
       switchboard.connect(prefixes_of(normal(root_paths)), [impl](const watch::Ring& ring) {
         if (const auto self = impl->lock()) self->ring(ring);
       });
-  impl_ = std::make_shared<Impl>(io, std::move(disk), std::move(root_paths), line, listener, options);
+  impl_ = std::make_shared<Impl>(io, disk, std::move(root_paths), line, listener, options);
   *impl = impl_;
 }
 

@@ -37,11 +37,13 @@ struct BoardOptions {
 class Board {
  public:
   /// Takes a line of the switchboard of its own: nobody needs to ring it.
-  Board(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<std::string> root_paths,
-        watch::Switchboard& switchboard, Listener& listener, BoardOptions options = {});
+  Board(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
+        std::vector<std::string> root_paths, watch::Switchboard& switchboard, Listener& listener,
+        const BoardOptions& options = {});
   /// Somebody calls ring() for what `watcher` rings.
-  Board(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<std::string> root_paths,
-        watch::Watcher& watcher, Listener& listener, BoardOptions options = {});
+  Board(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
+        std::vector<std::string> root_paths, watch::Watcher& watcher, Listener& listener,
+        const BoardOptions& options = {});
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;

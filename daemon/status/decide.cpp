@@ -48,7 +48,7 @@ std::string since_of(const Entry& entry, const Said& said) {
   return since.empty() ? said.last_activity : since;
 }
 
-std::string later(std::string one, const std::string& other) {
+std::string later(const std::string& one, const std::string& other) {
   return parse_time(one).value_or(0) < parse_time(other).value_or(0) ? other : one;
 }
 

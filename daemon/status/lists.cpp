@@ -10,6 +10,14 @@
 
 namespace earshot::status {
 
+namespace {
+
+std::string tasks_of(const std::string& root, const std::string& session) {
+  return root + "/tasks/" + session;
+}
+
+}  // namespace
+
 Lists::Lists(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<std::string> roots,
              watch::Watcher& watcher, std::chrono::milliseconds retry, Changed changed)
     : io_(io),
@@ -46,7 +54,7 @@ void Lists::forget(const std::string& session) {
   dirty_.erase(session);
   torn_.erase(session);
   for (const std::string& root : roots_) {
-    const std::string directory = root + "/tasks/" + session;
+    const std::string directory = tasks_of(root, session);
     if (watched_.erase(directory)) watcher_.forget(directory);
   }
 }
@@ -68,7 +76,7 @@ void Lists::ring(const std::string& root, const std::string& below_root) {
   if (kind == "todos") return soil(std::string(session_of_todo_name(rest)));
   const std::string session(rest.substr(0, rest.find('/')));
   if (session.size() == rest.size())
-    watched_.erase(root + "/tasks/" + session);  // perhaps another directory of the name
+    watched_.erase(tasks_of(root, session));  // perhaps another directory of the name
   soil(session);
 }
 
@@ -115,7 +123,7 @@ void Lists::apply(Answer answer) {
     torn = torn || read.torn;
     directory_ms = std::max(directory_ms, read.directory_ms);
     if (read.list && (!newest || read.list->modified_ms > newest->modified_ms)) newest = std::move(read.list);
-    const std::string directory = roots_[at] + "/tasks/" + answer.session;
+    const std::string directory = tasks_of(roots_[at], answer.session);
     if (read.tasks_directory && watched_.insert(directory).second) {
       watcher_.watch(directory);
       dirty_.insert(answer.session);  // what was written before the watch and after the reading

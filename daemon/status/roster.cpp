@@ -70,9 +70,10 @@ void Roster::scan(const std::string& root) {
 
 void Roster::listed(const std::string& directory, const std::vector<std::string>& names) {
   std::set<std::string> paths;
-  for (const std::string& name : names) paths.insert(directory + "/" + name);
+  const std::string below = directory + "/";
+  for (const std::string& name : names) paths.insert(below + name);
   for (const auto& [path, known] : files_) {
-    if (path.starts_with(directory + "/")) paths.insert(path);  // perhaps gone: looking tells
+    if (path.starts_with(below)) paths.insert(path);  // perhaps gone: looking tells
   }
   for (const std::string& path : paths) look(path, false);
 }

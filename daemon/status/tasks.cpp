@@ -93,9 +93,10 @@ OneRead read_tasks(const std::string& path, const Directory& directory) {
   TodoList list;
   list.source = "tasks";
   list.modified_ms = directory.modified_ms;
+  const std::string below = path + "/";
   bool any = false;
   for (const auto& [number, name] : directory.names) {
-    const SmallFile file = read_small_file(path + "/" + name, list_bytes_max);
+    const SmallFile file = read_small_file(below + name, list_bytes_max);
     if (file.outcome != SmallFile::Outcome::read) continue;
     any = true;
     auto task = parse_task(file.text);
