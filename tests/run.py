@@ -6,17 +6,20 @@ usage: run.py [NAME]
 With NAME only the tests whose suite, file or sentence contains it. Builds are those of EARSHOT_BUILDS (default "release asan").
 Unit tests are the programs that ctest knows; tests in Python are the *_test.py files beside this one and one level below.
 """
+import concurrent.futures
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(TESTS)
+daemons_at_once = 6     # tests with a daemon of their own mostly wait for it
 unit_seconds_max = 900  # a unit program that takes longer is stopped and has failed
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
@@ -28,6 +31,7 @@ class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.failures = []
+        self.lock = threading.Lock()
 
     def fail(self, name, count=1):
         self.failed += count
@@ -45,7 +49,7 @@ def unit_programs(build):
 
 def run_unit(build, name, tally):
     for program, command in unit_programs(build):
-        case = [] if not name or name in program else [f"*{name}*"]
+        case = [] if name in program.replace("_", " ") else [f"*{name}*"]
         start = time.monotonic()
         try:
             done = subprocess.run([*command, *case], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=unit_seconds_max,
@@ -81,7 +85,7 @@ def catch_counts(output):
 
 
 class Sentences(unittest.TestResult):
-    """Prints each test as the sentence that its name is."""
+    """Prints each test, when it is over, as the sentence that its name is."""
 
     def __init__(self, tally):
         super().__init__()
@@ -93,31 +97,32 @@ class Sentences(unittest.TestResult):
 
     def addError(self, test, err):
         super().addError(test, err)
-        self.outcome, self.detail = "FAIL", self._exc_info_to_string(err, test)
+        self.outcome, self.detail = "FAIL", self.detail + self._exc_info_to_string(err, test)
         if not isinstance(test, unittest.TestCase):  # a fixture of a whole class
+            self.start = time.monotonic()
             self.stopTest(test)
 
     addFailure = addError
 
     def addSubTest(self, test, subtest, err):
         if err is not None:
-            self.outcome, self.detail = "FAIL", self.detail + self._exc_info_to_string(err, test)
+            self.outcome, self.detail = "FAIL", self.detail + f"{subtest}\n" + self._exc_info_to_string(err, test)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self.outcome, self.detail = "skip", reason
+        self.outcome, self.detail = "skip", f"        SKIPPED: {reason}"
 
     def stopTest(self, test):
-        seconds = time.monotonic() - getattr(self, "start", time.monotonic())
-        print(f"  {self.outcome:4}  {sentence(test)}  {seconds:.1f} s", flush=True)
-        if self.outcome == "ok":
-            self.tally.passed += 1
-        elif self.outcome == "skip":
-            self.tally.skipped += 1
-            print(f"        SKIPPED: {self.detail}", flush=True)
-        else:
-            self.tally.fail(sentence(test))
-            print(self.detail, flush=True)
+        with self.tally.lock:
+            print(f"  {self.outcome:4}  {sentence(test)}  {time.monotonic() - self.start:.1f} s", flush=True)
+            if self.outcome != "ok":
+                print(self.detail, flush=True)
+            if self.outcome == "ok":
+                self.tally.passed += 1
+            elif self.outcome == "skip":
+                self.tally.skipped += 1
+            else:
+                self.tally.fail(sentence(test))
 
 
 def sentence(test):
@@ -129,7 +134,7 @@ def python_files(folder):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith("_test.py"))
 
 
-def run_python(path, name, tally):
+def run_python(path, name, tally, at_once=1):
     folder, module_name = os.path.dirname(path), os.path.basename(path)[:-3]
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -141,17 +146,21 @@ def run_python(path, name, tally):
     relative = os.path.relpath(path, TESTS)
     for group in unittest.defaultTestLoader.loadTestsFromModule(module):
         for test in group:
-            if not name or name in relative or name in sentence(test).lower():
+            if name in f"{relative} {test.id()}".replace("_", " ").lower():
                 chosen.addTest(test)
     if chosen.countTestCases():
         heading(f"{relative[:-3]}" + (f" ({os.path.basename(os.environ['EARSHOT_BUILD'])})" if "EARSHOT_BUILD" in os.environ else ""))
-        chosen.run(Sentences(tally))
+        if at_once == 1:
+            chosen.run(Sentences(tally))
+        else:
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                list(pool.map(lambda test: test.run(Sentences(tally)), chosen))
 
 
 def main():
     if len(sys.argv) > 2 or "-h" in sys.argv or "--help" in sys.argv:
         sys.exit(__doc__)
-    name = sys.argv[1].lower() if len(sys.argv) > 1 else ""
+    name = sys.argv[1].replace("_", " ").lower() if len(sys.argv) > 1 else ""
     tally = Tally()
     builds = [os.path.join(TOP, "build", build) for build in os.environ.get("EARSHOT_BUILDS", "release asan").split()]
     folders = [os.path.join(TESTS, folder) for folder in sorted(os.listdir(TESTS)) if os.path.isdir(os.path.join(TESTS, folder))]
@@ -168,7 +177,7 @@ def main():
         os.environ.update(SANITIZERS)
         for folder in daemons:
             for path in python_files(folder):
-                run_python(path, name, tally)
+                run_python(path, name, tally, daemons_at_once)
 
     print()
     for failure in tally.failures:

@@ -25,7 +25,7 @@ class Template:
     def __init__(self, seed, size):
         self.chance, self.lines, self.bytes, self.records, self.parent = random.Random(seed), [], 0, 0, None
         self.first_hello()
-        while self.bytes < size:
+        while self.bytes < size - 40_000:  # half a turn
             self.turn()
 
     def id(self, kind):

@@ -130,6 +130,7 @@ std::string figures(std::vector<double> samples) {
   return text;
 }
 
+/// A connection that is told every event.
 int subscribe(int port, const std::string& token) {
   int fd = connect_to(port);
   send_all(fd, "GET /v1/ws HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
@@ -137,6 +138,7 @@ int subscribe(int port, const std::string& token) {
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: "
                    "earshot.v1\r\nAuthorization: Bearer " +
                    token + "\r\n\r\n");
+  Reader(fd).until("\"type\":\"welcome\"");
   std::string request = R"({"type":"subscribe","id":"bench","snapshot":false})";
   std::string frame = {'\x81', static_cast<char>(0x80 | request.size()), 0, 0, 0, 0};  // masked with zeros
   send_all(fd, frame + request);

@@ -44,8 +44,21 @@ class Terminal:
         return COLOUR.sub("", self.read()).replace("\r\n", "\n")
 
     def wait(self, pattern):
-        return wait_for(lambda: re.search(pattern, self.plain()), f"{pattern!r} on the terminal; it shows:\n{self.plain()}",
-                        give_up=lambda: self.process.poll() is not None and f"gone with {self.process.returncode}:\n{self.plain()}")
+        try:
+            return wait_for(lambda: re.search(pattern, self.plain()), f"{pattern!r} on the terminal",
+                            give_up=lambda: self.process.poll() is not None and f"gone with {self.process.returncode}")
+        except AssertionError as failed:
+            raise AssertionError(f"{failed}; it shows:\n{self.plain()}") from None
+
+    def wait_connected(self, root):
+        """Until it shows what happens: another session speaks up again and again."""
+        herald = Session(root, cwd="/home/ada/herald")
+
+        def heard():
+            herald.prompt("hear ye")
+            return "hear ye" in self.plain()
+
+        wait_for(heard, "the terminal's first line")
 
     def stop(self, number=signal.SIGINT):
         self.process.send_signal(number)
@@ -69,6 +82,7 @@ class Tail(Case):
     def test_tail_on_a_terminal_shows_a_line_for_each_thing_that_happens(self):
         self.start()
         terminal = self.terminal("tail", "--state", self.state)
+        terminal.wait_connected(self.root)
         session = Session(self.root)
         session.prompt("fix the flaky test")
         terminal.wait("fix the flaky test")
@@ -97,11 +111,12 @@ class Tail(Case):
     def test_control_characters_never_reach_the_terminal(self):
         self.start()
         pretty = self.terminal("tail", "--state", self.state, "--pretty")
+        pretty.wait_connected(self.root)
         session = Session(self.root, cwd="/home/ada/e\x1b[31mvil")
         session.prompt(f"prompt {EVIL}")
         call = session.calls("Bash", {"command": f"echo {EVIL}", "description": EVIL})
         session.result(call, f"output {EVIL}", error=True)
-        session.calls(f"Tool{EVIL}", {"file_path": EVIL})
+        session.result(session.calls(f"Tool{EVIL}", {"file_path": EVIL}))
         session.append(session.record("summary", summary=f"title {EVIL}", leafUuid=session.parent), {"type": "custom-title", "customTitle": f"title {EVIL}", "sessionId": session.session})
         session.says(f"answer {EVIL}", stop_reason="end_turn")
         pretty.wait("turn 1 completed")
@@ -117,28 +132,26 @@ class Tail(Case):
         self.assertIsNone(found, f"a control character is shown: {found and text[max(0, found.start() - 60):found.end() + 20]!r}")
         self.assertNotIn("\x1b", text)
 
-    def test_tail_in_a_pipe_is_exactly_the_frames(self):
+    def test_tail_that_is_no_terminal_writes_exactly_the_frames(self):
         daemon = self.start()
         client = daemon.subscriber()
-        tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--state", self.state], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, env=clean_environment(self.home), text=True)
-        self.addCleanup(tail.stdout.close)
-        self.addCleanup(tail.stderr.close)
+        path = os.path.join(self.home, "frames")
+        with open(path, "wb") as out:
+            tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--state", self.state], stdout=out, env=clean_environment(self.home))
         self.addCleanup(tail.wait)
         self.addCleanup(tail.kill)
+
+        def lines():
+            with open(path, encoding="utf-8") as file:
+                return file.read().split("\n")[:-1]
+
+        wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in lines()), "the snapshot's end")
         session = Session(self.root)
         session.turn("piped")
         self.live(daemon, client, session.path)
-        lines = []
-        while not lines or json.loads(lines[-1])["type"] != "turn.finished":
-            lines.append(tail.stdout.readline())
-            self.assertTrue(lines[-1], "tail ended")
-        seen = {json.loads(line)["cursor"]: line.rstrip("\n") for line in lines if "cursor" in json.loads(line)}
-        for stream, texts in client.event_texts().items():
-            for text in texts:
-                if json.loads(text)["cursor"] in seen:
-                    self.assertEqual(seen[json.loads(text)["cursor"]], text)
-        self.assertTrue(seen)
+        events = client.event_texts()[f"claude/-home-ada-api/{session.session}"]
+        wait_for(lambda: sum('"cursor"' in line for line in lines()) >= len(events), "the turn")
+        self.same(events, [line for line in lines() if "cursor" in json.loads(line)], "what tail wrote")
 
     def test_tail_comes_back_after_the_daemon_did(self):
         daemon = self.start()
@@ -178,7 +191,7 @@ class Ls(Case):
         rows = [line for line in table.stdout.splitlines() if "asking" in line or "calm" in line]
         self.assertEqual(len(rows), 2, table.stdout)
         self.assertIn("asking", rows[0])
-        self.assertIn("waiting", rows[0])
+        self.assertRegex(rows[0], "permission.*rm -rf build")
 
     def test_ls_json_is_one_array_of_session_frames(self):
         daemon = self.start()

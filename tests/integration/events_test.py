@@ -3,7 +3,7 @@ import json
 import os
 import threading
 
-from harness import Case
+from harness import Case, wait_for
 from sessions import Conversation, FlatSession, Session, SessionWithAgentsBeside, SessionWithAgentsInline, append
 
 
@@ -85,11 +85,15 @@ class Events(Case):
         daemon = self.start()
         session = Session(self.root)
         session.prompt("begin")
+        first = daemon.subscriber()
         stop = threading.Event()
 
         def write():
             while not stop.is_set():
-                session.says("still going " * 20)
+                before = first.count()
+                for _ in range(20):
+                    session.says("still going " * 20)
+                wait_for(lambda: stop.is_set() or first.count() > before, "the writer's lines")  # never far ahead: nobody shall lag
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -105,18 +109,13 @@ class Events(Case):
         stream = f"claude/-home-ada-api/{session.session}"
         told = daemon.replay(session.path)[stream]
         cursors = [json.loads(line)["cursor"] for line in told]
-        joined_midway = 0
         for client, frames in snapshots:
             client.wait_frame(type="turn.finished")
-            here = [frame for frame in frames if frame["session"] == session.session]
-            after = 0
-            if here:
-                name, cursor = here[0]["cursors"][0].rsplit(":", 1)
-                self.assertEqual(name, stream)
-                after = self.events_before(cursor, cursors)
-                joined_midway += 0 < after < len(told)
+            name, cursor = next(frame for frame in frames if frame["session"] == session.session)["cursors"][0].rsplit(":", 1)
+            self.assertEqual(name, stream)
+            after = self.events_before(cursor, cursors)
+            self.assertTrue(0 < after < len(told), "the snapshot was not taken while the writer wrote")
             self.same(told[after:], client.event_texts()[stream], "after the snapshot")
-        self.assertGreater(joined_midway, 0, "no snapshot was taken while the writer wrote")
 
     @staticmethod
     def events_before(cursor, cursors):
@@ -152,6 +151,7 @@ class Events(Case):
         client.wait_frame(type="turn.finished")
         self.live(daemon, client, session.path)
         client.send(type="unsubscribe", id="all")
+        client.subscribe(id="later", filter={"session": ["nobody"]})  # its answer says that the unsubscription was heard
         session.turn("twice")
         client.wait(lambda: len(client.all(type="tool.finished")) == 2, "the second result")
         self.assertEqual(len(client.all(type="turn.started")), 1)

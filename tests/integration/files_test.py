@@ -133,7 +133,8 @@ class Files:
     def test_what_is_not_a_transcript_is_left_alone(self):
         self.begin()
         session, _ = self.written()
-        for name in ("history.jsonl", "journal.jsonl", "agent-aprompt_suggestion-1.jsonl", "agent-acompact-1.jsonl", "notes.txt"):
+        for name in ("history.jsonl", "agent-aprompt_suggestion-1.jsonl", "agent-acompact-1.jsonl", "notes.txt",
+                     f"{session.session}/subagents/workflows/run/journal.jsonl"):
             append(os.path.join(session.folder, name), json.dumps(session.record("user", {"role": "user", "content": name})).encode() + b"\n")
         target = os.path.join(self.home, "secret.jsonl")
         append(target, json.dumps(session.record("user", {"role": "user", "content": "through a link"})).encode() + b"\n")

@@ -135,9 +135,9 @@ class Client:
         except AssertionError as failed:
             raise AssertionError(f"{failed}\nlast frames:\n  " + "\n  ".join(t[:300] for t in self.raw[-12:]) + self.daemon.last_words()) from None
 
-    def wait_frame(self, what=None, **fields):
+    def wait_frame(self, deadline=None, **fields):
         """The first frame with these fields."""
-        return self.wait(lambda: self.find(**fields), what or f"a frame with {fields}")
+        return self.wait(lambda: self.find(**fields), f"a frame with {fields}", deadline)
 
     def find(self, **fields):
         return next((f for f in list(self.frames) if has(f, fields)), None)
@@ -252,7 +252,7 @@ class Daemon:
         if done.returncode != 0:
             raise AssertionError(f"earshot replay: exit code {done.returncode}: {done.stderr}")
         found = collections.defaultdict(list)
-        for line in done.stdout.splitlines():
+        for line in done.stdout.removesuffix("\n").split("\n") if done.stdout else ():  # text may hold U+2028 and the like
             found[json.loads(line)["stream"]].append(line)
         return found
 

@@ -11,7 +11,7 @@ class Status(Case):
         self.daemon = self.start()
         self.client = self.daemon.subscriber()
 
-    def state(self, session, state, **more):
+    def told(self, session, state, **more):
         return self.client.wait_frame(type="status", session=session.session, state=state, **more)
 
     def test_a_session_that_asks_for_permission_waits_and_says_for_what(self):
@@ -20,7 +20,7 @@ class Status(Case):
         registry = Registry(self.root, session.session, process)
         registry.says("busy")
         session.prompt("clean up")
-        self.state(session, "working", source="registry")
+        self.told(session, "working", source="registry")
         session.calls("Bash", {"command": "rm -rf build", "description": "Remove"})
         registry.says("waiting", "permission prompt")
         frame = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting", reason="permission")
@@ -36,7 +36,7 @@ class Status(Case):
         registry = Registry(self.root, session.session, process)
         session.prompt("write it")
         registry.says("waiting", "permission prompt")
-        first = self.state(session, "waiting", reason="permission")
+        first = self.told(session, "waiting", reason="permission")
         session.calls("Write", {"file_path": "/home/ada/api/main.py", "content": "x"})
         refined = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting")
                                                  if "main.py" in f.get("detail", "")), None), "the refined status")
@@ -48,7 +48,7 @@ class Status(Case):
             session = Session(self.root)
             session.prompt("go")
             Registry(self.root, session.session, self.process()).says("waiting", waiting_for)
-            self.state(session, "waiting", reason=reason)
+            self.told(session, "waiting", reason=reason)
 
     def test_idle_busy_and_a_shell_in_the_background(self):
         self.begin()
@@ -56,11 +56,11 @@ class Status(Case):
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
         registry.says("busy")
-        self.state(session, "working")
+        self.told(session, "working")
         registry.says("idle")
-        self.state(session, "idle", source="registry")
+        self.told(session, "idle", source="registry")
         registry.says("shell")
-        self.state(session, "idle", reason="background")
+        self.told(session, "idle", reason="background")
 
     def test_a_session_whose_process_is_killed_has_ended(self):
         self.begin()
@@ -68,10 +68,10 @@ class Status(Case):
         session.prompt("go")
         registry = Registry(self.root, session.session, process)
         registry.says("busy")
-        self.state(session, "working")
+        self.told(session, "working")
         process.kill()
         process.wait()
-        self.state(session, "ended")
+        self.told(session, "ended")
         self.assertTrue(os.path.exists(registry.path))  # the stale file is not believed
 
     def test_a_registry_file_that_goes_is_the_end(self):
@@ -80,9 +80,9 @@ class Status(Case):
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
         registry.says("idle")
-        self.state(session, "idle")
+        self.told(session, "idle")
         os.unlink(registry.path)
-        self.state(session, "ended")
+        self.told(session, "ended")
 
     def test_a_reused_pid_is_not_believed(self):
         self.begin()
@@ -91,7 +91,7 @@ class Status(Case):
         registry = Registry(self.root, session.session, self.process())
         registry.facts["procStart"] = "1"
         registry.says("busy")
-        self.state(session, "ended")
+        self.told(session, "ended")
         self.assertEqual(self.client.all(type="status", session=session.session, state="working", source="registry"), [])
 
     def test_another_pid_namespace_is_unknown_and_never_ended(self):
@@ -101,7 +101,7 @@ class Status(Case):
         registry = Registry(self.root, session.session, self.process())
         registry.facts["pidDomain"] = "linux:0123456789abcdef0123456789abcdef:pid:[4026531999]"
         registry.says("busy")
-        self.state(session, "unknown")
+        self.told(session, "unknown")
         self.assertEqual(self.client.all(type="status", session=session.session, state="ended"), [])
 
     def test_a_registry_read_while_it_is_rewritten_loses_nothing(self):
@@ -110,7 +110,7 @@ class Status(Case):
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
         registry.says("busy")
-        self.state(session, "working", source="registry")
+        self.told(session, "working", source="registry")
         with open(registry.path, "r+") as file:
             text = file.read()
             file.seek(0)
@@ -123,7 +123,7 @@ class Status(Case):
             self.client.wait_frame(type="turn.started", prompt="somebody else again")
             file.write(text[len(text) // 2 :])
         registry.says("idle")
-        self.state(session, "idle", source="registry")
+        self.told(session, "idle", source="registry")
         states = [f["state"] for f in self.client.all(type="status", session=session.session, source="registry")]
         self.assertEqual([s for s, before in zip(states, [None, *states]) if s != before], ["working", "idle"])
 
@@ -131,19 +131,19 @@ class Status(Case):
         self.begin()
         session = Session(self.root)
         session.prompt("go")
-        self.state(session, "working", source="transcript")
+        self.told(session, "working", source="transcript")
         session.says("Done.", stop_reason="end_turn")
-        self.state(session, "idle", source="transcript")
+        self.told(session, "idle", source="transcript")
         session.prompt("and now?")
         session.calls("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
-        self.state(session, "waiting", reason="question")
+        self.told(session, "waiting", reason="question")
 
     def test_a_session_frame_carries_the_status(self):
         self.begin()
         session = Session(self.root)
         session.prompt("go")
         Registry(self.root, session.session, self.process()).says("waiting", "permission prompt")
-        self.state(session, "waiting")
+        self.told(session, "waiting")
         frame = self.daemon.client().subscribe()[0]
         self.assertEqual((frame["status"]["state"], frame["status"]["reason"]), ("waiting", "permission"))
         self.assertEqual((frame["project"], frame["turn"]["number"], frame["turn"]["open"]), ("/home/ada/api", 1, True))
