@@ -70,6 +70,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
   hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
   hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
+  hub_.read_again_from(tail_);
   hub_.listen(options.listen);
 }
 

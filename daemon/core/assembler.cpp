@@ -36,6 +36,7 @@ void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSi
 
 void Assembler::emit(EventBody body) {
   cursor_.index = ++index_;
+  last_event_ = cursor_;
   ++counts_.events;
   const Event event{cursor_,
                     record_ ? record_->time : std::string_view{},

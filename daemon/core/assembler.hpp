@@ -40,6 +40,7 @@ class Assembler {
   void decided(std::string_view dialect) { state_.dialect = dialect; }
 
   std::uint32_t index() const { return index_; }  // events of the current line so far
+  Cursor last_event() const { return last_event_; }
   const StreamState& state() const { return state_; }
   Counts& counts() { return counts_; }
   const Counts& counts() const { return counts_; }
@@ -171,6 +172,7 @@ class Assembler {
   Cursor cursor_;
   std::uint64_t line_offset_ = 0;
   std::uint32_t index_ = 0;
+  Cursor last_event_ = begin_cursor;
   const Record* record_ = nullptr;
   std::uint32_t chain_ = own_chain;
   std::string name_;  // of a record without a uuid: `@` and its line's offset

@@ -17,6 +17,9 @@ struct Cursor {
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
+/// The beginning of every transcript. Its mark stands for no bytes, and must not show the key.
+constexpr Cursor begin_cursor{};
+
 std::string to_string(const Cursor& cursor);
 
 /// Nothing when the text is not exactly what to_string writes.

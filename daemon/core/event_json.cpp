@@ -331,18 +331,7 @@ class Writer {
     number("duration_ms", e.duration_ms), word("background", e.background);
   }
   void operator()(const event::TodoUpdated& e) {
-    if (full()) {
-      append_todos(name("todos"), e.todos, options_.text_bytes_max);
-    } else {
-      name("todos") += '[';
-      for (const Todo& todo : e.todos) {
-        out_ += "{\"status\":";
-        append_string(out_, todo.status);
-        word("id", std::string_view(todo.id)), word("priority", std::string_view(todo.priority));
-        out_ += "},";
-      }
-      close_list();
-    }
+    append_todos(name("todos"), e.todos, options_.text_bytes_max, options_.view);
     word("source", e.source);
   }
   void operator()(const event::CompactionStarted& e) { word("trigger", e.trigger); }
@@ -450,7 +439,7 @@ void append_usage(std::string& out, const Usage& usage) {
   out += '}';
 }
 
-void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max) {
+void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max, View view) {
   out += '[';
   for (const Todo& todo : todos) {
     out += '{';
@@ -459,11 +448,14 @@ void append_todos(std::string& out, std::span<const Todo> todos, std::size_t tex
       append_string(out, todo.id);
       out += ',';
     }
-    out += "\"content\":";
-    append_text(out, todo.content, text_bytes_max);
-    out += ",\"status\":";
+    if (view == View::full) {
+      out += "\"content\":";
+      append_text(out, todo.content, text_bytes_max);
+      out += ',';
+    }
+    out += "\"status\":";
     append_string(out, todo.status);
-    if (!todo.active_form.empty()) {
+    if (!todo.active_form.empty() && view == View::full) {
       out += ",\"active_form\":";
       append_text(out, todo.active_form, text_bytes_max);
     }

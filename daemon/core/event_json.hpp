@@ -42,6 +42,7 @@ void append_text(std::string& out, std::string_view text, std::size_t bytes_max)
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max);
 
 void append_usage(std::string& out, const Usage& usage);
-void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max);
+void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max,
+                  View view = View::full);
 
 }  // namespace earshot

@@ -210,7 +210,8 @@ void Transcript::feed(std::span<const char> bytes, Workspace& workspace, EventSi
   parts_->feed(bytes, *workspace.parts_, sink);
 }
 
-Cursor Transcript::end() const { return parts_->end; }
+Cursor Transcript::end() const { return parts_->end.offset == 0 ? begin_cursor : parts_->end; }
+Cursor Transcript::last_event() const { return parts_->assembler.last_event(); }
 std::size_t Transcript::pending_bytes() const {
   return parts_->too_long ? parts_->long_bytes : parts_->tail.size();
 }

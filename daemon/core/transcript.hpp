@@ -60,7 +60,8 @@ class Transcript {
   /// record. Never throws for content.
   void feed(std::span<const char> bytes, Workspace& workspace, EventSink& sink);
 
-  Cursor end() const;                 // after the last whole line and its last event
+  Cursor end() const;                 // after the last whole line and its last event; of no bytes: begin_cursor
+  Cursor last_event() const;          // of the last event that was told; none: begin_cursor
   std::uint64_t bytes_read() const;   // of all bytes given, the unterminated tail included
   std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;

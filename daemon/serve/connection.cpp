@@ -115,6 +115,7 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void authenticated();
   void send();
   void wait_writable();
+  void ring_soon();
   void close(std::uint16_t code, std::string_view reason);
 
   Shared& shared_;
@@ -128,6 +129,7 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   bool reading_ = false;
   bool asleep_ = false;  // the next message waits: what the last one asked for is being read
   bool waits_writable_ = false;
+  bool ring_posted_ = false;
   bool pinged_ = false;                        // since it was last heard
   bool pinging_ = false;                       // Beast takes one ping at a time
   Clock::time_point entered_ = Clock::now();   // when this phase began
@@ -253,6 +255,9 @@ void Client::upgrade(bool authenticated) {
       if (const auto alive = weak.lock()) alive->ring();
     });
     self->ws_.text(true);
+    self->subscriber_.on_more = [weak = self->weak_from_this()] {
+      if (const auto alive = weak.lock()) alive->ring_soon();
+    };
     if (self->authenticated_) self->authenticated();
     self->read_message();
   });
@@ -308,7 +313,7 @@ bool Client::handle(std::string_view text) {
     }
     void operator()(message::Subscribe& subscribe) { client.subscribe(std::move(subscribe)); }
     void operator()(message::Unsubscribe& unsubscribe) { client.subscriber_.unsubscribe(unsubscribe.id); }
-    void operator()(message::Read& read) { tell(read.id, "unsupported", "`read` is not served yet"); }
+    void operator()(message::Read& read) { client.subscriber_.read(read); }
     void operator()(message::Bad& bad) { tell(bad.id, bad.code, bad.text); }
   };
   std::visit(Visitor{*this, say}, said);
@@ -369,6 +374,14 @@ void Client::wait_writable() {
   });
 }
 
+void Client::ring_soon() {
+  if (std::exchange(ring_posted_, true)) return;
+  asio::post(wire().get_executor(), [self = shared_from_this()] {
+    self->ring_posted_ = false;
+    self->ring();
+  });
+}
+
 void Client::close(std::uint16_t code, std::string_view reason) {
   if (phase_ != Phase::open) return;
   enter(Phase::closing);
@@ -406,6 +419,8 @@ void Client::tick(Clock::time_point now) {
   }
   if (std::exchange(bytes_out_, stream.bytes_out()) != stream.bytes_out() || !waits_writable_)
     progress_ = now;
+  subscriber_.tick(now);
+  if (!waits_writable_) ring();
   if (now - progress_ > limits.stall) return close(close_stalled, "nothing was read for too long");
   if (now - heard_ > limits.silence) return drop();
   if (now - heard_ > limits.ping && !pinged_ && !pinging_) {

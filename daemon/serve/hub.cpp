@@ -46,6 +46,8 @@ Member* member_of(Session& session, const tail::Stream& stream) {
 Hub::Hub(asio::io_context& io, HubOptions options)
     : io_(io),
       shared_(std::move(options.host), options.log_bytes_max),
+      catch_ups_(io, shared_),
+      records_(shared_),
       acceptor_(io),
       accept_again_(io),
       ticker_(io),
@@ -56,6 +58,8 @@ Hub::Hub(asio::io_context& io, HubOptions options)
   shared_.token = std::move(options.token);
   shared_.recent = options.recent;
   shared_.limits = options.limits;
+  shared_.catch_ups = &catch_ups_;
+  shared_.records = &records_;
 }
 
 Hub::~Hub() {
@@ -65,34 +69,31 @@ Hub::~Hub() {
 // --- Streams ---
 
 void Hub::touch(Session& session, bool transcript_changed) {
-  session.frame.reset();
-  session.changed = shared_.log.head();
+  session.changed_now(shared_.head());
   session.said_due |= transcript_changed;
   if (std::exchange(session.pending, true)) return;
   pending_.push_back(session.id);
 }
 
-void Hub::append(const Session& session, std::string_view payload) {
-  if (shared_.event_connections > 0) shared_.log.append(payload, {session.id, type_always});
-}
-
 /// Its `session` frame, at this very place among the events.
 void Hub::append_session(const Session& session) {
-  if (shared_.event_connections == 0 || session.name.empty()) return;
-  append(session, session_payload(session, shared_.host));
+  if (session.name.empty()) return;
+  shared_.append({session.id, type_always}, [&](Shown shown, std::string& out) {
+    out = session_payload(session, shared_.host, view_of(shown));
+  });
 }
 
 /// {"type", "host", "session", "stream", "reason"}
-void Hub::append_about(const Session& session, std::string_view type, const tail::Stream& stream,
+void Hub::append_about(const Session& session, const Tags& tags, const tail::Stream& stream,
                        std::string_view reason) {
-  scratch_.clear();
-  append_field(scratch_, "type", type);
-  append_field(scratch_, "host", shared_.host);
-  append_field(scratch_, "session", session.name);
-  append_field(scratch_, "stream", stream.name());
-  append_field(scratch_, "reason", reason);
-  scratch_ += '}';
-  append(session, scratch_);
+  shared_.append(tags, [&](Shown, std::string& out) {
+    append_field(out, "type", tags.type == type_reset ? "reset" : "stream.removed");
+    append_field(out, "host", shared_.host);
+    append_field(out, "session", session.name);
+    append_field(out, "stream", stream.name());
+    append_field(out, "reason", reason);
+    out += '}';
+  });
 }
 
 void Hub::on_appeared(const tail::Stream& stream) {
@@ -107,10 +108,10 @@ void Hub::on_event(const tail::Stream& stream, const Event& event) {
   Session& session = shared_.sessions.of(stream);
   touch(session, true);
   if (session.project.empty()) shared_.sessions.refresh(session);
-  if (shared_.event_connections == 0) return;
-  scratch_.clear();
-  append_event(scratch_, event, {shared_.host, stream.name(), stream.session()});
-  shared_.log.append(scratch_, {session.id, type_of(event.body)});
+  const Tags tags{session.id, type_of(event.body), shared_.sessions.id_of(stream), event.cursor};
+  shared_.append(tags, [&](Shown shown, std::string& out) {
+    append_event(out, event, {shared_.host, stream.name(), stream.session()}, shared_.encoding(shown));
+  });
 }
 
 void Hub::on_changed(const tail::Stream& stream) {
@@ -126,14 +127,15 @@ void Hub::on_changed(const tail::Stream& stream) {
 void Hub::on_reset(const tail::Stream& stream, std::string_view reason) {
   Session& session = shared_.sessions.of(stream);
   touch(session, true);
-  append_about(session, "reset", stream, reason);
+  append_about(session, {session.id, type_reset, shared_.sessions.id_of(stream)}, stream, reason);
 }
 
 void Hub::on_removed(const tail::Stream& stream) {
-  Session* session = shared_.sessions.removed(stream, shared_.log.head());
+  const std::uint32_t id = shared_.sessions.id_of(stream);
+  Session* session = shared_.sessions.removed(stream, shared_.head());
   if (!session) return;
   touch(*session, true);
-  append_about(*session, "stream.removed", stream, {});
+  append_about(*session, {session->id, type_removed, id}, stream, {});
   if (session->members.empty()) ++retired_;
 }
 
@@ -152,19 +154,19 @@ void Hub::status_changed(const std::string& name, const status::Status& status) 
   Session& session = shared_.sessions.named(name);
   session.status = status;
   touch(session, false);
-  scratch_.clear();
-  append_field(scratch_, "type", "status");
-  append_field(scratch_, "host", shared_.host);
-  append_field(scratch_, "session", name);
-  append_field(scratch_, "state", status.state);
-  append_field(scratch_, "reason", status.reason);
-  append_field(scratch_, "detail", status.detail);
-  append_field(scratch_, "source", status.source.empty() ? "transcript" : status.source);
-  append_field(scratch_, "since", status.since);
-  scratch_ += '}';
-  append(session, scratch_);
+  shared_.append({session.id, type_always}, [&](Shown shown, std::string& out) {
+    append_field(out, "type", "status");
+    append_field(out, "host", shared_.host);
+    append_field(out, "session", name);
+    append_field(out, "state", status.state);
+    append_field(out, "reason", status.reason);
+    if (shown != Shown::meta) append_field(out, "detail", status.detail);
+    append_field(out, "source", status.source.empty() ? "transcript" : status.source);
+    append_field(out, "since", status.since);
+    out += '}';
+  });
   if (session.members.empty() && !session.process_lives()) {
-    session.retired = shared_.log.head();
+    session.retired = shared_.head();
     ++retired_;
   }
   ring_soon();
@@ -315,7 +317,7 @@ void Hub::tick() {
 }
 
 void Hub::purge() {
-  const Position oldest = shared_.event_connections > 0 ? shared_.log.first() : shared_.log.head() + 1;
+  const Position oldest = shared_.event_connections() > 0 ? shared_.first() : shared_.head() + 1;
   retired_ = shared_.sessions.purge(oldest);
 }
 

@@ -10,7 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "serve/catch_up.hpp"
 #include "serve/connection.hpp"
+#include "serve/records.hpp"
 #include "serve/shared.hpp"
 #include "status/status.hpp"
 #include "tail/listener.hpp"
@@ -61,6 +63,8 @@ class Hub final : public tail::Listener {
 
   /// How sessions that are only known are read when a client asks for all (Shared::read_cold).
   void read_cold_with(ReadCold read_cold) { shared_.read_cold = std::move(read_cold); }
+  /// Where what was told can be read again; outlives all connections.
+  void read_again_from(tail::Archive& archive) { shared_.archive = &archive; }
   bool has_transcript(std::string_view session);
   const Shared& shared() const { return shared_; }
   std::size_t connections() const { return connections_.size(); }
@@ -71,9 +75,8 @@ class Hub final : public tail::Listener {
   void tick();
   void purge();
   void touch(Session& session, bool transcript_changed);
-  void append(const Session& session, std::string_view payload);
   void append_session(const Session& session);
-  void append_about(const Session& session, std::string_view type, const tail::Stream& stream,
+  void append_about(const Session& session, const Tags& tags, const tail::Stream& stream,
                     std::string_view reason);
   void settle();
   void tell_states(Session& session);
@@ -84,6 +87,8 @@ class Hub final : public tail::Listener {
 
   boost::asio::io_context& io_;
   Shared shared_;
+  CatchUps catch_ups_;
+  Records records_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer accept_again_, ticker_, states_, stop_deadline_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
@@ -92,7 +97,6 @@ class Hub final : public tail::Listener {
   std::vector<std::uint32_t> pending_, late_;
   bool ring_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;
-  std::string scratch_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a connection may be gone after the hub
 };
 

@@ -21,20 +21,36 @@ Position LiveLog::append(std::string_view payload, Tags tags) {
   return head_++;
 }
 
+void LiveLog::skip() {
+  if (!segments_.empty()) {
+    segments_.clear();
+    spare_.reset();
+    bytes_ = 0;
+  }
+  ++head_;
+}
+
+std::string_view LiveLog::frame(Position position) const {
+  const Segment& segment = segment_of(position);
+  const Entry& entry = segment.at(position);
+  return {segment.data.get() + entry.offset, entry.length};
+}
+
 LiveLog::Segment& LiveLog::room_for(std::size_t bytes) {
   if (!segments_.empty() && segments_.back().capacity - segments_.back().used >= bytes)
     return segments_.back();
 
   Segment fresh;
   fresh.first = head_;
-  fresh.capacity = std::max(bytes, segment_bytes);
+  fresh.capacity = std::max(bytes, segment_bytes_);
   while (!segments_.empty() && bytes_ + fresh.capacity > bytes_max_) {
+    if (on_evict) on_evict(segments_.front().next());
     Segment& oldest = segments_.front();
     bytes_ -= oldest.capacity;
-    if (oldest.capacity == segment_bytes) spare_ = std::move(oldest.data);
+    if (oldest.capacity == segment_bytes_) spare_ = std::move(oldest.data);
     segments_.pop_front();
   }
-  if (fresh.capacity == segment_bytes && spare_) {
+  if (fresh.capacity == segment_bytes_ && spare_) {
     fresh.data = std::move(spare_);
   } else {
     fresh.data = std::make_unique_for_overwrite<char[]>(fresh.capacity);

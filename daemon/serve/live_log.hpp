@@ -4,21 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "core/cursor.hpp"
 #include "serve/frame.hpp"
 
 namespace earshot::serve {
 
 using Position = std::uint64_t;  // the number of a frame, counted since the start
 
-/// What filters look at, without the frame's text.
+/// What readers look at, without the frame's text.
 struct Tags {
   std::uint32_t session = 0;  // Session::id
   std::uint16_t type = 0;     // types.hpp
+  std::uint32_t stream = 0;   // Member::id, of an event and of what is said about a stream; 0: of none
+  Cursor cursor = {};         // of an event
 };
 
 class LiveLog {
@@ -27,16 +31,25 @@ class LiveLog {
       16 << 20;  // the oldest segment goes; who was in it has lagged
   static constexpr std::size_t segment_bytes = 256 << 10;  // a longer frame gets a segment of its own
 
-  explicit LiveLog(std::size_t bytes_max = bytes_max_default) : bytes_max_(bytes_max) {}
+  explicit LiveLog(std::size_t bytes_max = bytes_max_default, std::size_t segment = segment_bytes)
+      : bytes_max_(bytes_max), segment_bytes_(segment) {}
 
   /// Copies the payload behind its frame header; evicts what no longer fits. Returns the new frame's
   /// position.
   Position append(std::string_view payload, Tags tags);
+  /// A frame that nobody reads here: only its number is used. What the log held is let go.
+  void skip();
+  /// Called before frames up to `next` are let go, while they can still be looked at.
+  std::function<void(Position next)> on_evict;
 
   Position first() const { return segments_.empty() ? head_ : segments_.front().first; }
   Position head() const { return head_; }  // of the next frame
   bool holds(Position position) const { return position >= first(); }
-  std::size_t bytes() const { return bytes_; }  // of all segments, full or not; 16 bytes a frame come on top
+  std::size_t bytes() const {
+    return bytes_;
+  }  // of all segments, full or not; sizeof(Entry) a frame come on top
+  const Tags& tags(Position position) const { return segment_of(position).at(position).tags; }
+  std::string_view frame(Position position) const;  // header and payload
 
   /// Consecutive frames that lie side by side. Valid until the next append().
   struct Run {
@@ -79,7 +92,7 @@ class LiveLog {
   Segment& room_for(std::size_t bytes);
   static Run run_of(const Segment& segment, Position from, Position next);
 
-  std::size_t bytes_max_;
+  std::size_t bytes_max_, segment_bytes_;
   std::size_t bytes_ = 0;
   Position head_ = 0;
   std::deque<Segment> segments_;

@@ -58,8 +58,11 @@ Message read_hello(const dom::object& object, std::string_view id) {
   std::string wrong;
   read(object, "token", token, wrong);
   read(object, "client", client, wrong);
+  std::string_view view = "full";
+  read(object, "view", view, wrong);
   if (!wrong.empty()) return bad(id, std::move(wrong));
-  return Hello{std::string(token), std::string(client)};
+  if (view != "full" && view != "meta") return bad(id, "`view` is `full` or `meta`");
+  return Hello{std::string(token), std::string(client), view == "meta"};
 }
 
 Message read_subscribe(const dom::object& object, std::string_view id) {
@@ -70,11 +73,23 @@ Message read_subscribe(const dom::object& object, std::string_view id) {
   read(object, "deliver", deliver, wrong);
   read(object, "snapshot", subscribe.snapshot, wrong);
   read(object, "all", subscribe.all, wrong);
+  std::string_view on_lag = "snapshot";
+  read(object, "on_lag", on_lag, wrong);
   dom::array after;
-  subscribe.after = read(object, "after", after, wrong) && after.size() > 0;
+  if (read(object, "after", after, wrong)) {
+    subscribe.after.emplace();
+    for (const dom::element item : after) {
+      std::string_view place;
+      if (item.get(place) != simdjson::SUCCESS) return bad(id, "`after` is a list of strings");
+      subscribe.after->emplace_back(place);
+    }
+  }
   if (!wrong.empty()) return bad(id, std::move(wrong));
   if (deliver != "events" && deliver != "state") return bad(id, "`deliver` is `events` or `state`");
   subscribe.state = deliver == "state";
+  if (on_lag != "snapshot" && on_lag != "catch_up") return bad(id, "`on_lag` is `snapshot` or `catch_up`");
+  subscribe.catch_up = on_lag == "catch_up";
+  if (subscribe.state && subscribe.after) return bad(id, "`after` goes with `deliver` `events`");
   dom::object filter;
   if (read(object, "filter", filter, wrong)) wrong = read_filter(filter, subscribe.filter);
   if (!wrong.empty()) return Bad{std::string(id), "bad_filter", std::move(wrong)};
@@ -82,7 +97,15 @@ Message read_subscribe(const dom::object& object, std::string_view id) {
 }
 
 Message read_unsubscribe(const dom::object&, std::string_view id) { return Unsubscribe{std::string(id)}; }
-Message read_read(const dom::object&, std::string_view id) { return Read{std::string(id)}; }
+Message read_read(const dom::object& object, std::string_view id) {
+  std::string_view stream, cursor;
+  std::string wrong;
+  if (!read(object, "stream", stream, wrong) || !read(object, "cursor", cursor, wrong))
+    return bad(id, wrong.empty() ? "`read` needs `stream` and `cursor`" : std::move(wrong));
+  const auto parsed = parse_cursor(cursor);
+  if (!parsed) return Bad{std::string(id), "bad_cursor", "`cursor` is not one that this daemon gives out"};
+  return Read{std::string(id), std::string(stream), *parsed};
+}
 
 struct Rule {
   std::string_view type;
@@ -97,6 +120,16 @@ constexpr Rule rules[] = {
 };
 
 }  // namespace
+
+std::optional<Place> parse_place(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return {};
+  const std::string_view cursor = text.substr(colon + 1);
+  if (cursor.empty()) return Place{std::string(text.substr(0, colon)), begin_cursor};
+  const auto parsed = parse_cursor(cursor);
+  if (!parsed) return {};
+  return Place{std::string(text.substr(0, colon)), *parsed};
+}
 
 Message parse(std::string_view text) {
   if (text.empty()) return bad({}, "not a JSON object");

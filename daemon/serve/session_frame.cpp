@@ -16,7 +16,7 @@ constexpr std::size_t agents_max = 256;  // more are not shown
 /// Fields of one JSON object, the absent ones left out.
 class Fields {
  public:
-  explicit Fields(std::string& out) : out_(out) { out_ += '{'; }
+  explicit Fields(std::string& out, View view = View::full) : out_(out), view_(view) { out_ += '{'; }
   Fields(const Fields&) = delete;
   Fields& operator=(const Fields&) = delete;
   ~Fields() { out_ += '}'; }
@@ -32,14 +32,15 @@ class Fields {
   void text(std::string_view name, std::string_view value) {
     if (!value.empty()) append_string(key(name), value);
   }
-  void cut(std::string_view name, std::string_view value) {
-    if (!value.empty()) append_text(key(name), value, text_bytes_max);
+  void cut(std::string_view name, std::string_view value) {  // what was said: only the full view shows it
+    if (!value.empty() && view_ == View::full) append_text(key(name), value, text_bytes_max);
   }
   void number(std::string_view name, std::uint64_t value) { key(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
 
  private:
   std::string& out_;
+  const View view_;
   bool first_ = true;
 };
 
@@ -59,7 +60,7 @@ void append_cursors(std::string& out, const Session& session) {
   out += ']';
 }
 
-void append_status(std::string& out, const Session& session) {
+void append_status(std::string& out, const Session& session, View view) {
   static const status::Status not_known = [] {
     status::Status status;
     status.source = "transcript";
@@ -69,13 +70,13 @@ void append_status(std::string& out, const Session& session) {
   Fields fields(out);
   fields.text("state", status.state);
   fields.text("reason", status.reason);
-  fields.text("detail", status.detail);
+  if (view == View::full) fields.text("detail", status.detail);
   fields.text("source", status.source.empty() ? "transcript" : status.source);
   fields.text("since", status.since);
 }
 
-void append_turn(std::string& out, const StreamState& state) {
-  Fields fields(out);
+void append_turn(std::string& out, const StreamState& state, View view) {
+  Fields fields(out, view);
   fields.number("number", state.turn);
   fields.flag("open", state.turn_open);
   fields.text("started", state.turn_started);
@@ -86,14 +87,14 @@ void append_turn(std::string& out, const StreamState& state) {
   }
 }
 
-void append_tools(std::string& out, const std::vector<OpenTool>& tools) {
+void append_tools(std::string& out, const std::vector<OpenTool>& tools, View view) {
   out += '[';
   for (const OpenTool& tool : tools) {
     if (&tool != &tools.front()) out += ',';
     Fields fields(out);
     fields.text("call", tool.call);
     append_string(fields.key("tool"), tool.tool);
-    if (!tool.input.empty()) fields.key("input") += tool.input;
+    if (!tool.input.empty() && view == View::full) fields.key("input") += tool.input;
     fields.text("started", tool.started);
     fields.text("agent", tool.agent);
   }
@@ -135,7 +136,7 @@ std::vector<ShownAgent> agents_of(const Session& session, bool session_at_work) 
   return agents;
 }
 
-void append_agents(std::string& out, const std::vector<ShownAgent>& agents) {
+void append_agents(std::string& out, const std::vector<ShownAgent>& agents, View view) {
   const auto first_of = [](const std::string* a, const std::string* b) {
     if (a && !a->empty()) return std::string_view(*a);
     return b ? std::string_view(*b) : std::string_view();
@@ -146,7 +147,7 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents) {
     const RunningAgent* running = agent.running;
     const tail::AgentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
     const StreamState* state = state_of(agent.stream);
-    Fields fields(out);
+    Fields fields(out, view);
     fields.text("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
                                   running ? &running->subagent : nullptr));
     fields.text("agent_type",
@@ -157,7 +158,7 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents) {
     if (running && running->background) fields.flag("background", true);
     fields.text("started",
                 first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
-    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{});
+    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{}, view);
   }
   out += ']';
 }
@@ -213,7 +214,7 @@ std::string_view last_activity(const Session& session) {
 
 }  // namespace
 
-std::string session_payload(const Session& session, std::string_view host) {
+std::string session_payload(const Session& session, std::string_view host, View view) {
   static const StreamState nothing;
   const StreamState* state = state_of(session.main());
   const StreamState& main = state ? *state : nothing;
@@ -221,7 +222,7 @@ std::string session_payload(const Session& session, std::string_view host) {
   std::string out;
   out.reserve(1024);
   {
-    Fields fields(out);
+    Fields fields(out, view);
     fields.text("type", "session");
     fields.text("host", host);
     fields.text("session", session.name);
@@ -235,11 +236,11 @@ std::string session_payload(const Session& session, std::string_view host) {
     fields.text("mode", main.mode);
     fields.text("permission_mode", main.permission_mode);
     fields.text("dialect", main.dialect);
-    append_status(fields.key("status"), session);
-    append_turn(fields.key("turn"), main);
-    append_tools(fields.key("tools"), main.tools);
-    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max);
-    append_agents(fields.key("agents"), agents_of(session, at_work));
+    append_status(fields.key("status"), session, view);
+    append_turn(fields.key("turn"), main, view);
+    append_tools(fields.key("tools"), main.tools, view);
+    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max, view);
+    append_agents(fields.key("agents"), agents_of(session, at_work), view);
     append_usage_of(fields.key("usage"), session, main);
     fields.text("last_activity", last_activity(session));
     fields.cut("last_text", main.last_text);

@@ -55,16 +55,20 @@ Session* Sessions::find(std::uint32_t id) {
 }
 
 Session& Sessions::of(const tail::Stream& stream) {
-  Session*& slot = by_stream_[&stream];
+  Known& known = by_stream_[&stream];
+  Session*& slot = known.session;
   if (slot && slot->name == stream.session()) return *slot;
   if (slot) {  // it was nameless until now
     std::erase_if(slot->members, [&](const Member& member) { return member.stream == &stream; });
-    slot->frame.reset();
+    slot->frames = {};
     slot->retired = slot->changed;
+  } else {
+    known.id = next_stream_++;
+    streams_.emplace(known.id, &stream);
   }
   Session& session = stream.session().empty() ? make({}) : named(stream.session());
-  session.members.push_back({&stream, false});
-  session.frame.reset();
+  session.members.push_back({&stream, false, known.id});
+  session.frames = {};
   slot = &session;
   refresh(session);
   return session;
@@ -73,10 +77,11 @@ Session& Sessions::of(const tail::Stream& stream) {
 Session* Sessions::removed(const tail::Stream& stream, Position log_head) {
   auto it = by_stream_.find(&stream);
   if (it == by_stream_.end()) return nullptr;
-  Session& session = *it->second;
+  Session& session = *it->second.session;
+  streams_.erase(it->second.id);
   by_stream_.erase(it);
   std::erase_if(session.members, [&](const Member& member) { return member.stream == &stream; });
-  session.frame.reset();
+  session.frames = {};
   session.retired = log_head;
   return &session;
 }
@@ -116,9 +121,20 @@ std::size_t Sessions::purge(Position log_first) {
   return waiting;
 }
 
-Frame Sessions::frame(Session& session) {
-  if (!session.frame) session.frame = make_frame(session_payload(session, host_));
-  return session.frame;
+Frame Sessions::frame(Session& session, Shown shown) {
+  Frame& frame = session.frames[static_cast<std::size_t>(shown)];
+  if (!frame) frame = make_frame(session_payload(session, host_, view_of(shown)));
+  return frame;
+}
+
+std::uint32_t Sessions::id_of(const tail::Stream& stream) const {
+  const auto it = by_stream_.find(&stream);
+  return it == by_stream_.end() ? 0 : it->second.id;
+}
+
+const tail::Stream* Sessions::stream(std::uint32_t id) const {
+  const auto it = streams_.find(id);
+  return it == streams_.end() ? nullptr : it->second;
 }
 
 void Sessions::for_each(const std::function<void(Session&)>& visit) {

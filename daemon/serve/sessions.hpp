@@ -1,5 +1,6 @@
 // Streams grouped into what the user calls a session, and the frame that shows one.
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "serve/channel.hpp"
 #include "serve/frame.hpp"
-#include "serve/live_log.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
 
@@ -22,6 +23,7 @@ namespace earshot::serve {
 struct Member {
   const tail::Stream* stream = nullptr;
   bool meta_known = false;  // a session frame has been told since its meta file was read
+  std::uint32_t id = 0;     // in the log's tags; never used twice
 };
 
 /// A todo list from files beside the transcripts.
@@ -47,7 +49,12 @@ struct Session {
   bool late = false;      // waits for its next turn to be told to those who asked for states
   std::chrono::steady_clock::time_point told;  // when those heard of it last
   Position retired = 0;                        // with no members: where the log was
-  Frame frame;                                 // null: to be built again
+  std::array<Frame, shown_count> frames;       // null: to be built again
+
+  void changed_now(Position head) {
+    frames = {};
+    changed = head;
+  }
 
   std::string_view project_or_directory() const { return project.empty() ? directory : project; }
   /// The main stream: of several (one session id in two directories) the one with the newest activity. Null:
@@ -61,7 +68,7 @@ struct Session {
 status::Said said_of(const Session& session);
 
 /// A `session` frame's payload.
-std::string session_payload(const Session& session, std::string_view host);
+std::string session_payload(const Session& session, std::string_view host, View view = View::full);
 
 class Sessions {
  public:
@@ -84,8 +91,12 @@ class Sessions {
   /// many must still wait.
   std::size_t purge(Position log_first);
 
-  /// Encoded once until `session.frame` is reset; shared by all who are sent it.
-  Frame frame(Session& session);
+  /// Encoded once until `session.frames` are reset; shared by all who are sent it.
+  Frame frame(Session& session, Shown shown);
+  /// The number of a stream that was told; 0: it was not.
+  std::uint32_t id_of(const tail::Stream& stream) const;
+  /// Null: it is no more.
+  const tail::Stream* stream(std::uint32_t id) const;
 
   std::size_t size() const { return by_id_.size(); }
   void for_each(const std::function<void(Session&)>& visit);  // by name
@@ -94,10 +105,16 @@ class Sessions {
   Session& make(std::string_view name);
 
   std::string host_;
-  std::uint32_t next_id_ = 1;
+  struct Known {
+    Session* session = nullptr;
+    std::uint32_t id = 0;
+  };
+
+  std::uint32_t next_id_ = 1, next_stream_ = 1;
   std::unordered_map<std::uint32_t, std::unique_ptr<Session>> by_id_;
   std::map<std::string, Session*, std::less<>> by_name_;
-  std::unordered_map<const tail::Stream*, Session*> by_stream_;
+  std::unordered_map<const tail::Stream*, Known> by_stream_;
+  std::unordered_map<std::uint32_t, const tail::Stream*> streams_;
 };
 
 }  // namespace earshot::serve

@@ -1,5 +1,6 @@
 // What all connections of a daemon share. One thread owns it.
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -7,9 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "serve/live_log.hpp"
+#include "serve/channel.hpp"
 #include "serve/request.hpp"
 #include "serve/sessions.hpp"
+#include "tail/archive.hpp"
 
 namespace earshot::serve {
 
@@ -24,16 +26,29 @@ struct Limits {
   std::size_t subscriptions_max = 32;                // of a connection; more: error `limit`
   std::size_t own_bytes_max = 1 << 20;               // of answers not sent: its next message waits for them
   std::size_t write_bytes_max = 256 << 10;  // of one write, so that a control frame never waits for more
-  int send_buffer_bytes = 128 << 10;  // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
-  ms handshake{5000};                 // to the end of the HTTP head; then closed
-  ms hello{5000};                     // from the upgrade to a right token; then close 4501
-  ms ping{20000};                     // without a byte from the client: ping
-  ms silence{40000};                  // without a byte from the client: dropped
-  ms stall{30000};                    // something to send and no progress: close 4408
-  ms goodbye{1000};                   // for the client to answer a close frame; then dropped
-  ms stop{1500};                      // for all that is owed at the stop; then dropped
-  ms state{250};                      // between two frames of one session for `deliver: state`
-  ms tick{1000};                      // how often these times are looked at
+  int send_buffer_bytes = 128 << 10;   // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
+  ms handshake{5000};                  // to the end of the HTTP head; then closed
+  ms hello{5000};                      // from the upgrade to a right token; then close 4501
+  ms ping{20000};                      // without a byte from the client: ping
+  ms silence{40000};                   // without a byte from the client: dropped
+  ms stall{30000};                     // something to send and no progress: close 4408
+  ms goodbye{1000};                    // for the client to answer a close frame; then dropped
+  ms stop{1500};                       // for all that is owed at the stop; then dropped
+  ms state{250};                       // between two frames of one session for `deliver: state`
+  ms tick{1000};                       // how often these times are looked at
+  std::size_t after_entries = 20'000;  // of one `subscribe`; more: error `limit`
+  std::size_t missed_streams =
+      65'536;  // that a client which fell behind is to get from the files; more: `lagged`
+  std::size_t catch_up_bytes = 16 << 20;  // of events from files that somebody has not taken; beyond it the
+                                          // oldest are let go and read again
+  std::size_t catch_up_folds = 2;     // that read at a time; the rest waits in line
+  std::size_t catch_up_parked = 32;   // that wait for their readers; beyond it the oldest begins again
+  std::size_t catch_up_a_reader = 2;  // streams at a time for one client
+  ms catch_up_patience{500};          // for the slower readers of a fold; then they get one of their own
+  std::size_t reads = 4;              // records in memory at a time; the others wait in line
+  std::size_t reads_waiting = 64;     // of a connection; more: error `busy`
+  std::size_t record_part_bytes = 64 << 10;  // of a record's text in one frame
+  ms bookmark{10'000};                       // between bookmarks of a connection
 };
 
 /// Close codes of our own: 4000–4499 come again, 4500–4999 do not.
@@ -44,6 +59,9 @@ constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_not
 using ReadCold =
     std::function<void(std::function<bool(std::string_view session)> wanted, std::function<void()> then)>;
 
+class CatchUps;
+class Records;
+
 struct Shared {
   std::string host;                                           // this machine's name on the wire
   std::string server;                                         // earshot/0.1.0
@@ -52,15 +70,46 @@ struct Shared {
   Own own;                                                    // where we listen
   std::chrono::milliseconds recent = std::chrono::hours(24);  // a session is live while its files are younger
   Limits limits;
-  LiveLog log;
+  std::array<Channel, shown_count> channels;
   Sessions sessions;
-  std::size_t event_connections = 0;  // that have an event subscription; without one nothing is encoded
-  std::size_t state_connections = 0;  // that have a state subscription
+  std::size_t state_connections = 0;      // that have a state subscription
+  tail::Archive* archive = nullptr;       // outlives all connections; null: nothing can be read again
+  CatchUps* catch_ups = nullptr;          // likewise
+  Records* records = nullptr;             // likewise
+  std::uint64_t lagged = 0, stalled = 0;  // since the start
 
   ReadCold read_cold;  // empty: all that is known has been read
 
   Shared(std::string host_name, std::size_t log_bytes_max)
-      : host(host_name), log(log_bytes_max), sessions(std::move(host_name)) {}
+      : host(host_name),
+        channels{Channel(log_bytes_max), Channel(log_bytes_max), Channel(log_bytes_max)},
+        sessions(std::move(host_name)) {}
+
+  Channel& channel(Shown shown) { return channels[static_cast<std::size_t>(shown)]; }
+  const Channel& channel(Shown shown) const { return channels[static_cast<std::size_t>(shown)]; }
+  /// Of the next frame, in every channel.
+  Position head() const { return channels.front().log.head(); }
+  /// Before it no frame is held anywhere.
+  Position first() const;
+  std::size_t event_connections() const;
+  EncodeOptions encoding(Shown shown) const;
+  /// A record as it is shown; `is_json` tells whether it is one.
+  std::string record_text(Shown shown, std::string line, bool& is_json) const;
+  /// One frame for all: `encode(Shown, std::string&)` is called for each channel that somebody reads.
+  template <class Encode>
+  void append(const Tags& tags, Encode&& encode) {
+    for (const Shown shown : all_shown) {
+      Channel& to = channel(shown);
+      if (to.readers == 0) {
+        to.log.skip();
+        continue;
+      }
+      scratch.clear();
+      encode(shown, scratch);
+      to.log.append(scratch, tags);
+    }
+  }
+  std::string scratch;
 };
 
 /// Its transcript is recent, or its process lives.

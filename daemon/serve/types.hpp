@@ -11,8 +11,11 @@ namespace earshot::serve {
 
 constexpr std::size_t event_types = std::variant_size_v<EventBody>;
 
-/// Frames that a filter's `type` does not touch: status, session, reset, stream.removed.
-constexpr std::uint16_t type_always = event_types;
+/// Frames that a filter's `type` does not touch.
+constexpr std::uint16_t type_always = event_types;       // status, session
+constexpr std::uint16_t type_reset = event_types + 1;    // a stream's history is another from here on
+constexpr std::uint16_t type_removed = event_types + 2;  // a stream is no more
+constexpr std::size_t frame_types = event_types + 3;
 
 inline std::uint16_t type_of(const EventBody& body) { return static_cast<std::uint16_t>(body.index()); }
 

@@ -27,8 +27,8 @@ class Check {
       const bool in_lines = at_ < claim_.end.offset;
       const std::uint64_t stop = in_lines ? claim_.end.offset : claim_.end.offset + claim_.tail_bytes;
       if (at_ == stop) {
-        verdict_.fits =
-            mark_.value() == claim_.end.mark && (claim_.tail_bytes == 0 || tail_.end() == claim_.tail_hash);
+        verdict_.fits = (claim_.end == begin_cursor || mark_.value() == claim_.end.mark) &&
+                        (claim_.tail_bytes == 0 || tail_.end() == claim_.tail_hash);
         return true;
       }
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, stop - at_));

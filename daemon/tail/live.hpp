@@ -29,6 +29,7 @@ class Live final : public Stream, public std::enable_shared_from_this<Live> {
   const AgentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return appeared ? &transcript_ : nullptr; }
   std::int64_t modified_ms() const override { return facts.modified_ms(); }
+  std::uint64_t bytes() const override { return appeared ? read() : silent_bytes; }
 
   std::uint64_t read() const { return transcript_.bytes_read(); }
   /// How many bytes before read() a look reads again.
@@ -44,7 +45,8 @@ class Live final : public Stream, public std::enable_shared_from_this<Live> {
   void set_meta(AgentMeta meta) { meta_ = std::move(meta); }
 
   // Where it stands in the machinery: Looks and Folds keep these.
-  bool appeared = false;  // the listener knows it
+  bool appeared = false;           // the listener knows it
+  std::uint64_t silent_bytes = 0;  // until then: how far it is folded before it is told
   bool removed = false;
   bool queued = false;  // a look is due
   bool busy = false;    // the second thread is at it: looks wait

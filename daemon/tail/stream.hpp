@@ -32,6 +32,9 @@ class Stream {
   /// given.
   virtual const Transcript* transcript() const = 0;
   virtual std::int64_t modified_ms() const = 0;  // the file's change time, since 1970
+  /// So many bytes from its beginning have been told, or passed over in silence: what the listener hears next
+  /// is what a fold of the file gives beyond them.
+  virtual std::uint64_t bytes() const = 0;
 };
 
 }  // namespace earshot::tail

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tail/disk.hpp"
+#include "tail/history.hpp"
 #include "tail/looks.hpp"
 #include "tail/meta.hpp"
 #include "tail/naming.hpp"
@@ -27,11 +28,12 @@ std::string path_of(const Tree::Place& place, std::string_view stem) {
 /// A known file that nobody needs: made when someone asks, kept nowhere.
 class Cold final : public Stream {
  public:
-  Cold(std::string name, std::string path, Identity identity, std::int64_t modified)
+  Cold(std::string name, std::string path, Identity identity, std::int64_t modified, std::uint64_t bytes)
       : name_(std::move(name)),
         path_(std::move(path)),
         identity_(std::move(identity)),
-        modified_ms_(modified) {}
+        modified_ms_(modified),
+        bytes_(bytes) {}
   const std::string& name() const override { return name_; }
   const std::string& session() const override { return identity_.session; }
   const std::string& agent() const override { return identity_.agent; }
@@ -40,12 +42,14 @@ class Cold final : public Stream {
   const AgentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return nullptr; }
   std::int64_t modified_ms() const override { return modified_ms_; }
+  std::uint64_t bytes() const override { return bytes_; }
 
  private:
   std::string name_, path_;
   Identity identity_;
   AgentMeta meta_;
   std::int64_t modified_ms_;
+  std::uint64_t bytes_;
 };
 
 }  // namespace
@@ -120,6 +124,14 @@ class Tail::House final : private Tree::Keeper {
     file->live->waiters.push_back(std::move(then));
   }
 
+  std::unique_ptr<History> history(const Stream& stream) {
+    return read_again(disk_, stream.path(), {options_.mark_key, stream.agent(), options_.line_bytes_max});
+  }
+
+  void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
+    read_record(disk_, stream.path(), options_.mark_key, end, options_.line_bytes_max, std::move(then));
+  }
+
   std::vector<Health> health() const {
     std::vector<Health> all = health_.list();
     if (std::string trouble = switchboard_.trouble(); !trouble.empty())
@@ -157,7 +169,8 @@ class Tail::House final : private Tree::Keeper {
   }
 
   Cold cold(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
-    return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms};
+    return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms,
+            file.live ? file.live->bytes() : file.size};
   }
 
   Tree::File* locate(std::string_view name, Tree::Place*& place, std::string& stem) {
@@ -212,6 +225,7 @@ class Tail::House final : private Tree::Keeper {
   void fold_silently(Tree::Place& place, const std::string& stem, Tree::File& file, const Facts& facts,
                      std::uint64_t upto) {
     const auto live = make(place, stem, file, facts);
+    live->silent_bytes = upto;
     looks_.fold(*live, upto, [this, live](bool read) {
       if (read) {
         unreadable_.erase(live->path());
@@ -390,6 +404,10 @@ void Tail::for_each(const std::function<void(const Stream&)>& visit) const { hou
 const Stream* Tail::find(std::string_view name) const { return house_->find(name); }
 void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
   house_->fold(name, std::move(then));
+}
+std::unique_ptr<History> Tail::history(const Stream& stream) { return house_->history(stream); }
+void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
+  house_->record(stream, end, std::move(then));
 }
 std::vector<Health> Tail::health() const { return house_->health(); }
 Counters Tail::counters() const { return house_->counters(); }

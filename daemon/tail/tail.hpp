@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tail/archive.hpp"
 #include "tail/health.hpp"
 #include "tail/listener.hpp"
 #include "tail/roots.hpp"
@@ -40,13 +41,13 @@ struct Counters {
 
 /// One thread owns it: every call, and every call of the listener, happens on `io`'s. Errors of files are
 /// values: health().
-class Tail {
+class Tail final : public Archive {
  public:
   /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The
   /// switchboard and the listener outlive this object.
   Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
        Options options, Listener& listener);
-  ~Tail();
+  ~Tail() override;
 
   /// Watches, scans, folds what is recent (on_appeared for each), then calls `on_ready` once.
   void start(std::function<void()> on_ready);
@@ -57,10 +58,12 @@ class Tail {
   /// the call.
   void for_each(const std::function<void(const Stream&)>& visit) const;
   /// Null: no such transcript. That of a cold one is good until the next call of find() or for_each().
-  const Stream* find(std::string_view name) const;
+  const Stream* find(std::string_view name) const override;
   /// Folds a cold one silently, tells on_appeared, then calls `then` with it; with null when there is none or
   /// it cannot be read. One that is folded already: at once.
-  void fold(std::string_view name, std::function<void(const Stream*)> then);
+  void fold(std::string_view name, std::function<void(const Stream*)> then) override;
+  std::unique_ptr<History> history(const Stream& stream) override;
+  void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) override;
 
   std::vector<Health> health() const;
   Counters counters() const;

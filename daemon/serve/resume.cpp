@@ -1,0 +1,311 @@
+// The part of a subscriber that comes from files: what `after` missed, and what the log has let go.
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "serve/subscriber.hpp"
+#include "serve/with_id.hpp"
+
+namespace earshot::serve {
+
+// --- After ---
+
+/// What each entry misses. What is wrong with an entry is told at once, behind `ready`.
+std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
+                                              const std::vector<std::string>& after) {
+  auto resume = std::make_unique<Resume>();
+  resume->id = subscription.id;
+  resume->who = subscription.bit;
+  for (const std::string& entry : after) {
+    const auto place = message::parse_place(entry);
+    if (!place) {
+      constexpr std::size_t shown_bytes = 200;
+      push(Kind::answer, make_frame(message::error(
+                             subscription.id, "bad_cursor",
+                             "`after`: `" + entry.substr(0, shown_bytes) +
+                                 "` is not <stream>:<cursor>, as events and session frames give them")));
+      continue;
+    }
+    const tail::Stream* stream = shared_.archive ? shared_.archive->find(place->stream) : nullptr;
+    if (!stream) {
+      push(Kind::answer,
+           make_frame(reset_payload(subscription.id, shared_.host, {}, place->stream, "unknown")));
+      continue;
+    }
+    const Session* session = shared_.sessions.find(stream->session());
+    const bool known = session && std::any_of(session->members.begin(), session->members.end(),
+                                              [&](const Member& member) { return member.stream == stream; });
+    const std::string_view project = known ? session->project_or_directory() : std::string_view();
+    // Of a cold one the project is known once it is read: its chunks are judged then.
+    if (known && !wants(subscription, session->name, project)) continue;
+    const Transcript* transcript = stream->transcript();
+    const bool has_all =
+        transcript && (place->cursor == transcript->end() || place->cursor == transcript->last_event());
+    if (has_all) {
+      resume->missing.erase(place->stream);
+      resume->places.push_back(place->stream + ":" + to_string(transcript->end()));
+      continue;
+    }
+    resume->missing[place->stream] = {place->cursor, false, stream->bytes(), UINT32_MAX};
+  }
+  told_before(subscription, *resume);
+  return resume;
+}
+
+/// What another subscription of this connection has been told of these streams, or will be from the log, ends
+/// what this one misses: an event is delivered once.
+void Subscriber::told_before(const Subscription& fresh, Resume& resume) {
+  for (const Subscription& other : subscriptions_) {
+    const bool covers =
+        !other.state && &other != &fresh && other.filter.type.empty() && log().holds(other.since);
+    if (!covers || resume.missing.empty()) continue;
+    std::set<std::uint32_t> seen;
+    for (Position at = other.since; at < log().head(); ++at) {
+      const Tags& tags = log().tags(at);
+      if (tags.stream == 0 || tags.type >= event_types || !seen.insert(tags.stream).second) continue;
+      const tail::Stream* stream = shared_.sessions.stream(tags.stream);
+      const Session* session = shared_.sessions.find(tags.session);
+      if (!stream || !session || !wants(other, *session)) continue;
+      const auto missing = resume.missing.find(stream->name());
+      if (missing == resume.missing.end()) continue;
+      missing->second.upto_offset = tags.cursor.offset;
+      missing->second.upto_index = tags.cursor.index - 1;
+    }
+  }
+}
+
+// --- Lag ---
+
+void Subscriber::letting_go(Position next) {
+  if (!events_ || position_ >= next) return;
+  if (!lost_from_) lost_from_ = position_;
+  Mask keepers = 0;
+  for (const Subscription& subscription : subscriptions_)
+    if (subscription.keeps) keepers |= subscription.bit;
+  if (!missed_) {
+    missed_ = std::make_unique<Resume>();
+    missed_->who = keepers;
+  }
+  for (Position at = std::max(position_, log().first()); at < next; ++at) {
+    const Tags& tags = log().tags(at);
+    const Mask who = types_[tags.type] & keepers & active_at(at);
+    if (tags.stream == 0 || who == 0 || (sessions_mask(tags.session) & who) == 0) continue;
+    const tail::Stream* stream = shared_.sessions.stream(tags.stream);
+    if (!stream) continue;  // it is no more, and nothing of it can be read
+    if (tags.type == type_reset) {
+      missed_->missing[stream->name()] = {begin_cursor, false, 0, 0};
+      missed_->new_histories.insert(stream->name());
+    } else if (tags.type < event_types) {
+      const auto [missing, fresh] = missed_->missing.try_emplace(stream->name());
+      if (fresh) missing->second = {tags.cursor, true, 0, 0};
+      missing->second.upto_offset = tags.cursor.offset;
+      missing->second.upto_index = tags.cursor.index;
+    }
+  }
+  position_ = next;
+  if (missed_->missing.size() <= shared_.limits.missed_streams) return;
+  // Too many to keep: those who wanted them are told that they fell behind, as everybody else is.
+  missed_ = std::make_unique<Resume>();
+  for (Subscription& subscription : subscriptions_) subscription.keeps = false;
+}
+
+/// The log has gone on without this client. Who keeps gets what it missed from the files; the others are told
+/// `lagged`. All get every session that is another since.
+void Subscriber::fell_out() {
+  const Position missed_from = *std::exchange(lost_from_, std::nullopt);
+  const Position head = log().head();
+  const auto is_keeper = [](const Subscription& subscription) { return subscription.keeps; };
+  const bool keep = keeps_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), is_keeper);
+  ++shared_.lagged;
+  position_ = keep ? std::max(position_, log().first()) : head;
+
+  std::deque<Own> first, rest;
+  for (Own& own : own_) {
+    if (own.kind == Kind::snapshot) {
+      shed_ = true;
+      continue;
+    }
+    const bool is_resume = own.kind == Kind::resume;
+    own.at = position_;
+    rest.push_back(std::move(own));
+    if (!is_resume) continue;
+    std::move(rest.begin(), rest.end(), std::back_inserter(first));
+    rest.clear();
+  }
+  own_ = std::move(first);
+  if (keep && missed_ && !missed_->missing.empty())
+    own_.push_back({position_, Kind::resume, nullptr, std::move(missed_)});
+  missed_.reset();
+
+  for (const auto& [at, frame] : channel().removed) {
+    if (at < missed_from) continue;
+    own_bytes_ += frame->size();
+    own_.push_back({position_, Kind::answer, frame, nullptr});
+  }
+  for (Subscription& subscription : subscriptions_) {
+    if (subscription.state || subscription.keeps) continue;
+    subscription.since = head;
+    push(Kind::answer, make_frame(with_id("lagged", subscription.id)));
+  }
+  shared_.sessions.for_each([&](Session& session) {
+    if (session.members.empty() && !session.process_lives()) return;
+    if (!shed_ && session.changed < missed_from) return;
+    const bool wanted =
+        std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
+          if (!wants(subscription, session)) return false;
+          return subscription.all || session.changed >= missed_from || is_live(session, shared_.recent);
+        });
+    if (wanted) push(Kind::snapshot, shared_.sessions.frame(session, shown_));
+  });
+  shed_ = false;
+  for (Own& own : rest) {
+    own.at = head;
+    own_.push_back(std::move(own));
+  }
+}
+
+// --- From the files ---
+
+Resume* Subscriber::resume() {
+  for (Own& own : own_)
+    if (own.kind == Kind::resume) return own.resume.get();
+  return nullptr;
+}
+
+void Subscriber::insert_before_resume(std::string_view payload) {
+  const auto at =
+      std::find_if(own_.begin(), own_.end(), [](const Own& own) { return own.kind == Kind::resume; });
+  Frame frame = make_frame(payload);
+  own_bytes_ += frame->size();
+  own_.insert(at, Own{at->at, Kind::answer, std::move(frame), nullptr});
+}
+
+void Subscriber::begin(Resume& resume) {
+  resume.begun = true;
+  for (const std::string& stream : resume.new_histories) {
+    const tail::Stream* found = shared_.archive ? shared_.archive->find(stream) : nullptr;
+    insert_before_resume(reset_payload({}, shared_.host, found ? std::string_view(found->session()) : "",
+                                       stream, "rewritten"));
+  }
+  if (!shared_.catch_ups) return resume.missing.clear();
+  for (const auto& [stream, missing] : resume.missing) shared_.catch_ups->want(*this, stream, missing);
+}
+
+void Subscriber::finish(std::unique_ptr<Resume> resume) {
+  if (resume->id.empty()) return;
+  // In front of what the log has: just where the client is now.
+  auto frames = bookmarks(resume->id, resume->places);
+  for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload) {
+    Frame frame = make_frame(*payload);
+    own_bytes_ += frame->size();
+    own_.push_front({position_, Kind::answer, std::move(frame), nullptr});
+  }
+}
+
+void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
+  if (Resume* to = resume()) to->reading.push_back({stream, std::move(chunk), 0, false, {}});
+  if (on_more) on_more();
+}
+
+void Subscriber::on_caught(const std::string& stream, Caught how, const Cursor& end) {
+  Resume* to = resume();
+  if (!to) return;
+  if (on_more) on_more();
+  if (how == Caught::up) {
+    for (Resume::Reading& reading : to->reading) {
+      if (reading.stream != stream) continue;
+      reading.last = true;
+      reading.end = end;
+      return;
+    }
+    to->missing.erase(stream);
+    to->places.push_back(stream + ":" + to_string(end));
+    return;
+  }
+  to->missing.erase(stream);
+  std::erase_if(to->reading, [&](const Resume::Reading& reading) {
+    if (reading.stream == stream) shared_.catch_ups->consumed(*this, stream, {});
+    return reading.stream == stream;
+  });
+  const bool known = shared_.archive->find(stream) != nullptr;
+  if (!known) return;  // it is no more; the log says so
+  reset(stream, how == Caught::differs ? "rewritten" : "unreadable", to->id);
+}
+
+/// What the client was told of a stream is not what its file says. Its session is shown as it is now, and
+/// what the log has said of the stream until now is not repeated.
+void Subscriber::reset(const std::string& stream, std::string_view reason, const std::string& id) {
+  const auto show = [this, stream, reason = std::string(reason), id](const tail::Stream* found) {
+    const std::string session = found ? found->session() : std::string();
+    Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
+    const std::string payload = reset_payload(id, shared_.host, session, stream, reason);
+    if (!resume()) {
+      push(Kind::answer, make_frame(payload));
+      if (shown) push(Kind::snapshot, shared_.sessions.frame(*shown, shown_));
+    } else {
+      insert_before_resume(payload);
+      if (shown) insert_before_resume(session_payload(*shown, shared_.host, view_of(shown_)));
+    }
+    if (found) mutes_.push_back({shared_.sessions.id_of(*found), log().head()});
+    if (on_more) on_more();
+  };
+  // The frame of a cold one needs its transcript; the other streams go on meanwhile.
+  Resume* to = resume();
+  if (to) to->missing[stream + '\n'] = {};  // no stream is called so: it holds the resume open
+  shared_.archive->fold(stream,
+                        [this, stream, show, alive = std::weak_ptr<char>(alive_)](const tail::Stream* found) {
+                          if (alive.expired()) return;
+                          if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
+                          show(found);
+                        });
+}
+
+/// One chunk's events, as far as the batch has room. False: there is none to read now.
+bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
+  while (!resume.reading.empty()) {
+    Resume::Reading& reading = resume.reading.front();
+    Chunk& chunk = *reading.chunk;
+    const auto missing = resume.missing.find(reading.stream);
+    if (chunk.revoked || missing == resume.missing.end()) {
+      chunk_read(resume, reading);
+      continue;
+    }
+    LiveLog& events = chunk.log(shown_);
+    Mask who = 0;
+    for (const Subscription& subscription : subscriptions_) {
+      if ((subscription.bit & resume.who) && wants(subscription, chunk.session, chunk.project))
+        who |= subscription.bit;
+    }
+    const LiveLog::Run run =
+        events.matching(reading.at, events.head(), shared_.limits.write_bytes_max, [&](const Tags& tags) {
+          return (types_[tags.type] & who) != 0 && missing->second.wants(tags.cursor);
+        });
+    if (run.first == run.next) {
+      chunk_read(resume, reading);
+      continue;
+    }
+    batch.add(run.bytes, Batch::From::chunk, run, shared_.limits.write_bytes_max);
+    return true;
+  }
+  return false;
+}
+
+/// Read to its end, or taken back.
+void Subscriber::chunk_read(Resume& resume, Resume::Reading& reading) {
+  const Resume::Reading read = std::move(reading);
+  resume.reading.pop_front();
+  const auto missing = resume.missing.find(read.stream);
+  if (missing == resume.missing.end()) return shared_.catch_ups->consumed(*this, read.stream, {});
+  if (!read.chunk->revoked) {
+    if (read.last) {
+      resume.missing.erase(missing);
+      resume.places.push_back(read.stream + ":" + to_string(read.end));
+      return shared_.catch_ups->consumed(*this, read.stream, {});
+    }
+    missing->second.from = read.chunk->end;
+    missing->second.inclusive = false;
+  }
+  shared_.catch_ups->consumed(*this, read.stream, missing->second);
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,37 @@
+#include "serve/shared.hpp"
+
+#include <algorithm>
+
+namespace earshot::serve {
+
+bool is_live(const Session& session, std::chrono::milliseconds recent) {
+  using namespace std::chrono;
+  if (session.process_lives()) return true;
+  const std::int64_t now_ms = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+  return !session.members.empty() && now_ms - session.modified_ms() <= recent.count();
+}
+
+Position Shared::first() const {
+  Position first = head();
+  for (const Channel& each : channels) first = std::min(first, each.log.first());
+  return first;
+}
+
+std::size_t Shared::event_connections() const {
+  std::size_t sum = 0;
+  for (const Channel& each : channels) sum += each.readers;
+  return sum;
+}
+
+EncodeOptions Shared::encoding(Shown shown) const {
+  EncodeOptions options;
+  options.view = view_of(shown);
+  return options;
+}
+
+std::string Shared::record_text(Shown, std::string line, bool& is_json) const {
+  is_json = true;
+  return line;
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,21 @@
+// Small frames that name a subscription.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace earshot::serve {
+
+/// {"type":…,"id":…}
+std::string with_id(std::string_view type, std::string_view id);
+
+/// `bookmark` frames for these `<stream>:<cursor>`. With an `id` there is at least one, and the last says
+/// `complete`; without, none for no places.
+std::vector<std::string> bookmarks(std::string_view id, const std::vector<std::string>& places);
+
+/// {"type":"reset",…} in answer to `after`, or (no id) to a client that fell behind. Empty fields are left
+/// out.
+std::string reset_payload(std::string_view id, std::string_view host, std::string_view session,
+                          std::string_view stream, std::string_view reason);
+
+}  // namespace earshot::serve
