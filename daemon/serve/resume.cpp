@@ -90,6 +90,7 @@ void Subscriber::letting_go(Position next) {
     const Tags& tags = log().tags(at);
     const Mask who = types_[tags.type] & keepers & active_at(at);
     if (tags.stream == 0 || who == 0 || (sessions_mask(tags.session) & who) == 0) continue;
+    if (muted(tags.stream, at)) continue;
     const tail::Stream* stream = shared_.sessions.stream(tags.stream);
     if (!stream) continue;  // it is no more, and nothing of it can be read
     if (tags.type == type_reset) {
@@ -246,6 +247,14 @@ void Subscriber::reset(const std::string& stream, std::string_view reason, const
       insert_before_resume(payload);
       if (shown) insert_before_resume(session_payload(*shown, shared_.host, view_of(shown_)));
     }
+    // What still waits to be read of it lies before that place, too.
+    const auto let_go = [&](Resume* other) {
+      if (!other || other->begun) return;
+      other->missing.erase(stream);
+      other->new_histories.erase(stream);
+    };
+    for (Own& own : own_) let_go(own.resume.get());
+    let_go(missed_.get());
     if (found) mutes_.push_back({shared_.sessions.id_of(*found), log().head()});
     if (on_more) on_more();
   };

@@ -160,6 +160,11 @@ Subscriber::Mask Subscriber::active_at(Position at) const {
   return active;
 }
 
+bool Subscriber::muted(std::uint32_t stream, Position at) const {
+  return std::any_of(mutes_.begin(), mutes_.end(),
+                     [&](const Mute& mute) { return mute.stream == stream && at < mute.until; });
+}
+
 void Subscriber::shed() {
   if (!events_ || log().holds(position_)) return;
   const auto released = std::erase_if(own_, [](const Own& own) { return own.kind == Kind::snapshot; });

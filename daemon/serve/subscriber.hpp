@@ -132,6 +132,7 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   bool wants(const Subscription& subscription, std::string_view session, std::string_view project) const;
   Mask sessions_mask(std::uint32_t session);
   Mask active_at(Position at) const;
+  bool muted(std::uint32_t stream, Position at) const;
   void subscriptions_changed();
   void push(Kind kind, Frame frame);
   void snapshot(const Subscription& subscription);

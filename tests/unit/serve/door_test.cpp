@@ -136,7 +136,7 @@ TEST_CASE("what a client gets wrong is an error frame, and the connection stands
                                           R"({"type":"dance","id":"d"})",
                                           R"({"type":"read","id":"r","stream":"x","cursor":"y"})",
                                           R"({"type":"subscribe","id":"f","filter":{"nope":[]}})",
-                                          R"({"type":"subscribe","id":"g","after":["claude/x:"]})"};
+                                          R"({"type":"subscribe","id":"g","after":"claude/x:"})"};
   for (const std::string& text : wrong) client->send(text);
   client->send_binary("\x01\x02");
   client->send(R"({"type":"subscribe","id":"ok"})");
@@ -146,7 +146,7 @@ TEST_CASE("what a client gets wrong is an error frame, and the connection stands
     if (at(frame, "/type") == "\"error\"") codes.push_back(at(frame, "/code"));
   }
   REQUIRE(codes == std::vector<std::string>{"\"bad_message\"", "\"bad_message\"", "\"bad_message\"",
-                                            "\"unsupported\"", "\"bad_filter\"", "\"unsupported\"",
+                                            "\"bad_cursor\"", "\"bad_filter\"", "\"bad_message\"",
                                             "\"bad_message\""});
 }
 

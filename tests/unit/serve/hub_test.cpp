@@ -127,11 +127,11 @@ TEST_CASE("a client that stops reading is told that it lagged, costs no memory, 
   auto sleeper = house.client(sleepy);
   sleeper->send(R"({"type":"subscribe","id":"z"})");
   auto awake = house.listener();
-  REQUIRE(house.until([&] { return house.hub.shared().event_connections == 2; }));
+  REQUIRE(house.until([&] { return house.hub.shared().event_connections() == 2; }));
   std::size_t seen = 0;
-  for (int n = 1; house.hub.shared().log.first() < 4000; ++n) {
+  for (int n = 1; house.hub.shared().channel(serve::Shown::full).log.first() < 4000; ++n) {
     house.turn(loud, n, std::string(2000, 'x'));
-    REQUIRE(house.hub.shared().log.bytes() <= options.log_bytes_max);
+    REQUIRE(house.hub.shared().channel(serve::Shown::full).log.bytes() <= options.log_bytes_max);
     if (n % 20) continue;
     const std::string end = "\"" + to_string(loud.transcript()->end()) + "\"";
     REQUIRE(
@@ -170,10 +170,10 @@ TEST_CASE("a client that takes nothing for too long is dropped") {
   sleepy.reading = false;
   auto sleeper = house.client(sleepy);
   sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(house.until([&] { return house.hub.shared().event_connections == 1; }));
+  REQUIRE(house.until([&] { return house.hub.shared().event_connections() == 1; }));
   for (int n = 1; n <= 400; ++n) house.turn(stream, n, std::string(3000, 'x'));
   REQUIRE(house.until([&] { return house.hub.connections() == 0; }));
-  REQUIRE(house.hub.shared().event_connections == 0);
+  REQUIRE(house.hub.shared().event_connections() == 0);
 }
 
 TEST_CASE("a client that vanishes leaves no trace") {
@@ -183,12 +183,12 @@ TEST_CASE("a client that vanishes leaves no trace") {
   auto second = house.listener();
   first->vanish();
   for (int n = 1; n <= 50; ++n) house.turn(stream, n);
-  REQUIRE(
-      house.until([&] { return house.hub.connections() == 1 && house.hub.shared().event_connections == 1; }));
+  REQUIRE(house.until(
+      [&] { return house.hub.connections() == 1 && house.hub.shared().event_connections() == 1; }));
   second->send_raw(std::string("\x81\xfe\x10", 3));  // begins a frame, and is gone
   second->vanish();
-  REQUIRE(
-      house.until([&] { return house.hub.connections() == 0 && house.hub.shared().event_connections == 0; }));
+  REQUIRE(house.until(
+      [&] { return house.hub.connections() == 0 && house.hub.shared().event_connections() == 0; }));
 }
 
 TEST_CASE("every ping is answered while the log is busy") {
@@ -387,7 +387,7 @@ TEST_CASE("the stop waits for no client that sleeps") {
   sleepy.reading = false;
   auto sleeper = house.client(sleepy);
   sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(house.until([&] { return house.hub.shared().event_connections == 1; }));
+  REQUIRE(house.until([&] { return house.hub.shared().event_connections() == 1; }));
   for (int n = 1; n <= 400; ++n) house.turn(stream, n, std::string(3000, 'x'));
   bool stopped = false;
   house.hub.stop([&] { stopped = true; });

@@ -13,7 +13,7 @@ using test::FakeStream;
 namespace {
 
 std::string payload_of(Sessions& sessions, Session& session) {
-  return test::unframe(*sessions.frame(session)).front();
+  return test::unframe(*sessions.frame(session, Shown::full)).front();
 }
 
 }  // namespace
@@ -60,9 +60,9 @@ TEST_CASE("a frame is encoded once, until something changes") {
   stream.write(test::prompt(0, "hello"), nullptr);
   Sessions sessions("h");
   Session& session = sessions.of(stream);
-  const Frame first = sessions.frame(session);
-  REQUIRE(sessions.frame(session) == first);
-  session.frame.reset();
+  const Frame first = sessions.frame(session, Shown::full);
+  REQUIRE(sessions.frame(session, Shown::full) == first);
+  session.frames = {};
   stream.write(test::answer(1, "done"), nullptr);
   const std::string later = payload_of(sessions, session);
   REQUIRE(at(later, "/turn/open") == "false");
@@ -168,10 +168,10 @@ TEST_CASE("todos come from the files only when the transcript's are older") {
                  "c"),
       nullptr);
   stream.write(test::result(101, "c", "ok"), nullptr);
-  session.frame.reset();
+  session.frames = {};
   REQUIRE(at(payload_of(sessions, session), "/todos/0/content") == "\"from the transcript\"");
   session.todos->time = "2026-03-02T00:00:00.000Z";
-  session.frame.reset();
+  session.frames = {};
   REQUIRE(at(payload_of(sessions, session), "/todos/0/content") == "\"from a file\"");
 }
 

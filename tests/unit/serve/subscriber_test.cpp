@@ -37,9 +37,9 @@ struct Bench {
   void event(Session& session, int n, std::uint16_t type = turn_started, std::size_t size = 20) {
     std::string payload = R"({"n":)" + std::to_string(n) + R"(,"x":")";
     payload += std::string(size, 'x') + "\"}";
-    session.changed = shared.log.head();
-    session.frame.reset();
-    shared.log.append(payload, {session.id, type});
+    session.changed = shared.head();
+    session.frames = {};
+    shared.append({session.id, type}, [&](Shown, std::string& out) { out = payload; });
   }
   /// The socket takes `bytes` more; false when nothing was owed.
   bool take(std::size_t bytes) {
@@ -93,7 +93,6 @@ TEST_CASE("the snapshot comes first, then ready, then what happened after it") {
   Bench bench;
   Session& one = bench.session("s1");
   bench.session("s2");
-  bench.shared.event_connections = 1;
   bench.event(one, 1);  // before: it is in the snapshot
   bench.subscribe("a", {}, true);
   bench.event(one, 2);
@@ -141,7 +140,7 @@ TEST_CASE("several subscriptions are a union: an event comes once") {
   bench.subscriber.unsubscribe("b");
   bench.event(one, 7, usage_updated);
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.shared.event_connections == 0);
+  REQUIRE(bench.shared.event_connections() == 0);
 }
 
 TEST_CASE("a second subscription's snapshot stands between what was before it and what comes after") {
@@ -212,8 +211,8 @@ TEST_CASE("a sleeping client pins no snapshot that the log has outrun") {
   Session& one = bench.session("s1");
   Session& two = bench.session("s2");
   bench.subscribe("a", {}, true);
-  const std::weak_ptr<const std::string> snapshot = two.frame;
-  two.frame.reset();
+  const std::weak_ptr<const std::string> snapshot = two.frames[0];
+  two.frames[0].reset();
   REQUIRE_FALSE(snapshot.expired());
   for (int i = 0; i < 3000; ++i) bench.event(one, i, turn_started, 1000);
   bench.subscriber.shed();
@@ -236,7 +235,7 @@ TEST_CASE("for states, the newest frame wins and none comes twice") {
   }
   REQUIRE(bench.names() == Names{"session"});
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.shared.event_connections == 0);
+  REQUIRE(bench.shared.event_connections() == 0);
   REQUIRE(bench.shared.state_connections == 1);
 }
 
@@ -248,9 +247,11 @@ TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
   bench.subscribe("b");
   bench.subscribe("c");
   bench.subscriber.unsubscribe("nobody");
+  bench.subscriber.unsubscribe("b");
+  bench.shared.limits.after_entries = 1;
   message::Subscribe resume;
   resume.id = "r";
-  resume.after = true;
+  resume.after = {"claude/p/s:", "claude/p/t:"};
   bench.subscriber.subscribe(resume);
   std::vector<std::pair<std::string, std::string>> told;
   for (const std::string& frame : bench.take_all()) told.emplace_back(at(frame, "/id"), at(frame, "/code"));
@@ -259,7 +260,7 @@ TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
                                                                    {"\"b\"", "absent"},
                                                                    {"\"c\"", "\"limit\""},
                                                                    {"\"nobody\"", "\"bad_message\""},
-                                                                   {"\"r\"", "\"unsupported\""}});
+                                                                   {"\"r\"", "\"limit\""}});
 }
 
 TEST_CASE("however the socket tears the writes, every frame arrives whole, once and in order") {

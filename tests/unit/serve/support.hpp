@@ -30,6 +30,8 @@ class FakeStream final : public tail::Stream {
   const tail::AgentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return transcript_.get(); }
   std::int64_t modified_ms() const override { return modified_ms_; }
+  std::uint64_t bytes() const override { return transcript_ ? transcript_->bytes_read() : written_.size(); }
+  const std::string& text() const { return written_; }
 
   /// Feeds whole lines; events go to the listener (none: folded silently), then on_changed.
   void write(std::string_view lines, tail::Listener* listener);

@@ -1,0 +1,80 @@
+// An archive whose files are what the tests' streams have been given.
+#pragma once
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support.hpp"
+#include "tail/archive.hpp"
+
+namespace earshot::test {
+
+class MemoryArchive final : public tail::Archive {
+ public:
+  explicit MemoryArchive(boost::asio::io_context& io) : io_(io) {}
+
+  void add(FakeStream& stream) { streams_.push_back(&stream); }
+  void remove(FakeStream& stream) { std::erase(streams_, &stream); }
+
+  const tail::Stream* find(std::string_view name) const override {
+    for (const FakeStream* stream : streams_)
+      if (stream->name() == name) return stream;
+    return nullptr;
+  }
+  void fold(std::string_view name, std::function<void(const tail::Stream*)> then) override {
+    then(find(name));
+  }
+  std::unique_ptr<tail::History> history(const tail::Stream& stream) override {
+    ++opened;
+    const auto& fake = static_cast<const FakeStream&>(stream);
+    TranscriptOptions options;
+    options.own_agent = fake.agent();
+    return std::make_unique<Bytes>(*this, fake, std::move(options));
+  }
+  void record(const tail::Stream&, const Cursor&, std::function<void(tail::RecordText)> then) override {
+    then({});
+  }
+
+  std::size_t opened = 0, bytes_read = 0;
+  std::set<std::string> unreadable;
+  std::size_t piece_bytes = tail::History::piece_bytes_max;
+
+ private:
+  class Bytes final : public tail::History {
+   public:
+    Bytes(MemoryArchive& archive, const FakeStream& stream, TranscriptOptions options)
+        : archive_(archive), stream_(stream), options_(std::move(options)) {}
+    const TranscriptOptions& options() const override { return options_; }
+    void next(std::size_t bytes_max, std::function<void(const Piece&)> then) override {
+      boost::asio::post(archive_.io_, [this, alive = std::weak_ptr<char>(alive_), bytes_max,
+                                       then = std::move(then)] {
+        if (alive.expired()) return;
+        if (archive_.unreadable.contains(stream_.name())) return then({{}, EIO, false});
+        const std::size_t wanted = std::min(bytes_max, archive_.piece_bytes);
+        std::string bytes = at_ < stream_.text().size() ? stream_.text().substr(at_, wanted) : std::string();
+        at_ += bytes.size();
+        archive_.bytes_read += bytes.size();
+        const std::size_t size = bytes.size();
+        bytes.resize(size + feed_padding);
+        then({std::span<const char>(bytes.data(), size), 0, size < wanted});
+      });
+    }
+
+   private:
+    MemoryArchive& archive_;
+    const FakeStream& stream_;
+    TranscriptOptions options_;
+    std::size_t at_ = 0;
+    std::shared_ptr<char> alive_ = std::make_shared<char>();
+  };
+
+  boost::asio::io_context& io_;
+  std::vector<FakeStream*> streams_;
+};
+
+}  // namespace earshot::test
