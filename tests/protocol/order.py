@@ -23,6 +23,7 @@ class Stream:
         self.tools = 0        # calls of the own chain in this turn
         self.total = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0}
         self.total_at_start = None
+        self.shown = False    # its place is that of a snapshot: what `after` missed may be older
 
 
 def cursor_place(cursor):
@@ -76,7 +77,7 @@ class Order:
             if stream is None:
                 stream = self.streams[name] = Stream(False, self.view)
             if here > stream.place:
-                stream.place, stream.mark = here, mark
+                stream.place, stream.mark, stream.shown = here, mark, True
 
     def _event(self, event):
         name = event["stream"]
@@ -92,6 +93,9 @@ class Order:
     @staticmethod
     def _place(stream, event):
         here, mark = cursor_place(event["cursor"])
+        if stream.shown and here <= stream.place:
+            stream.place, stream.mark = (0, 0), None
+        stream.shown = False
         if here <= stream.place:
             yield f"the cursor does not advance: {here} after {stream.place}"
         if here[0] == stream.place[0] and stream.mark not in (None, mark):

@@ -50,7 +50,7 @@ def schemas_are_schemas(schemas, found):
             except (KeyError, TypeError):
                 found.expect(False, f"schema/{name}: {ref} leads nowhere")
         for word in extensions(schema):
-            found.expect(word in ("x-full", "x-meta", "x-values", "x-served"), f"schema/{name}: unknown word {word}")
+            found.expect(word in ("x-full", "x-meta", "x-values"), f"schema/{name}: unknown word {word}")
     for type_ in schemas.types:
         found.expect(schemas.files[type_ + SUFFIX]["properties"]["type"] == {"const": type_},
                      f"schema/{type_}{SUFFIX}: its `type` is not {type_}")

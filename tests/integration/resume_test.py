@@ -1,0 +1,280 @@
+"""Going on where one left off: across disconnects, restarts, kills, rewrites, and clients that are too slow."""
+import collections
+import json
+import os
+import random
+import signal
+import time
+
+from harness import Case, deadline_s, loop, patience, wait_for
+from sessions import Session, append
+
+FLOOD_BYTES = 24 << 20  # more than the live log holds
+
+
+def session(case, project="/home/ada/api", root=None):
+    return Session(root or case.root, project)
+
+
+class Memory:
+    """What a client that means to miss nothing keeps: of each stream its events, the last cursor among them."""
+
+    def __init__(self):
+        self.events = collections.OrderedDict()
+        self.seen = 0
+
+    def learn(self, client):
+        """Takes in what came on this connection since the last call."""
+        for frame, text in list(zip(client.frames, client.raw))[self.seen:]:
+            self.seen += 1
+            if frame["type"] == "session":
+                for place in frame["cursors"]:
+                    self.events.setdefault(place.rpartition(":")[0], [])
+            elif frame["type"] in ("reset", "stream.removed"):
+                self.events[frame["stream"]] = []
+            elif "cursor" in frame:
+                self.events.setdefault(frame["stream"], []).append(text)
+
+    def places(self):
+        return [f"{stream}:{json.loads(told[-1])['cursor'] if told else ''}" for stream, told in self.events.items()]
+
+    def resume(self, daemon, **more):
+        """A new connection that goes on; streams that the snapshot is the first to tell of are asked for from their beginning."""
+        self.seen = 0
+        client = daemon.client()
+        known = set(self.events)
+        client.subscribe(id="a", after=self.places(), **more)
+        client.wait_frame(type="bookmark", id="a", complete=True)
+        self.learn(client)
+        fresh = [stream for stream in self.events if stream not in known and not self.events[stream]]
+        if fresh:
+            client.subscribe(id="b", after=[f"{stream}:" for stream in fresh], snapshot=False, **more)
+            client.wait_frame(type="bookmark", id="b", complete=True)
+            self.learn(client)
+        return client
+
+
+class Resume(Case):
+    def test_random_disconnects_and_restarts_miss_nothing_and_repeat_nothing(self):
+        for seed in (1, 2, 3):
+            with self.subTest(seed=seed):
+                self.lives(random.Random(seed))
+
+    def lives(self, dice):
+        root = os.path.join(self.home, f"root{dice.random()}")
+        os.mkdir(root)
+        sessions = [session(self, f"/home/ada/p{n}", root=root) for n in range(3)]
+        for one in sessions:
+            one.turn("begin")
+        daemon = self.start(roots=[f"claude={root}"])
+        memories = [Memory() for _ in range(2)]
+        clients = [memory.resume(daemon) for memory in memories]
+        for step in range(25):
+            act = dice.randrange(6)
+            if act == 0 and len(sessions) < 6:
+                sessions.append(session(self, f"/home/ada/p{len(sessions)}", root=root))
+            dice.choice(sessions).turn(f"step {step} " + "x" * dice.randrange(3000))
+            n = dice.randrange(len(clients))
+            if act in (1, 2):  # the connection is lost at any moment
+                memories[n].learn(clients[n])
+                clients[n].close()
+                memories[n].learn(clients[n])
+                dice.choice(sessions).turn("while it was away")
+                clients[n] = memories[n].resume(daemon)
+            elif act == 3:  # the daemon is killed, or stops, and another one takes its place
+                for client, memory in zip(clients, memories):
+                    memory.learn(client)
+                if dice.random() < 0.5:
+                    daemon.process.send_signal(signal.SIGKILL)
+                else:
+                    daemon.process.send_signal(signal.SIGTERM)
+                daemon.wait_exit()
+                for client, memory in zip(clients, memories):
+                    client.wait_closed()
+                    memory.learn(client)
+                dice.choice(sessions).turn("while nobody listened")
+                daemon = self.start(roots=[f"claude={root}"])
+                clients = [memory.resume(daemon) for memory in memories]
+        expected = daemon.replay(root)
+        for client, memory in zip(clients, memories):
+            def has_all():
+                memory.learn(client)
+                return all(len(memory.events.get(f, [])) >= len(lines) for f, lines in expected.items())
+
+            client.wait(has_all, "all events of all lives")
+            for stream, lines in expected.items():
+                self.same(lines, memory.events[stream], stream)
+
+    def test_a_filtered_client_resumes_from_its_bookmark_and_reads_no_file_twice(self):
+        one = session(self)
+        one.turn("first")
+        config = self.config("[limits]\nbookmark_ms = 50\n")
+        daemon = self.start("--config", config)
+        client = daemon.subscriber(filter={"type": ["api.failed"]})
+        one.turn("second")
+        mark = client.wait_frame(type="bookmark")
+        self.assertTrue(mark["cursors"])
+        client.wait(lambda: [f for f in client.all(type="bookmark") if f["cursors"][0].split(":")[-1].startswith(str(os.path.getsize(one.path)))],
+                    "a bookmark at the end of the file")
+        place = client.all(type="bookmark")[-1]["cursors"]
+        again = daemon.client()
+        again.subscribe(after=place)
+        again.wait_frame(type="bookmark", id="a", complete=True)
+        self.assertEqual(again.count(), 0)
+        one.turn("third")
+        again.wait_frame(type="turn.finished", turn=3)
+        self.assertEqual([f["turn"] for f in again.all(type="turn.started")], [3])
+
+    def test_a_rewritten_file_is_a_reset_then_its_session_then_what_is_new(self):
+        one = session(self)
+        one.turn("first")
+        daemon = self.start()
+        client = daemon.client()
+        client.subscribe(after=[])
+        memory = Memory()
+        client.close()
+        client = memory.resume(daemon)
+        client.close()
+        daemon.stop()
+        place = memory.places()
+        with open(one.path, "r+b") as file:  # the same length, another story
+            whole = file.read().replace(b"first", b"other")
+            file.seek(0)
+            file.write(whole)
+        daemon = self.start()
+        client = daemon.client()
+        client.subscribe(after=place)
+        client.wait_frame(type="bookmark", id="a", complete=True)
+        kinds = [f["type"] for f in client.frames]
+        self.assertEqual(kinds, ["welcome", "session", "ready", "reset", "session", "bookmark"])
+        reset = client.find(type="reset")
+        self.assertEqual((reset["reason"], reset["id"], reset["host"]), ("rewritten", "a", "testhost"))
+        self.assertEqual(client.count(), 0)
+        one.turn("next")
+        client.wait_frame(type="turn.finished", turn=2)
+
+    def test_cursors_of_strangers_are_answered_and_never_with_events(self):
+        one = session(self)
+        one.turn("first")
+        daemon = self.start()
+        other = self.start(state=os.path.join(self.home, "other"))
+        memory = Memory()
+        memory.resume(other)
+        stream = next(iter(memory.events))
+        cursor = memory.places()[0].rpartition(":")[2]
+        offset, index, mark = cursor.split(".")
+        size = os.path.getsize(one.path)
+        cases = {
+            f"{stream}:{cursor}": "rewritten",                  # of another host: the marks are keyed
+            f"{stream}:{size + 4096}.1.{mark}": "rewritten",    # of the future
+            f"{stream}:{int(offset) - 3}.1.{mark}": "rewritten",
+            f"{stream}/not:{cursor}": "unknown",
+            f"elsewhere/{stream}:{cursor}": "unknown",
+            f"{stream}:{cursor[:-1]}": "bad_cursor",            # torn
+            f"{stream}:": "events",
+            "claude/../../etc/passwd:": "unknown",
+            "claude/%2e%2e/x:": "unknown",
+            "": "bad_cursor",
+        }
+        for place, answer in cases.items():
+            with self.subTest(place=place):
+                client = daemon.client()
+                client.subscribe(after=[place], snapshot=False)
+                client.wait_frame(type="bookmark", id="a", complete=True)
+                self.assertEqual(client.count() > 0, answer == "events")
+                told = [f.get("reason") or f.get("code") for f in client.frames if f["type"] in ("reset", "error")]
+                self.assertEqual(told, [] if answer == "events" else [answer])
+
+    def test_a_cold_session_is_resumed_and_stays_cold(self):
+        one = session(self)
+        one.turn("first")
+        one.turn("second")
+        old = time.time() - 30 * 86400
+        os.utime(one.path, (old, old))
+        daemon = self.start()
+        expected = next(iter(daemon.replay(self.root).items()))
+        client = daemon.client()
+        self.assertEqual(client.subscribe(after=[expected[0] + ":" + json.loads(expected[1][2])["cursor"]]), [])
+        client.wait_frame(type="bookmark", id="a", complete=True)
+        self.same(expected[1][3:], client.event_texts()[expected[0]], "the rest of a cold stream")
+        one.turn("third")
+        client.wait_frame(type="turn.finished", turn=3)
+        self.same(daemon.replay(self.root)[expected[0]][3:], client.event_texts()[expected[0]], "and what came after it")
+
+    def flood(self, one):
+        line = json.dumps(one.record("user", {"role": "user", "content": "y" * 3000})).encode() + b"\n"
+        for _ in range(FLOOD_BYTES // (len(line) * 4)):
+            append(one.path, b"".join(line.replace(b'"uuid": "', b'"uuid": "%d-' % n) for n in range(4)))
+
+    def stall(self, daemon, **more):
+        """A subscriber that stops reading."""
+        client = daemon.client()
+        client.subscribe(**more)
+        transport = client.socket.transport
+        loop.loop.call_soon_threadsafe(transport.pause_reading)
+        return client, lambda: loop.loop.call_soon_threadsafe(transport.resume_reading)
+
+    def test_a_client_that_fell_behind_is_told_so_and_goes_on(self):
+        one, quiet = session(self), session(self, "/home/ada/quiet")
+        one.turn("first")
+        quiet.turn("first")
+        daemon = self.start("--config", self.config("[limits]\nlog_bytes = 1048576\n"))
+        witness = daemon.subscriber()
+        slow, go_on = self.stall(daemon)
+        for n in range(600):
+            one.turn(f"{n} " + "z" * 3500)
+        one.turn("the last one")
+        witness.wait(lambda: [f for f in witness.all(type="turn.started") if f.get("prompt") == "the last one"], "the witness to hear all")
+        go_on()
+        slow.wait_frame(type="lagged", id="a")
+        quiet.turn("after all that")
+        slow.wait(lambda: [f for f in slow.all(type="turn.started") if f.get("prompt") == "after all that"], "what is live")
+        after = slow.frames[slow.frames.index(slow.find(type="lagged")):]
+        self.assertEqual([f["session"] for f in after if f["type"] == "session"][:1], [one.session])
+        self.assertLess(slow.count(), witness.count())
+
+    def test_a_client_that_keeps_up_by_catching_up_misses_nothing(self):
+        one, two = session(self), session(self, "/home/ada/two")
+        one.turn("first")
+        two.turn("first")
+        daemon = self.start("--config", self.config("[limits]\nlog_bytes = 1048576\n"))
+        slow, go_on = self.stall(daemon, on_lag="catch_up", snapshot=False)
+        witness = daemon.subscriber(snapshot=False)
+        for n in range(600):
+            (one if n % 3 else two).turn(f"{n} " + "z" * 3500)
+        two.turn("the last one")
+        witness.wait(lambda: [f for f in witness.all(type="turn.started") if f.get("prompt") == "the last one"], "the witness to hear all")
+        go_on()
+        slow.wait(lambda: [f for f in slow.all(type="turn.finished") if f["session"] == two.session and f["turn"] == 202], "the end")
+        slow.wait(lambda: slow.count() >= witness.count(), "all of it")
+        for stream, lines in witness.event_texts().items():
+            self.same(lines, slow.event_texts()[stream], stream)
+        self.assertEqual(slow.all(type="lagged"), [])
+
+    def test_read_gives_the_whole_record_behind_an_event(self):
+        one = session(self)
+        one.turn("first")
+        long = "é" * 300_000
+        one.prompt(long)
+        daemon = self.start()
+        client = daemon.client()
+        client.subscribe(after=[f"claude/{os.path.relpath(one.path, os.path.join(self.root, 'projects'))[:-6]}:"])
+        client.wait_frame(type="bookmark", id="a", complete=True)
+        with open(one.path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        for event in client.all(type="turn.started"):
+            client.send(type="read", id=event["cursor"], stream=event["stream"], cursor=event["cursor"])
+            parts = client.wait(lambda: (found := client.all(type="record", id=event["cursor"])) and len(found) == found[0]["parts"] and found,
+                                "the whole record")
+            self.assertEqual([p["part"] for p in parts], list(range(1, len(parts) + 1)))
+            record = json.loads("".join(p["data"] for p in parts))
+            self.assertIn(record, lines)
+            self.assertTrue(event["prompt"] == "first" or (record["message"]["content"] == long and len(parts) > 3))
+        stream, cursor = event["stream"], event["cursor"]
+        offset, index, mark = cursor.split(".")
+        for wrong, code in {"nonsense": "bad_cursor", f"{offset}.{index}.0000000000000000": "bad_cursor", f"{int(offset) - 1}.{index}.{mark}": "bad_cursor",
+                            "0.0.0000000000000000": "bad_cursor"}.items():
+            client.send(type="read", id=wrong, stream=stream, cursor=wrong)
+            self.assertEqual(client.wait_frame(type="error", id=wrong)["code"], code)
+        client.send(type="read", id="nobody", stream=stream + "x", cursor=cursor)
+        self.assertEqual(client.wait_frame(type="error", id="nobody")["code"], "not_found")
