@@ -7,11 +7,18 @@
 #include <string>
 #include <string_view>
 
+#include "core/event_json.hpp"
+#include "serve/codes.hpp"
+#include "serve/counts.hpp"
+#include "serve/filter.hpp"
 #include "serve/live_log.hpp"
 #include "serve/request.hpp"
 #include "serve/sessions.hpp"
 
 namespace earshot::serve {
+
+struct Figures;  // figures.hpp
+struct Health;   // health.hpp
 
 /// Every bound of a connection. Tests shorten the times.
 struct Limits {
@@ -34,15 +41,34 @@ struct Limits {
   ms stop{1500};                      // for all that is owed at the stop; then dropped
   ms state{250};                      // between two frames of one session for `deliver: state`
   ms tick{1000};                      // how often these times are looked at
+
+  std::size_t body_bytes_max = 4 << 10;    // of an HTTP request; longer: 413
+  std::size_t target_bytes_max = 4 << 10;  // the path and the query of one; longer: 414
+  std::size_t requests_max = 1000;         // of a connection; the answer to the last one closes it
+  ms keep_alive{15000};                    // without a request; then closed
+  ms answer{30000};                        // for an HTTP answer to be read; then dropped
+  std::size_t messages_per_second = 100;   // and HTTP requests, of a connection, once its burst is used up:
+  std::size_t messages_burst = 400;        // … more: close 4429, or 429
+  std::size_t patterns_max = Filter::patterns_max;            // in a filter's key; more: error `bad_filter`
+  std::size_t pattern_bytes_max = Filter::pattern_bytes_max;  // longer: error `bad_filter`
 };
 
 /// Close codes of our own: 4000–4499 come again, 4500–4999 do not.
-constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_not_authenticated = 4501;
+constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_too_often = 4429,
+                        close_not_authenticated = 4501;
 
 /// Reads the transcripts of sessions that are only known, of those whose name `wanted` says; then calls
 /// `then`, perhaps at once.
 using ReadCold =
     std::function<void(std::function<bool(std::string_view session)> wanted, std::function<void()> then)>;
+
+/// What only the house around the hub knows. Empty functions are not asked.
+struct Outside {
+  std::function<void(Figures&)> figures;
+  std::function<void(Health&)> health;
+  /// Keeps a new token where the owner's clients find it. Empty: done. Otherwise what went wrong.
+  std::function<std::string(const std::string& token)> keep_token;
+};
 
 struct Shared {
   std::string host;                                           // this machine's name on the wire
@@ -58,6 +84,15 @@ struct Shared {
   std::size_t state_connections = 0;  // that have a state subscription
 
   ReadCold read_cold;  // empty: all that is known has been read
+
+  Codes codes;
+  Counts counts;
+  View remote_view = View::meta;  // of connections over TLS
+  std::string page_url;           // where a browser finds `/`, with the slash
+  Outside outside;
+  std::function<void(Figures&)> figures;  // what the hub and the house have to say
+  std::function<void(Health&)> health;
+  std::function<void()> token_changed;  // connections that came with the old one are to be closed
 
   Shared(std::string host_name, std::size_t log_bytes_max)
       : host(host_name), log(log_bytes_max), sessions(std::move(host_name)) {}
