@@ -5,7 +5,10 @@
 
 #include <boost/asio/post.hpp>
 #include <filesystem>
-#include <fstream>
+#include <utility>
+
+#include "serve/figures.hpp"
+#include "serve/health.hpp"
 
 namespace earshot {
 namespace {
@@ -20,6 +23,8 @@ serve::HubOptions hub_options(const Options& options, const serve::Secrets& secr
   hub.version = version;
   hub.token = secrets.token;
   hub.recent = options.recent;
+  hub.log_bytes_max = options.log_bytes_max;
+  hub.limits = options.limits;
   return hub;
 }
 
@@ -52,14 +57,17 @@ struct House::Reading {
   std::function<void()> then;
 };
 
-House::House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
-             serve::Secrets secrets, const std::string& version)
+House::House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots, Doors doors,
+             const std::string& version)
     : io_(io),
       roots_(std::move(roots)),
-      address_file_(options.state + "/address"),
-      hub_(io, hub_options(options, secrets, version)),
+      state_(options.state),
+      watch_mode_(options.watch),
+      lock_(std::move(doors.lock)),
+      hub_(io, hub_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch)),
-      tail_(io, disk_.get_executor(), watchers_.switchboard(), tail_options(options, roots_, secrets), hub_) {
+      tail_(io, disk_.get_executor(), watchers_.switchboard(), tail_options(options, roots_, doors.secrets),
+            hub_) {
   watch::Watcher& line = watchers_.switchboard().connect(paths_of(roots_), [this](const watch::Ring& ring) {
     if (board_) board_->ring(ring);
   });
@@ -71,7 +79,16 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
   hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
   hub_.read_again_from(tail_);
-  hub_.listen(options.listen);
+  serve::Outside outside;
+  outside.figures = [this](serve::Figures& figures) { fill(figures); };
+  outside.health = [this](serve::Health& health) { fill(health); };
+  outside.keep_token = [this](const std::string& token) {
+    return serve::write_private_file(state_ + "/token", token + "\n", serve::Existing::replace);
+  };
+  hub_.ask_outside(std::move(outside));
+  hub_.show_remote(options.remote_view);
+  hub_.listen(options.listen, std::move(doors.tls), options.names);
+  hub_.listen(std::move(doors.socket));
 }
 
 House::~House() {
@@ -89,15 +106,8 @@ void House::ready() {
   reading_done_ = true;
   log_troubles();
   for (const std::string& session : board_->alive_sessions()) want(session);
-  const auto endpoint = hub_.endpoint();
-  std::string host = endpoint.address().to_string();
-  if (endpoint.address().is_v6()) host = "[" + host + "]";
-  url_ = "ws://" + host + ":" + std::to_string(endpoint.port()) + "/v1/ws";
-  if (const std::string error =
-          serve::write_private_file(address_file_, url_ + "\n", serve::Existing::replace);
-      !error.empty()) {
-    spdlog::warn("clients will not find this address by themselves: {}", error);
-  }
+  url_ = hub_.url();
+  write_address();
   hub_.serve();
   on_ready_(url_);
 }
@@ -123,12 +133,58 @@ void House::log_troubles() const {
   if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
 }
 
-/// Unless another daemon, with the same state directory, has written its own over it.
+/// Where clients find this daemon by themselves.
+void House::write_address() const {
+  const std::pair<const char*, const std::string&> files[] = {{"/address", url_},
+                                                              {"/socket", hub_.socket_path()}};
+  for (const auto& [name, text] : files) {
+    const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
+    if (!error.empty()) spdlog::warn("clients will not find this daemon by themselves: {}", error);
+  }
+}
+
 void House::forget_address() const {
-  std::string url;
-  std::getline(std::ifstream(address_file_) >> std::ws, url);
   std::error_code ignored;
-  if (!url_.empty() && url == url_) std::filesystem::remove(address_file_, ignored);
+  if (url_.empty()) return;  // it was never written
+  for (const char* name : {"/address", "/socket"}) std::filesystem::remove(state_ + name, ignored);
+}
+
+void House::fill(serve::Figures& figures) const {
+  const tail::Counters counters = tail_.counters();
+  figures.tail_bytes = counters.bytes_read;
+  figures.tail_looks = counters.looks;
+  figures.tail_resets = counters.resets;
+  figures.tail_verifications = counters.verifications;
+  figures.tail_events = counters.events;
+  figures.open_files = counters.open_files;
+  figures.known_files = counters.known_files;
+  figures.directories = counters.directories;
+  tail_.for_each([&](const tail::Stream& stream) {
+    ++(stream.transcript() ? figures.streams_live : figures.streams_cold);
+  });
+  figures.troubles = tail_.health().size();
+  figures.inotify_watches = watchers_.watches();
+  figures.watch_trouble = !watchers_.trouble().empty();
+}
+
+void House::fill(serve::Health& health) const {
+  health.state = state_;
+  for (const tail::Root& root : roots_) {
+    std::error_code ec;
+    health.roots.push_back({root.name, root.path, std::filesystem::is_directory(root.path, ec)});
+  }
+  tail_.for_each([&](const tail::Stream& stream) {
+    const std::string_view name = stream.name();
+    const std::string_view of_root = name.substr(0, name.find('/'));
+    for (serve::Health::Root& root : health.roots) {
+      if (root.name != of_root) continue;
+      ++root.transcripts;
+      if (stream.transcript()) ++root.live;
+    }
+  });
+  health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
+  for (const tail::Health& trouble : tail_.health())
+    health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
 }
 
 void House::stop() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "doors.hpp"
 #include "options.hpp"
 #include "serve/auth.hpp"
 #include "serve/hub.hpp"
@@ -21,8 +22,8 @@ namespace earshot {
 class House final : public status::Listener {
  public:
   /// Throws boost::system::system_error when the address cannot be had.
-  House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
-        serve::Secrets secrets, const std::string& version);
+  House(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots, Doors doors,
+        const std::string& version);
   ~House() override;
 
   /// Reads what is recent, then serves; `on_ready` is called with the address of the WebSocket.
@@ -41,11 +42,16 @@ class House final : public status::Listener {
   void read_next(const std::shared_ptr<Reading>& reading);
   void ready();
   void log_troubles() const;
+  void write_address() const;
   void forget_address() const;
+  void fill(serve::Figures& figures) const;
+  void fill(serve::Health& health) const;
 
   boost::asio::io_context& io_;
   std::vector<tail::Root> roots_;
-  std::string address_file_, url_;
+  const std::string state_, watch_mode_;
+  serve::StateLock lock_;
+  std::string url_;
   boost::asio::thread_pool disk_{1};
   serve::Hub hub_;
   watch::All watchers_;

@@ -54,12 +54,12 @@ int run(const Options& options) {
   }
   if (demo) roots.roots.push_back({"demo", demo->root()});
 
-  auto secrets = serve::load_secrets(options.state);
-  if (const auto* error = std::get_if<serve::AuthError>(&secrets)) return fail(error->text);
+  auto doors = open_doors(options);
+  if (const auto* error = std::get_if<std::string>(&doors)) return fail(*error);
   std::unique_ptr<House> house;
   try {
-    house = std::make_unique<House>(io, options, roots.roots, std::get<serve::Secrets>(std::move(secrets)),
-                                    EARSHOT_VERSION);
+    house =
+        std::make_unique<House>(io, options, roots.roots, std::get<Doors>(std::move(doors)), EARSHOT_VERSION);
   } catch (const boost::system::system_error& error) {
     const std::string where =
         options.listen.address().to_string() + ":" + std::to_string(options.listen.port());

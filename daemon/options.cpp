@@ -8,108 +8,14 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 #include <filesystem>
-#include <limits>
-#include <numeric>
 #include <sstream>
-#include <stdexcept>
 
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
+#include "options_file.hpp"
 
 namespace earshot {
 namespace {
 
 constexpr std::uint16_t default_port = 7717;
-
-/// As the words stand on the command line or in the file; nothing: not said there.
-struct Said {
-  std::vector<std::string> roots;
-  std::optional<std::string> listen, state, recent, log_level, host, watch;
-  std::optional<bool> demo;
-};
-
-struct Failure : std::runtime_error {  // for people; exit code 2
-  using std::runtime_error::runtime_error;
-};
-
-// --- The file ---
-
-std::string place(const std::string& file, const toml::source_region& at) {
-  return file + ":" + std::to_string(at.begin.line) + ": ";
-}
-
-[[noreturn]] void wrong_type(const std::string& file, std::string_view key, const toml::node& node,
-                             std::string_view wanted) {
-  std::ostringstream type;
-  type << node.type();
-  throw Failure(place(file, node.source()) + "`" + std::string(key) + "` is " + std::string(wanted) +
-                ", not " + (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
-}
-
-void read_roots(const std::string& file, const toml::node& node, Said& said) {
-  constexpr std::string_view wanted = "an array of strings or a table of NAME = \"DIR\"";
-  const auto take = [&](const toml::node& item, const std::string& name) {
-    const auto text = item.value_exact<std::string>();
-    if (!text) wrong_type(file, "root", item, wanted);
-    said.roots.push_back(name.empty() ? *text : name + "=" + *text);
-  };
-  if (const toml::array* array = node.as_array()) {
-    for (const toml::node& item : *array) take(item, {});
-  } else if (const toml::table* table = node.as_table()) {
-    for (const auto& [name, item] : *table) take(item, std::string(name.str()));
-  } else {
-    wrong_type(file, "root", node, wanted);
-  }
-}
-
-template <std::optional<std::string> Said::*field>
-void read_text(const std::string& file, std::string_view key, const toml::node& node, Said& said) {
-  said.*field = node.value_exact<std::string>();
-  if (!(said.*field)) wrong_type(file, key, node, "a string");
-}
-
-struct Key {
-  std::string_view name;
-  void (*read)(const std::string& file, std::string_view key, const toml::node& node, Said& said);
-};
-constexpr Key keys[] = {
-    {"root", [](const std::string& file, std::string_view, const toml::node& node,
-                Said& said) { read_roots(file, node, said); }},
-    {"listen", read_text<&Said::listen>},
-    {"state", read_text<&Said::state>},
-    {"recent", read_text<&Said::recent>},
-    {"log-level", read_text<&Said::log_level>},
-    {"host", read_text<&Said::host>},
-    {"watch", read_text<&Said::watch>},
-    {"demo",
-     [](const std::string& file, std::string_view key, const toml::node& node, Said& said) {
-       said.demo = node.value_exact<bool>();
-       if (!said.demo) wrong_type(file, key, node, "true or false");
-     }},
-};
-
-Said read_file(const std::string& file) {
-  toml::table table;
-  try {
-    table = toml::parse_file(file);
-  } catch (const toml::parse_error& error) {
-    if (error.source().begin.line == 0) throw Failure(file + ": " + std::string(error.description()));
-    throw Failure(place(file, error.source()) + std::string(error.description()));
-  }
-  Said said;
-  for (const auto& [name, node] : table) {
-    const auto key =
-        std::find_if(std::begin(keys), std::end(keys), [&](const Key& k) { return k.name == name.str(); });
-    if (key == std::end(keys)) {
-      std::vector<std::string_view> known;
-      for (const Key& k : keys) known.push_back(k.name);
-      throw Failure(place(file, name.source()) + "unknown key `" + std::string(name.str()) +
-                    "`; did you mean `" + std::string(nearest(name.str(), known)) + "`?");
-    }
-    key->read(file, key->name, node, said);
-  }
-  return said;
-}
 
 // --- What the words mean ---
 
@@ -131,12 +37,6 @@ boost::asio::ip::tcp::endpoint parse_listen(const std::string& text) {
   boost::system::error_code ec;
   const auto parsed = boost::asio::ip::make_address(address, ec);
   if (ec) throw failure;
-  if (!parsed.is_loopback()) {
-    throw Failure("listen: " + address +
-                  " is not a loopback address; transcripts are private, and a listener for other machines "
-                  "(with TLS) is not "
-                  "available yet");
-  }
   return {parsed, port};
 }
 
@@ -159,13 +59,52 @@ std::string below_home(const Environment& environment, const char* variable, std
   return *home + "/" + std::string(fallback) + "/" + std::string(rest);
 }
 
+std::string usual_socket(const Environment& environment, const std::string& state) {
+  const auto runtime = environment("XDG_RUNTIME_DIR");
+  return runtime && runtime->front() == '/' ? *runtime + "/earshot/sock" : state + "/sock";
+}
+
 std::string own_host() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
   return name.data();
 }
 
-Options decide(const Said& said, const Environment& environment) {
+/// `~/` is the home directory; what is relative is below `directory`.
+std::string file_path(const std::string& word, const std::string& directory, const Environment& environment) {
+  if (word.starts_with("~/")) {
+    if (const auto home = environment("HOME")) return *home + word.substr(1);
+  }
+  return (std::filesystem::path(directory) / word).string();
+}
+
+/// Other machines are let in only when the owner said so, and only encrypted.
+void decide_remote(const Said& said, const Environment& environment, const std::string& directory,
+                   Options& options) {
+  if (said.tls_cert.has_value() != said.tls_key.has_value()) {
+    throw Failure(said.tls_cert ? "tls_cert needs the key that belongs to it: tls_key = \"FILE\""
+                                : "tls_key needs the certificate that belongs to it: tls_cert = \"FILE\"");
+  }
+  if (said.tls_cert) options.tls_cert = file_path(*said.tls_cert, directory, environment);
+  if (said.tls_key) options.tls_key = file_path(*said.tls_key, directory, environment);
+  options.names = said.names;
+  options.remote_view = one_of("remote_view", said.remote_view.value_or("meta"), {"meta", "full"}) == "full"
+                            ? View::full
+                            : View::meta;
+  if (options.listen.address().is_loopback()) return;
+  if (said.allow_remote.value_or(false) && said.tls_cert) return;
+  throw Failure(
+      "listen: " + options.listen.address().to_string() +
+      " is not a loopback address: other machines could connect, and transcripts are private. If that "
+      "is what you want, write into earshot.toml:\n"
+      "  allow_remote = true\n"
+      "  tls_cert = \"FILE\"   # TLS: a certificate chain in PEM\n"
+      "  tls_key = \"FILE\"    # and its key, which only you can read\n"
+      "  names = [\"" +
+      own_host() + "\"]  # what this machine is called there");
+}
+
+Options decide(const Said& said, const Environment& environment, const std::string& directory) {
   Options options;
   options.roots = said.roots;
   options.listen = parse_listen(said.listen.value_or("127.0.0.1:" + std::to_string(default_port)));
@@ -183,16 +122,25 @@ Options decide(const Said& said, const Environment& environment) {
   if (options.host.empty()) throw Failure("host: a name is needed");
   options.demo = said.demo.value_or(false);
   if (options.state.empty()) throw Failure("state: a directory is needed");
+  options.socket_given = said.socket.has_value();
+  options.socket = options.socket_given ? *said.socket : usual_socket(environment, options.state);
+  if (options.socket.empty()) throw Failure("socket: a path is needed");
+  options.redact = said.redact.value_or(true);
+  options.redaction = said.redaction;
+  options.limits = said.limits;
+  if (said.log_bytes) options.log_bytes_max = *said.log_bytes;
+  decide_remote(said, environment, directory, options);
   return options;
 }
 
 void override_with(Said& said, Said&& line) {
   if (!line.roots.empty()) said.roots = std::move(line.roots);
-  for (const auto field :
-       {&Said::listen, &Said::state, &Said::recent, &Said::log_level, &Said::host, &Said::watch}) {
+  for (const auto field : {&Said::listen, &Said::socket, &Said::state, &Said::recent, &Said::log_level,
+                           &Said::host, &Said::watch}) {
     if (line.*field) said.*field = std::move(line.*field);
   }
   if (line.demo) said.demo = line.demo;
+  if (line.redact) said.redact = line.redact;
 }
 
 constexpr const char* examples = R"(Examples:
@@ -204,6 +152,8 @@ constexpr const char* examples = R"(Examples:
 Every option is also a key of the configuration file:
   root = ["~/.claude", "work=/srv/agents"]
   recent = "7d"
+  [limits]
+  connections = 200
 
 The token that clients need is in the file `token` of the state directory; `earshot` finds it by itself.
 Exit codes: 0 stopped by a signal, 1 something failed, 2 the command line or the file cannot be understood.)";
@@ -229,32 +179,6 @@ std::optional<std::chrono::seconds> parse_duration(std::string_view text) {
   return {};
 }
 
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  const auto distance = [](std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      std::size_t diagonal = std::exchange(row[0], i);
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    return row.back();
-  };
-  std::string_view best;
-  std::size_t best_distance = std::numeric_limits<std::size_t>::max();
-  for (const std::string_view candidate : known) {
-    const std::size_t d = distance(word, candidate);
-    if (d < best_distance) {
-      best = candidate;
-      best_distance = d;
-    }
-  }
-  return best;
-}
-
 Parsed parse_options(const std::vector<std::string>& words, const Environment& environment,
                      const std::string& version) {
   CLI::App app(
@@ -262,7 +186,7 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
       "earshotd");
   Said line;
   std::optional<std::string> config;
-  bool demo = false;
+  bool demo = false, redact = true;
   app.add_option("--root", line.roots,
                  "A directory that an agent program writes into. More than one may be given.\n"
                  "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude")
@@ -278,9 +202,19 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
   app.add_flag("--demo", demo, "Play a small invented session into a directory of its own")
       ->group("What to listen to");
   app.add_option("--listen", line.listen,
-                 "A loopback address; port 0 picks a free one. Default: 127.0.0.1:7717")
+                 "Port 0 picks a free one. An address that other machines reach needs TLS and\n"
+                 "`allow_remote` in the configuration file. Default: 127.0.0.1:7717")
       ->type_name("ADDR:PORT")
       ->group("Where to serve");
+  app.add_option("--socket", line.socket,
+                 "A Unix socket for programs of this user; no token is needed there.\n"
+                 "Default: $XDG_RUNTIME_DIR/earshot/sock, or `sock` in the state directory")
+      ->type_name("PATH")
+      ->group("Where to serve");
+  CLI::Option* redact_flag =
+      app.add_flag("--redact,!--no-redact", redact,
+                   "Replace secrets of known shapes by their kind, or do not. Default: replace")
+          ->group("Where to serve");
   app.add_option("--host", line.host, "What this machine is called in events. Default: its host name")
       ->type_name("NAME")
       ->group("Where to serve");
@@ -312,17 +246,21 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
     return parsed;
   }
   if (demo) line.demo = true;
+  if (redact_flag->count() > 0) line.redact = redact;
   try {
     Said said;
+    std::string directory;  // of the file: what it names is found from there
     std::error_code ignored;
     if (config) {
       said = read_file(*config);
+      directory = std::filesystem::path(*config).parent_path().string();
     } else if (environment("HOME") || environment("XDG_CONFIG_HOME")) {
       const std::string file = below_home(environment, "XDG_CONFIG_HOME", ".config", "earshot/earshot.toml");
       if (std::filesystem::exists(file, ignored)) said = read_file(file);
+      directory = std::filesystem::path(file).parent_path().string();
     }
     override_with(said, std::move(line));
-    parsed.options = decide(said, environment);
+    parsed.options = decide(said, environment, directory);
   } catch (const Failure& failure) {
     parsed.exit_code = 2;
     parsed.err = std::string("earshotd: ") + failure.what() + "\n";

@@ -7,7 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "serve/shared.hpp"
 
 namespace earshot {
 
@@ -20,6 +23,16 @@ struct Options {
   std::string host;
   std::string watch = "both";  // inotify, sweep, both
   bool demo = false;
+
+  std::string socket;         // path of the Unix socket
+  bool socket_given = false;  // somebody asked for this one: no other one will do
+  bool redact = true;
+  std::vector<std::pair<std::string, std::string>> redaction;  // the owner's own rules: name → pattern
+  std::string tls_cert, tls_key;                               // files; both or none
+  std::vector<std::string> names;                              // further host names, for TLS
+  View remote_view = View::meta;                               // of connections over TLS
+  serve::Limits limits;
+  std::size_t log_bytes_max = serve::LiveLog::bytes_max_default;
 };
 
 /// Options, or a text and the code to exit with.
@@ -38,8 +51,5 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
 
 /// `90m`, `24h`, `30s`, `7d`; nothing when it is no such text.
 std::optional<std::chrono::seconds> parse_duration(std::string_view text);
-
-/// Which of `known` is most like `word`: by the number of letters to change.
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace earshot

@@ -15,27 +15,14 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "serve/fd.hpp"
+
 namespace earshot::serve {
 namespace {
 
 constexpr std::size_t token_bytes = 32;
 constexpr std::size_t key_bytes = 8;
 constexpr std::size_t file_bytes_max = 256;  // a secret file holds one line; a longer one is none of ours
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 std::string said(const std::string& path, int error) { return path + ": " + std::strerror(error); }
 
@@ -51,21 +38,6 @@ bool write_all(int fd, std::string_view bytes) {
 
 bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-/// The directory is ours and nobody else can look into it; made when absent.
-std::string own_directory(const std::string& path) {
-  std::error_code ec;
-  const std::filesystem::path parent = std::filesystem::path(path).lexically_normal().parent_path();
-  if (!parent.empty()) std::filesystem::create_directories(parent, ec);
-  if (ec) return path + ": " + ec.message();
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return said(path, errno);
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return said(path, errno);
-  if (!S_ISDIR(info.st_mode)) return path + ": not a directory";
-  if (info.st_uid != ::geteuid()) return path + ": belongs to another user";
-  if (info.st_mode & 022) return path + ": others can write into it; run: chmod 700 " + path;
-  return {};
 }
 
 struct Content {
@@ -117,6 +89,20 @@ Content secret(const std::string& path, std::size_t bytes) {
 }
 
 }  // namespace
+
+std::string own_directory(const std::string& path) {
+  std::error_code ec;
+  const std::filesystem::path parent = std::filesystem::path(path).lexically_normal().parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, ec);
+  if (ec) return path + ": " + ec.message();
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return said(path, errno);
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return said(path, errno);
+  if (!S_ISDIR(info.st_mode)) return path + ": not a directory";
+  if (info.st_uid != ::geteuid()) return path + ": belongs to another user";
+  if (info.st_mode & 022) return path + ": others can write into it; run: chmod 700 " + path;
+  return {};
+}
 
 std::string random_hex(std::size_t count) {
   std::string bytes(count, '\0');

@@ -21,6 +21,10 @@ struct AuthError {
 /// refused, not repaired: it may be known already.
 std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
 
+/// Makes the directory 0700 (and what is above it) when it is absent. Empty: it is ours and nobody else can
+/// write into it. Otherwise what is wrong with it.
+std::string own_directory(const std::string& path);
+
 /// In a time that does not depend on where they differ.
 bool same_secret(std::string_view given, std::string_view expected);
 

@@ -1,16 +1,18 @@
-// One client: HTTP, then perhaps a WebSocket. Plain on this side; Beast is heavy and stays in connection.cpp.
+// One client: HTTP, then perhaps a WebSocket or a live stream.
 #pragma once
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
 
 #include "serve/shared.hpp"
+#include "serve/wire.hpp"
 
 namespace earshot::serve {
 
 class Connection {
  public:
+  enum class Kind { http, websocket, events };
+
   virtual ~Connection() = default;
   /// Something may be there to send. Cheap when nothing is, or when the client is not ready for it.
   virtual void ring() = 0;
@@ -20,15 +22,21 @@ class Connection {
   virtual void tick(std::chrono::steady_clock::time_point now) = 0;
   /// Sends what is owed up to now, then closes with 1001.
   virtual void stop() = 0;
+  /// Whoever came with the old token is closed with 4501.
+  virtual void token_changed() = 0;
   /// At once.
   virtual void drop() = 0;
+
+  virtual Kind kind() const = 0;
+  virtual Via via() const = 0;
 };
 
-enum class Welcome { yes, busy };  // busy: whatever it asks, the answer is 503
+/// busy: whatever it asks, the answer is 503. foreign: it is 403, because another user is at the other end.
+enum class Welcome { yes, busy, foreign };
 
 /// Begins to read. It keeps itself alive until its socket is closed; `gone` is then called, once, from the
 /// loop. `shared` outlives it.
-std::shared_ptr<Connection> connect(boost::asio::ip::tcp::socket socket, Shared& shared, Welcome welcome,
+std::shared_ptr<Connection> connect(std::unique_ptr<Wire> wire, Via via, Shared& shared, Welcome welcome,
                                     std::function<void(Connection&)> gone);
 
 }  // namespace earshot::serve

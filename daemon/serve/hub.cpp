@@ -20,7 +20,6 @@ namespace {
 constexpr std::size_t instance_bytes = 8;
 constexpr std::size_t retired_max =
     1024;  // sessions without streams: beyond it they are looked through at each pump
-constexpr auto accept_pause = std::chrono::milliseconds(100);  // no descriptor is left: until one is
 
 void append_field(std::string& out, std::string_view name, std::string_view value) {
   if (value.empty()) return;
@@ -48,8 +47,6 @@ Hub::Hub(asio::io_context& io, HubOptions options)
       shared_(std::move(options.host), options.log_bytes_max),
       catch_ups_(io, shared_),
       records_(shared_),
-      acceptor_(io),
-      accept_again_(io),
       ticker_(io),
       states_(io),
       stop_deadline_(io) {
@@ -60,6 +57,8 @@ Hub::Hub(asio::io_context& io, HubOptions options)
   shared_.limits = options.limits;
   shared_.catch_ups = &catch_ups_;
   shared_.records = &records_;
+  log_bytes_max_ = options.log_bytes_max;
+  begin_clients();
 }
 
 Hub::~Hub() {
@@ -247,100 +246,6 @@ void Hub::ring_soon() {
 
 void Hub::ring() {
   for (auto& [key, connection] : connections_) connection->ring();
-}
-
-// --- Clients ---
-
-void Hub::listen(const asio::ip::tcp::endpoint& endpoint) {
-  acceptor_.open(endpoint.protocol());
-  acceptor_.set_option(asio::socket_base::reuse_address(true));
-  acceptor_.bind(endpoint);
-  acceptor_.listen();
-  shared_.own = {acceptor_.local_endpoint().address().to_string(), acceptor_.local_endpoint().port()};
-}
-
-void Hub::serve() { accept(); }
-
-asio::ip::tcp::endpoint Hub::endpoint() const { return acceptor_.local_endpoint(); }
-
-void Hub::accept() {
-  acceptor_.async_accept([this](error_code ec, asio::ip::tcp::socket socket) {
-    if (ec == asio::error::operation_aborted || !acceptor_.is_open()) return;
-    const bool exhausted = ec == boost::system::errc::too_many_files_open ||
-                           ec == boost::system::errc::too_many_files_open_in_system ||
-                           ec == boost::system::errc::no_buffer_space ||
-                           ec == boost::system::errc::not_enough_memory;
-    if (exhausted) {
-      spdlog::warn("a client cannot be accepted: {}", ec.message());
-      accept_again_.expires_after(accept_pause);
-      accept_again_.async_wait([this](error_code cancelled) {
-        if (!cancelled) accept();
-      });
-      return;
-    }
-    if (!ec) admit(std::move(socket));
-    accept();
-  });
-}
-
-void Hub::admit(asio::ip::tcp::socket socket) {
-  const bool busy = connections_.size() - refusals_ >= shared_.limits.connections_max;
-  if (busy && refusals_ >= shared_.limits.refusals_max) return;
-  if (busy) ++refusals_;
-  auto on_gone = [this, busy, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
-    if (alive.expired()) return;
-    if (busy) --refusals_;
-    connections_.erase(&gone);
-    if (connections_.empty() && stopped_) finish_stop();
-  };
-  auto connection =
-      connect(std::move(socket), shared_, busy ? Welcome::busy : Welcome::yes, std::move(on_gone));
-  connections_.emplace(connection.get(), connection);
-  if (std::exchange(ticking_, true)) return;
-  ticker_.expires_after(shared_.limits.tick);
-  ticker_.async_wait([this](error_code ec) {
-    if (!ec) tick();
-  });
-}
-
-/// While there are connections.
-void Hub::tick() {
-  const auto now = Clock::now();
-  for (auto& [key, connection] : connections_) connection->tick(now);
-  if (retired_ > 0) purge();
-  ticking_ = !connections_.empty();
-  if (!ticking_) return;
-  ticker_.expires_after(shared_.limits.tick);
-  ticker_.async_wait([this](error_code ec) {
-    if (!ec) tick();
-  });
-}
-
-void Hub::purge() {
-  const Position oldest = shared_.event_connections() > 0 ? shared_.first() : shared_.head() + 1;
-  retired_ = shared_.sessions.purge(oldest);
-}
-
-void Hub::stop(std::function<void()> done) {
-  stopped_ = std::move(done);
-  error_code ignored;
-  acceptor_.close(ignored);
-  accept_again_.cancel();
-  settle();
-  for (auto& [key, connection] : connections_) connection->stop();
-  if (connections_.empty()) return finish_stop();
-  stop_deadline_.expires_after(shared_.limits.stop);
-  stop_deadline_.async_wait([this](error_code ec) {
-    if (ec) return;
-    for (auto& [key, connection] : connections_) connection->drop();
-  });
-}
-
-void Hub::finish_stop() {
-  ticker_.cancel();
-  states_.cancel();
-  stop_deadline_.cancel();
-  std::exchange(stopped_, {})();
 }
 
 }  // namespace earshot::serve

@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
@@ -12,8 +13,10 @@
 
 #include "serve/catch_up.hpp"
 #include "serve/connection.hpp"
+#include "serve/entrance.hpp"
 #include "serve/records.hpp"
 #include "serve/shared.hpp"
+#include "serve/unix_listener.hpp"
 #include "status/status.hpp"
 #include "tail/listener.hpp"
 
@@ -42,9 +45,15 @@ class Hub final : public tail::Listener {
   std::function<void(const std::string& session)> forgotten;  // no transcript of it is left
 
   /// Binds and listens; clients wait until serve(). Port 0 picks one. Throws boost::system::system_error.
-  void listen(const boost::asio::ip::tcp::endpoint& endpoint);
+  /// With a `tls` context all of it is encrypted, and a Host may also be one of `names`.
+  void listen(const boost::asio::ip::tcp::endpoint& endpoint,
+              std::unique_ptr<boost::asio::ssl::context> tls = nullptr, std::vector<std::string> names = {});
+  void listen(UnixListener unix_listener);
   void serve();
-  boost::asio::ip::tcp::endpoint endpoint() const;
+  boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
+  const std::string& socket_path() const { return unix_.path(); }  // empty: there is none
+  /// The address of the WebSocket, for clients.
+  std::string url() const;
 
   /// Stops accepting, sends each client what it is owed and 1001; `done` when the last one is gone, or their
   /// time is up.
@@ -67,11 +76,16 @@ class Hub final : public tail::Listener {
   void read_again_from(tail::Archive& archive) { shared_.archive = &archive; }
   bool has_transcript(std::string_view session);
   const Shared& shared() const { return shared_; }
+  /// What only the house around it knows.
+  void ask_outside(Outside outside) { shared_.outside = std::move(outside); }
+  void show_remote(View view) { shared_.remote_view = view; }
   std::size_t connections() const { return connections_.size(); }
 
  private:
-  void accept();
-  void admit(boost::asio::ip::tcp::socket socket);
+  void begin_clients();
+  void admit(Wire::Socket socket, Via via);
+  void fill(Figures& figures);
+  void fill(Health& health);
   void tick();
   void purge();
   void touch(Session& session, bool transcript_changed);
@@ -89,14 +103,19 @@ class Hub final : public tail::Listener {
   Shared shared_;
   CatchUps catch_ups_;
   Records records_;
-  boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer accept_again_, ticker_, states_, stop_deadline_;
+  boost::asio::steady_timer ticker_, states_, stop_deadline_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
   std::size_t refusals_ = 0;  // of connections_: those that only wait for their 503
   std::size_t retired_ = 0;   // sessions that lost their last stream since the last purge
   std::vector<std::uint32_t> pending_, late_;
   bool ring_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;
+  std::size_t log_bytes_max_ = 0;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  boost::asio::ip::tcp::endpoint endpoint_;
+  std::unique_ptr<boost::asio::ssl::context> tls_;  // outlives the connections below
+  UnixListener unix_;
+  std::vector<std::unique_ptr<Entrance>> entrances_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a connection may be gone after the hub
 };
 

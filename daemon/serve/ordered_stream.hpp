@@ -5,12 +5,14 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/websocket.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -62,6 +64,25 @@ class OrderedStream {
     }
   }
 
+  /// For a stream that cannot say what it would take at once (TLS): takes a copy of the beginning, and writes
+  /// it by and by. Only while free(). `owner` is kept until it is written; on_free, or on_written, comes
+  /// then.
+  std::size_t send_copy(std::span<const iovec> pieces, std::shared_ptr<void> owner, error_code& ec) {
+    if (failed_) ec = failed_;
+    if (ec) return 0;
+    out_.clear();
+    for (const iovec& piece : pieces) {
+      const std::size_t room = copy_bytes_max - out_.size();
+      out_.append(static_cast<const char*>(piece.iov_base), std::min(room, piece.iov_len));
+    }
+    busy_ = true;
+    write_copy(std::move(owner));
+    return out_.size();
+  }
+
+  /// The next time that all which was taken is written: this instead of on_free.
+  void on_written(std::function<void(error_code)> call) { on_written_ = std::move(call); }
+
   /// The rest of a frame that went out in part: nothing else is sent before it.
   void keep_rest(std::span<const char> rest) { rest_.assign(rest.data(), rest.size()); }
 
@@ -111,10 +132,31 @@ class OrderedStream {
   void abandon() {
     rest_.clear();
     turn_.cancel();
+    on_written_ = nullptr;
   }
 
  private:
   static constexpr int close_opcode = 0x88;
+  static constexpr std::size_t copy_bytes_max = 64 << 10;
+
+  void write_copy(std::shared_ptr<void> owner) {
+    boost::asio::async_write(next_, boost::asio::buffer(out_),
+                             [this, owner = std::move(owner)](error_code ec, std::size_t n) mutable {
+                               bytes_out_ += n;
+                               if (!ec && !rest_.empty()) {
+                                 out_.assign(rest_, 0, copy_bytes_max);
+                                 rest_.erase(0, out_.size());
+                                 return write_copy(std::move(owner));
+                               }
+                               busy_ = false;
+                               failed_ = ec;
+                               out_ = {};  // an idle client keeps no buffer
+                               rest_ = {};
+                               turn_.cancel();  // Beast has its turn
+                               if (on_written_) return std::exchange(on_written_, nullptr)(ec);
+                               if (on_free_) on_free_();
+                             });
+  }
 
   template <class Buffers>
   static int opcode(const Buffers& buffers) {
@@ -130,7 +172,10 @@ class OrderedStream {
   Next next_;
   boost::asio::steady_timer turn_;
   std::function<void()> on_free_;
+  std::function<void(error_code)> on_written_;
   std::string rest_;
+  std::string out_;    // the copy that is being written
+  error_code failed_;  // of writing one
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool busy_ = false, control_waits_ = false, closed_ = false;
 };

@@ -13,103 +13,75 @@ bool same_word(std::string_view a, std::string_view b) {
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-/// `name:port`, where name is a loopback name or the address that we listen on.
-bool is_own_authority(std::string_view authority, const Own& own) {
+/// `name:port`, where name is a loopback name, the address that we listen on, or (with TLS) one of the
+/// configuration. A browser leaves the port out where it is TLS's own.
+bool is_own_authority(std::string_view authority, Via via, const Own& own) {
+  constexpr std::uint16_t tls_port = 443;
   const std::string port = ":" + std::to_string(own.port);
-  if (authority.size() <= port.size() || !authority.ends_with(port)) return false;
-  authority.remove_suffix(port.size());
+  const bool tls = via == Via::tls;
+  if (authority.size() > port.size() && authority.ends_with(port)) {
+    authority.remove_suffix(port.size());
+  } else if (!tls || own.port != tls_port) {
+    return false;
+  }
   const bool v6 = own.address.find(':') != std::string::npos;
   const std::string literal = v6 ? "[" + own.address + "]" : own.address;
-  return same_word(authority, "localhost") || authority == "127.0.0.1" || authority == "[::1]" ||
-         authority == literal;
+  if (same_word(authority, "localhost") || authority == "127.0.0.1" || authority == "[::1]" ||
+      authority == literal)
+    return true;
+  return tls && std::any_of(own.names.begin(), own.names.end(),
+                            [&](const std::string& name) { return same_word(authority, name); });
 }
 
-bool is_own_origin(std::string_view origin, const Own& own) {
-  constexpr std::string_view scheme = "http://";
-  return origin.starts_with(scheme) && is_own_authority(origin.substr(scheme.size()), own);
+bool is_own_origin(std::string_view origin, Via via, const Own& own) {
+  const std::string_view scheme = via == Via::tls ? "https://" : "http://";
+  return origin.starts_with(scheme) && is_own_authority(origin.substr(scheme.size()), via, own);
 }
-
-Answer response(unsigned status, std::string body) {
-  Answer answer;
-  answer.status = status;
-  answer.body = std::move(body);
-  return answer;
-}
-
-constexpr std::string_view page = R"(<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>earshot</title>
-<h1>earshot</h1>
-<p>This daemon listens to coding agents at work on this machine and tells what happens, as it happens.</p>
-<h2>From a terminal</h2>
-<pre>earshot ls     # the sessions, and what each is doing now
-earshot tail   # what happens, live</pre>
-<h2>From a program</h2>
-<p>Open a WebSocket at <code>/v1/ws</code> with the subprotocol <code>earshot.v1</code> and the header
-<code>Authorization: Bearer &lt;token&gt;</code>; the token is in the file <code>token</code> of the daemon's state
-directory. Without the header, the first message is:</p>
-<pre>{"type":"hello","token":"&lt;token&gt;"}</pre>
-<p>Then ask for what you want to hear:</p>
-<pre>{"type":"subscribe","id":"a","filter":{"type":["turn.*"]}}</pre>
-<p>The protocol is described in <code>protocol/README.md</code> of the source.</p>
-</html>
-)";
-
-Answer front_page(const Request&, std::string_view) {
-  Answer answer = response(200, std::string(page));
-  answer.content_type = "text/html; charset=utf-8";
-  return answer;
-}
-
-Answer health(const Request&, std::string_view) { return response(200, "ok\n"); }
-
-/// A wrong token is refused here; none at all may still come as the first message.
-Answer websocket(const Request& request, std::string_view token) {
-  if (!request.upgrade) {
-    Answer answer = response(426, "this is a WebSocket: ask for an upgrade\n");
-    answer.upgrade = "websocket";
-    return answer;
-  }
-  Answer answer;
-  answer.kind = Answer::Kind::websocket;
-  if (request.authorizations.empty()) return answer;
-  constexpr std::string_view bearer = "bearer ";
-  std::string_view given = request.authorizations.front();
-  const bool is_bearer = given.size() > bearer.size() && same_word(given.substr(0, bearer.size()), bearer);
-  if (is_bearer) given.remove_prefix(bearer.size());
-  if (request.authorizations.size() != 1 || !is_bearer || !same_secret(given, token)) {
-    return response(401, "the token is wrong: it is in the file `token` of the daemon's state directory\n");
-  }
-  answer.authenticated = true;
-  return answer;
-}
-
-struct Route {
-  std::string_view path;
-  Answer (*answer)(const Request&, std::string_view token);
-};
-constexpr Route routes[] = {{"/", front_page}, {"/healthz", health}, {"/v1/ws", websocket}};
 
 }  // namespace
 
-Answer judge(const Request& request, const Own& own, std::string_view token) {
-  if (request.hosts.size() != 1 || !is_own_authority(request.hosts.front(), own)) {
-    return response(403, "the Host is not one of this daemon's\n");
+std::string_view Request::query() const {
+  const std::size_t mark = target.find('?');
+  return mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
+}
+
+std::optional<Answer> refuse(const Request& request, Via via, const Own& own) {
+  if (via == Via::unix_socket) {
+    if (!request.origins.empty()) return plain(403, "no page has business on this socket: send no Origin");
+    return {};
+  }
+  if (request.hosts.size() != 1 || !is_own_authority(request.hosts.front(), via, own)) {
+    return plain(403, via == Via::tls
+                          ? "the Host is not one of this daemon's; its owner can add it to `names` in "
+                            "earshot.toml"
+                          : "the Host is not one of this daemon's");
   }
   if (request.origins.size() > 1 ||
-      (request.origins.size() == 1 && !is_own_origin(request.origins.front(), own))) {
-    return response(403, "the Origin is not this daemon's\n");
+      (request.origins.size() == 1 && !is_own_origin(request.origins.front(), via, own))) {
+    return plain(403, "the Origin is not this daemon's");
   }
-  const std::string_view path = request.target.substr(0, request.target.find('?'));
-  for (const Route& route : routes) {
-    if (route.path != path) continue;
-    if (request.method == "GET") return route.answer(request, token);
-    Answer answer = response(405, "only GET is answered here\n");
-    answer.allow = "GET";
-    return answer;
-  }
-  return response(404, "nothing is here; try /\n");
+  return {};
+}
+
+Standing standing_of(const Request& request, Via via, std::string_view token) {
+  if (via == Via::unix_socket) return Standing::owner;
+  if (request.authorizations.empty()) return Standing::stranger;
+  constexpr std::string_view bearer = "bearer ";
+  std::string_view given = request.authorizations.front();
+  if (request.authorizations.size() != 1 || given.size() <= bearer.size() ||
+      !same_word(given.substr(0, bearer.size()), bearer))
+    return Standing::wrong_token;
+  given.remove_prefix(bearer.size());
+  return same_secret(given, token) ? Standing::owner : Standing::wrong_token;
+}
+
+std::string_view plain_host(const Request& request) {
+  if (request.hosts.size() != 1) return {};
+  const std::string_view host = request.hosts.front();
+  const bool plain = std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
+  });
+  return plain ? host : std::string_view();
 }
 
 }  // namespace earshot::serve

@@ -1,39 +1,45 @@
-// The judgement of an HTTP request, before anything else is done with it. Plain text: no socket.
+// Who asks: judged before anything else is done with a request. Plain text: no socket.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "serve/answer.hpp"
+
 namespace earshot::serve {
 
+/// How a connection came to us.
+enum class Via { tcp, unix_socket, tls };
+
+/// Views of the head that is being answered.
 struct Request {
   std::string_view method, target;
   std::vector<std::string_view> hosts, origins, authorizations;  // as often as they stand there
   bool upgrade = false;                                          // asks for a WebSocket
+  std::string_view content_type = {}, if_none_match = {}, body = {};
+
+  std::string_view path() const { return target.substr(0, target.find('?')); }
+  std::string_view query() const;  // behind the question mark
 };
 
-/// The addresses that a browser on this machine may have used to reach us. Anything else is another site that
-/// had its name resolve to loopback (DNS rebinding), or a page that has no business here.
+/// The addresses that a browser may have used to reach us. Anything else is another site that had its name
+/// resolve to this machine (DNS rebinding), or a page that has no business here.
 struct Own {
   std::string address;  // that we listen on: 127.0.0.1, ::1
   std::uint16_t port = 0;
+  std::vector<std::string> names = {};  // further ones, of the configuration; for TLS only
 };
 
-struct Answer {
-  enum class Kind { response, websocket } kind = Kind::response;
-  bool authenticated = false;  // of websocket: a right token came with the request
-  unsigned status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-  std::string allow;    // of 405
-  std::string upgrade;  // of 426
-};
+/// A Host or an Origin that is not ours: 403. On the Unix socket any Host is ours, and no Origin is.
+std::optional<Answer> refuse(const Request& request, Via via, const Own& own);
 
-Answer judge(const Request& request, const Own& own, std::string_view token);
+/// Whether the owner asks: by the token, or because the Unix socket is the owner's.
+enum class Standing { stranger, wrong_token, owner };
+Standing standing_of(const Request& request, Via via, std::string_view token);
 
-/// The page at `/` may do nothing at all.
-constexpr std::string_view page_policy =
-    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// Authority of the request, when it can stand in a header of the answer; otherwise empty.
+std::string_view plain_host(const Request& request);
 
 }  // namespace earshot::serve

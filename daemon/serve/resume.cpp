@@ -117,7 +117,7 @@ void Subscriber::fell_out() {
   const Position head = log().head();
   const auto is_keeper = [](const Subscription& subscription) { return subscription.keeps; };
   const bool keep = keeps_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), is_keeper);
-  ++shared_.lagged;
+  ++shared_.counts.lagged;
   position_ = keep ? std::max(position_, log().first()) : head;
 
   std::deque<Own> first, rest;

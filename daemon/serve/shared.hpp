@@ -8,12 +8,19 @@
 #include <string>
 #include <string_view>
 
+#include "core/event_json.hpp"
 #include "serve/channel.hpp"
+#include "serve/codes.hpp"
+#include "serve/counts.hpp"
+#include "serve/filter.hpp"
 #include "serve/request.hpp"
 #include "serve/sessions.hpp"
 #include "tail/archive.hpp"
 
 namespace earshot::serve {
+
+struct Figures;  // figures.hpp
+struct Health;   // health.hpp
 
 /// Every bound of a connection. Tests shorten the times.
 struct Limits {
@@ -26,33 +33,44 @@ struct Limits {
   std::size_t subscriptions_max = 32;                // of a connection; more: error `limit`
   std::size_t own_bytes_max = 1 << 20;               // of answers not sent: its next message waits for them
   std::size_t write_bytes_max = 256 << 10;  // of one write, so that a control frame never waits for more
-  int send_buffer_bytes = 128 << 10;   // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
-  ms handshake{5000};                  // to the end of the HTTP head; then closed
-  ms hello{5000};                      // from the upgrade to a right token; then close 4501
-  ms ping{20000};                      // without a byte from the client: ping
-  ms silence{40000};                   // without a byte from the client: dropped
-  ms stall{30000};                     // something to send and no progress: close 4408
-  ms goodbye{1000};                    // for the client to answer a close frame; then dropped
-  ms stop{1500};                       // for all that is owed at the stop; then dropped
-  ms state{250};                       // between two frames of one session for `deliver: state`
-  ms tick{1000};                       // how often these times are looked at
-  std::size_t after_entries = 20'000;  // of one `subscribe`; more: error `limit`
+  int send_buffer_bytes = 128 << 10;  // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
+  ms handshake{5000};                 // to the end of the HTTP head; then closed
+  ms hello{5000};                     // from the upgrade to a right token; then close 4501
+  ms ping{20000};                     // without a byte from the client: ping
+  ms silence{40000};                  // without a byte from the client: dropped
+  ms stall{30000};                    // something to send and no progress: close 4408
+  ms goodbye{1000};                   // for the client to answer a close frame; then dropped
+  ms stop{1500};                      // for all that is owed at the stop; then dropped
+  ms state{250};                      // between two frames of one session for `deliver: state`
+  ms tick{1000};                      // how often these times are looked at
+
+  std::size_t body_bytes_max = 4 << 10;    // of an HTTP request; longer: 413
+  std::size_t target_bytes_max = 4 << 10;  // the path and the query of one; longer: 414
+  std::size_t requests_max = 1000;         // of a connection; the answer to the last one closes it
+  ms keep_alive{15000};                    // without a request; then closed
+  ms answer{30000};                        // for an HTTP answer to be read; then dropped
+  std::size_t messages_per_second = 100;   // and HTTP requests, of a connection, once its burst is used up:
+  std::size_t messages_burst = 400;        // … more: close 4429, or 429
+  std::size_t patterns_max = Filter::patterns_max;            // in a filter's key; more: error `bad_filter`
+  std::size_t pattern_bytes_max = Filter::pattern_bytes_max;  // longer: error `bad_filter`
+  std::size_t after_entries = 20'000;                         // of one `subscribe`; more: error `limit`
   std::size_t missed_streams =
       65'536;  // that a client which fell behind is to get from the files; more: `lagged`
   std::size_t catch_up_bytes = 16 << 20;  // of events from files that somebody has not taken; beyond it the
                                           // oldest are let go and read again
-  std::size_t catch_up_folds = 2;     // that read at a time; the rest waits in line
-  std::size_t catch_up_parked = 32;   // that wait for their readers; beyond it the oldest begins again
-  std::size_t catch_up_a_reader = 2;  // streams at a time for one client
-  ms catch_up_patience{500};          // for the slower readers of a fold; then they get one of their own
-  std::size_t reads = 4;              // records in memory at a time; the others wait in line
-  std::size_t reads_waiting = 64;     // of a connection; more: error `busy`
+  std::size_t catch_up_folds = 2;         // that read at a time; the rest waits in line
+  std::size_t catch_up_parked = 32;       // that wait for their readers; beyond it the oldest begins again
+  std::size_t catch_up_a_reader = 2;      // streams at a time for one client
+  ms catch_up_patience{500};              // for the slower readers of a fold; then they get one of their own
+  std::size_t reads = 4;                  // records in memory at a time; the others wait in line
+  std::size_t reads_waiting = 64;         // of a connection; more: error `busy`
   std::size_t record_part_bytes = 64 << 10;  // of a record's text in one frame
   ms bookmark{10'000};                       // between bookmarks of a connection
 };
 
 /// Close codes of our own: 4000–4499 come again, 4500–4999 do not.
-constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_not_authenticated = 4501;
+constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_too_often = 4429,
+                        close_not_authenticated = 4501;
 
 /// Reads the transcripts of sessions that are only known, of those whose name `wanted` says; then calls
 /// `then`, perhaps at once.
@@ -61,6 +79,13 @@ using ReadCold =
 
 class CatchUps;
 class Records;
+/// What only the house around the hub knows. Empty functions are not asked.
+struct Outside {
+  std::function<void(Figures&)> figures;
+  std::function<void(Health&)> health;
+  /// Keeps a new token where the owner's clients find it. Empty: done. Otherwise what went wrong.
+  std::function<std::string(const std::string& token)> keep_token;
+};
 
 struct Shared {
   std::string host;                                           // this machine's name on the wire
@@ -72,13 +97,22 @@ struct Shared {
   Limits limits;
   std::array<Channel, shown_count> channels;
   Sessions sessions;
-  std::size_t state_connections = 0;      // that have a state subscription
-  tail::Archive* archive = nullptr;       // outlives all connections; null: nothing can be read again
-  CatchUps* catch_ups = nullptr;          // likewise
-  Records* records = nullptr;             // likewise
-  std::uint64_t lagged = 0, stalled = 0;  // since the start
+  std::size_t state_connections = 0;  // that have a state subscription
+  tail::Archive* archive = nullptr;   // outlives all connections; null: nothing can be read again
+  CatchUps* catch_ups = nullptr;      // likewise
+  Records* records = nullptr;         // likewise
+  bool redact = true;                 // false: the owner over the Unix socket is shown secrets, too
 
   ReadCold read_cold;  // empty: all that is known has been read
+
+  Codes codes;
+  Counts counts;
+  View remote_view = View::meta;  // of connections over TLS
+  std::string page_url;           // where a browser finds `/`, with the slash
+  Outside outside;
+  std::function<void(Figures&)> figures;  // what the hub and the house have to say
+  std::function<void(Health&)> health;
+  std::function<void()> token_changed;  // connections that came with the old one are to be closed
 
   Shared(std::string host_name, std::size_t log_bytes_max)
       : host(host_name),

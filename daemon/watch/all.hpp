@@ -25,6 +25,8 @@ class All {
   Switchboard& switchboard() { return switchboard_; }
   /// Empty: all is well. Otherwise for people: what is not watched, why, and what to raise.
   std::string trouble() const;
+  /// Directories that the kernel reports on.
+  std::size_t watches() const { return inotify_ ? inotify_->watches() : 0; }
 
  private:
   bool deaf() const;

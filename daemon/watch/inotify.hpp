@@ -28,6 +28,7 @@ class Inotify final : public Watcher {
   ~Inotify() override;
 
   bool works() const { return works_; }
+  std::size_t watches() const { return watches_.size(); }
   void watch(const std::string& directory) override;
   void forget(const std::string& directory) override;
   std::string trouble() const override;

@@ -173,14 +173,16 @@ def has(frame, fields):
 class Daemon:
     """An earshotd of its own, on a free port."""
 
-    def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0"):
+    def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0", runtime=None):
         self.state, self.clients, self.home = state, [], home
+        self.runtime = runtime or tempfile.mkdtemp(prefix="run-", dir=home)  # a socket of its own, with a short path
         command = [*prefix, earshotd or os.path.join(build(), "earshotd"), "--state", state, "--listen", listen, "--host", HOST]
         for root in roots:
             command += ["--root", root]
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen([*command, *args], stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
-                                        env=clean_environment(home))
+                                        env={**clean_environment(home), "XDG_RUNTIME_DIR": self.runtime})
+        self.socket = os.path.join(self.runtime, "earshot", "sock")
         self.out = []
         self.listener = threading.Thread(target=self._listen, daemon=True)
         self.listener.start()

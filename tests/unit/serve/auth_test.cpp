@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "serve/request.hpp"
 #include "support.hpp"
 
 using namespace earshot;
@@ -97,75 +96,4 @@ TEST_CASE("secrets are the same only when every byte is") {
   REQUIRE_FALSE(same_secret("ab", "abc"));
   REQUIRE_FALSE(same_secret("abcd", "abc"));
   REQUIRE_FALSE(same_secret("", "abc"));
-}
-
-TEST_CASE("a request is judged by its Host and Origin before anything else") {
-  const Own own{"127.0.0.1", 7717};
-  struct Row {
-    std::vector<std::string_view> hosts, origins;
-    unsigned status;
-  };
-  const Row rows[] = {
-      {{"127.0.0.1:7717"}, {}, 200},
-      {{"localhost:7717"}, {}, 200},
-      {{"LocalHost:7717"}, {}, 200},
-      {{"[::1]:7717"}, {}, 200},
-      {{}, {}, 403},
-      {{"127.0.0.1"}, {}, 403},
-      {{"127.0.0.1:80"}, {}, 403},
-      {{"evil.example:7717"}, {}, 403},
-      {{"localhost.evil.example:7717"}, {}, 403},
-      {{"evil-localhost:7717"}, {}, 403},
-      {{"0.0.0.0:7717"}, {}, 403},
-      {{":7717"}, {}, 403},
-      {{"localhost:7717", "localhost:7717"}, {}, 403},
-      {{"localhost:7717"}, {"http://localhost:7717"}, 200},
-      {{"localhost:7717"}, {"http://127.0.0.1:7717"}, 200},
-      {{"localhost:7717"}, {"https://localhost:7717"}, 403},
-      {{"localhost:7717"}, {"http://localhost:3000"}, 403},
-      {{"localhost:7717"}, {"http://evil.example"}, 403},
-      {{"localhost:7717"}, {"http://localhost:7717.evil.example"}, 403},
-      {{"localhost:7717"}, {"null"}, 403},
-      {{"localhost:7717"}, {""}, 403},
-      {{"localhost:7717"}, {"http://localhost:7717", "http://evil.example"}, 403},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.hosts, row.origins);
-    for (const std::string_view target : {"/", "/healthz", "/v1/ws", "/nothing"}) {
-      Request request{"GET", target, row.hosts, row.origins, {"Bearer right"}, true};
-      const Answer answer = judge(request, own, "right");
-      if (row.status == 403) {
-        REQUIRE(answer.status == 403);
-        REQUIRE(answer.kind == Answer::Kind::response);
-      } else {
-        REQUIRE(answer.status != 403);
-      }
-    }
-  }
-  const Own other{"127.0.0.5", 1};
-  REQUIRE(judge({"GET", "/healthz", {"127.0.0.5:1"}, {}, {}, false}, other, "t").status == 200);
-}
-
-TEST_CASE("routes, methods and tokens have each their answer") {
-  const Own own{"::1", 80};
-  const auto ask = [&](std::string_view method, std::string_view target, std::vector<std::string_view> tokens,
-                       bool upgrade) {
-    return judge({method, target, {"[::1]:80"}, {}, std::move(tokens), upgrade}, own, "right");
-  };
-  REQUIRE(ask("GET", "/healthz", {}, false).body == "ok\n");
-  REQUIRE(ask("GET", "/", {}, false).content_type == "text/html; charset=utf-8");
-  REQUIRE(ask("GET", "/?x=1", {}, false).status == 200);
-  REQUIRE(ask("GET", "/other", {}, false).status == 404);
-  REQUIRE(ask("GET", "/v1/ws/", {}, true).status == 404);
-  REQUIRE(ask("POST", "/", {}, false).status == 405);
-  REQUIRE(ask("POST", "/", {}, false).allow == "GET");
-  REQUIRE(ask("GET", "/v1/ws", {}, false).status == 426);
-  REQUIRE(ask("GET", "/v1/ws", {"Bearer wrong"}, true).status == 401);
-  REQUIRE(ask("GET", "/v1/ws", {"Basic right"}, true).status == 401);
-  REQUIRE(ask("GET", "/v1/ws", {""}, true).status == 401);
-  REQUIRE(ask("GET", "/v1/ws", {"Bearer right", "Bearer right"}, true).status == 401);
-  REQUIRE(ask("GET", "/v1/ws", {"bearer right"}, true).authenticated);
-  const Answer stranger = ask("GET", "/v1/ws", {}, true);
-  REQUIRE(stranger.kind == Answer::Kind::websocket);
-  REQUIRE_FALSE(stranger.authenticated);
 }

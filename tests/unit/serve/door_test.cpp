@@ -13,7 +13,9 @@ using namespace earshot::test;
 namespace {
 
 std::string get(const std::string& target, const std::string& host, const std::string& more = "") {
-  return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" + more + "\r\n";
+  const bool upgrade = more.find("Connection: ") != std::string::npos;
+  return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" + (upgrade ? "" : "Connection: close\r\n") +
+         more + "\r\n";
 }
 
 std::string status_line(const std::string& response) { return response.substr(0, response.find("\r\n")); }
@@ -104,7 +106,7 @@ TEST_CASE("hostile hosts, origins and tokens are refused before the upgrade") {
           "HTTP/1.1 401 Unauthorized");
   REQUIRE(ask(get("/v1/ws", own)) == "HTTP/1.1 426 Upgrade Required");
   REQUIRE(ask(get("/nothing", own)) == "HTTP/1.1 404 Not Found");
-  REQUIRE(ask("POST / HTTP/1.1\r\nHost: " + own + "\r\nContent-Length: 3\r\n\r\nabc") ==
+  REQUIRE(ask("POST / HTTP/1.1\r\nConnection: close\r\nHost: " + own + "\r\nContent-Length: 3\r\n\r\nabc") ==
           "HTTP/1.1 405 Method Not Allowed");
   REQUIRE(ask("\x16\x03\x01 is no HTTP\r\n\r\n") == "HTTP/1.1 400 Bad Request");
   REQUIRE(ask(get("/", own, "X: " + std::string(9000, 'x') + "\r\n")) ==
@@ -115,7 +117,7 @@ TEST_CASE("hostile hosts, origins and tokens are refused before the upgrade") {
   REQUIRE(house.until([&] { return house.hub.connections() == 0; }));
 }
 
-TEST_CASE("the page and the health check need no token, and the page may do nothing") {
+TEST_CASE("the page and the health check need no token, and the page may do little") {
   House house;
   const std::string own = "127.0.0.1:" + std::to_string(house.port());
   const std::string health = test::exchange(house.io, house.port(), get("/healthz", own));
@@ -124,6 +126,7 @@ TEST_CASE("the page and the health check need no token, and the page may do noth
   const std::string page = test::exchange(house.io, house.port(), get("/", own));
   REQUIRE(status_line(page) == "HTTP/1.1 200 OK");
   REQUIRE(page.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
+  REQUIRE(page.find("connect-src 'self' ws://" + own + ";") != std::string::npos);
   REQUIRE(page.find("/v1/ws") != std::string::npos);
   REQUIRE(page.find(token) == std::string::npos);
 }

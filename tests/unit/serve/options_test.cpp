@@ -1,5 +1,6 @@
 // The options belong to the program, not to a room's library: they are compiled into their test.
-#include "options.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "options.cpp"       // NOLINT(bugprone-suspicious-include)
+#include "options_file.cpp"  // NOLINT(bugprone-suspicious-include)
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -163,13 +164,94 @@ TEST_CASE("what is wrong on the command line is told, with code 2") {
   }
 }
 
+TEST_CASE("the socket is in the runtime directory, or beside the token") {
+  Place place;
+  REQUIRE(place.parse({}).options->socket == place.home.path + "/.local/state/earshot/sock");
+  REQUIRE(place.parse({"--state", "/s"}).options->socket == "/s/sock");
+  place.variables["XDG_RUNTIME_DIR"] = "/run/user/1000";
+  REQUIRE(place.parse({}).options->socket == "/run/user/1000/earshot/sock");
+  REQUIRE_FALSE(place.parse({}).options->socket_given);
+  const Parsed given = place.parse({"--socket", "/tmp/a"});
+  REQUIRE(given.options->socket == "/tmp/a");
+  REQUIRE(given.options->socket_given);
+  REQUIRE(place.parse_file("socket = \"/b\"").options->socket == "/b");
+  place.variables["XDG_RUNTIME_DIR"] = "relative";
+  REQUIRE(place.parse({"--state", "/s"}).options->socket == "/s/sock");
+}
+
+TEST_CASE("redaction is on unless somebody says otherwise") {
+  const Place place;
+  REQUIRE(place.parse({}).options->redact);
+  REQUIRE_FALSE(place.parse({"--no-redact"}).options->redact);
+  REQUIRE_FALSE(place.parse_file("redact = false").options->redact);
+  REQUIRE(place.parse_file("redact = false", {"--redact"}).options->redact);
+  const Parsed rules = place.parse_file("[redaction]\nours = 'OUR-[0-9]{8}'\n");
+  REQUIRE(rules.options->redaction ==
+          std::vector<std::pair<std::string, std::string>>{{"ours", "OUR-[0-9]{8}"}});
+}
+
+TEST_CASE("other machines are let in only with TLS and the owner's word") {
+  const Place place;
+  const std::string tls = "tls_cert = \"cert.pem\"\ntls_key = \"~/key.pem\"\n";
+  const std::string listen = "listen = \"0.0.0.0:7717\"\n";
+  for (const std::string& text : {listen, listen + "allow_remote = true\n", listen + tls}) {
+    CAPTURE(text);
+    const Parsed parsed = place.parse_file(text);
+    REQUIRE(parsed.exit_code == 2);
+    for (const std::string_view word : {"allow_remote = true", "tls_cert = ", "tls_key = ", "names = "})
+      REQUIRE(says(parsed.err, word));
+  }
+  const Parsed good = place.parse_file(listen + "allow_remote = true\nnames = [\"dev7.example\"]\n" + tls);
+  REQUIRE(good.err == "");
+  REQUIRE(good.options->tls_cert == place.home / "cert.pem");  // beside the file
+  REQUIRE(good.options->tls_key == place.home / "key.pem");
+  REQUIRE(good.options->names == std::vector<std::string>{"dev7.example"});
+  REQUIRE(good.options->remote_view == View::meta);
+  REQUIRE(place.parse_file("remote_view = \"full\"").options->remote_view == View::full);
+  REQUIRE(says(place.parse_file("remote_view = \"ful\"").err, "did you mean `full`?"));
+  REQUIRE(says(place.parse_file("tls_cert = \"a\"").err, "tls_key"));
+  REQUIRE(says(place.parse_file("tls_key = \"a\"").err, "tls_cert"));
+  REQUIRE(says(place.parse_file("names = [\"https://a\"]").err, "no host name"));
+  REQUIRE(says(place.parse_file("names = \"a\"").err, "an array of names"));
+}
+
+TEST_CASE("every limit can be set, within its bounds") {
+  const Place place;
+  std::string text = "[limits]\nlog_bytes = 1048576\n";
+  for (const serve::LimitRule& rule : serve::limit_rules()) {
+    const std::uint64_t value = rule.name == "ping_ms" ? rule.min : rule.min + 1;
+    text += std::string(rule.name) + " = " + std::to_string(value) + "\n";
+  }
+  const Parsed parsed = place.parse_file(text);
+  REQUIRE(parsed.err == "");
+  for (const serve::LimitRule& rule : serve::limit_rules()) {
+    CAPTURE(rule.name);
+    REQUIRE(serve::get(parsed.options->limits, rule) == (rule.name == "ping_ms" ? rule.min : rule.min + 1));
+    const std::uint64_t usual = serve::get(serve::Limits{}, rule);
+    REQUIRE(usual >= rule.min);
+    REQUIRE(usual <= rule.max);
+    const std::string line = "[limits]\n" + std::string(rule.name) + " = ";
+    REQUIRE(says(place.parse_file(line + std::to_string(rule.max + 1)).err,
+                 "e.toml:2: `" + std::string(rule.name)));
+    REQUIRE(says(place.parse_file(line + std::to_string(rule.min - 1)).err, "a number from"));
+  }
+  REQUIRE(parsed.options->log_bytes_max == 1048576);
+  REQUIRE(says(place.parse_file("[limits]\nconections = 7\n").err,
+               "e.toml:2: unknown key `conections`; did you mean `connections`?"));
+  REQUIRE(says(place.parse_file("[limits]\nconnections = \"many\"\n").err,
+               "a number from 1 to 100000, not a string"));
+  REQUIRE(says(place.parse_file("[limits]\nconnections = -5\n").err, "not -5"));
+  REQUIRE(says(place.parse_file("[limits]\nping_ms = 50000\n").err, "`silence_ms` is more than `ping_ms`"));
+  REQUIRE(says(place.parse_file("limits = 7\n").err, "a table, [limits]"));
+}
+
 TEST_CASE("help teaches, and the version is one line") {
   const Parsed help = Place().parse({"--help"});
   REQUIRE(help.exit_code == 0);
   REQUIRE_FALSE(help.options);
   for (const std::string_view word :
        {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch", "--demo",
-        "--version", "Examples:", "Exit codes:"}) {
+        "--socket", "--no-redact", "--version", "Examples:", "Exit codes:"}) {
     CAPTURE(word);
     REQUIRE(says(help.out, word));
   }

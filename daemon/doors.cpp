@@ -1,0 +1,44 @@
+#include "doors.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "serve/tls.hpp"
+
+namespace earshot {
+namespace {
+
+using serve::AuthError;
+using serve::UnixError;
+using serve::UnixListener;
+
+/// The usual place may be another daemon's, or not be there in this session: then it is the state directory,
+/// which is ours alone.
+std::variant<UnixListener, UnixError> open_socket(const Options& options) {
+  auto socket = UnixListener::claim(options.socket);
+  const auto* error = std::get_if<UnixError>(&socket);
+  const std::string own = options.state + "/sock";
+  if (!error || options.socket_given || options.socket == own) return socket;
+  spdlog::warn("{}; this daemon's socket is {}", error->text, own);
+  return UnixListener::claim(own);
+}
+
+}  // namespace
+
+std::variant<Doors, std::string> open_doors(const Options& options) {
+  auto secrets = serve::load_secrets(options.state);
+  if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
+  auto lock = serve::StateLock::take(options.state);
+  if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;
+  std::unique_ptr<boost::asio::ssl::context> tls;
+  if (!options.tls_cert.empty()) {
+    auto loaded = serve::load_tls(options.tls_cert, options.tls_key);
+    if (const auto* error = std::get_if<AuthError>(&loaded)) return error->text;
+    tls = std::get<0>(std::move(loaded));
+  }
+  auto socket = open_socket(options);
+  if (const auto* error = std::get_if<UnixError>(&socket)) return error->text;
+  return Doors{std::get<0>(std::move(secrets)), std::get<0>(std::move(lock)), std::get<0>(std::move(socket)),
+               std::move(tls)};
+}
+
+}  // namespace earshot

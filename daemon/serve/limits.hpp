@@ -1,0 +1,30 @@
+// Every bound of a connection as people write it: `[limits]` of earshot.toml, /v1/health and /metrics.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "serve/shared.hpp"
+
+namespace earshot::serve {
+
+struct LimitRule {
+  using Member = std::variant<std::size_t Limits::*, int Limits::*, std::chrono::milliseconds Limits::*>;
+  std::string_view name;  // with its unit
+  Member member;
+  std::uint64_t min, max;
+};
+
+std::span<const LimitRule> limit_rules();
+std::uint64_t get(const Limits& limits, const LimitRule& rule);
+/// `value` is within the rule's bounds.
+void set(Limits& limits, const LimitRule& rule, std::uint64_t value);
+
+/// All of them, by name.
+std::vector<std::pair<std::string, std::uint64_t>> listed(const Limits& limits);
+
+}  // namespace earshot::serve

@@ -1,0 +1,181 @@
+#include "serve/routes.hpp"
+
+#include <simdjson.h>
+
+#include "serve/auth.hpp"
+#include "serve/event_query.hpp"
+#include "serve/figures.hpp"
+#include "serve/health.hpp"
+#include "serve/page.hpp"
+#include "serve/query.hpp"
+#include "serve/session_page.hpp"
+
+namespace earshot::serve {
+namespace {
+
+constexpr std::size_t token_bytes = 32;
+
+std::string field(std::string_view name, std::string_view value) {
+  std::string out = "\"" + std::string(name) + "\":";
+  append_string(out, value);
+  return out;
+}
+
+// --- What is at the paths ---
+
+Answer page(const Request& request, const Asker& asker, Shared&) {
+  const PageAsset& asset = page_asset(request.path());
+  Answer answer;
+  answer.content_type = asset.content_type;
+  answer.body = asset.body;
+  static const std::string etags[] = {etag_of(page_asset("/").body), etag_of(page_asset("/app.js").body),
+                                      etag_of(page_asset("/style.css").body)};
+  answer.etag = etags[&asset - &page_asset("/")];
+  answer.page_policy = page_policy(plain_host(request), asker.via == Via::tls);
+  return unless_known(std::move(answer), request.if_none_match);
+}
+
+Answer healthz(const Request&, const Asker&, Shared&) { return plain(200, "ok"); }
+
+Answer metrics(const Request&, const Asker& asker, Shared& shared) {
+  Figures figures;
+  figures.codes_outstanding = shared.codes.outstanding(asker.now);
+  if (shared.figures) shared.figures(figures);
+  Answer answer;
+  answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  answer.body = metrics_text(figures);
+  return answer;
+}
+
+Answer health(const Request&, const Asker&, Shared& shared) {
+  Health health;
+  if (shared.health) shared.health(health);
+  return json(health_json(health));
+}
+
+Answer codes(const Request&, const Asker& asker, Shared& shared) {
+  const std::string code = shared.codes.make(asker.now);
+  return json("{" + field("code", code) + ",\"expires_in\":" + std::to_string(Codes::good_for.count()) + "," +
+              field("url", shared.page_url + "#code=" + code) + "}\n");
+}
+
+bool is_json(std::string_view content_type) {
+  return content_type.substr(0, content_type.find_first_of("; ")) == "application/json";
+}
+
+/// Not that of a form: no other site can have a browser send it without asking us first.
+Answer token(const Request& request, const Asker& asker, Shared& shared) {
+  if (!is_json(request.content_type)) return plain(415, "send Content-Type: application/json");
+  simdjson::dom::parser parser;
+  std::string_view code;
+  if (parser.parse(request.body.data(), request.body.size(), true)["code"].get(code) != simdjson::SUCCESS)
+    return plain(400, R"(the body is {"code":"…"})");
+  if (!shared.codes.take(code, asker.now)) {
+    shared.counts.refuse(Refusal::code);
+    return plain(401, "this code was used, is too old or wrong: run `earshot open` again");
+  }
+  return json("{" + field("token", shared.token) + "}\n");
+}
+
+Answer rotate(const Request&, const Asker&, Shared& shared) {
+  std::string fresh = random_hex(token_bytes);
+  if (!shared.outside.keep_token) return plain(501, "this daemon keeps no token");
+  if (const std::string error = shared.outside.keep_token(fresh); !error.empty())
+    return plain(500, "the token stays as it was: " + error);
+  shared.token = std::move(fresh);
+  if (shared.token_changed) shared.token_changed();
+  return json("{" + field("token", shared.token) + "}\n");
+}
+
+Answer events(const Request& request, const Asker&, Shared&) { return events_answer(request.query()); }
+
+Answer websocket(const Request& request, const Asker& asker, Shared&) {
+  constexpr std::string_view known[] = {"view"};
+  Query query = parse_query(request.query());
+  query.only(known);
+  const std::string_view view = query.one("view", "full");
+  if (query.error.empty() && view != "full" && view != "meta") query.error = "`view` is full or meta";
+  if (!query.error.empty()) return plain(400, query.error);
+  if (!request.upgrade) {
+    Answer answer = plain(426, "this is a WebSocket: ask for an upgrade");
+    answer.upgrade = "websocket";
+    return answer;
+  }
+  Answer answer;
+  answer.kind = Answer::Kind::websocket;
+  answer.authenticated = asker.standing == Standing::owner;
+  answer.meta = view == "meta";
+  return answer;
+}
+
+// --- Where they are ---
+
+enum class Methods { get, get_head, post };
+enum class Open {
+  to_all,
+  to_owner,
+  to_unknown,  // who has no token may prove later that he is the owner; a wrong one is refused
+};
+
+struct Route {
+  std::string_view path;
+  Methods methods;
+  Open open;
+  Answer (*answer)(const Request&, const Asker&, Shared&);
+};
+constexpr Route routes[] = {
+    {"/", Methods::get_head, Open::to_all, page},
+    {"/app.js", Methods::get_head, Open::to_all, page},
+    {"/style.css", Methods::get_head, Open::to_all, page},
+    {"/healthz", Methods::get_head, Open::to_all, healthz},
+    {"/metrics", Methods::get_head, Open::to_owner, metrics},
+    {"/v1/health", Methods::get_head, Open::to_owner, health},
+    {"/v1/sessions", Methods::get_head, Open::to_owner, sessions_answer},
+    {"/v1/events", Methods::get, Open::to_owner, events},
+    {"/v1/ws", Methods::get, Open::to_unknown, websocket},
+    {"/v1/codes", Methods::post, Open::to_owner, codes},
+    {"/v1/token", Methods::post, Open::to_all, token},
+    {"/v1/token/rotate", Methods::post, Open::to_owner, rotate},
+};
+
+struct Allowed {
+  Methods methods;
+  std::string_view list;  // of the header `Allow`
+};
+constexpr Allowed allowed[] = {
+    {Methods::get, "GET"}, {Methods::get_head, "GET, HEAD"}, {Methods::post, "POST"}};
+
+bool is_in(std::string_view method, std::string_view list) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(", "), list.size());
+    if (list.substr(0, comma) == method) return true;
+    list.remove_prefix(std::min(comma + 2, list.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+Answer route(const Request& request, const Asker& asker, Shared& shared) {
+  for (const Route& route : routes) {
+    if (route.path != request.path()) continue;
+    const std::string_view list = allowed[static_cast<std::size_t>(route.methods)].list;
+    if (!is_in(request.method, list)) {
+      Answer answer = plain(405, "here one asks with: " + std::string(list));
+      answer.allow = list;
+      return answer;
+    }
+    const bool wrong = asker.standing == Standing::wrong_token && route.open != Open::to_all;
+    if (wrong || (asker.standing == Standing::stranger && route.open == Open::to_owner)) {
+      shared.counts.refuse(Refusal::token);
+      return plain(401, wrong
+                            ? "the token is wrong: it is in the file `token` of the daemon's state directory"
+                            : "send `Authorization: Bearer TOKEN`: it is in the file `token` of the daemon's "
+                              "state directory");
+    }
+    return route.answer(request, asker, shared);
+  }
+  return plain(404, "nothing is here; try /");
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,21 @@
+// What is at which path, and who may have it. Text in, text out: no socket.
+#pragma once
+#include <chrono>
+
+#include "serve/request.hpp"
+#include "serve/shared.hpp"
+
+namespace earshot::serve {
+
+struct Asker {
+  Via via = Via::tcp;
+  Standing standing = Standing::stranger;
+  std::chrono::steady_clock::time_point now;
+  View view = View::full;     // at most this much
+  bool cold_is_read = false;  // asks again after Answer::Kind::cold
+};
+
+/// The answer to a request whose Host and Origin are ours.
+Answer route(const Request& request, const Asker& asker, Shared& shared);
+
+}  // namespace earshot::serve

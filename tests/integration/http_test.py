@@ -1,0 +1,400 @@
+"""Plain HTTP over TCP: what is where, who may have it, and how long it may take."""
+import json
+import os
+import re
+import socket
+import subprocess
+import unittest
+
+import websockets
+
+from harness import Case, deadline_s, wait_for
+from sessions import Session
+
+
+def curl(daemon, target, *args, unix=False, token=True, scheme="http", timeout=deadline_s * 4):
+    """(status, headers in lower case, body) of one request. `target` begins with a slash."""
+    base = "http://localhost" if unix else f"{scheme}://127.0.0.1:{daemon.port}"
+    command = ["curl", "-sS", "-i", "--max-time", str(timeout), *(["--unix-socket", daemon.socket] if unix else []),
+               *(["-H", f"Authorization: Bearer {daemon.token}"] if token and not unix else []), *args, base + target]
+    done = subprocess.run(command, capture_output=True, timeout=timeout * 2)
+    if done.returncode != 0:
+        raise AssertionError(f"{command}: exit code {done.returncode}: {done.stderr.decode()}")
+    return parse_answer(done.stdout)
+
+
+def parse_answer(bytes):
+    head, _, body = bytes.partition(b"\r\n\r\n")
+    while head.startswith(b"HTTP/1.1 100"):
+        head, _, body = body.partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines[1:])
+    return int(lines[0].split()[1]), headers, body
+
+
+class Raw:
+    """A connection that says exactly what it is told to."""
+
+    def __init__(self, daemon):
+        self.socket = socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s * 4)
+
+    def send(self, *lines, body=b"", end=b"\r\n\r\n"):
+        self.socket.sendall("\r\n".join(lines).encode() + end + body)
+
+    def read(self, n=65536):
+        try:
+            return self.socket.recv(n)
+        except ConnectionResetError:
+            return b""
+
+    def answer(self):
+        """One answer with its whole body; None when the connection ended instead."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = self.read()
+            if not piece:
+                return None
+            data += piece
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = int(re.search(rb"Content-Length: (\d+)", head)[1])
+        while len(body) < length:
+            body += self.read()
+        self.left = body[length:]
+        return parse_answer(head + b"\r\n\r\n" + body[:length])
+
+    def closed(self):
+        """Waits for the daemon to close."""
+        while self.read():
+            pass
+        return True
+
+    def close(self):
+        self.socket.close()
+
+
+class HttpCase(Case):
+    def configured(self, text, *args, **more):
+        path = os.path.join(self.home, "earshot.toml")
+        with open(path, "w") as file:
+            file.write(text)
+        return self.start("--config", path, *args, **more)
+
+    def raw(self, daemon):
+        raw = Raw(daemon)
+        self.addCleanup(raw.close)
+        return raw
+
+
+class Requests(HttpCase):
+    def test_every_path_has_its_door(self):
+        daemon = self.start()
+        for path in ("/", "/app.js", "/style.css", "/healthz"):
+            self.assertEqual(curl(daemon, path, token=False)[0], 200, path)
+        for path in ("/metrics", "/v1/health", "/v1/sessions", "/v1/events"):
+            status, headers, _ = curl(daemon, path, token=False)
+            self.assertEqual((status, headers["www-authenticate"]), (401, "bearer"), path)
+        for path in ("/metrics", "/v1/health", "/v1/sessions"):
+            self.assertEqual(curl(daemon, path)[0], 200, path)
+            self.assertEqual(curl(daemon, path, unix=True)[0], 200, path)
+        self.assertEqual(curl(daemon, "/v1/sessions", "-H", "Authorization: Bearer " + "0" * 64, token=False)[0], 401)
+        self.assertEqual(curl(daemon, "/nothing")[0], 404)
+
+    def test_other_methods_are_told_which_ones_there_are(self):
+        daemon = self.start()
+        for path, allow in (("/", "get, head"), ("/v1/sessions", "get, head"), ("/v1/events", "get")):
+            status, headers, _ = curl(daemon, path, "-X", "DELETE")
+            self.assertEqual((status, headers["allow"]), (405, allow), path)
+        status, headers, _ = curl(daemon, "/v1/codes")
+        self.assertEqual((status, headers["allow"]), (405, "post"))
+
+    def test_every_answer_is_safe_by_its_headers(self):
+        daemon = self.start()
+        for path in ("/", "/healthz", "/metrics", "/v1/sessions", "/nothing"):
+            _, headers, _ = curl(daemon, path)
+            self.assertEqual(headers["x-content-type-options"], "nosniff", path)
+            self.assertEqual(headers["referrer-policy"], "no-referrer", path)
+            self.assertIn("default-src 'none'", headers["content-security-policy"], path)
+            self.assertIn("date", headers)
+
+    def test_head_is_get_without_the_body(self):
+        daemon = self.start()
+        for path in ("/", "/app.js", "/healthz", "/v1/sessions"):
+            _, whole, body = curl(daemon, path)
+            status, headers, nothing = curl(daemon, path, "--head")
+            self.assertEqual((status, nothing), (200, b""), path)
+            self.assertEqual(headers["content-length"], str(len(body)), path)
+            self.assertEqual(headers.get("etag"), whole.get("etag"), path)
+
+    def test_what_is_known_is_not_sent_again(self):
+        daemon = self.start()
+        session = Session(self.root)
+        session.prompt("one")
+        daemon.subscriber().wait_frame(type="session")
+        for path in ("/", "/app.js", "/v1/sessions"):
+            etag = curl(daemon, path)[1]["etag"]
+            status, headers, body = curl(daemon, path, "-H", f'If-None-Match: "x", W/{etag}')
+            self.assertEqual((status, body, headers["etag"]), (304, b"", etag), path)
+            self.assertEqual(curl(daemon, path, "-H", 'If-None-Match: "x"')[0], 200, path)
+        session.prompt("two")
+        wait_for(lambda: curl(daemon, "/v1/sessions", "-H", f"If-None-Match: {etag}")[0] == 200, "another page")
+
+    def test_a_connection_is_kept_for_the_next_request(self):
+        daemon = self.start()
+        raw = self.raw(daemon)
+        for path, status in (("/healthz", 200), ("/nothing", 404), ("/v1/sessions", 401), ("/healthz", 200)):
+            raw.send(f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")
+            answer = raw.answer()
+            self.assertEqual(answer[0], status)
+            self.assertNotIn("connection", answer[1])
+        raw.send("HEAD / HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}", "Connection: close")
+        self.assertTrue(raw.closed())
+
+    def test_requests_that_were_sent_at_once_are_answered_in_order(self):
+        daemon = self.start()
+        raw = self.raw(daemon)
+        host = f"Host: 127.0.0.1:{daemon.port}"
+        one = f"GET /healthz HTTP/1.1\r\n{host}\r\n\r\nGET /nothing HTTP/1.1\r\n{host}\r\n\r\nGET /healthz HTTP/1.1\r\n{host}\r\nConnection: close\r\n\r\n"
+        raw.socket.sendall(one.encode())
+        data = b""
+        while piece := raw.read():
+            data += piece
+        self.assertEqual(re.findall(rb"HTTP/1\.1 (\d+)", data), [b"200", b"404", b"200"])
+
+    def test_http_1_0_is_served(self):
+        daemon = self.start()
+        raw = self.raw(daemon)
+        raw.send("GET /healthz HTTP/1.0", f"Host: 127.0.0.1:{daemon.port}")
+        status, headers, body = raw.answer()
+        self.assertEqual((status, headers["connection"], body), (200, "close", b"ok\n"))
+        self.assertTrue(raw.closed())
+        raw = self.raw(daemon)
+        raw.send("GET /healthz HTTP/1.0", f"Host: 127.0.0.1:{daemon.port}", "Connection: keep-alive")
+        self.assertEqual(raw.answer()[1]["connection"], "keep-alive")
+        raw.send("GET /healthz HTTP/1.0", f"Host: 127.0.0.1:{daemon.port}")
+        self.assertEqual(raw.answer()[0], 200)
+
+
+class TooMuch(HttpCase):
+    def test_what_is_too_long_has_its_status(self):
+        daemon = self.start()
+        host = f"Host: 127.0.0.1:{daemon.port}"
+        post = ("POST /v1/token HTTP/1.1", host, "Content-Type: application/json")
+        cases = ((("GET /healthz HTTP/1.1", host, "X: " + "x" * 9000), b"", 431),
+                 (("GET /healthz?" + "x" * 5000 + " HTTP/1.1", host), b"", 414),
+                 (("GET /healthz?" + "x" * 20000 + " HTTP/1.1", host), b"", 414),
+                 ((*post, "Content-Length: 5000"), b"", 413),
+                 ((*post, "Content-Length: 99999999999"), b"", 413),
+                 ((*post, "Transfer-Encoding: chunked"), b"2000\r\n" + b"x" * 8192, 413),
+                 ((*post, "Content-Length: x"), b"", 400),
+                 ((*post, "Content-Length: 3", "Content-Length: 4"), b"", 400),
+                 (("GET /healthz HTTP/3.7", host), b"", 400),
+                 (("GET", host), b"", 400),
+                 (("\x00\x01\x02",), b"", 400))
+        for lines, body, status in cases:
+            with self.subTest(line=lines[0][:30], status=status):
+                raw = self.raw(daemon)
+                raw.send(*lines, body=body)
+                answer = raw.answer()
+                self.assertEqual((answer[0], answer[1]["connection"]), (status, "close"))
+                self.assertTrue(raw.closed())
+        self.assertEqual(curl(daemon, "/healthz")[0], 200)
+
+    def test_a_body_of_a_get_is_read_and_dropped(self):
+        daemon = self.start()
+        self.assertEqual(curl(daemon, "/healthz", "-X", "GET", "-d", "x" * 1000)[0], 200)
+        self.assertEqual(curl(daemon, "/v1/token", "-H", "Content-Type: application/json", "-H", "Expect: 100-continue", "-d", '{"code":"x"}')[0], 401)
+
+    def test_a_connection_ends_with_its_last_request(self):
+        daemon = self.configured("[limits]\nrequests = 2\n")
+        raw = self.raw(daemon)
+        host = f"Host: 127.0.0.1:{daemon.port}"
+        raw.send("GET /healthz HTTP/1.1", host)
+        self.assertNotIn("connection", raw.answer()[1])
+        raw.send("GET /healthz HTTP/1.1", host)
+        self.assertEqual(raw.answer()[1]["connection"], "close")
+        self.assertTrue(raw.closed())
+
+    def test_too_many_requests_are_told_to_come_later(self):
+        daemon = self.configured("[limits]\nmessages_per_second = 1\nmessages_burst = 3\n")
+        raw = self.raw(daemon)
+        statuses = []
+        for _ in range(4):
+            raw.send("GET /healthz HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")
+            statuses.append(raw.answer())
+        self.assertEqual([answer[0] for answer in statuses], [200, 200, 200, 429])
+        self.assertEqual(statuses[-1][1]["retry-after"], "1")
+
+    def test_more_connections_than_allowed_are_told_to_come_later(self):
+        daemon = self.configured("[limits]\nconnections = 1\n")
+        daemon.subscriber()
+        status, headers, _ = curl(daemon, "/healthz")
+        self.assertEqual((status, headers["retry-after"]), (503, "1"))
+
+    def test_too_many_messages_close_with_4429(self):
+        daemon = self.configured("[limits]\nmessages_per_second = 1\nmessages_burst = 5\n")
+        client = daemon.client()
+        try:
+            for n in range(20):
+                client.send(type="unsubscribe", id=str(n))
+        except websockets.exceptions.ConnectionClosed:
+            pass  # the answer came before all were sent
+        self.assertEqual(client.wait_closed(), 4429)
+
+    def test_patterns_may_be_limited_further(self):
+        daemon = self.configured("[limits]\npatterns = 1\npattern_bytes = 5\n")
+        client = daemon.subscriber(id="fits", filter={"type": ["turn*"]})
+        for filter in ({"type": ["a", "b"]}, {"session": ["123456"]}):
+            client.subscribe(id=str(filter), filter=filter, wait=False)
+            self.assertEqual(client.wait_frame(type="error", id=str(filter))["code"], "bad_filter")
+        self.assertEqual(curl(daemon, "/v1/events?type=a&type=b")[0], 400)
+
+
+class TooSlow(HttpCase):
+    quick = "[limits]\nhandshake_ms = 200\nkeep_alive_ms = 300\nanswer_ms = 300\ngoodbye_ms = 100\ntick_ms = 20\n"
+
+    def test_a_request_that_does_not_come_in_time_is_told_so(self):
+        daemon = self.configured(self.quick)
+        host = f"Host: 127.0.0.1:{daemon.port}"
+        for part in (("GET / HT",), ("GET / HTTP/1.1", host, "X: y"),
+                     ("POST /v1/token HTTP/1.1", host, "Content-Type: application/json", "Content-Length: 10", "", "12")):
+            raw = self.raw(daemon)
+            raw.send(*part, end=b"")
+            self.assertEqual(raw.answer()[0], 408, part)
+            self.assertTrue(raw.closed())
+
+    def test_whoever_says_nothing_is_gone_without_a_word(self):
+        daemon = self.configured(self.quick)
+        raw = self.raw(daemon)
+        self.assertEqual(raw.read(), b"")
+        kept = self.raw(daemon)
+        kept.send("GET /healthz HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")
+        self.assertEqual(kept.answer()[0], 200)
+        self.assertEqual(kept.read(), b"")
+
+    def test_one_byte_after_the_other_does_not_help(self):
+        daemon = self.configured(self.quick)
+        raw = self.raw(daemon)
+        text = iter(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nX: ".encode() + b"x" * 100000)
+
+        def ended():
+            try:
+                raw.socket.send(bytes([next(text)]))
+                raw.socket.setblocking(False)
+                return raw.socket.recv(4096)
+            except BlockingIOError:
+                return None
+            except OSError:
+                return b"reset"
+
+        said = wait_for(ended, "the end")
+        self.assertTrue(said == b"reset" or said.startswith(b"HTTP/1.1 408"), said)
+
+    def test_an_answer_that_nobody_reads_is_dropped(self):
+        daemon = self.configured(self.quick + "send_buffer_bytes = 4096\n")
+        for n in range(300):
+            Session(self.root).prompt("x" * 500)
+        daemon.subscriber().wait(lambda: len(json.loads(curl(daemon, "/v1/sessions?limit=1000")[2])["sessions"]) == 300, "300 sessions")
+        raw = socket.socket()
+        self.addCleanup(raw.close)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", daemon.port))
+        raw.sendall(f"GET /v1/sessions?limit=1000 HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nAuthorization: Bearer {daemon.token}\r\n\r\n".encode())
+        connections = lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["connections"]
+        wait_for(lambda: connections() == 3, "the one that does not read")
+        wait_for(lambda: connections() == 2, "its end")
+
+
+class Sessions(HttpCase):
+    def names(self, daemon, query="", **more):
+        status, _, body = curl(daemon, "/v1/sessions" + query, **more)
+        self.assertEqual(status, 200, body)
+        page = json.loads(body)
+        return [session["session"] for session in page["sessions"]], page.get("next")
+
+    def test_sessions_come_page_by_page(self):
+        daemon = self.start()
+        made = sorted(Session(self.root, cwd="/home/ada/" + ("api" if n % 2 else "web")).prompt("x")["sessionId"] for n in range(7))
+        wait_for(lambda: len(self.names(daemon)[0]) == 7, "seven sessions")
+        self.assertEqual(self.names(daemon), (made, None))
+        got, after = [], ""
+        while after is not None:
+            page, after = self.names(daemon, f"?limit=3&after={after}", unix=True)
+            got.append(page)
+        self.assertEqual(got, [made[:3], made[3:6], made[6:]])
+        self.assertEqual(self.names(daemon, "?limit=7"), (made, None))
+        api = self.names(daemon, "?project=*/api")[0]
+        self.assertEqual(len(api), 3)
+        self.assertEqual(self.names(daemon, f"?session={made[0]}&session={made[6]}")[0], [made[0], made[6]])
+
+    def test_what_is_asked_wrongly_is_told(self):
+        daemon = self.start()
+        for query in ("limit=0", "limit=1001", "limit=x", "lmit=1", "all=maybe", "project=%FF", "view=half"):
+            self.assertEqual(curl(daemon, "/v1/sessions?" + query)[0], 400, query)
+
+    def test_sessions_that_are_only_known_are_read_for_whoever_wants_all(self):
+        paths = []
+        for n in range(5):
+            session = Session(self.root)
+            session.prompt("long ago")
+            paths.append(session.path)
+        for path in paths[:4]:
+            os.utime(path, (1000000000, 1000000000))
+        daemon = self.start("--recent", "0s")  # none of them is read at the start
+        self.assertEqual(self.names(daemon)[0], [])
+        made = sorted(os.path.basename(path)[:-len(".jsonl")] for path in paths)
+        first, after = self.names(daemon, "?all=true&limit=2")
+        self.assertEqual((first, after), (made[:2], made[1]))
+        health = json.loads(curl(daemon, "/v1/health")[2])
+        self.assertEqual((health["roots"][0]["transcripts"], health["roots"][0]["live"]), (5, 2))  # a page's worth
+        self.assertEqual(self.names(daemon, f"?all=true&limit=2&after={after}"), (made[2:4], made[3]))
+        self.assertEqual(self.names(daemon, "?all=true"), (made, None))
+
+
+class Health(HttpCase):
+    def test_the_health_says_what_and_how_the_daemon_is(self):
+        daemon = self.configured(f'root = ["mine={self.root}", "gone={self.home}/gone"]\n[limits]\nconnections = 77\n', roots=())
+        Session(self.root).prompt("x")
+        daemon.subscriber().wait_frame(type="session")
+        health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
+        self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
+        self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))
+        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "there": True, "transcripts": 1, "live": 1},
+                                           {"name": "gone", "path": self.home + "/gone", "there": False, "transcripts": 0, "live": 0}])
+        self.assertEqual((health["watch"]["mode"], health["limits"]["connections"], health["sessions"]), ("both", 77, 1))
+        self.assertGreater(health["watch"]["inotify_watches"], 0)
+        self.assertEqual(set(health), {"version", "instance", "host", "pid", "uptime_s", "protocol", "state", "address", "socket", "roots", "watch",
+                                       "troubles", "redaction", "connections", "sessions", "limits"})
+
+
+class Metrics(HttpCase):
+    def test_the_metrics_are_as_prometheus_wants_them(self):
+        promtool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "tools", "prometheus", "usr", "bin", "promtool")
+        if not os.path.exists(promtool):
+            raise unittest.SkipTest("promtool is not there: ./dev test fetches it")
+        daemon = self.start()
+        daemon.subscriber()
+        Session(self.root).turn("count me")
+        metrics = curl(daemon, "/metrics")[2]
+        done = subprocess.run([promtool, "check", "metrics"], input=metrics, capture_output=True)
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, b""))
+
+    def test_what_happens_is_counted(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+
+        def value(name):
+            _, headers, body = curl(daemon, "/metrics", unix=True)
+            self.assertEqual(headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
+            return float(re.search(rf"^{re.escape(name)} (\S+)$", body.decode(), re.MULTILINE)[1])
+
+        self.assertEqual(value('earshot_connections{kind="websocket",via="tcp"}'), 1)
+        self.assertEqual(value('earshot_connections{kind="http",via="unix"}'), 1)  # who asks
+        self.assertEqual(value('earshot_subscribers{deliver="events"}'), 1)
+        before = value("earshot_tail_events_total")
+        Session(self.root).turn("count me")
+        client.wait_frame(type="turn.finished")
+        self.assertEqual(value("earshot_tail_events_total") - before, client.count())
+        curl(daemon, "/metrics", "-H", "Authorization: Bearer wrong", token=False)
+        self.assertEqual(value('earshot_refusals_total{reason="token"}'), 1)
+        self.assertEqual(value('earshot_http_answers_total{code="401"}'), 1)
+        self.assertEqual(value("earshot_messages_total"), 1)
