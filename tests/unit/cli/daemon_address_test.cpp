@@ -24,11 +24,12 @@ class State {
     std::ofstream(file) << text;
     chmod(file.c_str(), static_cast<mode_t>(mode));
   }
+  /// The door by TCP: the last one.
   DaemonAddress find(DaemonWish wish = {}) const {
     wish.state = path();
     const auto found = find_daemon(wish);
-    REQUIRE(std::holds_alternative<DaemonAddress>(found));
-    return std::get<DaemonAddress>(found);
+    REQUIRE(std::holds_alternative<Doors>(found));
+    return std::get<Doors>(found).back();
   }
 
  private:
