@@ -211,7 +211,7 @@ void Chronicle::text(const Row& row, std::string_view key, Glyph mark, Style mar
   bool first = true;
   for (const std::string& each : text.lines) {
     Line made;
-    made.add(row.margin, Style::dim);
+    if (row.depth > 0 || !each.empty()) made.add(row.margin, Style::dim);
     if (first) {
       made.add(parts_->glyph(mark), mark_style).space(1);
     } else if (!each.empty()) {

@@ -43,7 +43,7 @@ class Reader {
     if (type == "error") return take_error(*frame);
     if (chosen_.empty()) {
       if (type == "session") candidates_.add(*frame, json);
-      return type != "ready" || choose(id);
+      return type != "ready" || choose(std::string(id));
     }
     if (type == "ready" && id == show_id) {
       reading_ = true;
@@ -75,7 +75,7 @@ class Reader {
     return false;
   }
 
-  bool choose(std::string_view id) {
+  bool choose(std::string id) {  // by value: the frame that it stood in gives way to another
     if (is_last_ && candidates_.empty() && id == find_id) {
       requests_.push_back(unsubscribe_message(find_id));
       requests_.push_back(subscribe_message(filters_, {.id = find_all_id, .all = true, .state = true}));

@@ -140,6 +140,7 @@ std::string DaemonWish::state_directory() const { return state.empty() ? default
 std::variant<Doors, std::string> find_daemon(const DaemonWish& wish) {
   const std::string state = wish.state_directory();
   Doors doors;
+  if (!wish.connect.empty() && !wish.socket.empty()) return "--connect and --socket exclude each other";
   if (wish.connect.empty()) {
     if (const auto why = add_sockets(wish, state, doors); !why.empty()) return why;
     if (!wish.socket.empty()) return doors;

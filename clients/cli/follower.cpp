@@ -164,7 +164,7 @@ void Follower::take_reset(const Fields& frame, std::string_view json) {
     cursors_.restart(stream);
   } else {
     cursors_.forget(stream);  // unknown: it is gone; rewritten: its session frame says where it is now
-    if (frame.text("reason") == "rewritten") rewritten_.emplace(stream);
+    if (frame.text("reason") != "unknown") rewritten_.emplace(stream);
     if (pretty_ && frame.text("reason") == "unknown") return;
   }
   show(frame, json);

@@ -23,6 +23,15 @@ constexpr const char* examples =
     "Exit codes: 0 done, or stopped by ^C; 1 the daemon or a file could not be reached or read; 2 usage.\n"
     "`earshot COMMAND --help` tells more, `man earshot` all.";
 
+// Options as a person writes them: no REQUIRED, and no type that only repeats the name.
+class Words : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_positional() || option->get_type_size() == 0) return {};
+    return " " + option->get_type_name() + (option->get_expected_max() > 1 ? " ..." : "");
+  }
+};
+
 Command add_completions(CLI::App& app) {
   CLI::App* command = app.add_subcommand("completions", "what a shell needs to complete these commands");
   const auto shell = std::make_shared<std::string>();
@@ -89,13 +98,11 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
 
 void add_daemon(CLI::App& command, DaemonWish& daemon) {
   const auto add = [&](const char* name, std::string& value, const char* what, const char* type) {
-    return command.add_option(name, value, what)->type_name(type)->group("Daemon");
+    command.add_option(name, value, what)->type_name(type)->group("Daemon");
   };
-  CLI::Option* connect =
-      add("--connect", daemon.connect, "the daemon's address, ws://HOST:PORT/v1/ws, with the token", "URL");
+  add("--connect", daemon.connect, "the daemon's address, ws://HOST:PORT/v1/ws, with the token", "URL");
   add("--socket", daemon.socket, "the daemon's Unix socket (default: the one that STATE/socket names)",
-      "FILE")
-      ->excludes(connect);
+      "FILE");
   add("--token-file", daemon.token_file, "its token, where one is needed (default: STATE/token)", "FILE");
   add("--state", daemon.state,
       "its state directory (default: $XDG_STATE_HOME/earshot, ~/.local/state/earshot)", "DIR");
@@ -117,6 +124,7 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.set_help_flag("-h,--help", "this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
+  app.formatter(std::make_shared<Words>());
   app.get_formatter()->column_width(28);
   return {add_ls(app),    add_tail(app),   add_show(app),        add_replay(app),   add_open(app),
           add_token(app), add_doctor(app), add_completions(app), add_sessions(app), add_help(app)};
