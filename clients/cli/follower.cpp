@@ -184,6 +184,7 @@ void Follower::take_bookmark(const Fields& frame, std::string_view json) {
 void Follower::take_event(const Fields& frame, std::string_view json) {
   if (phase_ == Phase::looking || phase_ == Phase::asking) return;  // it comes again, after what was missed
   if (phase_ == Phase::catching_up) {
+    narrator_.learn(frame);  // who a subagent is may be known only when it has finished
     const bool cut = from_the_beginning_.contains(frame.text("stream"));
     caught_up_.add(frame, json, cut ? std::optional(cut_ms_) : std::nullopt);
     if (caught_up_.full()) {
