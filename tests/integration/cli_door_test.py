@@ -2,8 +2,10 @@
 import json
 import os
 import re
+import subprocess
 
-from harness import Case, earshot, wait_for
+from cli_test import Terminal
+from harness import Case, build, clean_environment, earshot, wait_for
 from sessions import Session
 
 
@@ -53,6 +55,29 @@ class Socket(Case):
         self.assertRegex(url, rf"^http://127\.0\.0\.1:{daemon.port}/#code=[0-9a-f]{{64}}$")
         self.assertNotEqual(url, self.earshot("open", "--print").stdout.strip())
 
+    def test_open_hands_the_address_to_the_desktop_where_there_is_one(self):
+        self.start()
+        programs, seen = os.path.join(self.home, "bin"), os.path.join(self.home, "opened")
+        os.mkdir(programs)
+        with open(os.path.join(programs, "xdg-open"), "w") as file:
+            file.write(f'#!/bin/sh\nprintf %s "$*" > {seen}.part\nmv {seen}.part {seen}\n')
+        os.chmod(os.path.join(programs, "xdg-open"), 0o700)
+        environment = {name: value for name, value in clean_environment(self.home).items() if "DISPLAY" not in name}
+        environment["PATH"] = programs + ":" + environment["PATH"]
+
+        def open_with(**more):
+            done = subprocess.run([os.path.join(build(), "earshot"), "open", "--state", self.state], capture_output=True, text=True,
+                                  env={**environment, **more}, stdin=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout.strip()
+
+        open_with()
+        self.assertFalse(os.path.exists(seen))
+        url = open_with(DISPLAY=":0")
+        wait_for(lambda: os.path.exists(seen), "the browser")
+        with open(seen) as file:
+            self.assertEqual(file.read(), url)
+
     def test_a_rotated_token_sends_away_whoever_used_the_old_one(self):
         daemon = self.start()
         client = daemon.subscriber()
@@ -73,7 +98,6 @@ class Socket(Case):
         self.assertNotEqual(again.token, old)
 
     def test_tail_through_the_socket_comes_back(self):
-        from cli_test import Terminal
         daemon = self.start()
         terminal = Terminal(["tail", "--state", self.state], self.home)
         self.addCleanup(terminal.close)
