@@ -120,7 +120,8 @@ void Follower::take_ready(std::string_view id, const Fields& frame, std::string_
   if (phase_ == Phase::asking) {
     phase_ = Phase::catching_up;
     if (!pretty_) {
-      if (options_.snapshot || !first_) show_news();
+      if (!options_.snapshot && first_) news_.clear();
+      show_news();
       write_json(json);
     }
     if (!awaits_bookmark_) caught_up();

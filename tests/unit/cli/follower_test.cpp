@@ -30,8 +30,9 @@ const char* const complete = R"({"type":"bookmark","id":"cli","cursors":[],"comp
 // One `tail --json`, connection after connection; what it wrote and asked for.
 class Tail {
  public:
-  explicit Tail(std::optional<std::int64_t> since_ms = {}) {
+  explicit Tail(std::optional<std::int64_t> since_ms = {}, bool snapshot = true) {
     options_.since_ms = since_ms;
+    options_.snapshot = snapshot;
     follower_ = std::make_unique<Follower>(options_, false);
   }
   /// A connection brings these; what was written.
@@ -237,4 +238,12 @@ TEST_CASE("a session that stands otherwise than it was told is told again after 
   tail.connects();
   tail.brings({waiting, look_ready});
   CHECK(tail.brings({ready, complete}) == Lines{ready, complete});
+}
+
+TEST_CASE("--since without a snapshot tells events only") {
+  Tail tail(*parse_time("2026-11-24T10:00:00Z"), false);
+  tail.connects();
+  tail.brings({session("\"a:5.1.x\"", "11:00:00", "waiting"), look_ready});
+  const std::string a = event("a", "5.1.x", "10:30:00");
+  CHECK(tail.brings({ready, a, complete}) == Lines{ready, a, complete});
 }
