@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace earshot::cli {
 namespace {
@@ -17,7 +18,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace websocket = beast::websocket;
 using Tcp = asio::ip::tcp;
-using Socket = websocket::stream<beast::tcp_stream>;
+using Stream = asio::generic::stream_protocol;  // TCP and Unix sockets: one instantiation
+using Socket = websocket::stream<beast::basic_stream<Stream>>;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::seconds closing_time_limit{1};  // for a polite goodbye
@@ -33,15 +35,18 @@ class Session : public std::enable_shared_from_this<Session> {
       : endpoint_(endpoint), token_(token), handlers_(handlers), resolver_(context), socket_(context) {}
 
   void start() {
+    if (endpoint_.is_unix()) {
+      const asio::local::stream_protocol::endpoint path(endpoint_.socket);
+      return connect({Stream::endpoint(path)});
+    }
     resolver_.async_resolve(
         endpoint_.host, endpoint_.port,
         [this, self = shared_from_this()](Error error, Tcp::resolver::results_type found) {
           if (outcome_) return;
           if (error) return end(Ending::unreachable, error.message());
-          beast::get_lowest_layer(socket_).expires_after(std::chrono::seconds(Client::handshake_seconds));
-          beast::get_lowest_layer(socket_).async_connect(
-              found,
-              [this, self = shared_from_this()](Error failed, const Tcp::endpoint&) { connected(failed); });
+          std::vector<Stream::endpoint> places;
+          for (const auto& each : found) places.emplace_back(each.endpoint());
+          connect(std::move(places));
         });
   }
 
@@ -73,12 +78,21 @@ class Session : public std::enable_shared_from_this<Session> {
   bool open() const { return open_; }
 
  private:
+  void connect(std::vector<Stream::endpoint> places) {
+    beast::get_lowest_layer(socket_).expires_after(std::chrono::seconds(Client::handshake_seconds));
+    places_ = std::move(places);
+    beast::get_lowest_layer(socket_).async_connect(
+        places_,
+        [this, self = shared_from_this()](Error failed, const Stream::endpoint&) { connected(failed); });
+  }
+
   void connected(Error error) {
     if (outcome_) return;
     if (error)
       return end(Ending::unreachable, error == beast::error::timeout ? "no answer" : error.message());
     beast::get_lowest_layer(socket_).expires_never();  // the WebSocket layer has its own clock
-    beast::get_lowest_layer(socket_).socket().set_option(Tcp::no_delay(true), error);
+    if (!endpoint_.is_unix())
+      beast::get_lowest_layer(socket_).socket().set_option(Tcp::no_delay(true), error);
     websocket::stream_base::timeout limits{};
     limits.handshake_timeout = std::chrono::seconds(Client::handshake_seconds);
     limits.idle_timeout = std::chrono::seconds(Client::silence_seconds);
@@ -90,9 +104,7 @@ class Session : public std::enable_shared_from_this<Session> {
       request.set(beast::http::field::sec_websocket_protocol, subprotocol);
       if (!token_.empty()) request.set(beast::http::field::authorization, "Bearer " + token_);
     }));
-    const bool bracketed = endpoint_.host.find(':') != std::string::npos;
-    const std::string host = (bracketed ? "[" + endpoint_.host + "]" : endpoint_.host) + ":" + endpoint_.port;
-    socket_.async_handshake(response_, host, endpoint_.path,
+    socket_.async_handshake(response_, endpoint_.authority(), endpoint_.path,
                             [this, self = shared_from_this()](Error failed) { upgraded(failed); });
   }
 
@@ -164,6 +176,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string& token_;
   const Handlers& handlers_;
   Tcp::resolver resolver_;
+  std::vector<Stream::endpoint> places_;
   Socket socket_;
   websocket::response_type response_;
   beast::flat_buffer buffer_;
@@ -209,6 +222,15 @@ Outcome Client::run(const Endpoint& endpoint, const std::string& token, const Ha
   p.session = nullptr;
   session->drop();
   return *session->outcome();
+}
+
+Visit Client::visit(const Doors& doors, const Handlers& handlers) {
+  Visit visit;
+  for (const DaemonAddress& door : doors) {
+    visit.outcomes.push_back(run(door.endpoint, door.token, handlers));
+    if (visit.last().ending != Ending::unreachable) break;
+  }
+  return visit;
 }
 
 void Client::send(std::string text) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/daemon_address.hpp"
 
@@ -22,6 +23,13 @@ struct Outcome {
   int http_status = 0;
   int close_code = 0;  // 4500–4999: do not come back
   std::string text;    // for people; printable only after escaping: part of it may come from the other side
+};
+
+/// The doors that were tried, in order: how each attempt ended.
+struct Visit {
+  std::vector<Outcome> outcomes;  // never empty; all but the last are `unreachable`
+  const Outcome& last() const { return outcomes.back(); }
+  const DaemonAddress& door(const Doors& doors) const { return doors[outcomes.size() - 1]; }
 };
 
 struct Handlers {
@@ -45,6 +53,9 @@ class Client {
   /// Connects, then calls the handlers until the connection or the wish to have one ends. May be called
   /// again.
   Outcome run(const Endpoint& endpoint, const std::string& token, const Handlers& handlers);
+
+  /// Tries one door after the other until one is reached.
+  Visit visit(const Doors& doors, const Handlers& handlers);
 
   /// Only inside a handler: one text message, in order.
   void send(std::string text);

@@ -39,10 +39,9 @@ int list_command(const ListOptions& options) {
   const auto found = find_daemon(options.daemon);
   if (const auto* why = std::get_if<std::string>(&found)) {
     complain(for_stderr(*why));
-    return options.daemon.connect.empty() ? exit_failed : exit_usage;
+    return options.daemon.connect.empty() && options.daemon.socket.empty() ? exit_failed : exit_usage;
   }
-  const DaemonAddress& address = std::get<DaemonAddress>(found);
-  if (!address.warning.empty()) complain(for_stderr(address.warning));
+  const Doors& doors = std::get<Doors>(found);
 
   const Look look = look_of_stdout(options.colour);
   const std::int64_t now = now_ms();
@@ -72,11 +71,12 @@ int list_command(const ListOptions& options) {
     }
     return !ready && !refused;
   };
-  const Outcome outcome = client.run(address.endpoint, address.token, handlers);
+  const Visit visit = client.visit(doors, handlers);
+  if (const std::string& warning = visit.door(doors).warning; !warning.empty()) complain(for_stderr(warning));
   if (refused) return exit_failed;
   if (!ready) {
-    if (outcome.ending == Ending::stopped) return exit_ok;  // ^C
-    complain(explain(outcome, address));
+    if (visit.last().ending == Ending::stopped) return exit_ok;  // ^C
+    complain(explain(visit, doors));
     return exit_failed;
   }
   Output out;

@@ -1,6 +1,7 @@
 // The commands behind `earshot`: each takes its options and gives the program's exit code.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct TailOptions {
   DaemonWish daemon;
   Format format = Format::automatic;
   ColourWish colour = ColourWish::automatic;
+  std::optional<std::int64_t> since_ms;  // begin with what happened since then
   bool snapshot = true;
   bool verbose = false;
 };
@@ -35,6 +37,40 @@ struct ListOptions {
   bool json = false;
 };
 int list_command(const ListOptions& options);
+
+struct ShowOptions {
+  std::string session;  // an id, a unique beginning of one, or `last`
+  Filters filters;      // of those to choose from
+  DaemonWish daemon;
+  ColourWish colour = ColourWish::automatic;
+  std::uint64_t turn = 0;  // only this one; 0: all
+  bool verbose = false;
+  bool json = false;
+  bool no_pager = false;
+};
+int show_command(const ShowOptions& options);
+
+/// For shells: the ids of live sessions, one a line; quiet when there is no daemon.
+int sessions_command(const DaemonWish& daemon);
+
+struct DoctorOptions {
+  DaemonWish daemon;
+  ColourWish colour = ColourWish::automatic;
+  bool json = false;
+};
+int doctor_command(const DoctorOptions& options);
+
+struct OpenOptions {
+  DaemonWish daemon;
+  bool print = false;  // only
+};
+int open_command(const OpenOptions& options);
+
+struct TokenOptions {
+  DaemonWish daemon;
+  bool rotate = false;
+};
+int token_command(const TokenOptions& options);
 
 struct ReplayOptions {
   std::vector<std::string> files;  // `-` is stdin; a directory is walked

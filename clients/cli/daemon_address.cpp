@@ -1,51 +1,16 @@
 #include "cli/daemon_address.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
+
+#include "cli/small_file.hpp"
 
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t small_file_bytes_max =
-    4096;  // addresses, tokens and keys are one short line: more is not read
-
-struct SmallFile {
-  std::string text;     // without white space around it
-  std::string error;    // empty: read
-  bool shared = false;  // others than the owner may read it
-};
-
-SmallFile read_small_file(const std::string& path) {
-  SmallFile file;
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (descriptor < 0) {
-    file.error = std::strerror(errno);
-    return file;
-  }
-  struct stat status {};
-  char bytes[small_file_bytes_max];
-  ssize_t size = -1;
-  if (::fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode))
-    errno = EINVAL;
-  else
-    size = ::read(descriptor, bytes, sizeof bytes);
-  if (size < 0) file.error = std::strerror(errno);
-  ::close(descriptor);
-  if (size < 0) return file;
-  file.shared = (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
-  std::string_view text(bytes, static_cast<std::size_t>(size));
-  constexpr std::string_view space = " \t\r\n";
-  text.remove_prefix(std::min(text.find_first_not_of(space), text.size()));
-  text = text.substr(0, text.find_last_not_of(space) + 1);
-  file.text = text;
-  return file;
-}
+constexpr std::size_t socket_path_bytes_max = 107;  // what the kernel's sockaddr_un holds
 
 bool is_token(std::string_view text) {
   for (const char c : text) {
@@ -72,19 +37,53 @@ void read_token(DaemonAddress& address, const std::string& path) {
     address.token_trouble = "holds no token";
   } else {
     address.token = file.text;
-    if (file.shared) address.warning = "others may read the token in " + path + " (chmod 600 " + path + ")";
+    if (file.shared()) address.warning = "others may read the token in " + path + " (chmod 600 " + path + ")";
   }
+}
+
+// Text: what was given cannot be a socket's path.
+std::string add_sockets(const DaemonWish& wish, const std::string& state, Doors& doors) {
+  const auto add = [&](const std::string& path, const std::string& from) {
+    DaemonAddress door;
+    door.endpoint.socket = path;
+    door.address_from = from;
+    doors.push_back(std::move(door));
+  };
+  if (!wish.socket.empty()) {
+    if (wish.socket.size() > socket_path_bytes_max)
+      return "--socket: the path has " + std::to_string(wish.socket.size()) + " bytes; a socket's has " +
+             std::to_string(socket_path_bytes_max) + " at most";
+    add(wish.socket, "--socket");
+    return {};
+  }
+  const SmallFile named = read_small_file(state + "/socket");
+  const bool fits = named.text.starts_with('/') && named.text.size() <= socket_path_bytes_max;
+  if (named.error.empty() && fits) add(named.text, "the file " + state + "/socket");
+  // Another STATE is another daemon: the usual socket is not its own.
+  const std::string usual = wish.state.empty() ? default_socket() : std::string();
+  struct stat status {};
+  const bool there = !usual.empty() && usual.size() <= socket_path_bytes_max && usual != named.text &&
+                     ::stat(usual.c_str(), &status) == 0;
+  if (there) add(usual, "the default, below XDG_RUNTIME_DIR");
+  return {};
 }
 
 }  // namespace
 
-std::string Endpoint::url() const {
+std::string Endpoint::authority() const {
+  if (is_unix()) return "localhost";
   const bool bracketed = host.find(':') != host.npos;
-  return "ws://" + (bracketed ? "[" + host + "]" : host) + ":" + port + path;
+  return (bracketed ? "[" + host + "]" : host) + ":" + port;
 }
+
+std::string Endpoint::url() const { return is_unix() ? "unix:" + socket : "ws://" + authority() + path; }
 
 std::variant<Endpoint, std::string> parse_endpoint(std::string_view url) {
   constexpr std::string_view scheme = "ws://";
+  if (url.starts_with("wss://"))
+    return std::string(
+        "this program does not speak TLS: go through ssh (ssh -L 7717:127.0.0.1:7717 HOST, then --connect "
+        "ws://127.0.0.1:7717)");
   if (!url.starts_with(scheme)) return std::string("an address looks like ws://127.0.0.1:7717/v1/ws");
   url.remove_prefix(scheme.size());
   Endpoint endpoint;
@@ -131,8 +130,21 @@ std::string default_state_directory() {
   return std::string(home == nullptr ? "" : home) + "/.local/state/earshot";
 }
 
-std::variant<DaemonAddress, std::string> find_daemon(const DaemonWish& wish) {
-  const std::string state = wish.state.empty() ? default_state_directory() : wish.state;
+std::string default_socket() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  return runtime != nullptr && runtime[0] == '/' ? std::string(runtime) + "/earshot/sock" : std::string();
+}
+
+std::string DaemonWish::state_directory() const { return state.empty() ? default_state_directory() : state; }
+
+std::variant<Doors, std::string> find_daemon(const DaemonWish& wish) {
+  const std::string state = wish.state_directory();
+  Doors doors;
+  if (!wish.connect.empty() && !wish.socket.empty()) return "--connect and --socket exclude each other";
+  if (wish.connect.empty()) {
+    if (const auto why = add_sockets(wish, state, doors); !why.empty()) return why;
+    if (!wish.socket.empty()) return doors;
+  }
   DaemonAddress address;
   address.address_from = "the default, as there is no " + state + "/address";
   if (!wish.connect.empty()) {
@@ -144,12 +156,15 @@ std::variant<DaemonAddress, std::string> find_daemon(const DaemonWish& wish) {
              file.error.empty() && !file.text.empty()) {
     address.address_from = "the file " + state + "/address";
     auto endpoint = parse_endpoint(file.text);
-    if (auto* why = std::get_if<std::string>(&endpoint))
-      return address.address_from + " holds no address: " + *why;
+    if (auto* why = std::get_if<std::string>(&endpoint)) {
+      if (!doors.empty()) return doors;  // such as wss://: there is another way
+      return address.address_from + " holds no address that helps: " + *why;
+    }
     address.endpoint = std::get<Endpoint>(std::move(endpoint));
   }
   read_token(address, wish.token_file.empty() ? state + "/token" : wish.token_file);
-  return address;
+  doors.push_back(std::move(address));
+  return doors;
 }
 
 std::variant<std::uint64_t, std::string> read_mark_key(const std::string& state_directory) {

@@ -87,6 +87,11 @@ Line& Line::add(std::string_view printable_text, Style style) {
   return *this;
 }
 
+Line& Line::add(const Line& other) {
+  for (const Piece& piece : other.pieces_) add(piece.text, piece.style);
+  return *this;
+}
+
 Line& Line::space(std::size_t columns) { return add(std::string(columns, ' ')); }
 
 std::string Line::str(const Look& look) const {

@@ -60,6 +60,7 @@ std::string_view glyph(Glyph which, Charset charset);
 class Line {
  public:
   Line& add(std::string_view printable_text, Style style = Style::plain);
+  Line& add(const Line& other);
   Line& space(std::size_t columns);
   bool empty() const { return pieces_.empty(); }
   std::size_t width() const { return width_; }

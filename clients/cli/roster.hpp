@@ -1,5 +1,6 @@
 // Who is who: what sessions, agents and calls are called, learned from the frames that pass.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <string>
@@ -28,6 +29,11 @@ class Recent {
     }
     return place->second;
   }
+  void erase(std::string_view key) {
+    if (values_.erase(std::string(key)) == 0) return;
+    order_.erase(std::find(order_.begin(), order_.end(), key));
+  }
+  std::size_t size() const { return values_.size(); }
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
 

@@ -40,14 +40,33 @@ std::string type_pattern(std::string_view typed) {
 }
 
 std::string subscribe_message(const Filters& filters, const SubscribeOptions& options) {
-  std::string out = R"({"type":"subscribe","id":"cli","filter":{)";
+  std::string out = R"({"type":"subscribe","id":)";
+  append_string(out, options.id);
+  out += R"(,"filter":{)";
   append_patterns(out, "project", filters.project, project_pattern);
   append_patterns(out, "session", filters.session, session_pattern);
   append_patterns(out, "type", filters.type, type_pattern);
   append_patterns(out, "host", filters.host, [](std::string_view typed) { return std::string(typed); });
-  out += R"(},"deliver":"events","snapshot":)";
+  out += R"(},"deliver":)";
+  out += options.state ? R"("state")" : R"("events")";
+  out += R"(,"snapshot":)";
   out += options.snapshot ? "true" : "false";
   if (options.all) out += R"(,"all":true)";
+  if (options.catch_up) out += R"(,"on_lag":"catch_up")";
+  if (!options.after.empty()) {
+    out += R"(,"after":[)";
+    for (const std::string& place : options.after) {
+      if (out.back() != '[') out += ',';
+      append_string(out, place);
+    }
+    out += ']';
+  }
+  return out + "}";
+}
+
+std::string unsubscribe_message(std::string_view id) {
+  std::string out = R"({"type":"unsubscribe","id":)";
+  append_string(out, id);
   return out + "}";
 }
 

@@ -14,6 +14,7 @@ std::string time_of(const Fields& frame) {
 
 Line& open(Telling& t, Glyph mark, Style style) {
   Parts& p = t.parts;
+  if (p.margin) return t.line.add(*p.margin, Style::dim).add(p.glyph(mark), style).space(1);
   const std::string label = p.clean(p.roster.label(t.frame));
   const std::string_view project = p.roster.project(t.frame.text("session"));
   const std::string_view ellipsis = p.glyph(Glyph::ellipsis);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,8 @@ struct Parts {
   Recent<bool, Roster::sessions_max> turn_open;
   std::string last_call;  // whose invocation is the line above
   std::string day = local_day(now_ms());
+  // Of a timeline: lines begin with this, and neither with a time nor with whose they are.
+  std::optional<std::string> margin;
 
   std::size_t label_columns_limit() const {
     return look.columns == 0 ? label_columns_max

@@ -60,6 +60,18 @@ void append_json_escape(std::string& out, char32_t c) {
   out += text;
 }
 
+void append_visible(std::string& out, char32_t c, Charset charset) {
+  if (is_control(c) || is_deceiving(c)) {
+    append_escape(out, c);
+  } else if (is_variation(c) || is_joiner(c)) {
+    return;
+  } else if (charset == Charset::ascii && c >= 0x80) {
+    if (code_point_width(c) > 0) out += '?';
+  } else {
+    append_utf8(out, c);
+  }
+}
+
 bool is_space(char32_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Takes a run of white space; says whether it held a line end.
@@ -115,16 +127,7 @@ std::string printable(std::string_view text, Charset charset, Newlines newlines,
       out += !line_end || newlines == Newlines::space ? " " : charset == Charset::utf8 ? " ⏎ " : " | ";
       continue;
     }
-    const char32_t c = next_code_point(text);
-    if (is_control(c) || is_deceiving(c)) {
-      append_escape(out, c);
-    } else if (is_variation(c) || is_joiner(c)) {
-      continue;
-    } else if (charset == Charset::ascii && c >= 0x80) {
-      if (code_point_width(c) > 0) out += '?';
-    } else {
-      append_utf8(out, c);
-    }
+    append_visible(out, next_code_point(text), charset);
   }
   return out;
 }

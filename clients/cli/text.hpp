@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace earshot::cli {
 
@@ -20,6 +21,19 @@ enum class Newlines {
 /// would not fit on any line.
 std::string printable(std::string_view text, Charset charset, Newlines newlines = Newlines::space,
                       std::size_t bytes_max = 4096);
+
+/// The same for one line whose blanks matter, such as code: they stay, a tab is blanks up to the next eighth
+/// column. `line` has no line end.
+std::string printable_line(std::string_view line, Charset charset);
+
+/// Printable lines of text of several lines, each at most `columns` wide (0: as long as they are), broken
+/// between words where that is possible; what a broken line goes on with is indented as the line was. Of
+/// several empty lines one stays. At most `lines_max`; `left_out` says how many there were beyond.
+struct Wrapped {
+  std::vector<std::string> lines;
+  std::size_t left_out = 0;
+};
+Wrapped wrapped(std::string_view text, std::size_t columns, Charset charset, std::size_t lines_max);
 
 /// Columns that one code point takes: 0, 1 or 2. Ambiguous ones take 1.
 int code_point_width(char32_t code_point);

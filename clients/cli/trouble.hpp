@@ -11,7 +11,8 @@ namespace earshot::cli {
 /// 4500–4999).
 bool is_final(const Outcome& outcome);
 
-/// What happened, which address and token were used, and what to do: for stderr, without the last line end.
-std::string explain(const Outcome& outcome, const DaemonAddress& address);
+/// What happened, at which doors and with which token, and what to do: for stderr, without the last line
+/// end.
+std::string explain(const Visit& visit, const Doors& doors);
 
 }  // namespace earshot::cli

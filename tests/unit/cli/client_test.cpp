@@ -16,13 +16,13 @@ namespace {
 
 Endpoint endpoint_of(const FakeDaemon& daemon) { return std::get<Endpoint>(parse_endpoint(daemon.url())); }
 
-DaemonAddress address_of(const Endpoint& endpoint) {
+Doors doors_of(const Endpoint& endpoint) {
   DaemonAddress address;
   address.endpoint = endpoint;
   address.token = "t0ken";
   address.token_from = "/s/token";
   address.address_from = "--connect";
-  return address;
+  return {address};
 }
 
 // Runs once and keeps what came.
@@ -110,7 +110,7 @@ TEST_CASE("a refused token is final and explained") {
   CHECK(run.outcome.ending == Ending::refused);
   CHECK(run.outcome.http_status == 401);
   CHECK(is_final(run.outcome));
-  const std::string text = explain(run.outcome, address_of(endpoint_of(daemon)));
+  const std::string text = explain({{run.outcome}}, doors_of(endpoint_of(daemon)));
   CHECK(text.find("refused the token") != text.npos);
   CHECK(text.find("/s/token") != text.npos);
   CHECK(text.find("t0ken") == text.npos);
@@ -129,7 +129,7 @@ TEST_CASE("nobody there is said with what to do") {
   const Endpoint endpoint = endpoint_of(daemon);
   const Run run(endpoint, 1);
   CHECK(run.outcome.ending == Ending::unreachable);
-  const std::string text = explain(run.outcome, address_of(endpoint));
+  const std::string text = explain({{run.outcome}}, doors_of(endpoint));
   CHECK(text.find(endpoint.url()) != text.npos);
   CHECK(text.find("earshotd") != text.npos);
 }
@@ -165,7 +165,7 @@ TEST_CASE("a close code tells whether to come back") {
   const Run bad(endpoint_of(daemon), 1);
   CHECK(bad.outcome.close_code == 4501);
   CHECK(is_final(bad.outcome));
-  CHECK(explain(bad.outcome, address_of(endpoint_of(daemon))).find('\x1b') == std::string::npos);
+  CHECK(explain({{bad.outcome}}, doors_of(endpoint_of(daemon))).find('\x1b') == std::string::npos);
   const Run dropped(endpoint_of(daemon), 1);
   CHECK(dropped.outcome.ending == Ending::closed);
   CHECK_FALSE(is_final(dropped.outcome));

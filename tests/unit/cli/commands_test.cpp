@@ -110,7 +110,7 @@ TEST_CASE("without a daemon both say so and how to start one") {
     CHECK(printed.exit_code == exit_failed);
     CHECK(printed.out.empty());
     CHECK(printed.err.find("cannot reach the daemon at " + daemon.url()) != std::string::npos);
-    CHECK(printed.err.find("earshotd --root") != std::string::npos);
+    CHECK(printed.err.find("Start it with:  earshotd") != std::string::npos);
   }
 }
 
@@ -160,22 +160,54 @@ TEST_CASE("tail --no-snapshot knows the names but does not introduce them") {
   CHECK(printed.out.find(" api ") != std::string::npos);
 }
 
-TEST_CASE("tail comes back to a daemon that went away, and says so on stderr") {
+TEST_CASE("tail comes back to a daemon that went away, and tells what it missed and nothing twice") {
   const TemporaryDirectory state;
+  const std::string cursor = "1.1.00000000000000aa", next = "2.1.00000000000000bb";
+  const auto event_at = [](const std::string& at) {
+    return R"({"type":"turn.started","host":"dev7","stream":"claude/-home-u-api/2eaa1c04","session":"2eaa1c04","cursor":")" +
+           at + R"(","time":"2026-11-24T14:00:00Z","turn":1})";
+  };
+  const std::string seen =
+      R"({"type":"session","host":"dev7","session":"2eaa1c04","cursors":["claude/-home-u-api/2eaa1c04:)" +
+      next + R"("],"status":{"state":"idle"}})";
+  std::string look, unsubscribe, subscribe;
   FakeDaemon daemon({
-      [](Peer& peer) {
+      [&](Peer& peer) {
         peer.upgrade();
         peer.receive(1);
         peer.send(welcome);
+        peer.send(event_at(cursor));
         peer.close(1001, "stopping");
         peer.receive(8);
       },
-      telling_then_signal({event}),
+      [&](Peer& peer) {
+        peer.upgrade();
+        look = peer.receive(1).payload;
+        peer.send(seen);
+        peer.send(R"({"type":"ready","id":"look"})");
+        unsubscribe = peer.receive(1).payload;
+        subscribe = peer.receive(1).payload;
+        peer.send(ready);
+        peer.send(event_at(next));
+        peer.send(R"({"type":"bookmark","id":"cli","cursors":[],"complete":true})");
+        peer.ping();
+        peer.receive(10);
+        ::kill(::getpid(), SIGTERM);
+        peer.receive(8);
+        peer.close(1000, "");
+      },
   });
   const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
-  CHECK(printed.out == std::string(welcome) + "\n" + event + "\n");
+  INFO(printed.out << printed.err);
+  CHECK(printed.out.starts_with(std::string(welcome) + "\n" + event_at(cursor) + "\n"));
+  CHECK(printed.out.find(event_at(next)) != std::string::npos);
+  CHECK(printed.out.find(event_at(cursor)) == printed.out.rfind(event_at(cursor)));
+  CHECK(look.find(R"("deliver":"state")") != std::string::npos);
+  CHECK(unsubscribe == R"({"type":"unsubscribe","id":"look"})");
+  CHECK(subscribe.find(R"("after":["claude/-home-u-api/2eaa1c04:)" + cursor + R"("])") != std::string::npos);
+  CHECK(subscribe.find(R"("snapshot":false)") != std::string::npos);
   CHECK(printed.err.find("trying to come back") != std::string::npos);
   CHECK(printed.err.find("connected again") != std::string::npos);
 }

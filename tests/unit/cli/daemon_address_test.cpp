@@ -24,11 +24,12 @@ class State {
     std::ofstream(file) << text;
     chmod(file.c_str(), static_cast<mode_t>(mode));
   }
+  /// The door by TCP: the last one.
   DaemonAddress find(DaemonWish wish = {}) const {
     wish.state = path();
     const auto found = find_daemon(wish);
-    REQUIRE(std::holds_alternative<DaemonAddress>(found));
-    return std::get<DaemonAddress>(found);
+    REQUIRE(std::holds_alternative<Doors>(found));
+    return std::get<Doors>(found).back();
   }
 
  private:
@@ -134,4 +135,46 @@ TEST_CASE("a subscription says only what was asked for") {
   CHECK(
       subscribe_message({.project = {"api", "/x/\"y"}, .type = {"turn"}}, {.snapshot = false, .all = true}) ==
       R"({"type":"subscribe","id":"cli","filter":{"project":["*/api","/x/\"y"],"type":["turn.*"]},"deliver":"events","snapshot":false,"all":true})");
+}
+
+TEST_CASE("the socket that STATE names is tried first, then the port") {
+  State state;
+  state.put("socket", "/run/user/1000/earshot/sock\n");
+  state.put("address", "ws://127.0.0.1:40001/v1/ws\n");
+  const Doors doors = std::get<Doors>(find_daemon({.state = state.path()}));
+  REQUIRE(doors.size() == 2);
+  CHECK(doors[0].endpoint.url() == "unix:/run/user/1000/earshot/sock");
+  CHECK(doors[0].token.empty());
+  CHECK(doors[1].endpoint.port == "40001");
+}
+
+TEST_CASE("what is asked for is all that is tried") {
+  State state;
+  state.put("socket", "/run/user/1000/earshot/sock\n");
+  CHECK(std::get<Doors>(find_daemon({.connect = "ws://127.0.0.1:5", .state = state.path()})).size() == 1);
+  const Doors doors = std::get<Doors>(find_daemon({.socket = "/x/sock", .state = state.path()}));
+  REQUIRE(doors.size() == 1);
+  CHECK(doors[0].endpoint.url() == "unix:/x/sock");
+  CHECK(std::holds_alternative<std::string>(find_daemon({.connect = "ws://h", .socket = "/x"})));
+  CHECK(std::holds_alternative<std::string>(find_daemon({.socket = std::string(108, 'x')})));
+}
+
+TEST_CASE("the default socket is another daemon's when a state directory is given") {
+  State runtime, state;
+  fs::create_directory(runtime.path() + "/earshot");
+  runtime.put("earshot/sock", "");
+  setenv("XDG_RUNTIME_DIR", runtime.path().c_str(), 1);
+  setenv("XDG_STATE_HOME", state.path().c_str(), 1);
+  CHECK(std::get<Doors>(find_daemon({})).front().endpoint.socket == runtime.path() + "/earshot/sock");
+  CHECK_FALSE(std::get<Doors>(find_daemon({.state = state.path()})).front().endpoint.is_unix());
+  unsetenv("XDG_RUNTIME_DIR");
+  unsetenv("XDG_STATE_HOME");
+}
+
+TEST_CASE("a daemon that is reached by TLS only is reached by its socket") {
+  State state;
+  state.put("address", "wss://dev7.example:7717/v1/ws\n");
+  CHECK(std::get<std::string>(find_daemon({.state = state.path()})).find("ssh -L") != std::string::npos);
+  state.put("socket", "/x/sock\n");
+  CHECK(std::get<Doors>(find_daemon({.state = state.path()})).size() == 1);
 }

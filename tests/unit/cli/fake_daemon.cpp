@@ -6,6 +6,7 @@
 #include <openssl/sha.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <stdexcept>
@@ -82,10 +83,23 @@ std::string Peer::refuse(std::string_view status_line) {
   return text;
 }
 
+std::string Peer::answer(std::string_view status_line, std::string_view json) {
+  std::string text = request();
+  const std::string length = header(text, "Content-Length");
+  std::string body(length.empty() ? 0 : std::stoul(length), '\0');
+  if (!read(body.data(), body.size())) throw std::runtime_error("the body is not whole");
+  raw("HTTP/1.1 " + std::string(status_line) + "\r\nContent-Type: application/json\r\nContent-Length: " +
+      std::to_string(json.size()) + "\r\n\r\n" + std::string(json));
+  return text + body;
+}
+
 void Peer::frame(int opcode, std::string_view payload) {
   std::string head(1, static_cast<char>(0x80 | opcode));
   if (payload.size() < 126) {
     head += static_cast<char>(payload.size());
+  } else if (payload.size() < 65536) {
+    head +=
+        {static_cast<char>(126), static_cast<char>(payload.size() >> 8), static_cast<char>(payload.size())};
   } else {
     head += static_cast<char>(127);
     for (int shift = 56; shift >= 0; shift -= 8) head += static_cast<char>(payload.size() >> shift);
@@ -119,18 +133,34 @@ Peer::Frame Peer::receive(int opcode) {
   }
 }
 
-FakeDaemon::FakeDaemon(std::vector<std::function<void(Peer&)>> scripts)
-    : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+void FakeDaemon::bind_port() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
   auto* const raw_address = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener_, raw_address, size) != 0 || ::listen(listener_, 8) != 0 ||
-      ::getsockname(listener_, raw_address, &size) != 0) {
+  if (::bind(listener_, raw_address, size) != 0 || ::getsockname(listener_, raw_address, &size) != 0)
     throw std::runtime_error("no port on loopback");
-  }
   port_ = ntohs(address.sin_port);
+}
+
+void FakeDaemon::bind_socket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) throw std::runtime_error("too long for a socket: " + path);
+  path.copy(address.sun_path, path.size());
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    throw std::runtime_error("no socket at " + path);
+}
+
+FakeDaemon::FakeDaemon(std::vector<std::function<void(Peer&)>> scripts, const std::string& socket)
+    : listener_(::socket(socket.empty() ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  if (socket.empty()) {
+    bind_port();
+  } else {
+    bind_socket(socket);
+  }
+  if (::listen(listener_, 8) != 0) throw std::runtime_error("nobody can connect");
   limit_waits(listener_);
   thread_ = std::thread([this, scripts = std::move(scripts)] {
     try {

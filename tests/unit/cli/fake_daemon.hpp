@@ -21,6 +21,10 @@ class Peer {
   std::string upgrade();
   /// Reads the request and answers it with no WebSocket.
   std::string refuse(std::string_view status_line);
+  /// Reads a request's head.
+  std::string request();
+  /// Reads a request with its body and answers it with JSON; the request.
+  std::string answer(std::string_view status_line, std::string_view json);
   void send(std::string_view text) { frame(1, text); }
   void ping() { frame(9, "are you there"); }
   void close(int code, std::string_view reason);
@@ -35,23 +39,24 @@ class Peer {
   Frame receive(int opcode);
 
  private:
-  std::string request();
   void frame(int opcode, std::string_view payload);
   bool read(char* bytes, std::size_t size);
   int descriptor_;
 };
 
-/// Listens on a port of its own on loopback; each connection gets the next script.
+/// Listens on a port of its own on loopback, or on a Unix socket; each connection gets the next script.
 class FakeDaemon {
  public:
-  explicit FakeDaemon(std::vector<std::function<void(Peer&)>> scripts);
+  explicit FakeDaemon(std::vector<std::function<void(Peer&)>> scripts, const std::string& socket = {});
   /// Waits for the last script.
   ~FakeDaemon();
-  std::string url() const;
+  std::string url() const;  // of the port
   /// What a script threw, once all have ended; empty: nothing.
   const std::string& join();
 
  private:
+  void bind_port();
+  void bind_socket(const std::string& path);
   int listener_;
   int port_ = 0;
   std::string trouble_;

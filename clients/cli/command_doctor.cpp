@@ -1,0 +1,100 @@
+// `earshot doctor`: what is wrong, and what to do about it.
+#include <algorithm>
+
+#include "cli/commands.hpp"
+#include "cli/doctor.hpp"
+#include "cli/http.hpp"
+#include "cli/human.hpp"
+#include "cli/small_file.hpp"
+
+namespace earshot::cli {
+namespace {
+
+doctor::Met meet(const Doors& doors) {
+  doctor::Met met;
+  const HttpVisit asked = ask(doors, {.target = "/v1/health"});
+  met.door = asked.visit.door(doors).endpoint.url();
+  met.http_status = asked.answer.status;
+  met.trouble = met.door + ": " + asked.visit.last().text;
+  if (!asked.answer.ok()) return met;
+  met.health = doctor::parse_health(asked.answer.body);
+  if (!met.health) met.trouble = "its health is no JSON that is understood";
+  return met;
+}
+
+std::vector<doctor::Root> roots_of(const doctor::Met& met) {
+  std::vector<doctor::Root> roots;
+  if (!met.health || met.health->roots.empty()) {
+    roots = doctor::default_roots();
+  } else {
+    // The default places need not be there; what somebody named should be.
+    const std::vector<doctor::Root> usual = doctor::default_roots();
+    for (const doctor::Health::Root& each : met.health->roots) {
+      doctor::Root root;
+      root.name = each.name;
+      root.path = each.path;
+      root.expected = std::none_of(usual.begin(), usual.end(),
+                                   [&](const doctor::Root& u) { return u.path == each.path && !u.expected; });
+      roots.push_back(std::move(root));
+    }
+  }
+  for (doctor::Root& root : roots) doctor::survey(root);
+  return roots;
+}
+
+std::string socket_of(const doctor::Met& met, const Doors& doors) {
+  if (met.health) return met.health->socket;
+  for (const DaemonAddress& door : doors) {
+    if (door.endpoint.is_unix()) return door.endpoint.socket;
+  }
+  return {};
+}
+
+}  // namespace
+
+int doctor_command(const DoctorOptions& options) {
+  const auto found = find_daemon(options.daemon);
+  doctor::Findings findings;
+  const auto add = [&](doctor::Findings more) {
+    findings.insert(findings.end(), std::make_move_iterator(more.begin()),
+                    std::make_move_iterator(more.end()));
+  };
+  doctor::Met met;
+  Doors doors;
+  if (const auto* why = std::get_if<std::string>(&found)) {
+    if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) {
+      complain(for_stderr(*why));
+      return exit_usage;
+    }
+    met.trouble = *why;
+  } else {
+    doors = std::get<Doors>(found);
+    met = meet(doors);
+  }
+  const doctor::Health* const health = met.health ? &*met.health : nullptr;
+  add(doctor::judge_daemon(met, EARSHOT_VERSION));
+  const bool told = health != nullptr && !health->state.empty() && options.daemon.state.empty();
+  const std::string state = told ? health->state : options.daemon.state_directory();
+  add(doctor::check_state(state, options.daemon.token_file, socket_of(met, doors), health != nullptr));
+  const std::vector<doctor::Root> roots = roots_of(met);
+  const std::int64_t now = now_ms();
+  add(doctor::judge_roots(roots, now));
+  std::uint64_t directories = 0;
+  std::int64_t newest_ms = 0;
+  for (const doctor::Root& root : roots) {
+    directories += root.directories;
+    newest_ms = std::max(newest_ms, root.newest_ms);
+  }
+  add(doctor::judge_kernel(doctor::kernel(health == nullptr ? 0 : health->pid), directories, health));
+  if (health != nullptr) add(doctor::judge_health(*health));
+  findings.push_back(doctor::judge_disk(state, doctor::bytes_free(state)));
+  findings.push_back(doctor::judge_clock(now, newest_ms));
+
+  Output out;
+  out.write(options.json ? doctor::report_json(findings)
+                         : doctor::report(findings, look_of_stdout(options.colour)));
+  out.flush();
+  return doctor::has_problem(findings) ? exit_failed : exit_ok;
+}
+
+}  // namespace earshot::cli

@@ -1,0 +1,110 @@
+// The daemon: is it there, is it ours, what does it say of itself?
+#include "cli/doctor.hpp"
+
+#include <algorithm>
+
+#include "cli/frame.hpp"
+#include "cli/human.hpp"
+
+namespace earshot::cli::doctor {
+namespace {
+
+constexpr std::size_t troubles_max = 20;  // of more the number is told
+
+std::string text_of(const Fields& fields, std::string_view key) { return std::string(fields.text(key)); }
+
+}  // namespace
+
+std::optional<Health> parse_health(std::string_view json) {
+  FrameParser parser;
+  const auto frame = parser.parse(json);
+  if (!frame || frame->text("version").empty()) return std::nullopt;
+  Health health;
+  health.version = frame->text("version");
+  health.host = frame->text("host");
+  health.address = frame->text("address");
+  health.socket = frame->text("socket");
+  health.state = frame->text("state");
+  health.pid = frame->integer("pid").value_or(0);
+  health.uptime_s = frame->integer("uptime_s").value_or(0);
+  for (const Fields& root : frame->objects("roots"))
+    health.roots.push_back({text_of(root, "name"), text_of(root, "path"), root.flag("there"),
+                            root.count("transcripts"), root.count("live")});
+  const Fields watch = frame->object("watch");
+  health.watch_mode = watch.text("mode");
+  health.watch_trouble = watch.text("trouble");
+  health.inotify_watches = watch.count("inotify_watches");
+  for (const Fields& trouble : frame->objects("troubles"))
+    health.troubles.push_back(
+        {text_of(trouble, "path"), text_of(trouble, "reason"), text_of(trouble, "advice")});
+  if (const Fields redaction = frame->object("redaction")) {
+    health.redaction = redaction.flag("on");
+    health.redaction_rules = redaction.array_size("rules");
+  }
+  health.connections = frame->count("connections");
+  health.connections_max = frame->object("limits").count("connections");
+  health.sessions = frame->count("sessions");
+  return health;
+}
+
+Findings judge_daemon(const Met& met, std::string_view own_version) {
+  if (met.health) {
+    const Health& health = *met.health;
+    Findings findings;
+    std::string text = "earshotd " + health.version + " runs";
+    if (health.pid > 0) text += ", pid " + std::to_string(health.pid);
+    text += ", for " + human_duration(health.uptime_s * 1000) + ", with " + std::to_string(health.sessions) +
+            (health.sessions == 1 ? " session" : " sessions");
+    findings.push_back({Level::ok, "daemon", text, {}});
+    if (health.version != own_version)
+      findings.push_back(
+          {Level::warning, "version",
+           "the daemon is " + health.version + ", this program " + std::string(own_version),
+           "start the daemon again" +
+               (health.pid > 0 ? ":  kill " + std::to_string(health.pid) + " && earshotd" : "")});
+    findings.push_back({Level::ok, "door", met.door, {}});
+    return findings;
+  }
+  if (met.http_status == 0)
+    return {{Level::problem, "daemon", "does not run, or cannot be reached: " + met.trouble, "earshotd"}};
+  if (met.http_status == 404)
+    return {{Level::warning, "daemon", "one runs at " + met.door + ", but is older than this program",
+             "stop it and start it again:  earshotd"}};
+  if (met.http_status == 401 || met.http_status == 403)
+    return {{Level::problem, "daemon", "one runs at " + met.door + ", but does not let us in: " + met.trouble,
+             "name its state directory:  earshot doctor --state DIR"}};
+  return {{Level::problem, "daemon",
+           "what answers at " + met.door + " does not do so as a daemon: " + met.trouble,
+           "see what listens there:  ss -ltnp"}};
+}
+
+Findings judge_health(const Health& health) {
+  Findings findings;
+  if (health.redaction && *health.redaction)
+    findings.push_back(
+        {Level::ok,
+         "redaction",
+         "secrets of " + std::to_string(health.redaction_rules) + " known shapes are blacked out",
+         {}});
+  if (health.redaction && !*health.redaction)
+    findings.push_back({Level::warning, "redaction",
+                        "is off: secrets in transcripts are shown as they stand there",
+                        "write `redact = true` into earshot.toml"});
+  for (std::size_t i = 0; i < std::min(health.troubles.size(), troubles_max); ++i) {
+    const Health::Trouble& trouble = health.troubles[i];
+    findings.push_back({Level::warning, "trouble", trouble.path + ": " + trouble.reason, trouble.advice});
+  }
+  if (health.troubles.size() > troubles_max)
+    findings.push_back({Level::warning,
+                        "trouble",
+                        "and " + std::to_string(health.troubles.size() - troubles_max) + " more",
+                        {}});
+  if (health.connections_max > 0 && health.connections * 10 >= health.connections_max * 9)
+    findings.push_back({Level::warning, "clients",
+                        std::to_string(health.connections) + " of " + std::to_string(health.connections_max) +
+                            " connections are taken",
+                        "raise `connections` in [limits] of earshot.toml"});
+  return findings;
+}
+
+}  // namespace earshot::cli::doctor

@@ -1,0 +1,227 @@
+#include "cli/doctor.hpp"
+
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "cli/commands.hpp"
+#include "cli/frame.hpp"
+#include "unit/cli/captured.hpp"
+#include "unit/cli/fake_daemon.hpp"
+
+using namespace earshot::cli;
+using namespace earshot::cli::test;
+namespace doc = earshot::cli::doctor;
+
+namespace {
+
+const char* const health_json =
+    R"({"version":"0.1.0","instance":"x","host":"dev7","pid":4242,"uptime_s":7500,"protocol":1,
+ "state":"/s","address":"ws://127.0.0.1:7717/v1/ws","socket":"/r/sock",
+ "roots":[{"name":"claude","path":"/home/u/.claude","there":true,"transcripts":12,"live":3}],
+ "watch":{"mode":"both","trouble":"","inotify_watches":120},
+ "troubles":[{"path":"/x","reason":"permission denied","advice":"chmod u+r /x"}],
+ "redaction":{"on":true,"rules":["a","b"]},"connections":3,"sessions":12,"limits":{"connections":1100}})";
+
+doc::Level level(const doc::Findings& findings, std::string_view what) {
+  doc::Level worst = doc::Level::ok;
+  for (const doc::Finding& finding : findings)
+    if (finding.what == what) worst = std::max(worst, finding.level);
+  return worst;
+}
+
+std::string advice(const doc::Findings& findings, std::string_view what) {
+  for (const doc::Finding& finding : findings)
+    if (finding.what == what && !finding.advice.empty()) return finding.advice;
+  return {};
+}
+
+doc::Private file(mode_t mode, uid_t owner = 1000) { return {"/s/token", 0, mode, owner}; }
+
+}  // namespace
+
+TEST_CASE("the daemon's health is read, and what it lacks is empty") {
+  const auto health = doc::parse_health(health_json);
+  REQUIRE(health);
+  CHECK(health->pid == 4242);
+  CHECK(health->roots.size() == 1);
+  CHECK(health->roots[0].transcripts == 12);
+  CHECK(health->redaction == true);
+  CHECK(health->redaction_rules == 2);
+  CHECK(health->connections_max == 1100);
+  CHECK_FALSE(doc::parse_health(R"({"version":"9"})")->redaction);
+  CHECK_FALSE(doc::parse_health("{}"));
+  CHECK_FALSE(doc::parse_health("<html>"));
+}
+
+TEST_CASE("a daemon that runs is well, another version a warning, none a problem") {
+  doc::Met met{doc::parse_health(health_json), 200, {}, "unix:/r/sock"};
+  CHECK(level(doc::judge_daemon(met, "0.1.0"), "daemon") == doc::Level::ok);
+  CHECK(doc::judge_daemon(met, "0.1.0").front().text.find("pid 4242, for 2h05m") != std::string::npos);
+  CHECK(level(doc::judge_daemon(met, "0.2.0"), "version") == doc::Level::warning);
+  met.health.reset();
+  for (const int status : {0, 401, 403, 500}) {
+    met.http_status = status;
+    CHECK(level(doc::judge_daemon(met, "0.1.0"), "daemon") == doc::Level::problem);
+    CHECK_FALSE(advice(doc::judge_daemon(met, "0.1.0"), "daemon").empty());
+  }
+  met.http_status = 404;
+  CHECK(level(doc::judge_daemon(met, "0.1.0"), "daemon") == doc::Level::warning);
+}
+
+TEST_CASE("what must be ours alone is ours alone") {
+  const auto judged = [](const doc::Private& f) {
+    return doc::judge_private("token", f, S_IFREG, 1000, true);
+  };
+  CHECK(judged(file(S_IFREG | 0600)).level == doc::Level::ok);
+  CHECK(judged(file(S_IFREG | 0640)).level == doc::Level::problem);
+  CHECK(judged(file(S_IFREG | 0640)).advice == "chmod 600 /s/token");
+  CHECK(judged(file(S_IFREG | 0000)).level == doc::Level::problem);
+  CHECK(judged(file(S_IFREG | 0600, 1)).advice.find("chown") != std::string::npos);
+  CHECK(judged(file(S_IFLNK | 0777)).level == doc::Level::problem);
+  doc::Private absent{"/s/token", ENOENT, 0, 0};
+  CHECK(judged(absent).level == doc::Level::ok);
+  CHECK(doc::judge_private("token", absent, S_IFREG, 1000, false).level == doc::Level::problem);
+  doc::Private odd = file(S_IFREG | 0644);
+  odd.path = "/s/it's mine";
+  CHECK(judged(odd).advice == R"(chmod 600 '/s/it'\''s mine')");
+}
+
+TEST_CASE("a socket in a directory that others can enter is told") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({}, state.path("sock"));
+  ::chmod(state.path("sock").c_str(), 0600);
+  state.put("token", std::string(64, 'a'));
+  CHECK(level(doc::check_state(state.path(), {}, state.path("sock"), true), "socket") == doc::Level::ok);
+  CHECK(level(doc::check_state(state.path(), {}, state.path("sock"), true), "token") == doc::Level::ok);
+  ::chmod(state.path().c_str(), 0755);
+  CHECK(advice(doc::check_state(state.path(), {}, state.path("sock"), true), "socket") ==
+        "chmod 700 " + state.path());
+  ::chmod(state.path().c_str(), 0700);
+  state.put("token", "short");
+  CHECK(advice(doc::check_state(state.path(), {}, state.path("sock"), true), "token") ==
+        "earshot token --rotate");
+}
+
+TEST_CASE("a root is surveyed without opening anything") {
+  const TemporaryDirectory home;
+  home.put("r/projects/a/one.jsonl", "");
+  home.put("r/projects/a/x/subagents/agent-1.jsonl", "");
+  home.put("r/projects/a/journal.jsonl", "");
+  home.put("r/history.jsonl", "");
+  home.put("r/sessions/1.key", "secret");
+  doc::Root root;
+  root.path = home.path("r");
+  doc::survey(root);
+  CHECK(root.there);
+  CHECK(root.transcripts == 2);
+  CHECK(root.directories == 5);
+  CHECK(root.newest_ms > 0);
+  doc::Root absent;
+  absent.path = home.path("nowhere");
+  doc::survey(absent);
+  CHECK_FALSE(absent.there);
+  CHECK(absent.error.empty());
+}
+
+TEST_CASE("a root that is asked for and absent is a warning, one that is closed a problem") {
+  doc::Root root;
+  root.path = "/r";
+  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::warning);  // nothing at all
+  root.expected = true;
+  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::warning);
+  root.there = true;
+  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::ok);
+  root.unreadable = 1;
+  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::warning);
+  root.error = "Permission denied";
+  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::problem);
+}
+
+TEST_CASE("too few watches are told with the command that gives more") {
+  doc::Kernel kernel{.watches_max = 8192, .instances_max = 128, .descriptors_max = 4096};
+  CHECK(level(doc::judge_kernel(kernel, 100, nullptr), "inotify") == doc::Level::ok);
+  CHECK(advice(doc::judge_kernel(kernel, 9000, nullptr), "inotify")
+            .starts_with("sudo sysctl fs.inotify.max_user_watches="));
+  kernel.watches_used = 8100;
+  CHECK(level(doc::judge_kernel(kernel, 100, nullptr), "inotify") == doc::Level::warning);
+  kernel.watches_used = 0;
+  kernel.namespace_watches_max = 10;
+  CHECK(advice(doc::judge_kernel(kernel, 100, nullptr), "inotify").find("user.max_inotify_watches") !=
+        std::string::npos);
+  kernel.namespace_watches_max.reset();
+  kernel.instances_used = 128;
+  CHECK(level(doc::judge_kernel(kernel, 100, nullptr), "inotify") == doc::Level::warning);
+  // The daemon's own watches are no others'.
+  auto health = doc::parse_health(health_json);
+  kernel.watches_used = 120;
+  kernel.watches_max = 200;
+  CHECK(level(doc::judge_kernel(kernel, 100, &*health), "inotify") == doc::Level::ok);
+  health->watch_trouble = "no more watches";
+  CHECK(level(doc::judge_kernel(kernel, 100, &*health), "watching") == doc::Level::warning);
+  kernel.descriptors_max = 1024;
+  CHECK(advice(doc::judge_kernel(kernel, 1, &*health), "files").find("ulimit -n") != std::string::npos);
+}
+
+TEST_CASE("this machine's kernel says something") {
+  const doc::Kernel kernel = doc::kernel(::getpid());
+  CHECK(kernel.descriptors_max > 0);
+}
+
+TEST_CASE("the disk and the clock are judged") {
+  CHECK(doc::judge_disk("/s", std::uint64_t{1} << 40).level == doc::Level::ok);
+  CHECK(doc::judge_disk("/s", 10 << 20).level == doc::Level::warning);
+  CHECK(doc::judge_disk("/s", 1000).level == doc::Level::problem);
+  CHECK(doc::bytes_free("/tmp/there/is/no/such/place"));
+  const std::int64_t now = 1'795'000'000'000;
+  CHECK(doc::judge_clock(now, now - 1000).level == doc::Level::ok);
+  CHECK(doc::judge_clock(now, now + 3'600'000).level == doc::Level::warning);
+  CHECK(doc::judge_clock(0, 0).level == doc::Level::problem);
+}
+
+TEST_CASE("a report teaches and is safe") {
+  const doc::Findings findings{{doc::Level::ok, "daemon", "runs", {}},
+                               {doc::Level::problem, "root", "/e\x1bvil", "chmod  it"}};
+  const std::string text = doc::report(findings, {});
+  CHECK(text == "✓ daemon     runs\n✗ root       /e\\x1bvil\n             → chmod  it\n\n1 problem\n");
+  CHECK(doc::report({}, {}) == "\nall is well\n");
+  FrameParser parser;
+  const std::string json = doc::report_json(findings);
+  const auto frame = parser.parse(json);
+  REQUIRE(frame);
+  CHECK_FALSE(frame->flag("ok"));
+  CHECK(frame->count("problems") == 1);
+  CHECK(frame->objects("findings").size() == 2);
+}
+
+TEST_CASE("doctor asks the daemon through its socket, and without one says what is missing") {
+  const TemporaryDirectory state;
+  state.put("token", std::string(64, 'a'));
+  std::string health = health_json;
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"/s\"", "\"" + state.path() + "\""},
+                                 {"/r/sock", state.path("sock")}}) {
+    health.replace(health.find(from), from.size(), to);
+  }
+  std::string request;
+  {
+    FakeDaemon daemon({[&](Peer& peer) { request = peer.answer("200 OK", health); }}, state.path("sock"));
+    ::chmod(state.path("sock").c_str(), 0600);
+    const Printed printed =
+        printed_by([&] { return doctor_command({.daemon = {.socket = state.path("sock")}, .json = true}); });
+    CHECK(daemon.join().empty());
+    CHECK(request.starts_with("GET /v1/health HTTP/1.1\r\n"));
+    INFO(printed.out);
+    CHECK(printed.out.find("earshotd 0.1.0 runs, pid 4242") != std::string::npos);
+    CHECK(printed.out.find("chmod u+r /x") != std::string::npos);
+    CHECK(printed.out.find("\"level\":\"problem\"") == std::string::npos);
+    CHECK(printed.exit_code == exit_ok);
+  }
+  ::unlink(state.path("sock").c_str());
+  const Printed printed =
+      printed_by([&] { return doctor_command({.daemon = {.socket = state.path("sock")}, .json = true}); });
+  CHECK(printed.exit_code == exit_failed);
+  CHECK(printed.out.find("does not run, or cannot be reached") != std::string::npos);
+}
