@@ -11,6 +11,7 @@
 #include "core/cursor.hpp"
 #include "core/event.hpp"
 #include "core/state.hpp"
+#include "core/text_filter.hpp"
 
 namespace earshot {
 
@@ -36,6 +37,8 @@ struct TranscriptOptions {
   std::uint64_t mark_key = 0;  // the host's secret
   std::string own_agent;       // the agent's id for a file named agent-<id>.jsonl; empty for a session
   std::size_t line_bytes_max = 16 << 20;  // a longer line is skipped and told
+  const TextFilter* filter =
+      nullptr;  // outlives the transcript; cleans what state() keeps only the beginning of
 };
 
 /// What was read, for --stats and /metrics. `types` counts records by `type` (or `type/subtype`).

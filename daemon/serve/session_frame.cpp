@@ -16,7 +16,9 @@ constexpr std::size_t agents_max = 256;  // more are not shown
 /// Fields of one JSON object, the absent ones left out.
 class Fields {
  public:
-  explicit Fields(std::string& out) : out_(out) { out_ += '{'; }
+  explicit Fields(std::string& out, const TextFilter* filter = nullptr) : out_(out), filter_(filter) {
+    out_ += '{';
+  }
   Fields(const Fields&) = delete;
   Fields& operator=(const Fields&) = delete;
   ~Fields() { out_ += '}'; }
@@ -29,17 +31,21 @@ class Fields {
     out_ += "\":";
     return out_;
   }
-  void text(std::string_view name, std::string_view value) {
+  void plain(std::string_view name, std::string_view value) {  // our own words and the protocol's ids
     if (!value.empty()) append_string(key(name), value);
   }
+  void text(std::string_view name, std::string_view value) {
+    if (!value.empty()) append_clean(key(name), value, filter_);
+  }
   void cut(std::string_view name, std::string_view value) {
-    if (!value.empty()) append_text(key(name), value, text_bytes_max);
+    if (!value.empty()) append_text(key(name), value, text_bytes_max, filter_);
   }
   void number(std::string_view name, std::uint64_t value) { key(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
 
  private:
   std::string& out_;
+  const TextFilter* filter_;  // null: all is shown
   bool first_ = true;
 };
 
@@ -59,43 +65,43 @@ void append_cursors(std::string& out, const Session& session) {
   out += ']';
 }
 
-void append_status(std::string& out, const Session& session) {
+void append_status(std::string& out, const Session& session, const TextFilter* filter) {
   static const status::Status not_known = [] {
     status::Status status;
     status.source = "transcript";
     return status;
   }();
   const status::Status& status = session.status ? *session.status : not_known;
-  Fields fields(out);
-  fields.text("state", status.state);
+  Fields fields(out, filter);
+  fields.plain("state", status.state);
   fields.text("reason", status.reason);
   fields.text("detail", status.detail);
-  fields.text("source", status.source.empty() ? "transcript" : status.source);
-  fields.text("since", status.since);
+  fields.plain("source", status.source.empty() ? "transcript" : status.source);
+  fields.plain("since", status.since);
 }
 
-void append_turn(std::string& out, const StreamState& state) {
-  Fields fields(out);
+void append_turn(std::string& out, const StreamState& state, const TextFilter* filter) {
+  Fields fields(out, filter);
   fields.number("number", state.turn);
   fields.flag("open", state.turn_open);
-  fields.text("started", state.turn_started);
+  fields.plain("started", state.turn_started);
   fields.cut("prompt", state.turn_prompt);
   if (!state.turn_open) {
-    fields.text("outcome", state.last_outcome);
-    fields.text("finished", state.last_finished);
+    fields.plain("outcome", state.last_outcome);
+    fields.plain("finished", state.last_finished);
   }
 }
 
-void append_tools(std::string& out, const std::vector<OpenTool>& tools) {
+void append_tools(std::string& out, const std::vector<OpenTool>& tools, const TextFilter* filter) {
   out += '[';
   for (const OpenTool& tool : tools) {
     if (&tool != &tools.front()) out += ',';
-    Fields fields(out);
-    fields.text("call", tool.call);
-    append_string(fields.key("tool"), tool.tool);
+    Fields fields(out, filter);
+    fields.plain("call", tool.call);
+    append_clean(fields.key("tool"), tool.tool, filter);
     if (!tool.input.empty()) fields.key("input") += tool.input;
-    fields.text("started", tool.started);
-    fields.text("agent", tool.agent);
+    fields.plain("started", tool.started);
+    fields.plain("agent", tool.agent);
   }
   out += ']';
 }
@@ -135,7 +141,7 @@ std::vector<ShownAgent> agents_of(const Session& session, bool session_at_work) 
   return agents;
 }
 
-void append_agents(std::string& out, const std::vector<ShownAgent>& agents) {
+void append_agents(std::string& out, const std::vector<ShownAgent>& agents, const TextFilter* filter) {
   const auto first_of = [](const std::string* a, const std::string* b) {
     if (a && !a->empty()) return std::string_view(*a);
     return b ? std::string_view(*b) : std::string_view();
@@ -146,18 +152,18 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents) {
     const RunningAgent* running = agent.running;
     const tail::AgentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
     const StreamState* state = state_of(agent.stream);
-    Fields fields(out);
-    fields.text("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
-                                  running ? &running->subagent : nullptr));
+    Fields fields(out, filter);
+    fields.plain("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
+                                   running ? &running->subagent : nullptr));
     fields.text("agent_type",
                 first_of(running ? &running->agent_type : nullptr, meta ? &meta->agent_type : nullptr));
     fields.cut("description",
                first_of(running ? &running->description : nullptr, meta ? &meta->description : nullptr));
-    fields.text("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
+    fields.plain("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
     if (running && running->background) fields.flag("background", true);
-    fields.text("started",
-                first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
-    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{});
+    fields.plain("started",
+                 first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
+    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{}, filter);
   }
   out += ']';
 }
@@ -213,7 +219,7 @@ std::string_view last_activity(const Session& session) {
 
 }  // namespace
 
-std::string session_payload(const Session& session, std::string_view host) {
+std::string session_payload(const Session& session, std::string_view host, const TextFilter* filter) {
   static const StreamState nothing;
   const StreamState* state = state_of(session.main());
   const StreamState& main = state ? *state : nothing;
@@ -221,27 +227,27 @@ std::string session_payload(const Session& session, std::string_view host) {
   std::string out;
   out.reserve(1024);
   {
-    Fields fields(out);
-    fields.text("type", "session");
-    fields.text("host", host);
-    fields.text("session", session.name);
+    Fields fields(out, filter);
+    fields.plain("type", "session");
+    fields.plain("host", host);
+    fields.plain("session", session.name);
     append_cursors(fields.key("cursors"), session);
     fields.text("project", session.project);
-    append_string(fields.key("directory"), session.directory);
+    append_clean(fields.key("directory"), session.directory, filter);
     fields.cut("title", main.title);
     fields.text("model", main.model);
     fields.text("version", main.version);
     fields.text("git_branch", main.git_branch);
     fields.text("mode", main.mode);
     fields.text("permission_mode", main.permission_mode);
-    fields.text("dialect", main.dialect);
-    append_status(fields.key("status"), session);
-    append_turn(fields.key("turn"), main);
-    append_tools(fields.key("tools"), main.tools);
-    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max);
-    append_agents(fields.key("agents"), agents_of(session, at_work));
+    fields.plain("dialect", main.dialect);
+    append_status(fields.key("status"), session, filter);
+    append_turn(fields.key("turn"), main, filter);
+    append_tools(fields.key("tools"), main.tools, filter);
+    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max, filter);
+    append_agents(fields.key("agents"), agents_of(session, at_work), filter);
     append_usage_of(fields.key("usage"), session, main);
-    fields.text("last_activity", last_activity(session));
+    fields.plain("last_activity", last_activity(session));
     fields.cut("last_text", main.last_text);
   }
   return out;

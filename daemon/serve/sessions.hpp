@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/text_filter.hpp"
 #include "serve/frame.hpp"
 #include "serve/live_log.hpp"
 #include "status/status.hpp"
@@ -60,8 +61,9 @@ struct Session {
 /// What the transcripts of a session say, for the status board.
 status::Said said_of(const Session& session);
 
-/// A `session` frame's payload.
-std::string session_payload(const Session& session, std::string_view host);
+/// A `session` frame's payload. What a person or a tool wrote goes through the filter, if there is one.
+std::string session_payload(const Session& session, std::string_view host,
+                            const TextFilter* filter = nullptr);
 
 class Sessions {
  public:
