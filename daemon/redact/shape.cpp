@@ -33,6 +33,40 @@ bool is_number_word(std::string_view letters) {
   return std::any_of(number_words.begin(), number_words.end(), [&](const char* one) { return word == one; });
 }
 
+// Short forms that nobody can pronounce and everybody writes.
+constexpr std::array short_forms = {
+    "bdd", "cfg", "cli", "cmd",  "cpp",   "crud",  "css",   "csv",    "ctx",   "dbg",   "dns", "dst",
+    "ftp", "gcp", "gpg", "grpc", "html",  "http",  "https", "jdbc",   "jpg",   "jwt",   "kms", "ldap",
+    "lts", "mgr", "mnt", "msg",  "mysql", "nginx", "npm",   "params", "pgsql", "pkg",   "png", "pkcs",
+    "ptr", "pwd", "rpc", "smtp", "sql",   "src",   "srv",   "ssh",    "ssl",   "std",   "str", "svc",
+    "svg", "tcp", "tls", "tmp",  "tmpl",  "txt",   "vnd",   "vpn",    "wss",   "xhtml", "xml", "yml"};
+
+// Whether letters could be a word: they have a vowel, and no neighbours that hardly any word has.
+bool is_pronounceable(std::string_view letters) {
+  const std::string word = lowered(letters);
+  if (std::any_of(short_forms.begin(), short_forms.end(), [&](const char* one) { return word == one; }))
+    return true;
+  std::size_t consonants = 0;
+  bool vowel = false;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const char c = word[at], next = at + 1 < word.size() ? word[at + 1] : 'a';
+    const bool next_is_vowel = one_of(next, "aeiouy");
+    if (one_of(c, "aeiouy")) {
+      vowel = true;
+      consonants = 0;
+      continue;
+    }
+    if (++consonants >= 5) return false;
+    if (c == 'q' && next != 'u' && next != 'a') return false;
+    if (one_of(c, "jvz") && !next_is_vowel && next != c && next != 'l') return false;
+    if (c == 'x' && one_of(next, "bdgjknqrvwxz")) return false;
+    if (one_of(next, "jqxz") && one_of(c, "bfghkmpvwx")) return false;
+    if (c == 'w' && one_of(next, "bcfgjmpqtvwxz")) return false;
+    if (c == 'h' && one_of(next, "bcdfghjkpqvxz")) return false;
+  }
+  return vowel;
+}
+
 // Whether a value could be an identifier, a slug, a path or a list of words: pieces between signs, each cut
 // at its capitals into words of letters, with digits at most at their ends.
 class Words {
@@ -54,6 +88,7 @@ class Words {
     const std::size_t digit_words_max = std::max<std::size_t>(1, words_ / 2);
     if (singles_ > 1 + words_ / 6 || digit_words_ > digit_words_max) made_of_words_ = false;
     if (words_ >= 3 && letters_ * 2 < words_ * 5) made_of_words_ = false;  // 2.5 letters each, or no words
+    if (odd_ > 0 && odd_ * 2 >= long_words_) made_of_words_ = false;
     // Digits at the very end of what else is one piece: `hunter22`, `SuperSecret123`, but not `toUtf8`.
     if (chunks == 1 && last_digits_ >= 2 && !last_is_number_word_) made_of_words_ = false;
     one_word_ = chunks == 1 && words_ == 1 && last_digits_ == 1;
@@ -84,6 +119,10 @@ class Words {
   void word(std::string_view letters, std::size_t digits) {
     ++words_;
     letters_ += letters.size();
+    if (letters.size() >= 3) {
+      ++long_words_;
+      odd_ += !is_pronounceable(letters);
+    }
     singles_ += letters.size() == 1;
     digit_words_ += digits > 0;
     last_digits_ = digits;
@@ -92,7 +131,8 @@ class Words {
   }
 
   bool made_of_words_ = true, one_word_ = false, last_is_number_word_ = false;
-  std::size_t words_ = 0, letters_ = 0, singles_ = 0, digit_words_ = 0, last_digits_ = 0;
+  std::size_t words_ = 0, letters_ = 0, singles_ = 0, digit_words_ = 0, last_digits_ = 0, long_words_ = 0,
+              odd_ = 0;
 };
 
 // Words that are written where a secret goes.
@@ -209,9 +249,16 @@ bool is_path(std::string_view value) {
 bool is_made_of_words(std::string_view value) { return Words(value).made_of_words(); }
 
 bool is_random(std::string_view value) {
-  const bool letters = std::any_of(value.begin(), value.end(), is_letter);
+  const bool lower_case = std::any_of(value.begin(), value.end(), is_lower);
+  const bool upper_case = std::any_of(value.begin(), value.end(), is_upper);
   const bool digits = std::any_of(value.begin(), value.end(), is_digit);
-  return letters && digits && !is_placeholder(value) && !Words(value).made_of_words();
+  return lower_case + upper_case + digits >= 2 && !is_placeholder(value) && !Words(value).made_of_words();
+}
+
+bool is_token(std::string_view value) {
+  constexpr int digits_of_words_max = 2;  // `sk-ant-api03-your-key`
+  return std::count_if(value.begin(), value.end(), is_digit) > digits_of_words_max ? !is_placeholder(value)
+                                                                                    : is_random(value);
 }
 
 bool is_plausible(std::string_view value, bool quoted) {
@@ -226,13 +273,13 @@ bool is_plausible(std::string_view value, bool quoted) {
   if (quoted && one_of(value.front(), "+,)&;.}]:")) return false;
   if (!std::any_of(value.begin(), value.end(), is_letter)) return false;
   if (!std::any_of(value.begin(), value.end(), is_digit)) {
+    if (value.size() >= 20 && is_random(value)) return true;
     while (!value.empty() && one_of(value.back(), "!?.,:;")) value.remove_suffix(1);
     return quoted && value.size() >= secret_bytes_min &&
            value.find_first_of("!#$^") != std::string_view::npos;
   }
   const Words words(value);
-  if (words.one_word()) return quoted;
-  return !words.made_of_words();
+  return !words.made_of_words() || (quoted && words.one_word());
 }
 
 }  // namespace earshot::redact
