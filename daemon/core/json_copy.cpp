@@ -272,6 +272,9 @@ std::string_view clean_fragment(std::string_view text, std::size_t shown_bytes, 
   constexpr std::size_t escape_bytes_max = 6;  // of one that stands for one byte
   const std::size_t limit = std::string::npos / (2 * escape_bytes_max);
   if (shown_bytes < limit) text = cut_utf8(text, escape_bytes_max * (shown_bytes + filter.reach()));
+  // As it stands first: undoing escapes may end a string before its end.
+  std::string cleaned;
+  text = filter.clean(text, cleaned);
   std::string plain;
   plain.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
@@ -288,10 +291,8 @@ std::string_view clean_fragment(std::string_view text, std::size_t shown_bytes, 
   }
   std::string undone;
   const std::string_view shown = filter.clean(plain, std::min(shown_bytes, plain.size()), undone);
-  // What the text shows with its escapes undone is shown only when it had to be changed.
-  if (shown.data() == plain.data()) return filter.clean(text, std::min(shown_bytes, text.size()), scratch);
-  // Undoing may have brought escapes of escapes to light; they are text now, and clean.
-  scratch = shown;
+  // What the text is with its escapes undone is shown only when it had to be changed.
+  scratch = shown.data() != plain.data() ? shown : cut_utf8(text, shown_bytes);
   return scratch;
 }
 

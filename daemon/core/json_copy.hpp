@@ -29,8 +29,8 @@ Copied copy_json(std::string& out, std::string_view json, const CopyOptions& opt
 std::string_view json_beginning(std::string_view json, std::size_t bytes_max, const TextFilter* filter,
                                 std::string& scratch);
 
-/// Text that is no JSON but may be a piece of it: clean as it stands, and with JSON's escapes undone. A view
-/// of `text` or of `scratch`.
+/// The first `shown_bytes` of text that is no JSON but may be a piece of it: clean as it stands, and with
+/// JSON's escapes undone. A view of `scratch`.
 std::string_view clean_fragment(std::string_view text, std::size_t shown_bytes, const TextFilter& filter,
                                 std::string& scratch);
 

@@ -9,11 +9,18 @@
 namespace earshot::redact {
 namespace {
 
-constexpr std::size_t blanks_max = 16;  // between a key, its sign and its value
-constexpr std::size_t value_bytes_max =
-    4096;                                   // looked at for a closing quote; a longer value ends at a blank
-constexpr std::size_t type_bytes_max = 40;  // `password: Optional[str] = "…"`
-constexpr std::size_t name_bytes_max = 64;  // a longer object key is a sentence
+// Between a key, its sign and its value.
+constexpr std::size_t blanks_max = 16;
+// Looked at for a closing quote; a longer value ends at a blank.
+constexpr std::size_t value_bytes_max = 4096;
+// Of a value without quotes: by them it is known for a secret or is none.
+constexpr std::size_t judged_bytes_max = 128;
+// Before a quote: JSON in JSON in JSON in JSON.
+constexpr std::size_t backslashes_max = 32;
+// `password: Optional[str] = "…"`
+constexpr std::size_t type_bytes_max = 40;
+// A longer object key is a sentence.
+constexpr std::size_t name_bytes_max = 64;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_name_byte(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
@@ -51,8 +58,8 @@ class Reader {
   /// A quote, which may be escaped: how many backslashes stand before it; -1: none is here.
   int take_quote(char& quote) {
     std::size_t back = 0;
-    while (back < 8 && peek(back) == '\\') ++back;
-    if (!one_of(peek(back), "\"'`") || peek(back) == '\0') return -1;
+    while (back < backslashes_max && peek(back) == '\\') ++back;
+    if (!one_of(peek(back), "\"'`")) return -1;
     quote = peek(back);
     skip(back + 1);
     return static_cast<int>(back);
@@ -99,7 +106,7 @@ bool pass_sign(std::string_view text, std::size_t key, Reader& reader, bool& quo
   if (type == 0 || typed.peek() != '=' || typed.peek(1) == '=') return true;
   typed.skip(1);
   typed.skip_any(" \t", blanks_max);
-  if (!one_of(typed.peek(), "\"'")) return true;
+  if (!one_of(typed.peek(), "\"'\\")) return true;
   reader = typed;
   return true;
 }
@@ -132,11 +139,12 @@ std::size_t bare_end(std::string_view text, std::size_t from) {
 
 bool find_bare(std::string_view text, std::size_t begin, Range& secret) {
   if (begin >= text.size() || one_of(text[begin], "=$%{<[(&|-#@*")) return false;
-  std::size_t end = bare_end(text, begin);
-  if (end < text.size() && one_of(text[end], "([{<")) return false;  // a call, a subscript, a type
+  std::size_t end = bare_end(text.substr(0, std::min(text.size(), begin + judged_bytes_max)), begin);
+  const bool longer = end == begin + judged_bytes_max;
+  if (!longer && end < text.size() && one_of(text[end], "([{<")) return false;  // a call, a subscript, a type
   while (end > begin && one_of(text[end - 1], ".,:;!?*")) --end;
   if (!is_plausible(text.substr(begin, end - begin), false)) return false;
-  secret = {begin, end};
+  secret = {begin, longer ? bare_end(text, end) : end};
   return true;
 }
 
@@ -162,7 +170,7 @@ bool find_assignment(std::string_view text, std::size_t at, std::size_t length, 
   Reader reader(text, key_end);
   bool quote_needed = false;
   if (!pass_sign(text, at, reader, quote_needed)) return false;
-  if (is_letter(reader.peek()) && one_of(reader.peek(1), "\"'")) reader.skip(1);  // b"…", r'…'
+  if (is_letter(reader.peek()) && one_of(reader.peek(1), "\"'\\")) reader.skip(1);  // b"…", r'…'
   char quote = 0;
   const int backslashes = reader.take_quote(quote);
   const std::size_t begin = reader.at();
@@ -180,10 +188,9 @@ bool is_secret_name(std::string_view name) {
   if (name.size() < 2 || name.size() > name_bytes_max) return false;
   std::string plain;
   for (const char c : name) {
-    if (!is_name_byte(c) && c != '.' && c != ':' && c != ' ') return false;
+    if (!is_name_byte(c) && c != '.' && c != ':') return false;
     if (is_letter(c) || (c >= '0' && c <= '9')) plain += lower(c);
   }
-  if (name.find(' ') != std::string_view::npos && plain.size() > 16) return false;  // words, not a name
   if (plain == "pass" || name.ends_with("_pass") || name.ends_with("_PASS")) return true;
   return std::any_of(secret_words.begin(), secret_words.end(), [&](std::string_view word) {
     if (!plain.ends_with(word)) return false;

@@ -22,19 +22,21 @@ std::string lowered(std::string_view text) {
 }
 
 // Words that end in digits of their own right: `base64`, `sha256`, `oauth2`, `v1`, …
-constexpr std::array number_words = {
+constexpr std::array<std::string_view, 48> number_words = {
     "aes",  "amd",   "arm", "base",  "bcp", "bytes", "crc", "ec",  "ecdsa", "ed",  "erc", "es",
     "fido", "float", "h",   "hmac",  "hs",  "http",  "i",   "int", "ipv",   "iso", "k",   "l",
     "log",  "md",    "mp",  "oauth", "p",   "pkcs",  "ps",  "py",  "rc",    "rfc", "rs",  "s",
     "secp", "sha",   "ssl", "tls",   "u",   "uint",  "utf", "v",   "web",   "win", "x",   "hmacsha"};
 
 bool is_number_word(std::string_view letters) {
+  if (letters.size() > 8) return false;
   const std::string word = lowered(letters);
-  return std::any_of(number_words.begin(), number_words.end(), [&](const char* one) { return word == one; });
+  return std::any_of(number_words.begin(), number_words.end(),
+                     [&](std::string_view one) { return word == one; });
 }
 
 // Short forms that nobody can pronounce and everybody writes.
-constexpr std::array short_forms = {
+constexpr std::array<std::string_view, 60> short_forms = {
     "bdd", "cfg", "cli", "cmd",  "cpp",   "crud",  "css",   "csv",    "ctx",   "dbg",   "dns", "dst",
     "ftp", "gcp", "gpg", "grpc", "html",  "http",  "https", "jdbc",   "jpg",   "jwt",   "kms", "ldap",
     "lts", "mgr", "mnt", "msg",  "mysql", "nginx", "npm",   "params", "pgsql", "pkg",   "png", "pkcs",
@@ -43,8 +45,9 @@ constexpr std::array short_forms = {
 
 // Whether letters could be a word: they have a vowel, and no neighbours that hardly any word has.
 bool is_pronounceable(std::string_view letters) {
-  const std::string word = lowered(letters);
-  if (std::any_of(short_forms.begin(), short_forms.end(), [&](const char* one) { return word == one; }))
+  constexpr std::size_t letters_max = 15;  // what is longer goes on likewise, or not
+  const std::string word = lowered(letters.substr(0, letters_max));
+  if (std::any_of(short_forms.begin(), short_forms.end(), [&](std::string_view one) { return word == one; }))
     return true;
   std::size_t consonants = 0;
   bool vowel = false;
@@ -126,7 +129,7 @@ class Words {
     singles_ += letters.size() == 1;
     digit_words_ += digits > 0;
     last_digits_ = digits;
-    last_is_number_word_ = is_number_word(letters);
+    last_is_number_word_ = digits > 0 && is_number_word(letters);
     if (!letters.empty() && digits > 5) made_of_words_ = false;
   }
 
@@ -136,17 +139,19 @@ class Words {
 };
 
 // Words that are written where a secret goes.
-constexpr std::array placeholder_words = {
+constexpr std::array<std::string_view, 46> placeholder_words = {
     "bool",      "boolean",  "changeme", "disabled", "empty",   "enabled", "example", "false",
     "float",     "hidden",   "int",      "integer",  "invalid", "key",     "masked",  "missing",
     "n/a",       "nil",      "none",     "null",     "number",  "object",  "off",     "on",
     "optional",  "pass",     "passwd",   "password", "private", "public",  "pwd",     "redacted",
     "removed",   "required", "secret",   "str",      "string",  "text",    "token",   "true",
     "undefined", "unknown",  "unset",    "value",    "yes",     "no"};
-constexpr std::array placeholder_beginnings = {
+constexpr std::array<std::string_view, 23> placeholder_beginnings = {
     "change-me", "change_me", "changeme",  "dummy",     "enter-",      "enter_",     "example-", "example_",
     "insert-",   "insert_",   "my-secret", "my_secret", "placeholder", "replace-me", "replace_", "replaceme",
     "todo",      "your-",     "your_",     "yourapi",   "yourpass",    "yoursecret", "yourtoken"};
+
+constexpr std::size_t placeholder_bytes_max = 14;  // of those above: so few need no memory
 
 bool has_run(std::string_view value, char c, std::size_t length) {
   std::size_t run = 0;
@@ -227,9 +232,9 @@ bool is_placeholder(std::string_view value) {
       value.starts_with("#{") || value.starts_with("(("))
     return true;
   if (value[0] == '%' && (value.size() <= 3 || value.back() == '%')) return true;
-  const std::string word = lowered(value);
-  const auto is_word = [&](const char* one) { return word == one; };
-  const auto begins = [&](const char* one) { return word.starts_with(one); };
+  const std::string word = lowered(value.substr(0, placeholder_bytes_max + 1));
+  const auto is_word = [&](std::string_view one) { return word == one; };
+  const auto begins = [&](std::string_view one) { return word.starts_with(one); };
   return std::any_of(placeholder_words.begin(), placeholder_words.end(), is_word) ||
          std::any_of(placeholder_beginnings.begin(), placeholder_beginnings.end(), begins);
 }
@@ -258,7 +263,7 @@ bool is_random(std::string_view value) {
 bool is_token(std::string_view value) {
   constexpr int digits_of_words_max = 2;  // `sk-ant-api03-your-key`
   return std::count_if(value.begin(), value.end(), is_digit) > digits_of_words_max ? !is_placeholder(value)
-                                                                                    : is_random(value);
+                                                                                   : is_random(value);
 }
 
 bool is_plausible(std::string_view value, bool quoted) {

@@ -238,7 +238,8 @@ std::vector<Canary> make() {
       {"secret", "password: \"", "correct!horse#battery", "\""});  // letters and signs, between quotes
   all.push_back({"secret", "PASSWORD=", "SuperSecret123", ""});
   all.push_back({"secret", "password: ", "hunter2abc", ""});
-  all.push_back({"secret", "{\"password\":\"", "w9Lr7\\\"Tn5Xc", "\"}"});  // an escaped quote is no end
+  all.push_back(
+      {"secret", "{\"password\":\"", "w9Lr7Tn5Xc\\\"Vb8Hj6Mf4P", "\"}"});  // an escaped quote is no end
   return all;
 }
 
