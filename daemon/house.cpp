@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <filesystem>
 #include <utility>
@@ -29,12 +30,19 @@ serve::HubOptions hub_options(const Options& options, const serve::Secrets& secr
 }
 
 tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots,
-                           const serve::Secrets& secrets) {
+                           const serve::Secrets& secrets, const TextFilter& filter) {
   tail::Options tail;
+  tail.filter = &filter;
   tail.roots = roots;
   tail.mark_key = secrets.mark_key;
   tail.recent = options.recent;
   return tail;
+}
+
+std::vector<redact::UserRule> user_rules(const Options& options) {
+  std::vector<redact::UserRule> rules;
+  for (const auto& [name, pattern] : options.redaction) rules.push_back({name, pattern});
+  return rules;
 }
 
 watch::Mode mode_of(const std::string& word) {
@@ -64,10 +72,12 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
       state_(options.state),
       watch_mode_(options.watch),
       lock_(std::move(doors.lock)),
+      redactor_(user_rules(options)),
+      redact_(options.redact),
       hub_(io, hub_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch)),
-      tail_(io, disk_.get_executor(), watchers_.switchboard(), tail_options(options, roots_, doors.secrets),
-            hub_) {
+      tail_(io, disk_.get_executor(), watchers_.switchboard(),
+            tail_options(options, roots_, doors.secrets, redactor_), hub_) {
   watch::Watcher& line = watchers_.switchboard().connect(paths_of(roots_), [this](const watch::Ring& ring) {
     if (board_) board_->ring(ring);
   });
@@ -79,6 +89,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
   hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
   hub_.read_again_from(tail_);
+  hub_.redact_with(redactor_, options.redact);
   serve::Outside outside;
   outside.figures = [this](serve::Figures& figures) { fill(figures); };
   outside.health = [this](serve::Health& health) { fill(health); };
@@ -159,9 +170,9 @@ void House::fill(serve::Figures& figures) const {
   figures.open_files = counters.open_files;
   figures.known_files = counters.known_files;
   figures.directories = counters.directories;
-  tail_.for_each([&](const tail::Stream& stream) {
-    ++(stream.transcript() ? figures.streams_live : figures.streams_cold);
-  });
+  figures.streams_live = counters.streams;
+  figures.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
+  for (const auto& [rule, count] : redactor_.counts()) figures.redactions.emplace_back(rule, count);
   figures.troubles = tail_.health().size();
   figures.inotify_watches = watchers_.watches();
   figures.watch_trouble = !watchers_.trouble().empty();
@@ -182,6 +193,8 @@ void House::fill(serve::Health& health) const {
       if (stream.transcript()) ++root.live;
     }
   });
+  health.redaction.on = redact_;
+  for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
   health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
   for (const tail::Health& trouble : tail_.health())
     health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});

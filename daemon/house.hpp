@@ -10,6 +10,7 @@
 
 #include "doors.hpp"
 #include "options.hpp"
+#include "redact/redactor.hpp"
 #include "serve/auth.hpp"
 #include "serve/hub.hpp"
 #include "status/board.hpp"
@@ -51,6 +52,8 @@ class House final : public status::Listener {
   std::vector<tail::Root> roots_;
   const std::string state_, watch_mode_;
   serve::StateLock lock_;
+  redact::Redactor redactor_;
+  const bool redact_;
   std::string url_;
   boost::asio::thread_pool disk_{1};
   serve::Hub hub_;

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "options_file.hpp"
+#include "redact/redactor.hpp"
 
 namespace earshot {
 namespace {
@@ -127,6 +128,10 @@ Options decide(const Said& said, const Environment& environment, const std::stri
   if (options.socket.empty()) throw Failure("socket: a path is needed");
   options.redact = said.redact.value_or(true);
   options.redaction = said.redaction;
+  std::vector<redact::UserRule> rules;
+  for (const auto& [name, pattern] : options.redaction) rules.push_back({name, pattern});
+  if (const std::string error = redact::Redactor(std::move(rules)).error(); !error.empty())
+    throw Failure("redaction: " + error);
   options.limits = said.limits;
   if (said.log_bytes) options.log_bytes_max = *said.log_bytes;
   decide_remote(said, environment, directory, options);

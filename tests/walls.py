@@ -17,13 +17,14 @@ ROOMS = {
     "watch": {"watch"},
     "tail": {"tail", "watch", "core"},
     "status": {"status", "watch", "core"},
+    "redact": {"redact", "core"},
     "serve": {"serve", "tail", "status", "core"},
     "relay": {"relay", "serve", "tail", "status", "core"},
 }
 KNOWS_ALL = "main"
 CORE_MAY_USE = re.compile(r"[a-z_0-9]+|simdjson\.h|xxhash\.h")  # the C++ standard library, and these two
 CLIENT_JSON = "core/event_json.hpp"                      # how text becomes JSON: one writer for all
-CLIENT_MAY_USE_CORE = re.compile(r"replay|stats")        # the part of the command line that needs no daemon
+CLIENT_MAY_USE_CORE = re.compile(r"replay|stats")        # the part of the command line that needs no daemon; it redacts, too
 DIALECTS = re.compile(r"claude-(messages|flat|code)\b")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -80,7 +81,7 @@ def wrong_includes(top):
     for path in sources(top, "clients"):
         for line, system, name in includes(top, path):
             target = name.split("/")[0]
-            if name == CLIENT_JSON or (target == "core" and CLIENT_MAY_USE_CORE.search(os.path.basename(path))):
+            if name == CLIENT_JSON or (target in ("core", "redact") and CLIENT_MAY_USE_CORE.search(os.path.basename(path))):
                 continue
             if target in ROOMS:
                 yield f'{path}:{line}: a client may not include "{name}"'

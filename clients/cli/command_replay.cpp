@@ -14,6 +14,7 @@
 #include "cli/place.hpp"
 #include "cli/stats.hpp"
 #include "core/transcript.hpp"
+#include "redact/redactor.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -26,6 +27,7 @@ struct Options {
   std::string host;
   std::uint64_t mark_key = 0;
   bool print = true;
+  const TextFilter* filter = nullptr;  // null: secrets are shown
 };
 
 // Where events go: to stdout as JSON or as lines for people, to the statistics, or both.
@@ -38,6 +40,7 @@ class Printer : public EventSink {
         out_(out),
         safe_json_(is_terminal(STDOUT_FILENO)) {
     encode_.view = options.asked.view;
+    encode_.filter = options.filter;
   }
 
   void begin(const Transcript& transcript, const Place& place) {
@@ -123,7 +126,8 @@ class Replay {
     if (!options_.asked.agent.empty()) place.own_agent = options_.asked.agent;
     if (!options_.asked.stream.empty()) place.stream = options_.asked.stream;
     Input input(path);
-    Transcript transcript({.mark_key = options_.mark_key, .own_agent = place.own_agent});
+    Transcript transcript(
+        {.mark_key = options_.mark_key, .own_agent = place.own_agent});  // its state is not shown
     printer_.begin(transcript, place);
     while (const std::size_t size = input.read(buffer_.get(), read_bytes)) {
       transcript.feed({buffer_.get(), size}, workspace_, printer_);
@@ -163,6 +167,8 @@ int replay_command(const ReplayOptions& asked) {
     }
     options.mark_key = std::get<std::uint64_t>(key);
   }
+  const redact::Redactor redactor;
+  if (asked.redact) options.filter = &redactor;
   const Look look = look_of_stdout(asked.colour);
   Output out;
   Stats stats;

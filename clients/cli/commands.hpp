@@ -83,6 +83,7 @@ struct ReplayOptions {
   bool json = false;    // the statistics
   bool pretty = false;
   bool verbose = false;
+  bool redact = true;  // secrets are replaced
 };
 int replay_command(const ReplayOptions& options);
 

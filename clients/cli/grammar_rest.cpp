@@ -19,6 +19,8 @@ Command add_replay(CLI::App& app) {
   command->add_option("--view", options->view, "full (default), or meta: no text, no inputs, no outputs")
       ->type_name("full|meta")
       ->transform(CLI::CheckedTransformer(views).description(""));
+  command->add_flag_callback(
+      "--no-redact", [options] { options->redact = false; }, "show what looks like a secret, too");
   command->add_flag("--stats", options->stats, "counts instead of events: every line accounted for");
   command->add_flag("--events", options->events, "with --stats: the events, too");
   command->add_flag("--json", options->json, "with --stats: one JSON object");

@@ -18,13 +18,18 @@ void change(std::string& place, std::string_view said, event::Absent& changed) {
 
 }  // namespace
 
-Assembler::Assembler(std::string own_agent, std::uint64_t key)
-    : own_agent_(std::move(own_agent)), key_(key), chains_(1) {
+Assembler::Assembler(std::string own_agent, std::uint64_t key, const TextFilter* filter)
+    : own_agent_(std::move(own_agent)), key_(key), filter_(filter), chains_(1) {
   chains_[own_chain].agent = own_agent_;
 }
 
 std::uint64_t Assembler::hash(std::string_view text, std::uint64_t seed) const {
   return XXH3_64bits_withSeed(text.data(), text.size(), key_ ^ seed);
+}
+
+std::string Assembler::preview(std::string_view text) const {
+  std::string scratch;
+  return std::string(clean_beginning(filter_, text, StreamState::input_preview_bytes, scratch).text);
 }
 
 void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink) {
@@ -220,7 +225,7 @@ void Assembler::start_turn(event::Absent prompt, std::string_view origin) {
   state_.turn_open = true;
   state_.turn_started = record_->time;
   state_.turn_started_ms = record_->time_ms;
-  state_.turn_prompt = cut_utf8(prompt.value_or(""), StreamState::input_preview_bytes);
+  state_.turn_prompt = preview(prompt.value_or(""));
   last_ = Last::other;
   last_ms_ = record_->time_ms;
   turn_tools_ = 0;

@@ -12,6 +12,7 @@
 #include "core/hash_map.hpp"
 #include "core/record.hpp"
 #include "core/state.hpp"
+#include "core/text_filter.hpp"
 #include "core/transcript.hpp"
 
 namespace earshot {
@@ -29,7 +30,8 @@ class Assembler {
   static constexpr std::size_t type_names_max =
       512;  // distinct types that are counted apart; beyond, as "(other)"
 
-  Assembler(std::string own_agent, std::uint64_t key);
+  /// The filter, if there is one, outlives this object: what the state shows cut is clean before it is cut.
+  Assembler(std::string own_agent, std::uint64_t key, const TextFilter* filter = nullptr);
 
   /// Events from here on belong to the line that ends at `end` (its index is ignored: counting begins anew).
   void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
@@ -90,6 +92,7 @@ class Assembler {
   void emit(EventBody body);
   bool own() const { return chain_ == own_chain; }
   std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) const;
+  std::string preview(std::string_view text) const;
 
   // assembler_facts.cpp: one function a fact
   void tell(const fact::Prompt& prompt);
@@ -130,6 +133,7 @@ class Assembler {
 
   const std::string own_agent_;
   const std::uint64_t key_;
+  const TextFilter* const filter_;
   StreamState state_;
   Counts counts_;
   std::string session_;

@@ -50,7 +50,8 @@ void Assembler::tell(const fact::Invocation& made) {
                      {},
                      std::string(record_->time),
                      record_->time_ms};
-      if (!made.input.empty()) append_json(shown.input, made.input, StreamState::input_preview_bytes);
+      if (!made.input.empty())
+        append_json(shown.input, made.input, StreamState::input_preview_bytes, filter_);
       state_.tools.push_back(std::move(shown));
     }
   }

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "core/assembler.hpp"
-#include "core/utf8.hpp"
 
 namespace earshot {
 namespace {
@@ -32,8 +31,7 @@ void Assembler::tell(const fact::Prompt& prompt) {
 
 void Assembler::tell(const fact::Said& said) {
   const bool assistant = said.role == "assistant";
-  if (assistant && own() && said.kind == "text")
-    state_.last_text = cut_utf8(said.text.value_or(""), StreamState::input_preview_bytes);
+  if (assistant && own() && said.kind == "text") state_.last_text = preview(said.text.value_or(""));
   emit(event::MessageAdded{said.role, said.kind, said.text, assistant ? record_->message : std::string_view{},
                            assistant ? record_->model : std::string_view{}, said.media});
 }

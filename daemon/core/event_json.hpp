@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/event.hpp"
+#include "core/text_filter.hpp"
 
 namespace earshot {
 
@@ -24,6 +25,7 @@ struct EncodeOptions {
   std::size_t text_bytes_max =
       4096;  // longer text is cut on a character boundary: {"text","bytes","truncated"}
   std::size_t input_bytes_max = 65536;  // a tool's input beyond this is cut as one text
+  const TextFilter* filter = nullptr;   // all that a person or a tool wrote goes through it, in both views
 };
 
 /// Appends one JSON object, without a newline.
@@ -33,16 +35,24 @@ void append_event(std::string& out, const Event& event, const Address& address,
 /// Appends `"…"`, escaped; bytes that are not UTF-8 become U+FFFD.
 void append_string(std::string& out, std::string_view text);
 
-/// Appends text as the wire shows it: a string, or, when longer than `bytes_max`,
-/// {"text":…,"bytes":N,"truncated":true}.
-void append_text(std::string& out, std::string_view text, std::size_t bytes_max);
+/// The same, clean. Null: as it is.
+void append_clean(std::string& out, std::string_view text, const TextFilter* filter);
 
-/// Appends one JSON value again, validated, at most 64 deep, long strings cut as append_text does; `null`
-/// when it is no JSON.
-void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max);
+/// Appends text as the wire shows it: a string, or, when longer than `bytes_max`,
+/// {"text":…,"bytes":N,"truncated":true}. Clean, if there is a filter; `bytes` is the original's length.
+void append_text(std::string& out, std::string_view text, std::size_t bytes_max,
+                 const TextFilter* filter = nullptr);
+
+/// {"text":…,"bytes":N,"truncated":true} of what was cut already.
+void append_cut(std::string& out, std::string_view shown, std::size_t bytes);
+
+/// Appends one JSON value again, validated, at most 64 deep (else its text, cut), long strings cut as
+/// append_text does; `null` when it is no JSON.
+void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
+                 const TextFilter* filter = nullptr);
 
 void append_usage(std::string& out, const Usage& usage);
 void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max,
-                  View view = View::full);
+                  const TextFilter* filter = nullptr, View view = View::full);
 
 }  // namespace earshot

@@ -36,7 +36,7 @@ struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
       : options(std::move(given)),
         mark(options.mark_key),
-        assembler(options.own_agent, options.mark_key),
+        assembler(options.own_agent, options.mark_key, options.filter),
         end{0, 0, options.mark_key} {}
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);

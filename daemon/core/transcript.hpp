@@ -11,6 +11,7 @@
 #include "core/cursor.hpp"
 #include "core/event.hpp"
 #include "core/state.hpp"
+#include "core/text_filter.hpp"
 
 namespace earshot {
 
@@ -36,6 +37,8 @@ struct TranscriptOptions {
   std::uint64_t mark_key = 0;  // the host's secret
   std::string own_agent;       // the agent's id for a file named agent-<id>.jsonl; empty for a session
   std::size_t line_bytes_max = 16 << 20;  // a longer line is skipped and told
+  const TextFilter* filter =
+      nullptr;  // outlives the transcript; cleans what state() keeps only the beginning of
 };
 
 /// What was read, for --stats and /metrics. `types` counts records by `type` (or `type/subtype`).
@@ -60,8 +63,8 @@ class Transcript {
   /// record. Never throws for content.
   void feed(std::span<const char> bytes, Workspace& workspace, EventSink& sink);
 
-  Cursor end() const;                 // after the last whole line and its last event; of no bytes: begin_cursor
-  Cursor last_event() const;          // of the last event that was told; none: begin_cursor
+  Cursor end() const;         // after the last whole line and its last event; of no bytes: begin_cursor
+  Cursor last_event() const;  // of the last event that was told; none: begin_cursor
   std::uint64_t bytes_read() const;   // of all bytes given, the unterminated tail included
   std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;

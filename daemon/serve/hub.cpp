@@ -78,7 +78,7 @@ void Hub::touch(Session& session, bool transcript_changed) {
 void Hub::append_session(const Session& session) {
   if (session.name.empty()) return;
   shared_.append({session.id, type_always}, [&](Shown shown, std::string& out) {
-    out = session_payload(session, shared_.host, view_of(shown));
+    out = session_payload(session, shared_.host, shared_.session_encoding(shown));
   });
 }
 
@@ -159,7 +159,8 @@ void Hub::status_changed(const std::string& name, const status::Status& status) 
     append_field(out, "session", name);
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);
-    if (shown != Shown::meta) append_field(out, "detail", status.detail);
+    if (shown != Shown::meta && !status.detail.empty())
+      append_clean(out += R"(,"detail":)", status.detail, shared_.filter);
     append_field(out, "source", status.source.empty() ? "transcript" : status.source);
     append_field(out, "since", status.since);
     out += '}';

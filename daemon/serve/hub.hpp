@@ -72,6 +72,13 @@ class Hub final : public tail::Listener {
 
   /// How sessions that are only known are read when a client asks for all (Shared::read_cold).
   void read_cold_with(ReadCold read_cold) { shared_.read_cold = std::move(read_cold); }
+  /// What takes secrets out of all that is shown; `off`: the owner over the Unix socket is shown them. It
+  /// outlives all connections.
+  void redact_with(const TextFilter& filter, bool on) {
+    shared_.filter = &filter;
+    shared_.redact = on;
+    shared_.sessions.show_through(filter);
+  }
   /// Where what was told can be read again; outlives all connections.
   void read_again_from(tail::Archive& archive) { shared_.archive = &archive; }
   bool has_transcript(std::string_view session);

@@ -54,7 +54,7 @@ void Records::took(const std::shared_ptr<Request>& request, tail::RecordText rec
   if (record.found == tail::RecordText::Found::error)
     return refuse(request, "not_found",
                   std::string("the transcript cannot be read: ") + std::strerror(record.error), true);
-  request->text = shared_.record_text(request->reader->shown(), std::move(record.text), request->is_json);
+  request->text = shared_.record_text(request->reader->shown(), record.text, request->is_json);
   const std::size_t part_bytes = shared_.limits.record_part_bytes;
   // Parts end on characters: count them as they will be cut.
   for (std::size_t at = 0; at < request->text.size() || request->parts == 0; ++request->parts) {

@@ -245,7 +245,8 @@ void Subscriber::reset(const std::string& stream, std::string_view reason, const
       if (shown) push(Kind::snapshot, shared_.sessions.frame(*shown, shown_));
     } else {
       insert_before_resume(payload);
-      if (shown) insert_before_resume(session_payload(*shown, shared_.host, view_of(shown_)));
+      if (shown)
+        insert_before_resume(session_payload(*shown, shared_.host, shared_.session_encoding(shown_)));
     }
     // What still waits to be read of it lies before that place, too.
     const auto let_go = [&](Resume* other) {

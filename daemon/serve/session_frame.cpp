@@ -16,7 +16,9 @@ constexpr std::size_t agents_max = 256;  // more are not shown
 /// Fields of one JSON object, the absent ones left out.
 class Fields {
  public:
-  explicit Fields(std::string& out, View view = View::full) : out_(out), view_(view) { out_ += '{'; }
+  explicit Fields(std::string& out, const EncodeOptions& shown = {}) : out_(out), shown_(shown) {
+    out_ += '{';
+  }
   Fields(const Fields&) = delete;
   Fields& operator=(const Fields&) = delete;
   ~Fields() { out_ += '}'; }
@@ -29,18 +31,22 @@ class Fields {
     out_ += "\":";
     return out_;
   }
-  void text(std::string_view name, std::string_view value) {
+  void plain(std::string_view name, std::string_view value) {  // our own words and the protocol's ids
     if (!value.empty()) append_string(key(name), value);
   }
+  void text(std::string_view name, std::string_view value) {
+    if (!value.empty()) append_clean(key(name), value, shown_.filter);
+  }
   void cut(std::string_view name, std::string_view value) {  // what was said: only the full view shows it
-    if (!value.empty() && view_ == View::full) append_text(key(name), value, text_bytes_max);
+    if (!value.empty() && shown_.view == View::full)
+      append_text(key(name), value, text_bytes_max, shown_.filter);
   }
   void number(std::string_view name, std::uint64_t value) { key(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
 
  private:
   std::string& out_;
-  const View view_;
+  const EncodeOptions shown_;
   bool first_ = true;
 };
 
@@ -60,43 +66,43 @@ void append_cursors(std::string& out, const Session& session) {
   out += ']';
 }
 
-void append_status(std::string& out, const Session& session, View view) {
+void append_status(std::string& out, const Session& session, const EncodeOptions& shown) {
   static const status::Status not_known = [] {
     status::Status status;
     status.source = "transcript";
     return status;
   }();
   const status::Status& status = session.status ? *session.status : not_known;
-  Fields fields(out);
-  fields.text("state", status.state);
+  Fields fields(out, shown);
+  fields.plain("state", status.state);
   fields.text("reason", status.reason);
-  if (view == View::full) fields.text("detail", status.detail);
-  fields.text("source", status.source.empty() ? "transcript" : status.source);
-  fields.text("since", status.since);
+  if (shown.view == View::full) fields.text("detail", status.detail);
+  fields.plain("source", status.source.empty() ? "transcript" : status.source);
+  fields.plain("since", status.since);
 }
 
-void append_turn(std::string& out, const StreamState& state, View view) {
-  Fields fields(out, view);
+void append_turn(std::string& out, const StreamState& state, const EncodeOptions& shown) {
+  Fields fields(out, shown);
   fields.number("number", state.turn);
   fields.flag("open", state.turn_open);
-  fields.text("started", state.turn_started);
+  fields.plain("started", state.turn_started);
   fields.cut("prompt", state.turn_prompt);
   if (!state.turn_open) {
-    fields.text("outcome", state.last_outcome);
-    fields.text("finished", state.last_finished);
+    fields.plain("outcome", state.last_outcome);
+    fields.plain("finished", state.last_finished);
   }
 }
 
-void append_tools(std::string& out, const std::vector<OpenTool>& tools, View view) {
+void append_tools(std::string& out, const std::vector<OpenTool>& tools, const EncodeOptions& shown) {
   out += '[';
   for (const OpenTool& tool : tools) {
     if (&tool != &tools.front()) out += ',';
-    Fields fields(out);
-    fields.text("call", tool.call);
-    append_string(fields.key("tool"), tool.tool);
-    if (!tool.input.empty() && view == View::full) fields.key("input") += tool.input;
-    fields.text("started", tool.started);
-    fields.text("agent", tool.agent);
+    Fields fields(out, shown);
+    fields.plain("call", tool.call);
+    append_clean(fields.key("tool"), tool.tool, shown.filter);
+    if (!tool.input.empty() && shown.view == View::full) fields.key("input") += tool.input;
+    fields.plain("started", tool.started);
+    fields.plain("agent", tool.agent);
   }
   out += ']';
 }
@@ -136,7 +142,7 @@ std::vector<ShownAgent> agents_of(const Session& session, bool session_at_work) 
   return agents;
 }
 
-void append_agents(std::string& out, const std::vector<ShownAgent>& agents, View view) {
+void append_agents(std::string& out, const std::vector<ShownAgent>& agents, const EncodeOptions& shown) {
   const auto first_of = [](const std::string* a, const std::string* b) {
     if (a && !a->empty()) return std::string_view(*a);
     return b ? std::string_view(*b) : std::string_view();
@@ -147,18 +153,18 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents, View
     const RunningAgent* running = agent.running;
     const tail::AgentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
     const StreamState* state = state_of(agent.stream);
-    Fields fields(out, view);
-    fields.text("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
-                                  running ? &running->subagent : nullptr));
+    Fields fields(out, shown);
+    fields.plain("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
+                                   running ? &running->subagent : nullptr));
     fields.text("agent_type",
                 first_of(running ? &running->agent_type : nullptr, meta ? &meta->agent_type : nullptr));
     fields.cut("description",
                first_of(running ? &running->description : nullptr, meta ? &meta->description : nullptr));
-    fields.text("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
+    fields.plain("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
     if (running && running->background) fields.flag("background", true);
-    fields.text("started",
-                first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
-    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{}, view);
+    fields.plain("started",
+                 first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
+    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{}, shown);
   }
   out += ']';
 }
@@ -214,7 +220,7 @@ std::string_view last_activity(const Session& session) {
 
 }  // namespace
 
-std::string session_payload(const Session& session, std::string_view host, View view) {
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& shown) {
   static const StreamState nothing;
   const StreamState* state = state_of(session.main());
   const StreamState& main = state ? *state : nothing;
@@ -222,27 +228,27 @@ std::string session_payload(const Session& session, std::string_view host, View 
   std::string out;
   out.reserve(1024);
   {
-    Fields fields(out, view);
-    fields.text("type", "session");
-    fields.text("host", host);
-    fields.text("session", session.name);
+    Fields fields(out, shown);
+    fields.plain("type", "session");
+    fields.plain("host", host);
+    fields.plain("session", session.name);
     append_cursors(fields.key("cursors"), session);
     fields.text("project", session.project);
-    append_string(fields.key("directory"), session.directory);
+    append_clean(fields.key("directory"), session.directory, shown.filter);
     fields.cut("title", main.title);
     fields.text("model", main.model);
     fields.text("version", main.version);
     fields.text("git_branch", main.git_branch);
     fields.text("mode", main.mode);
     fields.text("permission_mode", main.permission_mode);
-    fields.text("dialect", main.dialect);
-    append_status(fields.key("status"), session, view);
-    append_turn(fields.key("turn"), main, view);
-    append_tools(fields.key("tools"), main.tools, view);
-    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max, view);
-    append_agents(fields.key("agents"), agents_of(session, at_work), view);
+    fields.plain("dialect", main.dialect);
+    append_status(fields.key("status"), session, shown);
+    append_turn(fields.key("turn"), main, shown);
+    append_tools(fields.key("tools"), main.tools, shown);
+    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max, shown.filter, shown.view);
+    append_agents(fields.key("agents"), agents_of(session, at_work), shown);
     append_usage_of(fields.key("usage"), session, main);
-    fields.text("last_activity", last_activity(session));
+    fields.plain("last_activity", last_activity(session));
     fields.cut("last_text", main.last_text);
   }
   return out;

@@ -111,7 +111,7 @@ Answer sessions_answer(const Request& request, const Asker& asker, Shared& share
     Session* session = shared.sessions.find(name);
     if (!session) continue;
     if (count++ > 0) body += ',';
-    body += session_payload(*session, shared.host, shown);
+    body += session_payload(*session, shared.host, {.view = shown, .filter = shared.filter});
     last = name;
   }
   body += ']';

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/event_json.hpp"
 #include "serve/channel.hpp"
 #include "serve/frame.hpp"
 #include "status/status.hpp"
@@ -67,12 +68,14 @@ struct Session {
 /// What the transcripts of a session say, for the status board.
 status::Said said_of(const Session& session);
 
-/// A `session` frame's payload.
-std::string session_payload(const Session& session, std::string_view host, View view = View::full);
+/// A `session` frame's payload: in that view, through that filter; the other options do not matter.
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& shown = {});
 
 class Sessions {
  public:
   explicit Sessions(std::string host) : host_(std::move(host)) {}
+  /// Through which the frames' texts go. It outlives this object.
+  void show_through(const TextFilter& filter) { filter_ = &filter; }
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
@@ -105,6 +108,7 @@ class Sessions {
   Session& make(std::string_view name);
 
   std::string host_;
+  const TextFilter* filter_ = nullptr;
   struct Known {
     Session* session = nullptr;
     std::uint32_t id = 0;

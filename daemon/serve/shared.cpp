@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/record_json.hpp"
+
 namespace earshot::serve {
 
 bool is_live(const Session& session, std::chrono::milliseconds recent) {
@@ -26,12 +28,12 @@ std::size_t Shared::event_connections() const {
 EncodeOptions Shared::encoding(Shown shown) const {
   EncodeOptions options;
   options.view = view_of(shown);
+  if (shown != Shown::raw) options.filter = filter;
   return options;
 }
 
-std::string Shared::record_text(Shown, std::string line, bool& is_json) const {
-  is_json = true;
-  return line;
+std::string Shared::record_text(Shown shown, const std::string& line, bool& is_json) const {
+  return redact_record(line, shown == Shown::raw ? nullptr : filter, is_json);
 }
 
 }  // namespace earshot::serve

@@ -97,11 +97,12 @@ struct Shared {
   Limits limits;
   std::array<Channel, shown_count> channels;
   Sessions sessions;
-  std::size_t state_connections = 0;  // that have a state subscription
-  tail::Archive* archive = nullptr;   // outlives all connections; null: nothing can be read again
-  CatchUps* catch_ups = nullptr;      // likewise
-  Records* records = nullptr;         // likewise
-  bool redact = true;                 // false: the owner over the Unix socket is shown secrets, too
+  std::size_t state_connections = 0;   // that have a state subscription
+  tail::Archive* archive = nullptr;    // outlives all connections; null: nothing can be read again
+  CatchUps* catch_ups = nullptr;       // likewise
+  Records* records = nullptr;          // likewise
+  const TextFilter* filter = nullptr;  // takes secrets out; outlives all connections
+  bool redact = true;                  // false: the owner over the Unix socket is shown secrets, too
 
   ReadCold read_cold;  // empty: all that is known has been read
 
@@ -127,8 +128,10 @@ struct Shared {
   Position first() const;
   std::size_t event_connections() const;
   EncodeOptions encoding(Shown shown) const;
+  /// Of session frames: what they show was kept clean, whoever looks.
+  EncodeOptions session_encoding(Shown shown) const { return {.view = view_of(shown), .filter = filter}; }
   /// A record as it is shown; `is_json` tells whether it is one.
-  std::string record_text(Shown shown, std::string line, bool& is_json) const;
+  std::string record_text(Shown shown, const std::string& line, bool& is_json) const;
   /// One frame for all: `encode(Shown, std::string&)` is called for each channel that somebody reads.
   template <class Encode>
   void append(const Tags& tags, Encode&& encode) {

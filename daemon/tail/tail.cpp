@@ -199,7 +199,7 @@ class Tail::House final : private Tree::Keeper {
   std::shared_ptr<Live> make(Tree::Place& place, const std::string& stem, Tree::File& file,
                              const Facts& facts) {
     Identity who = identity(place, stem);
-    TranscriptOptions options{options_.mark_key, who.agent, options_.line_bytes_max};
+    TranscriptOptions options{options_.mark_key, who.agent, options_.line_bytes_max, options_.filter};
     const bool is_agent = !who.agent.empty();
     file.live = std::make_shared<Live>(name_of(place, stem), path_of(place, stem), std::move(who),
                                        std::move(options), facts);

@@ -31,6 +31,7 @@ struct Options {
   std::chrono::milliseconds linger{
       500};  // an unlinked file that was open is read until nothing came for so long
   std::chrono::milliseconds quiet{60'000};  // a descriptor that was not used for so long is closed
+  const TextFilter* filter = nullptr;       // of every transcript; outlives the tail
 };
 
 struct Counters {

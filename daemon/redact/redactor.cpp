@@ -1,0 +1,276 @@
+#include "redact/redactor.hpp"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+
+#include "redact/literals.hpp"
+#include "redact/rules.hpp"
+#include "redact/shape.hpp"
+
+namespace earshot::redact {
+namespace {
+
+constexpr int passes_max = 4;  // what is left when a secret is gone may be one now; clean text takes one pass
+
+struct Found {
+  Range range;
+  std::size_t rank = 0;  // of two at one place the lower one names it
+};
+
+// `gh[po]_|hf_` → ghp_, gho_, hf_
+std::vector<std::string> literals_of(std::string_view list) {
+  std::vector<std::string> all, open{""};
+  const auto close = [&] {
+    for (std::string& one : open)
+      if (!one.empty()) all.push_back(std::move(one));
+    open = {""};
+  };
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    if (list[at] == '|') {
+      close();
+      continue;
+    }
+    std::string_view bytes = list.substr(at, 1);
+    if (list[at] == '[') {
+      const std::size_t end = list.find(']', at);
+      bytes = list.substr(at + 1, end - at - 1);
+      at = end;
+    }
+    std::vector<std::string> longer;
+    for (const std::string& one : open)
+      for (const char c : bytes) longer.push_back(one + c);
+    open = std::move(longer);
+  }
+  close();
+  return all;
+}
+
+std::unique_ptr<re2::RE2> compiled(std::string_view pattern, bool bytes) {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  if (bytes) options.set_encoding(re2::RE2::Options::EncodingLatin1);
+  return std::make_unique<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);
+}
+
+bool is_rule_name(std::string_view name) {
+  return !name.empty() &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
+}  // namespace
+
+struct Redactor::Parts {
+  struct Pattern {
+    std::unique_ptr<re2::RE2> expression;  // null: the rule has a function
+    std::size_t name = 0;                  // in names
+    int groups = 0;                        // 0 or 1
+  };
+
+  std::size_t name_of(std::string_view name) {
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known != names.end()) return static_cast<std::size_t>(known - names.begin());
+    names.emplace_back(name);
+    counts.push_back(0);
+    return names.size() - 1;
+  }
+  void add(const Rule& rule);
+  std::string add(const UserRule& rule);
+  void join_own();
+  void search(std::string_view text);
+  void try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length);
+  void search_own(std::string_view text);
+  bool merge();
+  void replace(std::string_view text, std::size_t shown_bytes, std::string& out);
+
+  std::vector<std::string> names;
+  std::vector<std::uint64_t> counts;   // by name
+  std::vector<Pattern> built_in, own;  // built_in: as rules() has them
+  std::unique_ptr<re2::RE2> any_own;   // null: one of them is asked as quickly
+  Literals literals;
+  std::string error;
+
+  // Of the text at hand.
+  std::vector<Found> found;
+  std::vector<std::size_t> covered;  // by rule: where its last match ended; it is not tried inside it
+};
+
+void Redactor::Parts::add(const Rule& rule) {
+  const std::size_t which = built_in.size();
+  Pattern pattern;
+  pattern.name = name_of(rule.name);
+  if (rule.pattern) {
+    pattern.expression = compiled(rule.pattern, true);
+    pattern.groups = std::min(1, pattern.expression->NumberOfCapturingGroups());
+  }
+  built_in.push_back(std::move(pattern));
+  const std::string_view list = rule.literals.empty() ? assignment_words() : rule.literals;
+  for (const std::string& one : literals_of(list)) literals.add(one, rule.any_case, which);
+}
+
+// What is wrong with it; empty: it is taken.
+std::string Redactor::Parts::add(const UserRule& rule) {
+  const std::string who = "the redaction rule `" + rule.name + "` ";
+  if (!is_rule_name(rule.name)) return who + "has a bad name: use a to z, 0 to 9 and _";
+  if (std::find(names.begin(), names.end(), rule.name) != names.end())
+    return who + "has the name of another rule: choose a new one";
+  auto expression = compiled(rule.pattern, false);
+  if (!expression->ok())
+    return who + "is no regular expression that RE2 knows: " + expression->error() + " in `" + rule.pattern +
+           "`";
+  if (re2::RE2::FullMatch("", *expression))
+    return who + "matches the empty text: demand at least one character";
+  Pattern pattern;
+  pattern.name = name_of(rule.name);
+  pattern.groups = std::min(1, expression->NumberOfCapturingGroups());
+  pattern.expression = std::move(expression);
+  own.push_back(std::move(pattern));
+  return {};
+}
+
+void Redactor::Parts::join_own() {
+  if (own.size() < 2) return;
+  std::string all;
+  for (const Pattern& one : own) all += (all.empty() ? "(?:" : "|(?:") + one.expression->pattern() + ")";
+  any_own = compiled(all, false);
+  if (!any_own->ok()) any_own.reset();  // too large together: each is asked
+}
+
+void Redactor::Parts::search(std::string_view text) {
+  found.clear();
+  bool fresh = true;  // `covered` is of another text
+  literals.find(text, [&](std::size_t which, std::size_t at, std::size_t length) {
+    if (fresh) std::fill(covered.begin(), covered.end(), 0);
+    fresh = false;
+    try_rule(text, which, at, length);
+  });
+  if (!own.empty()) search_own(text);
+}
+
+void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length) {
+  const Rule& rule = rules()[which];
+  if (at < covered[which] || !may_begin(text, at, rule.before)) return;
+  Range secret;
+  if (rule.find) {
+    if (!rule.find(text, at, length, secret)) return;
+    covered[which] = secret.end;
+  } else {
+    const Pattern& pattern = built_in[which];
+    re2::StringPiece groups[2];
+    if (!pattern.expression->Match(re2::StringPiece(text.data(), text.size()), at, text.size(),
+                                   re2::RE2::ANCHOR_START, groups, 1 + pattern.groups))
+      return;
+    const re2::StringPiece& group = groups[pattern.groups];
+    secret.begin = static_cast<std::size_t>(group.data() - text.data());
+    secret.end = secret.begin + group.size();
+    if (rule.judge && !rule.judge(text.substr(secret.begin, group.size()))) return;
+    covered[which] = secret.end;
+  }
+  found.push_back({secret, which});
+}
+
+void Redactor::Parts::search_own(std::string_view text) {
+  const re2::StringPiece all(text.data(), text.size());
+  if (any_own && !any_own->Match(all, 0, all.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
+  for (std::size_t which = 0; which < own.size(); ++which) {
+    const Pattern& pattern = own[which];
+    re2::StringPiece groups[2];
+    for (std::size_t at = 0; at <= text.size();) {
+      if (!pattern.expression->Match(all, at, all.size(), re2::RE2::UNANCHORED, groups, 1 + pattern.groups))
+        break;
+      const std::size_t end = static_cast<std::size_t>(groups[0].data() - text.data()) + groups[0].size();
+      // A group that took no part: all that was found.
+      const re2::StringPiece& group = groups[groups[pattern.groups].data() ? pattern.groups : 0];
+      if (!group.empty()) {
+        const auto begin = static_cast<std::size_t>(group.data() - text.data());
+        found.push_back({{begin, begin + group.size()}, built_in.size() + which});
+      }
+      at = std::max(end, at + 1);
+    }
+  }
+}
+
+// In the order of the text, those that overlap made one. Whether there is any.
+bool Redactor::Parts::merge() {
+  if (found.empty()) return false;
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.range.begin != b.range.begin ? a.range.begin < b.range.begin : a.rank < b.rank;
+  });
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    if (found[i].range.begin < found[last].range.end)
+      found[last].range.end = std::max(found[last].range.end, found[i].range.end);
+    else
+      found[++last] = found[i];
+  }
+  found.resize(last + 1);
+  return true;
+}
+
+void Redactor::Parts::replace(std::string_view text, std::size_t shown_bytes, std::string& out) {
+  std::size_t done = 0;
+  for (const Found& one : found) {
+    if (one.range.begin >= shown_bytes) break;
+    const std::size_t name =
+        one.rank < built_in.size() ? built_in[one.rank].name : own[one.rank - built_in.size()].name;
+    out.append(text, done, one.range.begin - done);
+    out.append("[redacted:").append(names[name]) += ']';
+    ++counts[name];
+    done = one.range.end;
+  }
+  const std::string_view shown = cut_utf8(text, shown_bytes);
+  if (done < shown.size()) out += shown.substr(done);
+}
+
+Redactor::Redactor(std::vector<UserRule> own) : parts_(std::make_unique<Parts>()) {
+  for (const Rule& rule : rules()) parts_->add(rule);
+  parts_->covered.resize(rules().size());
+  for (const UserRule& rule : own) {
+    const std::string why = parts_->add(rule);
+    if (parts_->error.empty()) parts_->error = why;
+  }
+  parts_->join_own();
+}
+
+Redactor::~Redactor() = default;
+
+const std::string& Redactor::error() const { return parts_->error; }
+
+std::string_view Redactor::clean(std::string_view text, std::size_t shown_bytes, std::string& scratch) const {
+  shown_bytes = std::min(shown_bytes, text.size());
+  parts_->search(text);
+  if (!parts_->merge() || parts_->found.front().range.begin >= shown_bytes)
+    return cut_utf8(text, shown_bytes);
+  std::string out;
+  parts_->replace(text, shown_bytes, out);
+  for (int pass = 1; pass < passes_max; ++pass) {
+    parts_->search(out);
+    if (!parts_->merge()) break;
+    std::string again;
+    parts_->replace(out, out.size(), again);
+    out = std::move(again);
+  }
+  scratch = std::move(out);
+  return scratch;
+}
+
+bool Redactor::is_secret_key(std::string_view key) const { return is_secret_name(key); }
+
+std::string_view Redactor::replace_whole(std::string_view value, std::string& scratch) const {
+  if (is_placeholder(value) || is_path(value)) return {};
+  const auto name = std::find(parts_->names.begin(), parts_->names.end(), assignment_rule);
+  ++parts_->counts[static_cast<std::size_t>(name - parts_->names.begin())];
+  scratch.assign("[redacted:").append(assignment_rule) += ']';
+  return scratch;
+}
+
+std::vector<std::string_view> Redactor::names() const { return {parts_->names.begin(), parts_->names.end()}; }
+
+std::vector<std::pair<std::string_view, std::uint64_t>> Redactor::counts() const {
+  std::vector<std::pair<std::string_view, std::uint64_t>> all;
+  for (std::size_t i = 0; i < parts_->names.size(); ++i)
+    all.emplace_back(parts_->names[i], parts_->counts[i]);
+  return all;
+}
+
+}  // namespace earshot::redact
