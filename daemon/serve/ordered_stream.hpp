@@ -154,7 +154,7 @@ class OrderedStream {
                                rest_ = {};
                                turn_.cancel();  // Beast has its turn
                                if (on_written_) return std::exchange(on_written_, nullptr)(ec);
-                               if (on_free_) on_free_();
+                               if (const auto call = on_free_) call();  // which may put another one there
                              });
   }
 

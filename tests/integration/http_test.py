@@ -8,81 +8,9 @@ import unittest
 
 import websockets
 
-from harness import Case, deadline_s, wait_for
+from doors import HttpCase, curl
+from harness import deadline_s, wait_for
 from sessions import Session
-
-
-def curl(daemon, target, *args, unix=False, token=True, scheme="http", timeout=deadline_s * 4):
-    """(status, headers in lower case, body) of one request. `target` begins with a slash."""
-    base = "http://localhost" if unix else f"{scheme}://127.0.0.1:{daemon.port}"
-    command = ["curl", "-sS", "-i", "--max-time", str(timeout), *(["--unix-socket", daemon.socket] if unix else []),
-               *(["-H", f"Authorization: Bearer {daemon.token}"] if token and not unix else []), *args, base + target]
-    done = subprocess.run(command, capture_output=True, timeout=timeout * 2)
-    if done.returncode != 0:
-        raise AssertionError(f"{command}: exit code {done.returncode}: {done.stderr.decode()}")
-    return parse_answer(done.stdout)
-
-
-def parse_answer(bytes):
-    head, _, body = bytes.partition(b"\r\n\r\n")
-    while head.startswith(b"HTTP/1.1 100"):
-        head, _, body = body.partition(b"\r\n\r\n")
-    lines = head.decode().split("\r\n")
-    headers = dict(line.lower().split(": ", 1) for line in lines[1:])
-    return int(lines[0].split()[1]), headers, body
-
-
-class Raw:
-    """A connection that says exactly what it is told to."""
-
-    def __init__(self, daemon):
-        self.socket = socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s * 4)
-
-    def send(self, *lines, body=b"", end=b"\r\n\r\n"):
-        self.socket.sendall("\r\n".join(lines).encode() + end + body)
-
-    def read(self, n=65536):
-        try:
-            return self.socket.recv(n)
-        except ConnectionResetError:
-            return b""
-
-    def answer(self):
-        """One answer with its whole body; None when the connection ended instead."""
-        data = b""
-        while b"\r\n\r\n" not in data:
-            piece = self.read()
-            if not piece:
-                return None
-            data += piece
-        head, _, body = data.partition(b"\r\n\r\n")
-        length = int(re.search(rb"Content-Length: (\d+)", head)[1])
-        while len(body) < length:
-            body += self.read()
-        self.left = body[length:]
-        return parse_answer(head + b"\r\n\r\n" + body[:length])
-
-    def closed(self):
-        """Waits for the daemon to close."""
-        while self.read():
-            pass
-        return True
-
-    def close(self):
-        self.socket.close()
-
-
-class HttpCase(Case):
-    def configured(self, text, *args, **more):
-        path = os.path.join(self.home, "earshot.toml")
-        with open(path, "w") as file:
-            file.write(text)
-        return self.start("--config", path, *args, **more)
-
-    def raw(self, daemon):
-        raw = Raw(daemon)
-        self.addCleanup(raw.close)
-        return raw
 
 
 class Requests(HttpCase):
@@ -129,7 +57,7 @@ class Requests(HttpCase):
         daemon = self.start()
         session = Session(self.root)
         session.prompt("one")
-        daemon.subscriber().wait_frame(type="session")
+        self.known(daemon, session)
         for path in ("/", "/app.js", "/v1/sessions"):
             etag = curl(daemon, path)[1]["etag"]
             status, headers, body = curl(daemon, path, "-H", f'If-None-Match: "x", W/{etag}')
@@ -353,8 +281,9 @@ class Sessions(HttpCase):
 class Health(HttpCase):
     def test_the_health_says_what_and_how_the_daemon_is(self):
         daemon = self.configured(f'root = ["mine={self.root}", "gone={self.home}/gone"]\n[limits]\nconnections = 77\n', roots=())
-        Session(self.root).prompt("x")
-        daemon.subscriber().wait_frame(type="session")
+        session = Session(self.root)
+        session.prompt("x")
+        self.known(daemon, session)
         health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
         self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
         self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))

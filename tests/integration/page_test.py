@@ -4,8 +4,8 @@ import os
 import unittest
 
 import browser
+from doors import HttpCase, curl
 from harness import wait_for
-from http_test import HttpCase, curl
 from sessions import Session
 
 
