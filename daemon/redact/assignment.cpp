@@ -164,7 +164,7 @@ bool find_assignment(std::string_view text, std::size_t at, std::size_t length, 
   if (lower(text[at]) == 't') {
     std::string name;
     for (std::size_t i = at - std::min<std::size_t>(at, 14); i < at; ++i)
-      if (text[i] != '_' && text[i] != '-') name += lower(text[i]);
+      if (!one_of(text[i], "_- ")) name += lower(text[i]);
     if (is_harmless_token(name)) return false;
   }
   Reader reader(text, key_end);

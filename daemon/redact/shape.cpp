@@ -36,12 +36,12 @@ bool is_number_word(std::string_view letters) {
 }
 
 // Short forms that nobody can pronounce and everybody writes.
-constexpr std::array<std::string_view, 60> short_forms = {
-    "bdd", "cfg", "cli", "cmd",  "cpp",   "crud",  "css",   "csv",    "ctx",   "dbg",   "dns", "dst",
-    "ftp", "gcp", "gpg", "grpc", "html",  "http",  "https", "jdbc",   "jpg",   "jwt",   "kms", "ldap",
-    "lts", "mgr", "mnt", "msg",  "mysql", "nginx", "npm",   "params", "pgsql", "pkg",   "png", "pkcs",
-    "ptr", "pwd", "rpc", "smtp", "sql",   "src",   "srv",   "ssh",    "ssl",   "std",   "str", "svc",
-    "svg", "tcp", "tls", "tmp",  "tmpl",  "txt",   "vnd",   "vpn",    "wss",   "xhtml", "xml", "yml"};
+constexpr std::array<std::string_view, 62> short_forms = {
+    "bdd", "cfg",  "cli",   "cmd",   "cpp",  "crud",   "css",  "csv",   "ctx", "dbg", "dns",  "dst", "ftp",
+    "gcp", "gpg",  "grpc",  "html",  "http", "https",  "jdbc", "jpg",   "jwt", "kms", "ldap", "lts", "mgr",
+    "mnt", "msg",  "mysql", "nginx", "npm",  "params", "pfx",  "pgsql", "pkg", "png", "pkcs", "ptr", "pwd",
+    "rpc", "smtp", "sql",   "src",   "srv",  "ssh",    "ssl",  "std",   "str", "svc", "svg",  "tcp", "tls",
+    "tmp", "tmpl", "txt",   "vnd",   "vpn",  "vxlan",  "wss",  "xhtml", "xml", "yml"};
 
 // Whether letters could be a word: they have a vowel, and no neighbours that hardly any word has.
 bool is_pronounceable(std::string_view letters) {
@@ -63,7 +63,8 @@ bool is_pronounceable(std::string_view letters) {
     if (c == 'q' && next != 'u' && next != 'a') return false;
     if (one_of(c, "jvz") && !next_is_vowel && next != c && next != 'l') return false;
     if (c == 'x' && one_of(next, "bdgjknqrvwxz")) return false;
-    if (one_of(next, "jqxz") && one_of(c, "bfghkmpvwx")) return false;
+    if (one_of(next, "qxz") && one_of(c, "bfhkmpvw")) return false;
+    if (next == 'j' && one_of(c, "cfghkmpvwx")) return false;
     if (c == 'w' && one_of(next, "bcfgjmpqtvwxz")) return false;
     if (c == 'h' && one_of(next, "bcdfghjkpqvxz")) return false;
   }
@@ -78,7 +79,7 @@ class Words {
     std::size_t chunks = 0;
     for (std::size_t at = 0; at < value.size() && made_of_words_;) {
       if (!is_letter(value[at]) && !is_digit(value[at])) {
-        made_of_words_ = one_of(value[at], "_-./:|,+=@");
+        made_of_words_ = one_of(value[at], "_-./:|,+=@$");
         ++at;
         continue;
       }
@@ -279,7 +280,9 @@ bool is_plausible(std::string_view value, bool quoted) {
   if (!std::any_of(value.begin(), value.end(), is_letter)) return false;
   if (!std::any_of(value.begin(), value.end(), is_digit)) {
     if (value.size() >= 20 && is_random(value)) return true;
-    while (!value.empty() && one_of(value.back(), "!?.,:;")) value.remove_suffix(1);
+    const auto is_sign = [](char c) { return !is_letter(c); };
+    while (!value.empty() && is_sign(value.front())) value.remove_prefix(1);
+    while (!value.empty() && is_sign(value.back())) value.remove_suffix(1);
     return quoted && value.size() >= secret_bytes_min &&
            value.find_first_of("!#$^") != std::string_view::npos;
   }

@@ -180,6 +180,20 @@ TEST_CASE("statistics are a table for people, and events come before it where as
   CHECK(both.out.find("{\"type\":\"turn.finished\"") < both.out.find("\nRead\n"));
 }
 
+TEST_CASE("replay redacts unless it is asked not to") {
+  const TemporaryDirectory home;
+  const std::string secret = std::string("gh") + "p_Zk3Qw9Lr7Tn5Xc1Vb8Hj6Mf4Pd2SgYa0RoUeNi";
+  const std::string file =
+      home.put("x.jsonl", record("user", 1, R"({"role":"user","content":"use )" + secret + R"("})"));
+  const auto prompts = [&](bool redact, bool pretty) {
+    return replay({.files = {file}, .colour = ColourWish::never, .pretty = pretty, .redact = redact}).out;
+  };
+  CHECK(prompts(true, false).find("\"prompt\":\"use [redacted:github_token]\"") != std::string::npos);
+  CHECK(prompts(true, false).find(secret) == std::string::npos);
+  CHECK(prompts(true, true).find("use [redacted:github_token]") != std::string::npos);
+  CHECK(prompts(false, false).find(secret) != std::string::npos);
+}
+
 TEST_CASE("replay --pretty is for people") {
   const TemporaryDirectory home;
   const Printed printed =

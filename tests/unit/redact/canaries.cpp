@@ -333,8 +333,11 @@ const std::vector<std::string>& near_misses() {
       "password: \"^(?=.*[A-Z])(?=.*[0-9]).{8,}$\"", "pageToken: CAUQAA1xyz9", "next_page_token=abc123def456",
       "nextToken: \"abc123def456\"", "eos_token: \"<|endoftext|>\"", "password: [redacted:secret]",
       "password=[redacted:aws_access_key]", "\"password\": \"hunter2\"", "password: short1",
-      "bypass: abc123def", "the password is not here", "secret santa: 12 gifts", "--token TOKEN",
-      "--password-stdin", "--token=<t0ken123>", "token: \"value1\"", "password: password1",
+      "bypass: abc123def", "redis://[[USERNAME:]PASSWORD@]HOST[:PORT]",
+      "x.Token = y$google3$z$css$tokens_Token;", "Authorization: Digest username=\"user\"",
+      "\"subject_token\": \"subject_token_0\"", "Next page token: eav1OzQB0OM8rL",
+      "PASSWORD = '##invalid-password##'", "the password is not here", "secret santa: 12 gifts",
+      "--token TOKEN", "--password-stdin", "--token=<t0ken123>", "token: \"value1\"", "password: password1",
       "secret = value1234567890()", "password:\n  x: 1", "api key: see the docs",
       "credentials: 'same-origin'", "type=\"password\" name=\"pw1234567\"", "password: string1 | undefined",
       "token: T | undefined2", "secret-token:latest1", "pass: 12 tests", "s.token = tok;"};

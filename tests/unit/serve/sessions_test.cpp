@@ -4,6 +4,7 @@
 
 #include "serve/shared.hpp"
 #include "support.hpp"
+#include "unit/core/starring.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
@@ -53,6 +54,30 @@ TEST_CASE("a session's frame says where it stands") {
   REQUIRE(at(frame, "/usage/cost_usd") == "absent");
   REQUIRE(at(frame, "/last_activity") == "\"2026-03-01T10:00:01.000Z\"");
   REQUIRE(at(frame, "/title") == "absent");
+}
+
+TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
+  const test::Starring starring;
+  FakeStream stream("claude/-home-lamp/s-lamp", "s-lamp");
+  stream.write(test::prompt(0, "light the lamp", "/home/lamp"), nullptr);
+  stream.write(test::call(1, "lamp", R"({"command":"x"})", "lamp-1"), nullptr);
+  Sessions sessions("lamp");
+  Session& session = sessions.of(stream);
+  session.todos = FileTodos{{{"1", "buy a lamp", "pending", "buying a lamp", ""}}, "2027-01-01T00:00:00Z"};
+  session.status.emplace();
+  session.status->detail = "approve lamp";
+  const std::string frame = session_payload(session, "lamp", &starring);
+  CAPTURE(frame);
+  REQUIRE(at(frame, "/host") == "\"lamp\"");
+  REQUIRE(at(frame, "/session") == "\"s-lamp\"");
+  REQUIRE(at(frame, "/project") == "\"/home/******\"");
+  REQUIRE(at(frame, "/turn/prompt") == "\"light the ******\"");
+  REQUIRE(at(frame, "/tools/0/tool") == "\"******\"");
+  REQUIRE(at(frame, "/tools/0/call") == "\"lamp-1\"");
+  REQUIRE(at(frame, "/todos/0/content") == "\"buy a ******\"");
+  REQUIRE(at(frame, "/todos/0/active_form") == "\"buying a ******\"");
+  REQUIRE(at(frame, "/status/detail") == "\"approve ******\"");
+  REQUIRE(at(session_payload(session, "lamp"), "/todos/0/content") == "\"buy a lamp\"");
 }
 
 TEST_CASE("a frame is encoded once, until something changes") {

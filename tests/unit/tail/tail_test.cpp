@@ -6,6 +6,7 @@
 
 #include "rig.hpp"
 #include "tail/meta.hpp"
+#include "unit/core/starring.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -57,6 +58,25 @@ TEST_CASE("recent files are folded silently at start, others are only known") {
   REQUIRE(rig.tail->find("r/p/none") == nullptr);
   REQUIRE(rig.tail->find("x/p/new") == nullptr);
   REQUIRE(rig.tail->find("r") == nullptr);
+}
+
+TEST_CASE("the filter reaches every transcript, also after its file was written anew") {
+  const test::Starring starring;
+  House house;
+  std::string line = prompt(0);
+  line.replace(line.find("prompt "), 7, "a lamp ");
+  const std::string path = house.add("new", line);
+  tail::Options options = Rig::options(house.root.path());
+  options.filter = &starring;
+  Rig rig(std::move(options), Mode::both);
+  rig.start();
+  const auto told = [&] { return rig.tail->find("r/p/new")->transcript()->state().turn_prompt; };
+  REQUIRE(told().starts_with("a ******"));
+  std::ofstream(path, std::ios::trunc) << prompt(1) << line;
+  rig.until([&] { return !rig.heard.streams["r/p/new"].resets.empty(); });
+  rig.read("r/p/new");
+  REQUIRE(rig.tail->find("r/p/new")->transcript()->state().turn == 2);
+  REQUIRE(told().starts_with("a ******"));
 }
 
 TEST_CASE("a cold file that grows is folded silently up to what it was; the new lines are events") {

@@ -1,0 +1,77 @@
+// What the core does with a filter: decoded text before the cut, in both directions of a cut, and what stays.
+#include <catch2/catch.hpp>
+
+#include "core/event_json.hpp"
+#include "core/json_copy.hpp"
+#include "core/record_json.hpp"
+#include "feed.hpp"
+#include "records.hpp"
+#include "starring.hpp"
+
+namespace earshot::test {
+namespace {
+
+const Starring starring;
+
+std::string text(std::string_view raw, std::size_t max) {
+  std::string out;
+  append_text(out, raw, max, &starring);
+  return out;
+}
+std::string json(std::string_view raw, std::size_t max = 4096) {
+  std::string out;
+  append_json(out, raw, max, &starring);
+  return out;
+}
+
+TEST_CASE("text is cleaned, then cut; bytes stay the original's") {
+  CHECK(text("a lamp b", 100) == "\"a ****** b\"");
+  CHECK(text("a lamp b", 8) == R"({"text":"a ******","bytes":8,"truncated":true})");  // longer than it was
+  CHECK(text("a lamp", 8) == "\"a ******\"");
+  // A word that the cut divides is replaced whole, then cut.
+  CHECK(text("abc lamp and more", 6) == R"({"text":"abc **","bytes":17,"truncated":true})");
+  CHECK(text("abc lamp and more", 4) == R"({"text":"abc ","bytes":17,"truncated":true})");
+  // A character that the cut divides is left out.
+  CHECK(text("é lamp and more", 1) == R"({"text":"","bytes":16,"truncated":true})");
+}
+
+TEST_CASE("JSON is cleaned decoded and written anew only where something was replaced") {
+  CHECK(json(R"({"a":"l\u0061mp\n","b":"\u0061\/"})") == R"({"a":"******\n","b":"\u0061\/"})");
+  CHECK(json(R"(["\ud83d\ude00lamp\ud83d", "\ud83d"])") ==
+        "[\"\xF0\x9F\x98\x80******\xEF\xBF\xBD\",\"\xEF\xBF\xBD\"]");
+  CHECK(json(R"({"lamp":1,"x":{"l\u0061mps":[2]}})") == R"({"******":1,"x":{"******s":[2]}})");
+  CHECK(json(R"({"oil":"x","\u006fil":["y",{"z":"y"}],"oil2":"x","oil":"","oil":7})") ==
+        R"({"oil":"******","\u006fil":["******",{"z":"y"}],"oil2":"x","oil":"","oil":7})");
+  CHECK(json(R"("abcd l\u0061mp and more")", 7) == R"({"text":"abcd **","bytes":18,"truncated":true})");
+  CHECK(json("\"abcdef\xFFlamp\"", 7) == R"({"text":"abcdef","bytes":13,"truncated":true})");
+  CHECK(json(R"({"a":"lamp)") == "null");
+}
+
+TEST_CASE("the previews of a state are cleaned before they are cut") {
+  TranscriptOptions options;
+  options.filter = &starring;
+  const std::string long_text = std::string(StreamState::input_preview_bytes - 2, 'x') + "lamp and more";
+  const std::string cut = std::string(StreamState::input_preview_bytes - 2, 'x') + "**";
+  Records records;
+  Feed feed(options);
+  feed.write(records.user(long_text));
+  feed.write(records.text(long_text));
+  feed.write(records.call("c1", "Bash", "{\"command\":\"" + long_text + "\",\"oil\":\"x\"}"));
+  CHECK(feed.state().turn_prompt == cut);
+  CHECK(feed.state().last_text == cut);
+  REQUIRE(feed.state().tools.size() == 1);
+  CHECK(feed.state().tools[0].input == "{\"command\":{\"text\":\"" + cut +
+                                           "\",\"bytes\":" + std::to_string(long_text.size()) +
+                                           ",\"truncated\":true},\"oil\":\"******\"}");
+}
+
+TEST_CASE("a record is cleaned whole; a line that is no JSON as text") {
+  bool is_json = false;
+  CHECK(redact_record(R"({"a": ["l\u0061mp", 1.0]})", &starring, is_json) == R"({"a":["******",1.0]})");
+  CHECK(is_json);
+  CHECK(redact_record(R"({"a": ["l\u0061mp", )", &starring, is_json) == R"({"a": ["******", )");
+  CHECK_FALSE(is_json);
+}
+
+}  // namespace
+}  // namespace earshot::test
