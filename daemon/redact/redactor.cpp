@@ -222,7 +222,7 @@ void Redactor::Parts::replace(std::string_view text, std::size_t shown_bytes, st
   if (done < shown.size()) out += shown.substr(done);
 }
 
-Redactor::Redactor(std::vector<UserRule> own) : parts_(std::make_unique<Parts>()) {
+Redactor::Redactor(const std::vector<UserRule>& own) : parts_(std::make_unique<Parts>()) {
   for (const Rule& rule : rules()) parts_->add(rule);
   parts_->covered.resize(rules().size());
   for (const UserRule& rule : own) {

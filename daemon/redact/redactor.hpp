@@ -27,7 +27,7 @@ struct UserRule {
 /// One thread at a time. Work is linear in the text for the built-in rules.
 class Redactor final : public TextFilter {
  public:
-  explicit Redactor(std::vector<UserRule> own = {});
+  explicit Redactor(const std::vector<UserRule>& own = {});
   ~Redactor() override;
   Redactor(const Redactor&) = delete;
   Redactor& operator=(const Redactor&) = delete;

@@ -16,8 +16,8 @@ bool is_path(std::string_view value);
 /// Could be an identifier, a type, a slug or a list of words: `oauth2_token`, `Uint8Array`, `required|min:8`.
 bool is_made_of_words(std::string_view value);
 
-/// Capitals, small letters and digits, two kinds of them at least, in an order that no person chose: neither a
-/// placeholder nor words.
+/// Capitals, small letters and digits, two kinds of them at least, in an order that no person chose: neither
+/// a placeholder nor words.
 bool is_random(std::string_view value);
 
 /// What stands behind a prefix that names a kind of token, the prefix included: with some digits, or random.
@@ -27,7 +27,8 @@ bool is_token(std::string_view value);
 /// such words, so it is demanded that the value
 /// - has at least 8 bytes, no blanks, and is no placeholder, path, URL, e-mail address, version, date, ARN,
 ///   number, colour, regular expression or template;
-/// - mixes letters and digits, or is long and mixes capitals and small letters, or, only between quotes, letters
+/// - mixes letters and digits, or is long and mixes capitals and small letters, or, only between quotes,
+/// letters
 ///   and signs such as ! # $ ^;
 /// - is not made of words. One word with two digits at its end is taken for a secret (`hunter22`),
 ///   with one digit only between quotes (`value1` is a variable).

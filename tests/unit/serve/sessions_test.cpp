@@ -66,7 +66,7 @@ TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
   session.todos = FileTodos{{{"1", "buy a lamp", "pending", "buying a lamp", ""}}, "2027-01-01T00:00:00Z"};
   session.status.emplace();
   session.status->detail = "approve lamp";
-  const std::string frame = session_payload(session, "lamp", &starring);
+  const std::string frame = session_payload(session, "lamp", {.filter = &starring});
   CAPTURE(frame);
   REQUIRE(at(frame, "/host") == "\"lamp\"");
   REQUIRE(at(frame, "/session") == "\"s-lamp\"");
