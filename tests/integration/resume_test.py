@@ -6,10 +6,9 @@ import random
 import signal
 import time
 
-from harness import Case, deadline_s, loop, patience, wait_for
-from sessions import Session, append
-
-FLOOD_BYTES = 24 << 20  # more than the live log holds
+from doors import HttpCase
+from harness import loop
+from sessions import Session
 
 
 def session(case, project="/home/ada/api", root=None):
@@ -43,30 +42,33 @@ class Memory:
         self.seen = 0
         client = daemon.client()
         known = set(self.events)
-        client.subscribe(id="a", after=self.places(), **more)
+        snapshot = client.subscribe(id="a", after=self.places(), **more)
+        shown = [place.rpartition(":") for frame in snapshot for place in frame["cursors"]]
+        fresh = [stream for stream, _, cursor in shown if stream not in known and not cursor.startswith("0.")]
         client.wait_frame(type="bookmark", id="a", complete=True)
-        self.learn(client)
-        fresh = [stream for stream in self.events if stream not in known and not self.events[stream]]
         if fresh:
             client.subscribe(id="b", after=[f"{stream}:" for stream in fresh], snapshot=False, **more)
             client.wait_frame(type="bookmark", id="b", complete=True)
-            self.learn(client)
+        self.learn(client)
+        for stream in fresh:  # what happened since the snapshot came before what was before it
+            self.events[stream].sort(key=lambda text: [int(n) for n in json.loads(text)["cursor"].split(".")[:2]])
         return client
 
 
-class Resume(Case):
+class Resume(HttpCase):
     def test_random_disconnects_and_restarts_miss_nothing_and_repeat_nothing(self):
         for seed in (1, 2, 3):
             with self.subTest(seed=seed):
                 self.lives(random.Random(seed))
 
     def lives(self, dice):
-        root = os.path.join(self.home, f"root{dice.random()}")
-        os.mkdir(root)
+        root = os.path.join(self.home, f"life{dice.randrange(10**6)}", "claude")
+        os.makedirs(root)
         sessions = [session(self, f"/home/ada/p{n}", root=root) for n in range(3)]
         for one in sessions:
             one.turn("begin")
-        daemon = self.start(roots=[f"claude={root}"])
+        state = root + ".state"
+        daemon = self.start(roots=[root], state=state)
         memories = [Memory() for _ in range(2)]
         clients = [memory.resume(daemon) for memory in memories]
         for step in range(25):
@@ -93,7 +95,7 @@ class Resume(Case):
                     client.wait_closed()
                     memory.learn(client)
                 dice.choice(sessions).turn("while nobody listened")
-                daemon = self.start(roots=[f"claude={root}"])
+                daemon = self.start(roots=[root], state=state)
                 clients = [memory.resume(daemon) for memory in memories]
         expected = daemon.replay(root)
         for client, memory in zip(clients, memories):
@@ -104,12 +106,12 @@ class Resume(Case):
             client.wait(has_all, "all events of all lives")
             for stream, lines in expected.items():
                 self.same(lines, memory.events[stream], stream)
+        daemon.stop()
 
     def test_a_filtered_client_resumes_from_its_bookmark_and_reads_no_file_twice(self):
         one = session(self)
         one.turn("first")
-        config = self.config("[limits]\nbookmark_ms = 50\n")
-        daemon = self.start("--config", config)
+        daemon = self.configured("[limits]\nbookmark_ms = 50\ntick_ms = 20\n")
         client = daemon.subscriber(filter={"type": ["api.failed"]})
         one.turn("second")
         mark = client.wait_frame(type="bookmark")
@@ -201,11 +203,6 @@ class Resume(Case):
         client.wait_frame(type="turn.finished", turn=3)
         self.same(daemon.replay(self.root)[expected[0]][3:], client.event_texts()[expected[0]], "and what came after it")
 
-    def flood(self, one):
-        line = json.dumps(one.record("user", {"role": "user", "content": "y" * 3000})).encode() + b"\n"
-        for _ in range(FLOOD_BYTES // (len(line) * 4)):
-            append(one.path, b"".join(line.replace(b'"uuid": "', b'"uuid": "%d-' % n) for n in range(4)))
-
     def stall(self, daemon, **more):
         """A subscriber that stops reading."""
         client = daemon.client()
@@ -218,7 +215,7 @@ class Resume(Case):
         one, quiet = session(self), session(self, "/home/ada/quiet")
         one.turn("first")
         quiet.turn("first")
-        daemon = self.start("--config", self.config("[limits]\nlog_bytes = 1048576\n"))
+        daemon = self.configured("[limits]\nlog_bytes = 1048576\n")
         witness = daemon.subscriber()
         slow, go_on = self.stall(daemon)
         for n in range(600):
@@ -237,7 +234,7 @@ class Resume(Case):
         one, two = session(self), session(self, "/home/ada/two")
         one.turn("first")
         two.turn("first")
-        daemon = self.start("--config", self.config("[limits]\nlog_bytes = 1048576\n"))
+        daemon = self.configured("[limits]\nlog_bytes = 1048576\n")
         slow, go_on = self.stall(daemon, on_lag="catch_up", snapshot=False)
         witness = daemon.subscriber(snapshot=False)
         for n in range(600):
