@@ -117,7 +117,8 @@ bool may_begin(std::string_view text, std::size_t at, Rule::Before forbidden) {
 
 bool find_private_key(std::string_view text, std::size_t at, std::size_t length, Range& secret) {
   constexpr std::string_view dashes = "-----", end_mark = "-----END ";
-  constexpr std::size_t kind_bytes_max = 60, proof_within_bytes = 512, base64_line_bytes_min = 40;
+  constexpr std::size_t kind_bytes_max = 60, proof_within_bytes = 512;
+  constexpr std::size_t base64_bytes_min = 40, closed_base64_bytes_min = 12;  // a block with an end proves itself
   // The kind, up to its dashes, names a private key.
   const std::size_t kind_end =
       text.substr(0, std::min(text.size(), at + length + kind_bytes_max)).find(dashes, at + length);
@@ -128,9 +129,11 @@ bool find_private_key(std::string_view text, std::size_t at, std::size_t length,
   const std::size_t body = kind_end + dashes.size();
   std::size_t end = text.find(dashes, body);
   const std::size_t body_end = std::min(end, text.size());
+  std::size_t wanted = base64_bytes_min;
   if (end == std::string_view::npos) {
     end = text.size();
   } else if (text.compare(end, end_mark.size(), end_mark) == 0) {
+    wanted = closed_base64_bytes_min;
     const std::size_t close = text.find(dashes, end + end_mark.size());
     end = close == std::string_view::npos
               ? text.size()
@@ -143,8 +146,8 @@ bool find_private_key(std::string_view text, std::size_t at, std::size_t length,
     run = is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '+' || c == '/' || c == '='
               ? run + 1
               : 0;
-    const bool cut_here = i + 1 == text.size() && run >= base64_line_bytes_min / 2;
-    if (run < base64_line_bytes_min && !cut_here) continue;
+    const bool cut_here = i + 1 == text.size() && run >= base64_bytes_min / 2;
+    if (run < wanted && !cut_here) continue;
     secret = {at, end};
     return true;
   }

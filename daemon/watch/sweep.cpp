@@ -29,6 +29,11 @@ Sweep::~Sweep() = default;
 void Sweep::watch(const std::string& directory) {
   asked_ = true;
   asio::post(disk_, [book = book_, directory] { book->add(directory); });
+  // Notifications may have become unreliable with this very directory: nobody waits for the slow beat then.
+  if (waits_slow_ && alone_ && alone_()) {
+    waits_slow_ = slow_armed_ = false;
+    slow_timer_.cancel();
+  }
   arm_slow();
 }
 
@@ -85,10 +90,14 @@ void Sweep::look_at_hot() {
 void Sweep::arm_slow() {
   if (slow_armed_ || !asked_) return;
   slow_armed_ = true;
-  slow_timer_.expires_after(!alone_ || alone_() ? beats_.alone : beats_.slow);
+  waits_slow_ = alone_ && !alone_();
+  slow_timer_.expires_after(waits_slow_ ? beats_.slow : beats_.alone);
   slow_timer_.async_wait(
       [this, weak = std::weak_ptr<Sweep*>(alive_)](const boost::system::error_code& failed) {
-        if (!failed && !weak.expired()) pass();
+        if (failed || weak.expired()) return;
+        Sweep& self = **weak.lock();
+        self.waits_slow_ = false;
+        self.pass();
       });
 }
 

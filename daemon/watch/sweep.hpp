@@ -66,6 +66,7 @@ class Sweep final : public Watcher {
   std::unordered_map<std::string, Hot> hot_;
   bool asked_ = false;  // until a directory is watched there is no beat at all
   bool hot_armed_ = false, slow_armed_ = false;
+  bool waits_slow_ = false;  // the timer runs for the slow beat
   std::shared_ptr<Book> book_;
   std::shared_ptr<Sweep*> alive_;  // tasks that come back hold it weakly
 };

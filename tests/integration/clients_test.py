@@ -1,0 +1,94 @@
+"""Clients that nobody here wrote: Node's ws with fifteen lines, curl and jq. (Python's websockets and a browser are tried everywhere else.)"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from doors import DoorCase
+from harness import TOP, build, clean_environment, deadline_s, wait_for
+from sessions import Session
+
+
+class Programs(DoorCase):
+    def readme(self, name):
+        """The example of this name in the protocol's page."""
+        with open(os.path.join(TOP, "protocol", "README.md")) as page:
+            return re.search(rf"```\w+\n(?://|#) {re.escape(name)}\n(.*?)```", page.read(), re.DOTALL)[1]
+
+    def follow(self, *command):
+        one = Session(self.root)
+        one.prompt("begin")
+        state = os.path.join(self.home, "xdg", "earshot")
+        os.makedirs(state, mode=0o700)
+        daemon = self.start(state=state)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env={**clean_environment(self.home), "XDG_STATE_HOME": os.path.dirname(state), "NODE_PATH": "/usr/share/nodejs"})
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        told = []
+
+        def until(text):
+            while not any(text in line for line in told):
+                line = process.stdout.readline()
+                self.assertTrue(line, f"waited for {text!r} after {told}")
+                told.append(line.strip())
+
+        until("live")
+        one.says("done", stop_reason="end_turn")
+        until("turn 1 completed")
+        one.prompt("again")
+        until("turn 2 again")
+        daemon.stop()
+        until("closed 1001")
+
+    @unittest.skipUnless(shutil.which("node"), "there is no node")
+    def test_the_example_for_node_follows(self):
+        script = os.path.join(self.home, "follow.js")
+        with open(script, "w") as file:
+            file.write(self.readme("follow.js"))
+        self.follow("node", script)
+
+    def test_the_example_for_python_follows(self):
+        script = os.path.join(self.home, "follow.py")
+        with open(script, "w") as file:
+            file.write(self.readme("follow.py"))
+        self.follow("/usr/bin/python3", script)
+
+    def test_curl_and_jq_follow_from_a_cursor(self):
+        one = Session(self.root)
+        one.turn("first")
+        daemon = self.start()
+        stream, told = next(iter(daemon.replay(self.root).items()))
+        after = f"{stream}:{json.loads(told[0])['cursor']}"
+        script = f"""curl -sN --unix-socket {daemon.socket} --get --data-urlencode 'after={after}' 'http://localhost/v1/events?type=turn.*' |
+                     jq --unbuffered -c 'select(.cursor) | [.type, .turn]'"""
+        process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
+        lines = [process.stdout.readline() for _ in range(2)]
+        one.turn("second")
+        lines += [process.stdout.readline() for _ in range(2)]
+        self.assertEqual([json.loads(line) for line in lines],
+                         [["turn.started", 1], ["turn.finished", 1], ["turn.started", 2], ["turn.finished", 2]])
+        daemon.stop()
+        self.assertEqual(process.wait(deadline_s * 4), 0)
+        process.stdout.close()
+
+    def test_a_watch_limit_of_eight_is_found_by_the_doctor(self):
+        root = os.path.join(self.home, "claude")
+        for n in range(20):
+            Session(root, f"/home/ada/p{n}").prompt("hello")
+        limited = ["unshare", "--user", "--map-root-user", "sh", "-c", 'echo 8 >/proc/sys/user/max_inotify_watches && exec "$0" "$@"']
+        if subprocess.run([*limited, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no user namespaces with limits of their own here")
+        daemon = self.start(prefix=limited)
+        client = daemon.subscriber()
+        late = Session(root, "/home/ada/p19")
+        late.prompt("found all the same")
+        client.wait_frame(type="turn.started", prompt="found all the same")
+        done = subprocess.run([*limited, os.path.join(build(), "earshot"), "doctor", "--state", self.state], capture_output=True, text=True,
+                              env=clean_environment(self.home), timeout=deadline_s * 8)
+        self.assertRegex(done.stdout, r"(?i)watch")
+        self.assertIn("max_user_watches", done.stdout)
+        self.assertRegex(done.stdout, r"(?i)sweep|polled|looked at")
