@@ -62,11 +62,15 @@ void FakeStream::restart() {
   written_.clear();
 }
 
-std::vector<Cursor> FakeStream::cursors() const {
+std::vector<Cursor> FakeStream::cursors(const std::function<bool(std::string_view)>& wanted) const {
   struct Collector final : EventSink {
-    void on_event(const Event& event) override { cursors.push_back(event.cursor); }
+    void on_event(const Event& event) override {
+      if (!wanted || wanted(type_name(event.body))) cursors.push_back(event.cursor);
+    }
+    std::function<bool(std::string_view)> wanted;
     std::vector<Cursor> cursors;
   } collector;
+  collector.wanted = wanted;
   std::string padded(written_);
   padded.resize(written_.size() + feed_padding);
   TranscriptOptions options;

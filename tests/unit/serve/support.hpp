@@ -38,7 +38,9 @@ class FakeStream final : public tail::Stream {
   /// A new history.
   void restart();
   /// The cursors of all events of what was written, folded in one piece: what a listener must have heard.
-  std::vector<Cursor> cursors() const;
+  std::vector<Cursor> cursors() const { return cursors(nullptr); }
+  /// Only of those whose type is wanted.
+  std::vector<Cursor> cursors(const std::function<bool(std::string_view type)>& wanted) const;
 
   tail::AgentMeta meta_;
   std::int64_t modified_ms_;
