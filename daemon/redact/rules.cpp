@@ -118,7 +118,8 @@ bool may_begin(std::string_view text, std::size_t at, Rule::Before forbidden) {
 bool find_private_key(std::string_view text, std::size_t at, std::size_t length, Range& secret) {
   constexpr std::string_view dashes = "-----", end_mark = "-----END ";
   constexpr std::size_t kind_bytes_max = 60, proof_within_bytes = 512;
-  constexpr std::size_t base64_bytes_min = 40, closed_base64_bytes_min = 12;  // a block with an end proves itself
+  constexpr std::size_t base64_bytes_min = 40,
+                        closed_base64_bytes_min = 12;  // a block with an end proves itself
   // The kind, up to its dashes, names a private key.
   const std::size_t kind_end =
       text.substr(0, std::min(text.size(), at + length + kind_bytes_max)).find(dashes, at + length);
