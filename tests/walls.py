@@ -18,8 +18,8 @@ ROOMS = {
     "tail": {"tail", "watch", "core"},
     "status": {"status", "watch", "core"},
     "redact": {"redact", "core"},
-    "serve": {"serve", "tail", "status", "core"},
-    "relay": {"relay", "serve", "tail", "status", "core"},
+    "serve": {"serve", "tail", "status", "watch", "core"},
+    "relay": {"relay", "serve", "tail", "status", "watch", "core"},
 }
 KNOWS_ALL = "main"
 CORE_MAY_USE = re.compile(r"[a-z_0-9]+|simdjson\.h|xxhash\.h")  # the C++ standard library, and these two

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstddef>
 
+#include "watch/clock.hpp"
+
 namespace earshot::serve {
 
 class Bucket {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = watch::Clock::time_point;
 
   Bucket(std::size_t per_second, std::size_t burst)
       : per_second_(static_cast<double>(per_second)), burst_(static_cast<double>(burst)), left_(burst_) {}

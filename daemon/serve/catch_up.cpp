@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "serve/types.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 namespace {
-using Clock = std::chrono::steady_clock;
+using watch::Clock;
 }
 
 std::size_t Chunk::bytes() const {
@@ -44,7 +45,7 @@ struct CatchUps::Fold {
   std::uint64_t fed = 0;  // bytes
   std::shared_ptr<Chunk> chunk;
   Clock::time_point published;
-  boost::asio::steady_timer patience;
+  watch::Timer patience;
   bool reading = false;  // bytes are on their way
   bool over = false;
 };

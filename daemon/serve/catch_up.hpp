@@ -2,7 +2,6 @@
 // kept here: a reader that is let go of asks again with the cursor that it has come to.
 #pragma once
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <deque>

@@ -12,12 +12,13 @@
 #include "serve/connection.hpp"
 #include "serve/message.hpp"
 #include "serve/subscriber.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
 class Client final : public Connection, public std::enable_shared_from_this<Client> {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = watch::Clock;
   using error_code = boost::system::error_code;
 
   Client(std::unique_ptr<Wire> wire, Via via, Shared& shared, Welcome welcome,

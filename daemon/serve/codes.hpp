@@ -7,11 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "watch/clock.hpp"
+
 namespace earshot::serve {
 
 class Codes {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = watch::Clock::time_point;
   static constexpr std::size_t outstanding_max = 16;  // one more: the oldest goes
   static constexpr std::chrono::seconds good_for{60};
 

@@ -6,6 +6,7 @@
 
 #include "serve/shared.hpp"
 #include "serve/wire.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
@@ -19,7 +20,7 @@ class Connection {
   /// This session is another than it was: for those who asked for states.
   virtual void session_changed(const Session& session) = 0;
   /// Looks at its time limits.
-  virtual void tick(std::chrono::steady_clock::time_point now) = 0;
+  virtual void tick(watch::Clock::time_point now) = 0;
   /// Sends what is owed up to now, then closes with 1001.
   virtual void stop() = 0;
   /// Whoever came with the old token is closed with 4501.

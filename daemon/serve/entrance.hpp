@@ -4,10 +4,10 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 
 #include "serve/request.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
@@ -28,7 +28,7 @@ class Entrance {
   void accept();
 
   boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol> acceptor_;
-  boost::asio::steady_timer again_;
+  watch::Timer again_;
   const Via via_;
   Admit admit_;
 };

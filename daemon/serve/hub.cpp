@@ -13,7 +13,7 @@ namespace earshot::serve {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using Clock = std::chrono::steady_clock;
+using watch::Clock;
 
 namespace {
 

@@ -3,7 +3,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "serve/unix_listener.hpp"
 #include "status/status.hpp"
 #include "tail/listener.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
@@ -86,6 +86,8 @@ class Hub final : public tail::Listener {
   /// What only the house around it knows.
   void ask_outside(Outside outside) { shared_.outside = std::move(outside); }
   void show_remote(View view) { shared_.remote_view = view; }
+  /// A client that came by some other way than the listeners.
+  void admit(std::unique_ptr<Wire> wire, Via via, Welcome welcome = Welcome::yes);
   std::size_t connections() const { return connections_.size(); }
 
  private:
@@ -110,7 +112,7 @@ class Hub final : public tail::Listener {
   Shared shared_;
   CatchUps catch_ups_;
   Records records_;
-  boost::asio::steady_timer ticker_, states_, stop_deadline_;
+  watch::Timer ticker_, states_, stop_deadline_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
   std::size_t refusals_ = 0;  // of connections_: those that only wait for their 503
   std::size_t retired_ = 0;   // sessions that lost their last stream since the last purge
@@ -118,7 +120,7 @@ class Hub final : public tail::Listener {
   bool ring_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;
   std::size_t log_bytes_max_ = 0;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  const watch::Clock::time_point started_ = watch::Clock::now();
   boost::asio::ip::tcp::endpoint endpoint_;
   std::unique_ptr<boost::asio::ssl::context> tls_;  // outlives the connections below
   UnixListener unix_;

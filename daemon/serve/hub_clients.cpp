@@ -14,7 +14,7 @@ namespace earshot::serve {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-using Clock = std::chrono::steady_clock;
+using watch::Clock;
 
 void Hub::begin_clients() {
   shared_.figures = [this](Figures& figures) { fill(figures); };
@@ -66,6 +66,14 @@ void Hub::admit(Wire::Socket socket, Via via) {
   const bool foreign = via == Via::unix_socket && !is_own_peer(socket.native_handle());
   const bool refused = busy || foreign;
   if (refused && refusals_ >= shared_.limits.refusals_max) return shared_.counts.refuse(Refusal::connections);
+  const Welcome welcome = foreign ? Welcome::foreign : busy ? Welcome::busy : Welcome::yes;
+  admit(via == Via::tls ? tls_wire(std::move(socket), shared_.limits, *tls_)
+                        : plain_wire(std::move(socket), shared_.limits),
+        via, welcome);
+}
+
+void Hub::admit(std::unique_ptr<Wire> wire, Via via, Welcome welcome) {
+  const bool refused = welcome != Welcome::yes;
   if (refused) ++refusals_;
   auto on_gone = [this, refused, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
     if (alive.expired()) return;
@@ -73,9 +81,6 @@ void Hub::admit(Wire::Socket socket, Via via) {
     connections_.erase(&gone);
     if (connections_.empty() && stopped_) finish_stop();
   };
-  const Welcome welcome = foreign ? Welcome::foreign : busy ? Welcome::busy : Welcome::yes;
-  auto wire = via == Via::tls ? tls_wire(std::move(socket), shared_.limits, *tls_)
-                              : plain_wire(std::move(socket), shared_.limits);
   auto connection = connect(std::move(wire), via, shared_, welcome, std::move(on_gone));
   connections_.emplace(connection.get(), connection);
   if (std::exchange(ticking_, true)) return;

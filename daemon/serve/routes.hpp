@@ -4,13 +4,14 @@
 
 #include "serve/request.hpp"
 #include "serve/shared.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
 struct Asker {
   Via via = Via::tcp;
   Standing standing = Standing::stranger;
-  std::chrono::steady_clock::time_point now;
+  watch::Clock::time_point now;
   View view = View::full;     // at most this much
   bool cold_is_read = false;  // asks again after Answer::Kind::cold
 };

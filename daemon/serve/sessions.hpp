@@ -17,6 +17,7 @@
 #include "serve/frame.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
@@ -44,13 +45,13 @@ struct Session {
   std::optional<status::Status> status;
   std::optional<FileTodos> todos;
 
-  Position changed = 0;   // where the log was when it last changed
-  bool pending = false;   // waits for the pump's end
-  bool said_due = false;  // the board is to hear of it then
-  bool late = false;      // waits for its next turn to be told to those who asked for states
-  std::chrono::steady_clock::time_point told;  // when those heard of it last
-  Position retired = 0;                        // with no members: where the log was
-  std::array<Frame, shown_count> frames;       // null: to be built again
+  Position changed = 0;                   // where the log was when it last changed
+  bool pending = false;                   // waits for the pump's end
+  bool said_due = false;                  // the board is to hear of it then
+  bool late = false;                      // waits for its next turn to be told to those who asked for states
+  watch::Clock::time_point told;          // when those heard of it last
+  Position retired = 0;                   // with no members: where the log was
+  std::array<Frame, shown_count> frames;  // null: to be built again
 
   void changed_now(Position head) {
     frames = {};

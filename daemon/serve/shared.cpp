@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "core/record_json.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
 bool is_live(const Session& session, std::chrono::milliseconds recent) {
-  using namespace std::chrono;
   if (session.process_lives()) return true;
-  const std::int64_t now_ms = duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-  return !session.members.empty() && now_ms - session.modified_ms() <= recent.count();
+  return !session.members.empty() && watch::wall_now_ms() - session.modified_ms() <= recent.count();
 }
 
 Position Shared::first() const {

@@ -22,6 +22,7 @@
 #include "serve/resume.hpp"
 #include "serve/shared.hpp"
 #include "serve/types.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::serve {
 
@@ -49,7 +50,7 @@ class Batch {
 
 class Subscriber final : private CatchUpReader, private RecordReader {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = watch::Clock;
 
   explicit Subscriber(Shared& shared) : shared_(shared) {}
   ~Subscriber() { close(); }

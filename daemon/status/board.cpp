@@ -1,7 +1,6 @@
 #include "status/board.hpp"
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -13,24 +12,20 @@
 #include "status/lists.hpp"
 #include "status/roster.hpp"
 #include "status/small_file.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::status {
 
 namespace {
 
 using std::chrono::milliseconds;
-using Steady = std::chrono::steady_clock;
+using Steady = watch::Clock;
 
 /// Sessions that ended without a transcript (opened and closed again): beyond this the oldest are forgotten.
 constexpr std::size_t silent_ended_max = 1024;
 
 /// A compaction that brought no growth for this long was given up: its sign is withdrawn at the next look.
 constexpr milliseconds compacting_max = std::chrono::minutes(10);
-
-std::int64_t wall_ms() {
-  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Session {
   Said said;
@@ -111,7 +106,7 @@ struct Board::Impl : std::enable_shared_from_this<Board::Impl> {
   Lists lists;
   std::unordered_map<std::string, Session> sessions;
   std::deque<std::string> silent_ended;
-  boost::asio::steady_timer clock;
+  watch::Timer clock;
   std::optional<Steady::time_point> clock_at;
   std::set<std::string> unscanned;  // until it is empty nobody is told: no status that the next one denies
   bool running = false;
@@ -172,7 +167,8 @@ void Board::Impl::changed(const std::string& session, const Said& said) {
     const bool first = !state.said.known;
     // What happened before we looked is only known by the wall clock; from here on the steady one counts.
     const auto before = milliseconds(
-        first && said.last_growth_ms ? std::max<std::int64_t>(0, wall_ms() - said.last_growth_ms) : 0);
+        first && said.last_growth_ms ? std::max<std::int64_t>(0, watch::wall_now_ms() - said.last_growth_ms)
+                                     : 0);
     state.quiet_since = Steady::now() - before;
     state.compacting_ms = 0;
   }
@@ -191,7 +187,7 @@ void Board::Impl::evaluate(const std::string& session) {
   if (lives || !state.had_entry)
     state.ended_ms = 0;
   else if (!state.ended_ms)
-    state.ended_ms = wall_ms();
+    state.ended_ms = watch::wall_now_ms();
   const auto now = Steady::now();
   if (state.compacting_ms && now - state.compacting_since >= compacting_max) state.compacting_ms = 0;
 
@@ -317,7 +313,7 @@ void Board::transcript_changed(const std::string& session, const Said& said) {
 
 void Board::compacting(const std::string& session) {
   Session& state = impl_->sessions[session];
-  state.compacting_ms = wall_ms();
+  state.compacting_ms = watch::wall_now_ms();
   state.compacting_since = Steady::now();
   impl_->evaluate(session);
 }

@@ -3,7 +3,6 @@
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -16,6 +15,7 @@
 
 #include "status/small_file.hpp"
 #include "status/tasks.hpp"
+#include "watch/clock.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::status {
@@ -69,7 +69,7 @@ class Lists {
   std::set<std::string> watched_;             // task directories
   std::map<std::string, Identity> identity_;  // of the roots' `todos` and `tasks`
   bool reading_ = false, retry_armed_ = false;
-  boost::asio::steady_timer retry_timer_;
+  watch::Timer retry_timer_;
   std::shared_ptr<char> here_ = std::make_shared<char>();  // gone: answers from the disk come too late
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include "status/process.hpp"
 #include "status/registry.hpp"
+#include "watch/clock.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::status {
@@ -84,7 +84,7 @@ class Roster {
   std::size_t death_watches_ = 0;
   std::map<std::string, int> torn_;  // path → how often it was read again
   bool retry_armed_ = false, beat_armed_ = false, stopped_ = false;
-  boost::asio::steady_timer retry_timer_, beat_timer_;
+  watch::Timer retry_timer_, beat_timer_;
   std::shared_ptr<char> here_ = std::make_shared<char>();  // gone: answers from the disk come too late
 };
 

@@ -4,7 +4,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/transcript.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::tail {
 
@@ -85,10 +85,10 @@ class Later {
   void clear();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = watch::Clock;
   void arm();
 
-  boost::asio::steady_timer timer_;
+  watch::Timer timer_;
   std::multimap<Clock::time_point, std::function<void()>> tasks_;
   std::shared_ptr<char> alive_;  // an expired wait may still be on its way
 };

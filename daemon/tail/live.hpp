@@ -14,6 +14,7 @@
 #include "tail/files.hpp"
 #include "tail/naming.hpp"
 #include "tail/stream.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::tail {
 
@@ -55,8 +56,8 @@ class Live final : public Stream, public std::enable_shared_from_this<Live> {
   int misses = 0;       // reads in a row that brought nothing though the file should hold more
   Facts facts;          // of the file that was read; its times are those of read() bytes
   Descriptor file;      // open while it is hot
-  std::chrono::steady_clock::time_point used;
-  std::optional<std::chrono::steady_clock::time_point> lingers_until;  // it is unlinked, and may still grow
+  watch::Clock::time_point used;
+  std::optional<watch::Clock::time_point> lingers_until;  // it is unlinked, and may still grow
   std::chrono::milliseconds retry{0};
   std::vector<std::function<void(const Stream*)>> waiters;  // for its fold
 

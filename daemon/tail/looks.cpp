@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "watch/clock.hpp"
+
 namespace earshot::tail {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using watch::Clock;
 
 std::size_t open_files_allowed() {
   rlimit limit{};

@@ -11,15 +11,10 @@
 #include "tail/meta.hpp"
 #include "tail/naming.hpp"
 #include "tail/tree.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::tail {
 namespace {
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string path_of(const Tree::Place& place, std::string_view stem) {
   return place.first + '/' + std::string(stem) + ".jsonl";
@@ -74,7 +69,7 @@ class Tail::House final : private Tree::Keeper {
   void start(std::weak_ptr<House> self, std::function<void()> on_ready) {
     on_ready_ = std::move(on_ready);
     recent_since_ms_ =
-        now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+        watch::wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
     tree_.start(switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::Ring& ring) {

@@ -9,11 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "watch/clock.hpp"
+
 namespace earshot::watch {
 
 class Probe {
  public:
-  using Clock = std::chrono::steady_clock;
   static constexpr std::size_t heard_max =
       4096;  // paths that were heard of, by hash; a newer one takes an older one's place
   static constexpr std::size_t suspects_max = 16;  // more prove nothing more

@@ -1,16 +1,15 @@
 #include "watch/sweep.hpp"
 
-#include <fcntl.h>
-
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "watch/clock.hpp"
+#include "watch/directory.hpp"
 #include "watch/sweep_book.hpp"
 
 namespace earshot::watch {
 
 namespace asio = boost::asio;
-using Clock = std::chrono::steady_clock;
 
 Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, Doorbell bell, Beats beats,
              std::function<bool()> alone)
@@ -70,7 +69,7 @@ void Sweep::look_at_hot() {
   for (const auto& [path, hot] : hot_) asked.emplace_back(path, hot.signature);
   asio::post(disk_, [asked = std::move(asked), weak = std::weak_ptr<Sweep*>(alive_), &io = io_]() mutable {
     std::erase_if(asked, [](auto& each) {
-      return std::exchange(each.second, signature_at(AT_FDCWD, each.first.c_str())) == each.second;
+      return std::exchange(each.second, signature_of(each.first)) == each.second;
     });
     asio::post(io, [asked = std::move(asked), weak] {
       if (weak.expired()) return;

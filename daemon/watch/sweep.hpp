@@ -3,7 +3,6 @@
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "watch/clock.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::watch {
@@ -47,7 +47,7 @@ class Sweep final : public Watcher {
  private:
   struct Hot {
     std::uint64_t signature = 0;  // 0: not taken yet
-    std::chrono::steady_clock::time_point until;
+    Clock::time_point until;
   };
   class Book;  // what is known of every directory; touched on the disk thread only
 
@@ -62,7 +62,7 @@ class Sweep final : public Watcher {
   Doorbell bell_;
   Beats beats_;
   std::function<bool()> alone_;
-  boost::asio::steady_timer hot_timer_, slow_timer_;
+  Timer hot_timer_, slow_timer_;
   std::unordered_map<std::string, Hot> hot_;
   bool asked_ = false;  // until a directory is watched there is no beat at all
   bool hot_armed_ = false, slow_armed_ = false;

@@ -1,15 +1,10 @@
 #include "watch/sweep_book.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <iterator>
 #include <utility>
+
+#include "watch/clock.hpp"
+#include "watch/directory.hpp"
 
 namespace earshot::watch {
 namespace {
@@ -18,62 +13,11 @@ namespace {
 // another one.
 constexpr std::int64_t coarse_ns = 2'000'000'000;
 
-#ifdef __APPLE__
-std::int64_t modified_ns(const struct stat& is) {
-  return is.st_mtimespec.tv_sec * 1'000'000'000 + is.st_mtimespec.tv_nsec;
-}
-std::int64_t changed_ns(const struct stat& is) {
-  return is.st_ctimespec.tv_sec * 1'000'000'000 + is.st_ctimespec.tv_nsec;
-}
-#else
-std::int64_t modified_ns(const struct stat& is) {
-  return is.st_mtim.tv_sec * 1'000'000'000 + is.st_mtim.tv_nsec;
-}
-std::int64_t changed_ns(const struct stat& is) {
-  return is.st_ctim.tv_sec * 1'000'000'000 + is.st_ctim.tv_nsec;
-}
-#endif
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 29;
-}
-
-struct Handle {
-  explicit Handle(const char* directory)
-      : fd(::open(directory, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC)) {}
-  ~Handle() {
-    if (fd >= 0) ::close(fd);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  const int fd;
-};
-
 }  // namespace
-
-std::uint64_t signature_at(int directory, const char* name) {
-  struct stat is {};
-  if (::fstatat(directory, name, &is, AT_SYMLINK_NOFOLLOW) != 0) return 1;
-  std::uint64_t hash = mix(mix(0x65617273686f74u, is.st_ino), is.st_mode);
-  if (!S_ISDIR(is.st_mode))
-    hash = mix(
-        mix(mix(hash, static_cast<std::uint64_t>(is.st_size)), static_cast<std::uint64_t>(modified_ns(is))),
-        static_cast<std::uint64_t>(changed_ns(is)));
-  return hash < 2 ? 2 : hash;
-}
 
 void Sweep::Book::add(const std::string& path) {
   const auto [at, is_new] = directories_.try_emplace(path);
-  if (!is_new) return;
-  const Handle handle(path.c_str());
-  at->second.there = handle.fd >= 0 && list(handle.fd, at->second);
+  if (is_new) list(OpenDirectory(path), at->second);
 }
 
 void Sweep::Book::remove(const std::string& path) {
@@ -83,33 +27,25 @@ void Sweep::Book::remove(const std::string& path) {
     at = directories_.erase(at);
 }
 
-bool Sweep::Book::list(int fd, Directory& into) {
-  struct stat is {};
+/// False: it cannot be listed; what was known of it is forgotten.
+bool Sweep::Book::list(const OpenDirectory& directory, Directory& into) {
   into = {};
-  into.listed_ns = now_ns();  // before the listing, so that a change during it counts as after it
-  if (::fstat(fd, &is) != 0) return false;
-  into.modified_ns = modified_ns(is);
-  const int own = ::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-  DIR* listing = own < 0 ? nullptr : ::fdopendir(own);
-  if (!listing) {
-    if (own >= 0) ::close(own);
-    return false;
-  }
-  while (const dirent* entry = ::readdir(listing)) {
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    into.entries.push_back({signature_at(fd, entry->d_name), static_cast<std::uint32_t>(into.names.size()),
-                            static_cast<std::uint32_t>(name.size())});
+  // Before the listing, so that a change during it counts as after it.
+  into.listed_ns = wall_now().count();
+  const auto modified = directory.modified_ns();
+  if (!modified) return false;
+  into.modified_ns = *modified;
+  into.there = directory.list([&](std::string_view name, std::uint64_t signature) {
+    into.entries.push_back(
+        {signature, static_cast<std::uint32_t>(into.names.size()), static_cast<std::uint32_t>(name.size())});
     into.names += name;
     into.names += '\0';  // so that a name can be handed to the system where it lies
-  }
-  ::closedir(listing);
-  into.there = true;
+  });
   into.names.shrink_to_fit();
   into.entries.shrink_to_fit();
   std::sort(into.entries.begin(), into.entries.end(),
             [&](const Entry& a, const Entry& b) { return into.name(a) < into.name(b); });
-  return true;
+  return into.there;
 }
 
 void Sweep::Book::compare(const std::string& path, const Directory& before, const Directory& after,
@@ -134,17 +70,17 @@ void Sweep::Book::compare(const std::string& path, const Directory& before, cons
 std::size_t Sweep::Book::look(Directories::value_type& each, std::size_t from, std::size_t stats_max,
                               std::vector<Ring>& rings) {
   auto& [path, known] = each;
-  const Handle handle(path.c_str());
-  struct stat is {};
-  if (handle.fd < 0 || ::fstat(handle.fd, &is) != 0) {
+  const OpenDirectory directory(path);
+  const auto modified = directory.modified_ns();
+  if (!modified) {
     if (known.there) rings.push_back({Ring::Where::directory, path});
     known = {};
     return 0;
   }
-  if (from == 0 && (!known.there || modified_ns(is) != known.modified_ns ||
-                    known.modified_ns > known.listed_ns - coarse_ns)) {
+  if (from == 0 &&
+      (!known.there || *modified != known.modified_ns || known.modified_ns > known.listed_ns - coarse_ns)) {
     Directory now;
-    if (!list(handle.fd, now)) return 0;
+    if (!list(directory, now)) return 0;
     if (!known.there) rings.push_back({Ring::Where::directory, path});
     compare(path, known, now, rings);
     known = std::move(now);
@@ -154,7 +90,7 @@ std::size_t Sweep::Book::look(Directories::value_type& each, std::size_t from, s
   for (; at < known.entries.size() && at - from < stats_max; ++at) {
     Entry& entry = known.entries[at];
     const char* name = known.names.c_str() + entry.name_at;
-    const std::uint64_t signature = signature_at(handle.fd, name);
+    const std::uint64_t signature = directory.signature_of(name);
     if (signature == entry.signature) continue;
     entry.signature = signature;
     rings.push_back({Ring::Where::path, path + '/' + name});

@@ -7,13 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "watch/directory.hpp"
 #include "watch/sweep.hpp"
 
 namespace earshot::watch {
-
-/// Size, times, inode and mode in one word; 1 when there is nothing. Never 0. Of a directory only what it is,
-/// not what it holds: that is its own watch's matter.
-std::uint64_t signature_at(int directory, const char* name);
 
 class Sweep::Book {
  public:
@@ -40,7 +37,7 @@ class Sweep::Book {
   };
   using Directories = std::map<std::string, Directory, std::less<>>;
 
-  static bool list(int fd, Directory& into);
+  static bool list(const OpenDirectory& directory, Directory& into);
   static void compare(const std::string& path, const Directory& before, const Directory& after,
                       std::vector<Ring>& rings);
   static std::size_t look(Directories::value_type& each, std::size_t from, std::size_t stats_max,
