@@ -1,0 +1,238 @@
+#include "agent.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/event_json.hpp"
+
+namespace earshot::sim {
+namespace {
+
+constexpr std::size_t files_max = 24;
+
+std::string head(const std::string& type, const std::string& n) {
+  return R"({"type":")" + type + R"(","uuid":"u)" + n +
+         R"(","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w","version":"2.1.330","message":{)";
+}
+
+std::string assistant(const std::string& n, const std::string& content) {
+  return head("assistant", n) + R"("id":"m)" + n +
+         R"(","role":"assistant","model":"opus","stop_reason":null,"content":[)" + content +
+         R"(],"usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,"cache_creation_input_tokens":0}}})";
+}
+
+}  // namespace
+
+std::string Agent::line() {
+  const std::string n = std::to_string(++lines_);
+  const std::string text = n + std::string(machine_.dice.below(machine_.dice.percent(5) ? 3000 : 60), 'x');
+  switch (machine_.dice.below(14)) {
+    case 0:
+    case 1:
+    case 2:
+      return head("user", n) + R"("role":"user","content":"prompt )" + text + "\"}}\n";
+    case 3:
+    case 4:
+      return assistant(n, R"({"type":"tool_use","id":"c)" + std::to_string(++calls_) +
+                              R"(","name":"Bash","input":{"command":"ls )" + text + "\"}}") +
+             "\n";
+    case 5:
+    case 6:
+      return head("user", n) + R"("role":"user","content":[{"type":"tool_result","tool_use_id":"c)" +
+             std::to_string(machine_.dice.between(1, calls_ + 1)) + R"(","content":")" + text + "\"}]}}\r\n";
+    case 7:
+      return "not JSON " + text + "\n";
+    case 8:
+      return "\n";
+    case 9:
+      return assistant(n, R"({"type":"text","text":"torn )" + text) +
+             assistant(n + "b", R"({"type":"text","text":"glued"})") + "\n";
+    case 10:
+      return R"({"type":"bulk","data":")" + text + "\"}\n";
+    default:
+      return assistant(n, R"({"type":"text","text":"says )" + text + "\"}") + "\n";
+  }
+}
+
+std::string Agent::lines(std::uint64_t count) {
+  std::string all;
+  while (count-- > 0) all += line();
+  return all;
+}
+
+std::string Agent::project() const {
+  const auto n = std::to_string(machine_.dice.below(3));
+  return root_ + "/projects/p" + n;
+}
+
+std::string Agent::new_path() {
+  std::string path = project();
+  if (machine_.dice.percent(20))
+    path += "/s" + std::to_string(machine_.dice.below(3)) + "/subagents/agent-";
+  else
+    path += "/s";
+  return path + std::to_string(machine_.dice.below(4)) + ".jsonl";
+}
+
+File Agent::any(std::string& path) {
+  const auto files = machine_.files(root_);
+  if (files.empty()) return nullptr;
+  auto at = files.begin();
+  std::advance(at, machine_.dice.below(files.size()));
+  path = at->first;
+  return at->second;
+}
+
+/// More of what this file is owed, cut anywhere.
+std::string Agent::write_on(std::string& path, const File& file) {
+  std::string& owed = owed_[file.get()];
+  if (owed.empty())
+    owed = lines(machine_.dice.percent(10) ? machine_.dice.between(20, 60) : machine_.dice.between(1, 4));
+  const std::size_t n = machine_.dice.percent(40) ? owed.size() : machine_.dice.between(1, owed.size());
+  machine_.append(file, std::string_view(owed).substr(0, n));
+  owed.erase(0, n);
+  return "append " + std::to_string(n) + " to " + path + " → " + std::to_string(file->bytes.size());
+}
+
+std::string Agent::act() {
+  Dice& dice = machine_.dice;
+  const auto files = machine_.files(root_);
+  const auto what = dice.below(100);
+  std::string path;
+  if (files.size() < 2 || (what < 6 && files.size() < files_max)) {
+    path = new_path();
+    if (const File there = machine_.find(path); there) return write_on(path, there);
+    const File file = machine_.create(path);
+    if (dice.percent(80)) machine_.append(file, lines(dice.between(1, 3)));
+    return "create " + path + " with " + std::to_string(file->bytes.size());
+  }
+  const File file = any(path);
+  if (what < 60) return write_on(path, file);
+  const std::size_t size = file->bytes.size();
+  const std::string short_of = path.substr(0, path.size() - 6);
+  switch (what) {
+    case 60:
+    case 61:
+    case 62: {  // truncated and rewritten
+      machine_.resize(file, 0);
+      owed_.erase(file.get());
+      const std::string fresh = lines(dice.between(0, 8));
+      if (!fresh.empty()) machine_.append(file, fresh);
+      return "rewrite " + path + " with " + std::to_string(fresh.size());
+    }
+    case 63:
+    case 64: {  // cut anywhere, then perhaps grown past where it was
+      const std::size_t to = dice.below(size + 1);
+      machine_.resize(file, to);
+      if (dice.percent(60)) machine_.append(file, lines(dice.between(1, 20)));
+      return "truncate " + path + " from " + std::to_string(size) + " to " + std::to_string(to) + ", then " +
+             std::to_string(file->bytes.size());
+    }
+    case 65:
+    case 66: {  // the first line kept
+      const std::size_t first = file->bytes.find('\n') + 1;
+      machine_.resize(file, first);
+      machine_.append(file, lines(dice.between(1, 10)));
+      return "keep the first line of " + path + ", then " + std::to_string(file->bytes.size());
+    }
+    case 67:
+    case 68: {  // one byte
+      if (size == 0) return "nothing";
+      const std::size_t at = dice.below(size);
+      machine_.overwrite(file, at, file->bytes[at] == 'x' ? "y" : "x");
+      return "edit " + path + " at " + std::to_string(at);
+    }
+    case 69:
+    case 70:
+    case 71: {  // as rsync and editors do
+      const std::string temporary = short_of + ".tmp";
+      const File copy = machine_.create(temporary);
+      copy->bytes = file->bytes + (dice.percent(50) ? lines(dice.below(3)) : "");
+      machine_.rename(temporary, path);
+      return "copy and rename over " + path + " → " + std::to_string(copy->bytes.size());
+    }
+    case 72:
+    case 73: {
+      std::string other;
+      any(other);
+      if (!machine_.rename(path, other)) return "nothing";
+      return "rename " + path + " over " + other;
+    }
+    case 74:
+    case 75:
+    case 76: {
+      const std::string to = new_path();
+      machine_.make_directories(to.substr(0, to.rfind('/')));
+      return machine_.rename(path, to) ? "rename " + path + " to " + to : "nothing";
+    }
+    case 77:
+    case 78:
+    case 79: {  // gone, and often another one at once, with its inode
+      machine_.remove(path);
+      if (dice.percent(30)) unlinked_.push_back(file);
+      if (dice.percent(50)) return "remove " + path;
+      const File fresh = machine_.create(path);
+      machine_.append(fresh, lines(dice.between(1, 10)));
+      return "remove and recreate " + path + " with " + std::to_string(fresh->bytes.size());
+    }
+    case 80:
+    case 81: {
+      if (unlinked_.empty()) return "nothing";
+      machine_.append(unlinked_.back(), lines(2));
+      if (dice.percent(50)) unlinked_.pop_back();
+      return "write to an unlinked file";
+    }
+    case 82:
+    case 83: {
+      const std::string to = new_path();
+      machine_.make_directories(to.substr(0, to.rfind('/')));
+      return machine_.link(path, to) ? "link " + path + " as " + to : "nothing";
+    }
+    case 84:
+    case 85: {
+      machine_.deny(file, !file->denied);
+      return (file->denied ? "deny " : "allow ") + path;
+    }
+    case 86: {
+      const std::string directory = project();
+      machine_.remove(directory);
+      return "remove " + directory;
+    }
+    case 87:
+    case 88: {
+      const std::string from = project(), to = project();
+      return machine_.rename(from, to) ? "rename " + from + " to " + to : "nothing";
+    }
+    case 89: {  // out of the root
+      const std::string from = project(), to = "/away/d" + std::to_string(away_.size());
+      machine_.make_directories("/away");
+      if (!machine_.rename(from, to)) return "nothing";
+      away_.push_back(to);
+      return "move away " + from;
+    }
+    case 90: {  // and in again
+      if (away_.empty()) return "nothing";
+      const std::string to = project();
+      if (!machine_.rename(away_.back(), to)) return "nothing";
+      away_.pop_back();
+      return "move back as " + to;
+    }
+    case 91: {
+      machine_.remove(root_);
+      return "remove the root";
+    }
+    case 92: {
+      machine_.append(file, std::string(dice.between(1, 40), '\0'));
+      return "zeros at the end of " + path;
+    }
+    case 93: {  // much at once
+      machine_.append(file, lines(dice.between(100, 400)));
+      return "much to " + path + " → " + std::to_string(file->bytes.size());
+    }
+    default:
+      return write_on(path, file);
+  }
+}
+
+}  // namespace earshot::sim

@@ -1,0 +1,34 @@
+// A program that writes transcripts, well and badly: one that is killed in mid line, starts again, copies,
+// moves and edits.
+#pragma once
+#include <string>
+
+#include "machine.hpp"
+
+namespace earshot::sim {
+
+class Agent {
+ public:
+  Agent(Machine& machine, std::string root) : machine_(machine), root_(std::move(root)) {}
+
+  /// One thing that happens to the files. Says what, for the trace.
+  std::string act();
+
+ private:
+  std::string line();
+  std::string lines(std::uint64_t count);
+  std::string project() const;
+  std::string new_path();
+  File any(std::string& path);  // null: there is none
+
+  std::string write_on(std::string& path, const File& file);
+
+  Machine& machine_;
+  const std::string root_;
+  std::uint64_t lines_ = 0, calls_ = 0;
+  std::map<const Node*, std::string> owed_;  // the rest of what is being written, by file
+  std::vector<File> unlinked_;               // still written to
+  std::vector<std::string> away_;            // directories that were moved out of the root
+};
+
+}  // namespace earshot::sim

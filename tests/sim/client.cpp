@@ -1,0 +1,210 @@
+#include "client.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+#include "core/event_json.hpp"
+
+namespace earshot::sim {
+namespace {
+
+/// Payloads of whole text frames; what is left over stays.
+std::vector<std::string> unframed(std::string& bytes) {
+  std::vector<std::string> payloads;
+  std::size_t at = 0;
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i]));
+  };
+  while (bytes.size() - at >= 2) {
+    if (byte(at) != 0x81) throw std::runtime_error("what came is not a whole text frame");
+    std::uint64_t size = byte(at + 1);
+    std::size_t head = 2;
+    const std::size_t more = size == 126 ? 2 : size == 127 ? 8 : 0;
+    if (bytes.size() - at < head + more) break;
+    if (more > 0) size = 0;
+    for (std::size_t i = 0; i < more; ++i) size = size << 8 | byte(at + head + i);
+    head += more;
+    if (bytes.size() - at - head < size) break;
+    payloads.push_back(bytes.substr(at + head, size));
+    at += head + size;
+  }
+  bytes.erase(0, at);
+  return payloads;
+}
+
+using Place = std::pair<std::uint64_t, std::uint64_t>;
+
+Place place_of(const std::string& cursor) {
+  Place place{0, 0};
+  if (cursor.empty()) return place;
+  const char* end = cursor.data() + cursor.size();
+  const auto dot = std::from_chars(cursor.data(), end, place.first);
+  std::from_chars(dot.ptr + 1, end, place.second);
+  return place;
+}
+
+bool is_beginning(const std::string& cursor) { return place_of(cursor) == Place{0, 0}; }
+
+bool same_place(const std::string& a, const std::string& b) {
+  return a == b || (is_beginning(a) && is_beginning(b));
+}
+
+std::string text_at(simdjson::dom::element frame, const char* key) {
+  std::string_view text;
+  return frame[key].get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+std::vector<std::string> list_at(simdjson::dom::element frame, const char* key) {
+  std::vector<std::string> all;
+  simdjson::dom::array list;
+  if (frame[key].get(list) != simdjson::SUCCESS) return all;
+  for (const auto each : list) {
+    std::string_view text;
+    if (each.get(text) == simdjson::SUCCESS) all.emplace_back(text);
+  }
+  return all;
+}
+
+void append_list(std::string& out, std::string_view key, const std::vector<std::string>& values) {
+  out += "\"" + std::string(key) + "\":[";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out += ',';
+    append_string(out, values[i]);
+  }
+  out += ']';
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> parted(const std::string& place) {
+  const auto colon = place.rfind(':');
+  return {place.substr(0, colon), place.substr(colon + 1)};
+}
+
+bool Client::wants(std::string_view type) const {
+  if (ways_.types.empty()) return true;
+  return std::any_of(ways_.types.begin(), ways_.types.end(), [&](const std::string& pattern) {
+    return type.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));  // `turn.*`
+  });
+}
+
+void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& streams) {
+  line_ = std::move(line);
+  partial_.clear();
+  sessions_.clear();
+  welcomed_ = ready_ = false;
+  if (ways_.whole)
+    for (const std::string& stream : streams) held_.try_emplace(stream);
+  std::vector<std::string> after;
+  for (auto& [stream, held] : held_) {
+    if (held.unsure) held.base.clear(), held.events.clear();  // it never heard where it is: all of it again
+    held.unsure = false;
+    held.catching_up = true;
+    after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
+  }
+  resumed_ = after.empty();
+  std::string message = R"({"type":"subscribe","id":"a",)";
+  if (ways_.catch_up) message += R"("on_lag":"catch_up",)";
+  if (!ways_.types.empty()) {
+    append_list(message += R"("filter":{)", "type", ways_.types);
+    message += "},";
+  }
+  append_list(message, "after", after);
+  line_->said.push_back(message + '}');
+  if (line_->moved) line_->moved();
+}
+
+void Client::leave() {
+  if (!line_) return;
+  line_->left = true;
+  if (line_->moved) line_->moved();
+  line_ = nullptr;
+}
+
+void Client::complain(const std::string& what, const std::string& frame) const {
+  throw std::runtime_error(ways_.name + ": " + what + "\n  frame: " + frame.substr(0, 600));
+}
+
+void Client::look() {
+  if (!line_) return;
+  if (!line_->http.empty()) complain("the upgrade was refused", line_->http);
+  partial_ += std::exchange(line_->heard, {});
+  for (const std::string& each : unframed(partial_)) frame(each);
+}
+
+void Client::frame(const std::string& text) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element frame;
+  if (parser.parse(text).get(frame) != simdjson::SUCCESS) complain("no JSON", text);
+  const std::string type = text_at(frame, "type"), stream = text_at(frame, "stream"),
+                    id = text_at(frame, "id");
+  if ((type == "welcome") == welcomed_) complain("`welcome` comes first, and once", text);
+  welcomed_ = true;
+  if (type == "welcome" || type == "status") return;
+  if (type == "session") return session(text, list_at(frame, "cursors"));
+  if (type == "ready") {
+    ready_ = true;
+  } else if (type == "bookmark") {
+    for (const std::string& place : list_at(frame, "cursors")) {
+      const auto [name, cursor] = parted(place);
+      Held& held = held_[name];
+      if (place_of(cursor) < place_of(held.place())) complain("a bookmark that goes back", text);
+      if (held.events.empty())
+        held.base = cursor;
+      else if (held.place() != cursor)
+        held.events.push_back({cursor, {}});  // nothing that was wanted lies between
+    }
+    bool complete = false;
+    if (!id.empty() && frame["complete"].get(complete) == simdjson::SUCCESS && complete) {
+      resumed_ = true;
+      for (auto& [name, held] : held_) held.catching_up = false;
+    }
+  } else if (type == "reset") {
+    if (text_at(frame, "reason") == "unknown") {
+      held_.erase(stream);
+      return;
+    }
+    Held& held = held_[stream] = {};
+    held.unsure = !id.empty();
+  } else if (type == "stream.removed") {
+    held_.erase(stream);
+  } else if (type == "lagged") {
+    if (ways_.catch_up) complain("lagged, though what is missed was to be caught up with", text);
+    for (auto& [name, held] : held_) held.unsure = true;
+  } else if (type == "error") {
+    complain("an error", text);
+  } else {
+    const std::string cursor = text_at(frame, "cursor");
+    if (cursor.empty()) complain("what is this?", text);
+    if (!wants(type)) complain("I did not ask for this type", text);
+    Held& held = held_[stream];
+    if (held.unsure) complain("an event, and nothing said where I am", text);
+    if (place_of(cursor) <= place_of(held.place())) complain("I had that: I am at " + held.place(), text);
+    held.events.push_back({cursor, text});
+  }
+}
+
+void Client::session(const std::string& text, const std::vector<std::string>& cursors) {
+  sessions_.push_back(text);
+  for (const std::string& place : cursors) {
+    const auto [stream, cursor] = parted(place);
+    const auto [at, is_new] = held_.try_emplace(stream);
+    Held& held = at->second;
+    if (!is_new && !held.unsure) {
+      const auto event = std::find_if(held.events.rbegin(), held.events.rend(),
+                                      [](const Heard& heard) { return !heard.text.empty(); });
+      const std::string& last = event == held.events.rend() ? held.base : event->cursor;
+      const bool fits = place_of(cursor) >= place_of(last) && place_of(cursor) <= place_of(held.place());
+      if (held.catching_up || !ways_.types.empty() || fits || same_place(last, cursor)) continue;
+      complain("the session frame says " + cursor + ", and I am at " + held.place(), text);
+    }
+    if (is_new || !same_place(held.place(), cursor))
+      held = {is_beginning(cursor) ? "" : cursor, {}, false, false};
+    held.unsure = false;
+  }
+}
+
+}  // namespace earshot::sim

@@ -1,0 +1,49 @@
+// Notifications as a kernel gives them on a bad day: lost, late, doubled, in another order, from a watch that
+// is dead, or none at all but the word that some were lost.
+#pragma once
+#include <deque>
+#include <map>
+#include <string>
+
+#include "machine.hpp"
+#include "watch/watcher.hpp"
+
+namespace earshot::sim {
+
+struct Bell {
+  unsigned lost = 0, doubled = 0, late = 0, overflow = 0;  // in percent of the notifications
+};
+
+class Doorbell final : public watch::Watcher {
+ public:
+  static constexpr std::size_t queue_max = 64;  // more: overflow
+
+  Doorbell(Machine& machine, Bell bell, watch::Doorbell ring);
+  ~Doorbell() override { machine_.on_change = nullptr; }
+
+  void watch(const std::string& directory) override;
+  void forget(const std::string& directory) override;
+
+  /// Rings one of those that are due; `soon` makes late ones due. False: there are none.
+  bool deliver(bool soon = false);
+
+ private:
+  struct Due {
+    std::string path;
+    std::chrono::nanoseconds at;
+  };
+  void changed(const File& directory, const std::string& name);
+
+  Machine& machine_;
+  const Bell bell_;
+  const watch::Doorbell ring_;
+  struct Watch {
+    std::weak_ptr<Node> node;
+    std::string path;
+  };
+  std::map<const Node*, Watch> watches_;  // of the directory itself, by whatever name it goes now
+  std::deque<Due> queue_;
+  bool overflown_ = false;
+};
+
+}  // namespace earshot::sim
