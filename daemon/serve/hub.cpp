@@ -62,7 +62,7 @@ Hub::Hub(asio::io_context& io, HubOptions options)
 }
 
 Hub::~Hub() {
-  for (auto& [key, connection] : connections_) connection->drop();
+  for (const auto& connection : connections_) connection->drop();
 }
 
 // --- Streams ---
@@ -130,6 +130,11 @@ void Hub::on_reset(const tail::Stream& stream, std::string_view reason) {
 }
 
 void Hub::on_removed(const tail::Stream& stream) {
+  // One that was only known: somebody may have had it from its file.
+  if (!shared_.sessions.knows(stream)) {
+    if (shared_.event_connections() == 0) return;
+    shared_.sessions.of(stream);
+  }
   const std::uint32_t id = shared_.sessions.id_of(stream);
   Session* session = shared_.sessions.removed(stream, shared_.head());
   if (!session) return;
@@ -224,7 +229,7 @@ void Hub::tell_states(Session& session) {
     return;
   }
   session.told = now;
-  for (auto& [key, connection] : connections_) connection->session_changed(session);
+  for (const auto& connection : connections_) connection->session_changed(session);
 }
 
 void Hub::tell_late() {
@@ -246,7 +251,7 @@ void Hub::ring_soon() {
 }
 
 void Hub::ring() {
-  for (auto& [key, connection] : connections_) connection->ring();
+  for (const auto& connection : connections_) connection->ring();
 }
 
 }  // namespace earshot::serve

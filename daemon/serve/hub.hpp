@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "serve/catch_up.hpp"
@@ -113,7 +112,7 @@ class Hub final : public tail::Listener {
   CatchUps catch_ups_;
   Records records_;
   watch::Timer ticker_, states_, stop_deadline_;
-  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // in the order in which they came
   std::size_t refusals_ = 0;  // of connections_: those that only wait for their 503
   std::size_t retired_ = 0;   // sessions that lost their last stream since the last purge
   std::vector<std::uint32_t> pending_, late_;

@@ -20,7 +20,7 @@ void Hub::begin_clients() {
   shared_.figures = [this](Figures& figures) { fill(figures); };
   shared_.health = [this](Health& health) { fill(health); };
   shared_.token_changed = [this] {
-    for (auto& [key, connection] : connections_) connection->token_changed();
+    for (const auto& connection : connections_) connection->token_changed();
   };
 }
 
@@ -78,11 +78,10 @@ void Hub::admit(std::unique_ptr<Wire> wire, Via via, Welcome welcome) {
   auto on_gone = [this, refused, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
     if (alive.expired()) return;
     if (refused) --refusals_;
-    connections_.erase(&gone);
+    std::erase_if(connections_, [&](const auto& each) { return each.get() == &gone; });
     if (connections_.empty() && stopped_) finish_stop();
   };
-  auto connection = connect(std::move(wire), via, shared_, welcome, std::move(on_gone));
-  connections_.emplace(connection.get(), connection);
+  connections_.push_back(connect(std::move(wire), via, shared_, welcome, std::move(on_gone)));
   if (std::exchange(ticking_, true)) return;
   ticker_.expires_after(shared_.limits.tick);
   ticker_.async_wait([this](error_code ec) {
@@ -93,7 +92,7 @@ void Hub::admit(std::unique_ptr<Wire> wire, Via via, Welcome welcome) {
 /// While there are connections.
 void Hub::tick() {
   const auto now = Clock::now();
-  for (auto& [key, connection] : connections_) connection->tick(now);
+  for (const auto& connection : connections_) connection->tick(now);
   if (retired_ > 0) purge();
   ticking_ = !connections_.empty();
   if (!ticking_) return;
@@ -113,12 +112,12 @@ void Hub::stop(std::function<void()> done) {
   for (auto& entrance : entrances_) entrance->close();
   unix_.remove();
   settle();
-  for (auto& [key, connection] : connections_) connection->stop();
+  for (const auto& connection : connections_) connection->stop();
   if (connections_.empty()) return finish_stop();
   stop_deadline_.expires_after(shared_.limits.stop);
   stop_deadline_.async_wait([this](error_code ec) {
     if (ec) return;
-    for (auto& [key, connection] : connections_) connection->drop();
+    for (const auto& connection : connections_) connection->drop();
   });
 }
 
@@ -135,7 +134,7 @@ void Hub::fill(Figures& figures) {
   constexpr std::string_view kinds[] = {"http", "websocket", "events"};
   constexpr std::string_view vias[] = {"tcp", "unix", "tls"};
   std::uint64_t numbers[3][3] = {};
-  for (const auto& [key, connection] : connections_)
+  for (const auto& connection : connections_)
     ++numbers[static_cast<std::size_t>(connection->kind())][static_cast<std::size_t>(connection->via())];
   for (std::size_t kind = 0; kind < 3; ++kind) {
     for (std::size_t via = 0; via < 3; ++via)

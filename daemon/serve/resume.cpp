@@ -47,6 +47,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
       continue;
     }
     resume->missing[place->stream] = {place->cursor, false, stream->bytes(), UINT32_MAX};
+    if (shared_.sessions.knows(*stream)) resume->streams[place->stream] = shared_.sessions.id_of(*stream);
   }
   told_before(subscription, *resume);
   return resume;
@@ -93,6 +94,7 @@ void Subscriber::letting_go(Position next) {
     if (muted(tags.stream, at)) continue;
     const tail::Stream* stream = shared_.sessions.stream(tags.stream);
     if (!stream) continue;  // it is no more, and nothing of it can be read
+    missed_->streams[stream->name()] = tags.stream;
     if (tags.type == type_reset) {
       missed_->missing[stream->name()] = {begin_cursor, false, 0, 0};
       missed_->new_histories.insert(stream->name());
@@ -193,14 +195,20 @@ void Subscriber::begin(Resume& resume) {
 }
 
 void Subscriber::finish(std::unique_ptr<Resume> resume) {
-  if (resume->id.empty()) return;
-  // In front of what the log has: just where the client is now.
-  auto frames = bookmarks(resume->id, resume->places);
-  for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload) {
-    Frame frame = make_frame(*payload);
-    own_bytes_ += frame->size();
-    own_.push_front({position_, Kind::answer, std::move(frame), nullptr});
+  const bool complete = resume->others.empty();
+  if (!resume->id.empty()) {
+    // In front of what the log has: just where the client is now.
+    auto frames = bookmarks(resume->id, resume->places, complete);
+    for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload) {
+      Frame frame = make_frame(*payload);
+      own_bytes_ += frame->size();
+      own_.push_front({position_, Kind::answer, std::move(frame), nullptr});
+    }
   }
+  if (complete) return;
+  tell_others(*resume);
+  if (resume->id.empty()) return;
+  for (const std::string& payload : bookmarks(resume->id, {}, true)) push(Kind::answer, make_frame(payload));
 }
 
 void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
@@ -228,46 +236,58 @@ void Subscriber::on_caught(const std::string& stream, Caught how, const Cursor& 
     if (reading.stream == stream) shared_.catch_ups->consumed(*this, stream, {});
     return reading.stream == stream;
   });
-  const bool known = shared_.archive->find(stream) != nullptr;
-  if (!known) return;  // it is no more; the log says so
-  reset(stream, how == Caught::differs ? "rewritten" : "unreadable", to->id);
+  if (!shared_.archive->find(stream)) return gone(stream, *to);
+  differs(stream, how == Caught::differs ? "rewritten" : "unreadable", *to);
 }
 
-/// What the client was told of a stream is not what its file says. Its session is shown as it is now, and
-/// what the log has said of the stream until now is not repeated.
-void Subscriber::reset(const std::string& stream, std::string_view reason, const std::string& id) {
-  const auto show = [this, stream, reason = std::string(reason), id](const tail::Stream* found) {
-    const std::string session = found ? found->session() : std::string();
-    Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
-    const std::string payload = reset_payload(id, shared_.host, session, stream, reason);
-    if (!resume()) {
-      push(Kind::answer, make_frame(payload));
-      if (shown) push(Kind::snapshot, shared_.sessions.frame(*shown, shown_));
-    } else {
-      insert_before_resume(payload);
-      if (shown)
-        insert_before_resume(session_payload(*shown, shared_.host, shared_.session_encoding(shown_)));
-    }
-    // What still waits to be read of it lies before that place, too.
-    const auto let_go = [&](Resume* other) {
-      if (!other || other->begun) return;
-      other->missing.erase(stream);
-      other->new_histories.erase(stream);
-    };
-    for (Own& own : own_) let_go(own.resume.get());
-    let_go(missed_.get());
-    if (found) mutes_.push_back({shared_.sessions.id_of(*found), log().head()});
-    if (on_more) on_more();
+/// It is no more. What the log has said of it until now may be of a history that the client's cursor is not
+/// of.
+void Subscriber::gone(const std::string& stream, const Resume& from) {
+  insert_before_resume(from.id.empty() ? removed_payload(shared_.host, stream)
+                                       : reset_payload(from.id, shared_.host, {}, stream, "unknown"));
+  if (const auto was = from.streams.find(stream); was != from.streams.end())
+    mutes_.push_back({was->second, log().head()});
+}
+
+/// What the client was told of a stream is not what its file says. It is told so, and its session is shown as
+/// it is then, when everything else has been read: finish().
+void Subscriber::differs(const std::string& stream, std::string_view reason, Resume& to) {
+  to.others.push_back({stream, std::string(reason)});
+  // What still waits to be read of it lies before that place, too.
+  const auto let_go = [&](Resume* other) {
+    if (!other || other->begun) return;
+    other->missing.erase(stream);
+    other->new_histories.erase(stream);
   };
+  for (Own& own : own_) let_go(own.resume.get());
+  let_go(missed_.get());
   // The frame of a cold one needs its transcript; the other streams go on meanwhile.
-  Resume* to = resume();
-  if (to) to->missing[stream + '\n'] = {};  // no stream is called so: it holds the resume open
-  shared_.archive->fold(stream,
-                        [this, stream, show, alive = std::weak_ptr<char>(alive_)](const tail::Stream* found) {
-                          if (alive.expired()) return;
-                          if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
-                          show(found);
-                        });
+  to.missing[stream + '\n'] = {};  // no stream is called so: it holds the resume open
+  shared_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
+    if (alive.expired()) return;
+    if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
+    if (on_more) on_more();
+  });
+}
+
+/// At the log's end, for there the sessions are as they are shown: of their other streams all has been told
+/// by then, and of these streams nothing is told in between.
+void Subscriber::tell_others(const Resume& resume) {
+  std::vector<Session*> sessions;
+  for (const Resume::Other& other : resume.others) {
+    const tail::Stream* found = shared_.archive->find(other.stream);
+    const std::string session = found ? found->session() : std::string();
+    push(Kind::answer, make_frame(reset_payload(resume.id, shared_.host, session, other.stream,
+                                                found ? std::string_view(other.reason) : "unknown")));
+    Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
+    if (shown && std::find(sessions.begin(), sessions.end(), shown) == sessions.end())
+      sessions.push_back(shown);
+    const auto was = resume.streams.find(other.stream);
+    if (was != resume.streams.end()) mutes_.push_back({was->second, log().head()});
+    if (found && shared_.sessions.knows(*found))
+      mutes_.push_back({shared_.sessions.id_of(*found), log().head()});
+  }
+  for (Session* session : sessions) push(Kind::snapshot, shared_.sessions.frame(*session, shown_));
 }
 
 /// One chunk's events, as far as the batch has room. False: there is none to read now.

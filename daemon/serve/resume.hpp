@@ -22,12 +22,18 @@ struct Resume {
     Cursor end = {};    // and the reader is here then
   };
 
+  struct Other {  // a stream whose file holds another history than the client's cursor is of
+    std::string stream, reason;
+  };
+
   std::string id;  // of the subscription that asked; empty: the client fell behind
   Mask who = 0;    // the subscriptions that it is for
   bool begun = false;
-  std::map<std::string, Missing, std::less<>> missing;  // by stream: what has not been sent yet
-  std::set<std::string, std::less<>> new_histories;     // of these: `reset` comes first
+  std::map<std::string, Missing, std::less<>> missing;        // by stream: what has not been sent yet
+  std::map<std::string, std::uint32_t, std::less<>> streams;  // their ids; of cold ones there is none
+  std::set<std::string, std::less<>> new_histories;           // of these: `reset` comes first
   std::deque<Reading> reading;
+  std::vector<Other> others;        // told when all else is
   std::vector<std::string> places;  // `<stream>:<cursor>` that the client is at now
 
   bool done() const { return begun && missing.empty() && reading.empty(); }

@@ -98,6 +98,7 @@ class Sessions {
   /// Encoded once until `session.frames` are reset; shared by all who are sent it.
   Frame frame(Session& session, Shown shown);
   /// The number of a stream that was told; 0: it was not.
+  bool knows(const tail::Stream& stream) const { return by_stream_.contains(&stream); }
   std::uint32_t id_of(const tail::Stream& stream) const;
   /// Null: it is no more.
   const tail::Stream* stream(std::uint32_t id) const;

@@ -199,7 +199,8 @@ void Subscriber::tick(Clock::time_point now) {
   const Position since = std::exchange(bookmarked_, head);
   // One that is behind gets its cursors with the events themselves.
   if (!filtered || since == head || !own_.empty() || position_ != head || lost_from_) return;
-  for (std::string& payload : bookmarks({}, moved_places(since))) push(Kind::answer, make_frame(payload));
+  for (std::string& payload : bookmarks({}, moved_places(since), false))
+    push(Kind::answer, make_frame(payload));
 }
 
 }  // namespace earshot::serve

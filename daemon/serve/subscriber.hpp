@@ -146,7 +146,9 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   void insert_before_resume(std::string_view payload);
   void begin(Resume& resume);
   void finish(std::unique_ptr<Resume> resume);
-  void reset(const std::string& stream, std::string_view reason, const std::string& id);
+  void gone(const std::string& stream, const Resume& from);
+  void differs(const std::string& stream, std::string_view reason, Resume& to);
+  void tell_others(const Resume& resume);
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
   void fell_out();

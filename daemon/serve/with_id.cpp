@@ -26,9 +26,10 @@ std::string with_id(std::string_view type, std::string_view id) {
   return out;
 }
 
-std::vector<std::string> bookmarks(std::string_view id, const std::vector<std::string>& places) {
+std::vector<std::string> bookmarks(std::string_view id, const std::vector<std::string>& places,
+                                   bool complete) {
   std::vector<std::string> frames;
-  for (std::size_t at = 0; at < places.size() || (frames.empty() && !id.empty());) {
+  for (std::size_t at = 0; at < places.size() || (frames.empty() && complete);) {
     std::string out = R"({"type":"bookmark")";
     field(out, "id", id);
     out += R"(,"cursors":[)";
@@ -38,7 +39,7 @@ std::vector<std::string> bookmarks(std::string_view id, const std::vector<std::s
       append_string(out, places[at]);
     }
     out += ']';
-    if (!id.empty() && at == places.size()) out += R"(,"complete":true)";
+    if (complete && at == places.size()) out += R"(,"complete":true)";
     out += '}';
     frames.push_back(std::move(out));
   }
@@ -53,6 +54,14 @@ std::string reset_payload(std::string_view id, std::string_view host, std::strin
   field(out, "session", session);
   field(out, "stream", stream);
   field(out, "reason", reason);
+  out += '}';
+  return out;
+}
+
+std::string removed_payload(std::string_view host, std::string_view stream) {
+  std::string out = R"({"type":"stream.removed")";
+  field(out, "host", host);
+  field(out, "stream", stream);
   out += '}';
   return out;
 }

@@ -7,6 +7,21 @@
 #include "tail/looks.hpp"
 
 namespace earshot::tail {
+namespace {
+
+/// Fewer bytes only at the file's end.
+long read_whole(int fd, char* into, std::size_t bytes, std::uint64_t offset) {
+  std::size_t have = 0;
+  while (have < bytes) {
+    const long got = read_at(fd, into + have, bytes - have, offset + have, false);
+    if (got < 0) return got;
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  return static_cast<long>(have);
+}
+
+}  // namespace
 
 struct Looks::Fold {
   static constexpr std::size_t ahead_max = Reads::buffers_max;  // pieces asked for and not yet folded
@@ -17,6 +32,10 @@ struct Looks::Fold {
   std::uint64_t asked = 0;  // bytes
   std::size_t ahead = 0;    // pieces
   bool over = false;        // read, or given up: late pieces are let go
+  /// Why the file is not the one of which `upto` bytes were to be passed over; null: it is. Who resumes
+  /// counts on those bytes (Stream::bytes), so what the file holds now is told from its first line, as after
+  /// any reset.
+  const char* other_history = nullptr;
 
   // Touched on the second thread only.
   Descriptor file;
@@ -59,7 +78,7 @@ void Looks::go_on(const std::shared_ptr<Fold>& fold) {
       if (!fold->file) return offset == 0 ? -errno : -EBADF;
       // A directory or a FIFO opens as well: only a regular file is read.
       if (offset == 0 && facts_of(fold->file.get()).kind != Facts::Kind::regular) return -EINVAL;
-      const long got = read_at(fold->file.get(), buffer, wanted, offset - before, false);
+      const long got = read_whole(fold->file.get(), buffer, wanted, offset - before);
       if (last) fold->file.close();
       return got;
     };
@@ -73,13 +92,10 @@ void Looks::go_on(const std::shared_ptr<Fold>& fold) {
       }
       const auto bytes = static_cast<std::size_t>(got);
       if (bytes > before && take(*fold->live, buffer, before, bytes) == Take::differs) {
-        // Rewritten while it was read. Nothing of it was told: what it holds now is looked at as its
-        // beginning.
-        fold->live->restart();
-        fold->live->facts.changed_ns = 0;
+        fold->other_history = "rewritten";
         return folded(*fold, true);
       }
-      // Shorter than it was: the look after the fold finds out what happened.
+      if (bytes < wanted) fold->other_history = "truncated";
       if (bytes < wanted || fold->live->read() >= fold->upto) return folded(*fold, true);
       go_on(fold);
     });
@@ -96,7 +112,10 @@ void Looks::folded(Fold& fold, bool read) {
   const auto then = std::move(fold.then);
   start_folds();
   if (then) then(read && !live.removed);
-  if (!live.removed && read) want(live);
+  if (!live.removed && read) {
+    if (fold.other_history) reset(live, live.facts, fold.other_history);
+    want(live);
+  }
   pump_soon();
 }
 

@@ -21,6 +21,7 @@ class Listener {
   /// The bytes that were told are no longer what the file says. The new history's events follow from its
   /// first line.
   virtual void on_reset(const Stream& stream, std::string_view reason) = 0;
+  /// Also of one that was only known: whoever asked for it had it from its file.
   virtual void on_removed(const Stream& stream) = 0;
   /// An internal compaction call of this session has begun (its file was born); nothing in the transcript
   /// says so yet.

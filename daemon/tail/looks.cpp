@@ -280,7 +280,7 @@ void Looks::remove(Live& live) {
   if (!live.busy) release(live);
   health_.clear(live.path());
   removed_(live);
-  if (live.appeared) listener_.on_removed(live);
+  listener_.on_removed(live);
   for (const auto& waiter : std::exchange(live.waiters, {})) waiter(nullptr);
   pump_soon();
 }

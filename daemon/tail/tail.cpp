@@ -283,6 +283,7 @@ class Tail::House final : private Tree::Keeper {
       facts.gone()
           ? health_.clear(path)
           : health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
+      tell_removed(place, stem, file);
       return tree_.erase(path);
     }
     if (facts.error) return health_.set(path, facts.error);
@@ -290,17 +291,25 @@ class Tail::House final : private Tree::Keeper {
     file.inode = facts.inode;
     file.size = facts.size;
     file.modified_ms = facts.modified_ms();
-    if (facts.size < had) {  // rewritten: all of it is new
+    if (facts.size < had) {  // all of it is new; who resumes counts on what it had (Stream::bytes)
       const auto live = make(place, stem, file, facts);
       appear(*live);
+      listener_.on_reset(*live, "truncated");
       looks_.want(*live);
     } else if (facts.size > had || unreadable_.contains(path)) {
       fold_silently(place, stem, file, facts, had);
     }
   }
 
-  void file_dropped(Tree::File& file) override {
-    if (file.live) looks_.drop(*std::shared_ptr(file.live));
+  void file_dropped(Tree::Place& place, const std::string& stem, Tree::File& file) override {
+    if (file.live) return looks_.drop(*std::shared_ptr(file.live));
+    tell_removed(place, stem, file);
+  }
+
+  /// A cold one is no more. Somebody may have had it from its file.
+  void tell_removed(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
+    listener_.on_removed(cold(place, stem, file));
+    looks_.pump_soon();
   }
 
   void meta_rang(Tree::Place& place, std::string_view stem) override {

@@ -131,9 +131,10 @@ void Tree::leave(const std::string& path) {
   for (auto& node : gone) {
     visited_.erase({node.mapped().device, node.mapped().inode});
     files_ -= node.mapped().files.size();
-    for (auto& [stem, file] : node.mapped().files) {
-      keeper_.file_dropped(file);
-      if (!linked_.empty()) erase(node.key() + '/' + stem + ".jsonl");
+    Place left(node.key(), std::move(node.mapped()));
+    for (auto& [stem, file] : left.second.files) {
+      keeper_.file_dropped(left, stem, file);
+      if (!linked_.empty()) erase(left.first + '/' + stem + ".jsonl");
     }
   }
 }

@@ -58,7 +58,8 @@ class Tree {
     virtual ~Keeper() = default;
     virtual void file_found(Place& place, const std::string& stem, File& file, const Facts& facts) = 0;
     virtual void file_rang(Place& place, const std::string& stem, File& file, const Facts* known) = 0;
-    virtual void file_dropped(File& file) = 0;  // its directory is gone
+    virtual void file_dropped(Place& place, const std::string& stem,
+                              File& file) = 0;  // its directory is gone
     virtual void meta_rang(Place& place, std::string_view stem) = 0;
     virtual void compaction_rang(Place& place, const std::string& name, bool born) = 0;
     virtual void scanned() = 0;  // the first time that everything has been

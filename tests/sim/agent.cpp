@@ -86,7 +86,7 @@ File Agent::any(std::string& path) {
 
 /// More of what this file is owed, cut anywhere.
 std::string Agent::write_on(std::string& path, const File& file) {
-  std::string& owed = owed_[file.get()];
+  std::string& owed = file->owed;
   if (owed.empty())
     owed = lines(machine_.dice.percent(10) ? machine_.dice.between(20, 60) : machine_.dice.between(1, 4));
   const std::size_t n = machine_.dice.percent(40) ? owed.size() : machine_.dice.between(1, owed.size());
@@ -116,7 +116,7 @@ std::string Agent::act() {
     case 61:
     case 62: {  // truncated and rewritten
       machine_.resize(file, 0);
-      owed_.erase(file.get());
+      file->owed.clear();
       const std::string fresh = lines(dice.between(0, 8));
       if (!fresh.empty()) machine_.append(file, fresh);
       return "rewrite " + path + " with " + std::to_string(fresh.size());

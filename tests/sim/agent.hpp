@@ -26,9 +26,8 @@ class Agent {
   Machine& machine_;
   const std::string root_;
   std::uint64_t lines_ = 0, calls_ = 0;
-  std::map<const Node*, std::string> owed_;  // the rest of what is being written, by file
-  std::vector<File> unlinked_;               // still written to
-  std::vector<std::string> away_;            // directories that were moved out of the root
+  std::vector<File> unlinked_;     // still written to
+  std::vector<std::string> away_;  // directories that were moved out of the root
 };
 
 }  // namespace earshot::sim

@@ -101,7 +101,7 @@ void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& st
   std::vector<std::string> after;
   for (auto& [stream, held] : held_) {
     if (held.unsure) held.base.clear(), held.events.clear();  // it never heard where it is: all of it again
-    held.unsure = false;
+    held.unsure = held.restarted = false;
     held.catching_up = true;
     after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
   }
@@ -113,6 +113,7 @@ void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& st
     message += "},";
   }
   append_list(message, "after", after);
+  if (trace) trace(ways_.name + " says " + message);
   line_->said.push_back(message + '}');
   if (line_->moved) line_->moved();
 }
@@ -141,6 +142,12 @@ void Client::frame(const std::string& text) {
   if (parser.parse(text).get(frame) != simdjson::SUCCESS) complain("no JSON", text);
   const std::string type = text_at(frame, "type"), stream = text_at(frame, "stream"),
                     id = text_at(frame, "id");
+  if (trace) {
+    std::string line =
+        ways_.name + " is told " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
+    for (const std::string& place : list_at(frame, "cursors")) line += ' ' + place;
+    trace(line + (type == "reset" ? text_at(frame, "reason") : ""));
+  }
   if ((type == "welcome") == welcomed_) complain("`welcome` comes first, and once", text);
   welcomed_ = true;
   if (type == "welcome" || type == "status") return;
@@ -152,10 +159,7 @@ void Client::frame(const std::string& text) {
       const auto [name, cursor] = parted(place);
       Held& held = held_[name];
       if (place_of(cursor) < place_of(held.place())) complain("a bookmark that goes back", text);
-      if (held.events.empty())
-        held.base = cursor;
-      else if (held.place() != cursor)
-        held.events.push_back({cursor, {}});  // nothing that was wanted lies between
+      held.advance(cursor);
     }
     bool complete = false;
     if (!id.empty() && frame["complete"].get(complete) == simdjson::SUCCESS && complete) {
@@ -168,7 +172,7 @@ void Client::frame(const std::string& text) {
       return;
     }
     Held& held = held_[stream] = {};
-    held.unsure = !id.empty();
+    held.restarted = !id.empty();
   } else if (type == "stream.removed") {
     held_.erase(stream);
   } else if (type == "lagged") {
@@ -182,6 +186,7 @@ void Client::frame(const std::string& text) {
     if (!wants(type)) complain("I did not ask for this type", text);
     Held& held = held_[stream];
     if (held.unsure) complain("an event, and nothing said where I am", text);
+    held.restarted = false;
     if (place_of(cursor) <= place_of(held.place())) complain("I had that: I am at " + held.place(), text);
     held.events.push_back({cursor, text});
   }
@@ -193,17 +198,19 @@ void Client::session(const std::string& text, const std::vector<std::string>& cu
     const auto [stream, cursor] = parted(place);
     const auto [at, is_new] = held_.try_emplace(stream);
     Held& held = at->second;
-    if (!is_new && !held.unsure) {
+    if (!is_new && !held.unsure && !held.restarted) {
       const auto event = std::find_if(held.events.rbegin(), held.events.rend(),
                                       [](const Heard& heard) { return !heard.text.empty(); });
       const std::string& last = event == held.events.rend() ? held.base : event->cursor;
-      const bool fits = place_of(cursor) >= place_of(last) && place_of(cursor) <= place_of(held.place());
-      if (held.catching_up || !ways_.types.empty() || fits || same_place(last, cursor)) continue;
-      complain("the session frame says " + cursor + ", and I am at " + held.place(), text);
+      if (held.catching_up) continue;
+      if (place_of(cursor) < place_of(last))
+        complain("the session frame says " + cursor + ", and I am at " + held.place(), text);
+      if (place_of(cursor) > place_of(held.place())) held.advance(cursor);
+      continue;
     }
     if (is_new || !same_place(held.place(), cursor))
       held = {is_beginning(cursor) ? "" : cursor, {}, false, false};
-    held.unsure = false;
+    held.unsure = held.restarted = false;
   }
 }
 

@@ -1,6 +1,7 @@
 // A subscriber that believes what the protocol says and nothing else, and complains when it does not hold.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,8 +23,13 @@ struct Heard {
 struct Held {
   std::string base;  // from here on it was told everything that it asked for; empty: from the beginning
   std::vector<Heard> events;  // after `base`
-  bool unsure = false;       // the next session frame says where it is: after `reset` with an id, or `lagged`
+  bool unsure = false;        // the next session frame says where it is: it `lagged`
+  bool restarted = false;    // a session frame may say where it is, else it begins anew: a `reset` with an id
   bool catching_up = false;  // what `after` missed is still to come
+  /// Nothing that was wanted lies between where it is and there: the comparison finds out.
+  void advance(const std::string& cursor) {
+    if (place() != cursor) events.push_back({cursor, {}});
+  }
   std::string place() const { return events.empty() ? base : events.back().cursor; }
 };
 
@@ -46,6 +52,7 @@ class Client {
 
   /// Takes in what came. What the protocol does not say throws std::runtime_error.
   void look();
+  std::function<void(const std::string&)> trace;  // hears of every frame; empty: nobody listens
 
   const Ways& ways() const { return ways_; }
   const std::map<std::string, Held>& held() const { return held_; }

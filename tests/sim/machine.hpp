@@ -52,6 +52,7 @@ struct Node {
   bool edited = false;        // within what may have been read, without a change of size …
   bool hidden = false;        // … and then written on: at the latest a resume finds out
   std::string bytes;          // of a file
+  std::string owed;           // what its writer has begun to write
   Entries entries;            // of a directory
   std::weak_ptr<Node> above;  // the directory that it was put in last
 };

@@ -29,16 +29,53 @@ const std::string root = "/home/u/.claude";
 constexpr std::size_t log_bytes = 512 << 10;
 constexpr watch::Beats beats{200ms, 10'000ms, 5'000ms, 2'000ms};
 
+using Trace = std::function<void(const std::string&)>;
+
+/// What the tail tells goes on to the hub, and into the trace.
+class Overheard final : public tail::Listener {
+ public:
+  Overheard(serve::Hub& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
+  void on_appeared(const tail::Stream& stream) override {
+    say("appeared", stream);
+    hub_.on_appeared(stream);
+  }
+  void on_event(const tail::Stream& stream, const Event& event) override {
+    if (trace_)
+      trace_("  the tail: " + std::string(type_name(event.body)) + ' ' + stream.name() + ' ' +
+             to_string(event.cursor));
+    hub_.on_event(stream, event);
+  }
+  void on_changed(const tail::Stream& stream) override { hub_.on_changed(stream); }
+  void on_reset(const tail::Stream& stream, std::string_view reason) override {
+    say("reset, " + std::string(reason), stream);
+    hub_.on_reset(stream, reason);
+  }
+  void on_removed(const tail::Stream& stream) override {
+    say("removed", stream);
+    hub_.on_removed(stream);
+  }
+  void on_compacting(std::string_view session) override { hub_.on_compacting(session); }
+  void on_pumped() override { hub_.on_pumped(); }
+
+ private:
+  void say(const std::string& what, const tail::Stream& stream) {
+    if (trace_) trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.bytes()));
+  }
+  serve::Hub& hub_;
+  const Trace trace_;
+};
+
 /// The daemon's rooms, wired up as it wires them; its second thread is a queue that the run works off.
 class Daemon {
  public:
-  Daemon(Machine& machine, Bell bell)
+  Daemon(Machine& machine, Bell bell, Trace trace)
       : hub(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
+        overheard(hub, std::move(trace)),
         doorbell(machine, bell, [this](const watch::Ring& ring) { rang(ring); }),
         sweep(
             io, disk.get_executor(), [this](const watch::Ring& ring) { switchboard.ring(ring); }, beats,
             [] { return true; }),
-        tail(io, disk.get_executor(), connected(), options(), hub) {
+        tail(io, disk.get_executor(), connected(), options(), overheard) {
     hub.read_again_from(tail);
     tail.start([this] {
       ready = true;
@@ -62,6 +99,7 @@ class Daemon {
   boost::asio::io_context io{1}, disk{1};
   watch::Switchboard switchboard;
   serve::Hub hub;
+  Overheard overheard;
   Doorbell doorbell;
   watch::Sweep sweep;
   tail::Tail tail;
@@ -136,11 +174,13 @@ class Run {
       ways.catch_up = dice_.percent(50);
       ways.whole = dice_.percent(50);
       clients_.push_back(std::make_unique<Client>(std::move(ways)));
+      if (trace_) clients_.back()->trace = [this](const std::string& what) { say(what); };
     }
   }
 
   void switch_on() {
-    daemon_ = std::make_unique<Daemon>(machine_, bell_);
+    daemon_ = std::make_unique<Daemon>(machine_, bell_,
+                                       trace_ ? [this](const std::string& what) { say(what); } : Trace());
     say("the daemon starts");
   }
   void kill() {
@@ -286,6 +326,7 @@ class Run {
       for (const auto& [stream, held] : client->held()) {
         if (hidden_.contains(stream)) continue;
         const auto at = files.find(stream);
+        if (at == files.end() && held.restarted) continue;  // it could not be read, and then it went
         if (at == files.end()) fail(stream, "there is no such stream any more");
         if (held.unsure) fail(stream, "nothing said where it is");
         check(at->second, held, *client, [&](const std::string& what) { fail(stream, what); });

@@ -99,7 +99,7 @@ struct Heard final : tail::Listener {
   }
   void on_removed(const tail::Stream& stream) override {
     Told& told = streams[stream.name()];
-    CHECK(told.present);
+    if (stream.transcript()) CHECK(told.present);  // else it was only known
     told.present = false;
   }
   void on_compacting(std::string_view session) override { compacting.emplace_back(session); }
