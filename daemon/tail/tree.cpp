@@ -242,7 +242,9 @@ void Tree::apply(const Listing& listing, std::uint64_t scanned) {
 void Tree::apply_entry(Place& place, const Entry& entry) {
   const std::string path = place.first + '/' + entry.name;
   Directory& known = place.second;
-  if (entry.facts.kind == Facts::Kind::directory) {
+  const FileKind kind = kind_of(below_hall(place), entry.name);
+  // One that is called like a transcript is none, and no place for some either.
+  if (entry.facts.kind == Facts::Kind::directory && kind != FileKind::transcript) {
     if (known.depth + 1u > depth_max || !worth_entering(known.depth, entry.name)) return;
     const auto child = directories_.find(path);
     if (child == directories_.end() || child->second.device != entry.facts.device ||
@@ -250,7 +252,7 @@ void Tree::apply_entry(Place& place, const Entry& entry) {
       enter(path, *known.root, known.hall, known.depth + 1, entry.facts);
     return;
   }
-  switch (kind_of(below_hall(place), entry.name)) {
+  switch (kind) {
     case FileKind::transcript: {
       const std::string stem(stem_of(entry.name));
       if (const auto file = known.files.find(stem); file != known.files.end())
