@@ -32,6 +32,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
            make_frame(reset_payload(subscription.id, shared_.host, {}, place->stream, "unknown")));
       continue;
     }
+    shared_.archive->doubt(*stream);
     const Session* session = shared_.sessions.find(stream->session());
     const bool known = session && std::any_of(session->members.begin(), session->members.end(),
                                               [&](const Member& member) { return member.stream == stream; });

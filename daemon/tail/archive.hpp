@@ -52,6 +52,9 @@ class Archive {
   virtual const Stream* find(std::string_view name) const = 0;
   /// Makes a cold one live, silently; null when there is none or it cannot be read.
   virtual void fold(std::string_view name, std::function<void(const Stream*)> then) = 0;
+  /// Somebody goes on from what was told of this stream: were its bytes edited under an append, nothing said
+  /// so. The whole prefix is compared, once for all that was appended; another history is a reset, as always.
+  virtual void doubt(const Stream& stream) = 0;
   virtual std::unique_ptr<History> history(const Stream& stream) = 0;
   /// The line that ends at `end.offset`, if every byte before it is what `end.mark` stands for.
   virtual void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) = 0;

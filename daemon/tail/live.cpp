@@ -64,6 +64,7 @@ void Live::restart() {
   tail_.reset();
   before_hash_ = 0;
   misses = 0;
+  unproven = doubted = false;
 }
 
 Claim Live::claim() const {

@@ -49,13 +49,15 @@ class Live final : public Stream, public std::enable_shared_from_this<Live> {
   bool appeared = false;           // the listener knows it
   std::uint64_t silent_bytes = 0;  // until then: how far it is folded before it is told
   bool removed = false;
-  bool queued = false;  // a look is due
-  bool busy = false;    // the second thread is at it: looks wait
-  bool again = false;   // rang meanwhile
-  bool later = false;   // a look at a later time is due
-  int misses = 0;       // reads in a row that brought nothing though the file should hold more
-  Facts facts;          // of the file that was read; its times are those of read() bytes
-  Descriptor file;      // open while it is hot
+  bool queued = false;    // a look is due
+  bool busy = false;      // the second thread is at it: looks wait
+  bool again = false;     // rang meanwhile
+  bool later = false;     // a look at a later time is due
+  bool unproven = false;  // bytes were appended since all before them were compared
+  bool doubted = false;   // the next look compares them
+  int misses = 0;         // reads in a row that brought nothing though the file should hold more
+  Facts facts;            // of the file that was read; its times are those of read() bytes
+  Descriptor file;        // open while it is hot
   watch::Clock::time_point used;
   std::optional<watch::Clock::time_point> lingers_until;  // it is unlinked, and may still grow
   std::chrono::milliseconds retry{0};

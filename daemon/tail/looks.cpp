@@ -66,6 +66,12 @@ void Looks::want(Live& live) {
   pump_soon();
 }
 
+void Looks::doubt(Live& live) {
+  if (!live.unproven) return;
+  live.doubted = true;
+  want(live);
+}
+
 void Looks::pump_soon() {
   if (std::exchange(pumping_, true)) return;
   disk_.soon([this] { pump(); });
@@ -105,6 +111,7 @@ void Looks::look(Live& live) {
     if (other_file) return verify(live, now, "replaced");
     if (now.size == live.read() && now.changed_ns != live.facts.changed_ns)
       return verify(live, now, "rewritten");
+    if (live.doubted) return verify(live, now, "rewritten");
   }
   if (other_file) live.facts = now;
   if (now.size > live.read()) return grow(live, now);
@@ -171,6 +178,7 @@ Looks::Take Looks::take(Live& live, const char* buffer, std::size_t before, std:
   if (!live.continues(all.first(before))) return Take::differs;
   spent_ += bytes - before;
   counters_.bytes_read += bytes - before;
+  live.unproven |= before > 0;
   if (!live.appeared) {
     Silence silence;
     live.feed(all, before, workspace_, silence);
@@ -192,6 +200,7 @@ void Looks::verify(Live& live, const Facts& now, std::string_view reason) {
       const bool is_gone = verdict.error == ENOENT || verdict.error == ENOTDIR;
       return is_gone ? want(*holder) : trouble(*holder, verdict.error);
     }
+    holder->doubted = holder->unproven = false;
     if (!verdict.fits) {
       reset(*holder, now, reason);
     } else {

@@ -31,6 +31,7 @@ class Looks {
         Listener& listener, Counters& counters, std::function<void(Live&)> removed);
 
   void want(Live& live);    // look at it soon
+  void doubt(Live& live);   // and compare all that was read, if anything was appended since that was done
   void pump_soon();         // the listener was told something outside a look: ring it
   void appear(Live& live);  // it is as the listener may know it
   void remove(Live& live);

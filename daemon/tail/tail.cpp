@@ -119,6 +119,13 @@ class Tail::House final : private Tree::Keeper {
     file->live->waiters.push_back(std::move(then));
   }
 
+  void doubt(const Stream& stream) {
+    Tree::Place* place = nullptr;
+    std::string stem;
+    const Tree::File* file = locate(stream.name(), place, stem);
+    if (file && file->live && file->live->appeared) looks_.doubt(*file->live);
+  }
+
   std::unique_ptr<History> history(const Stream& stream) {
     return read_again(disk_, stream.path(), {options_.mark_key, stream.agent(), options_.line_bytes_max});
   }
@@ -409,6 +416,7 @@ const Stream* Tail::find(std::string_view name) const { return house_->find(name
 void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
   house_->fold(name, std::move(then));
 }
+void Tail::doubt(const Stream& stream) { house_->doubt(stream); }
 std::unique_ptr<History> Tail::history(const Stream& stream) { return house_->history(stream); }
 void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
   house_->record(stream, end, std::move(then));

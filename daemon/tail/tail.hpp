@@ -63,6 +63,7 @@ class Tail final : public Archive {
   /// Folds a cold one silently, tells on_appeared, then calls `then` with it; with null when there is none or
   /// it cannot be read. One that is folded already: at once.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
+  void doubt(const Stream& stream) override;
   std::unique_ptr<History> history(const Stream& stream) override;
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) override;
 

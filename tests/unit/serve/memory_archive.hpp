@@ -29,6 +29,7 @@ class MemoryArchive final : public tail::Archive {
   void fold(std::string_view name, std::function<void(const tail::Stream*)> then) override {
     then(find(name));
   }
+  void doubt(const tail::Stream& stream) override { doubted.insert(stream.name()); }
   std::unique_ptr<tail::History> history(const tail::Stream& stream) override {
     ++opened;
     const auto& fake = static_cast<const FakeStream&>(stream);
@@ -41,7 +42,7 @@ class MemoryArchive final : public tail::Archive {
   }
 
   std::size_t opened = 0, bytes_read = 0;
-  std::set<std::string> unreadable;
+  std::set<std::string> unreadable, doubted;
   std::size_t piece_bytes = tail::History::piece_bytes_max;
 
  private:

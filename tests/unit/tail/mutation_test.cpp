@@ -107,6 +107,31 @@ TEST_CASE("fault 28: an edit of the same length in the middle is a reset") {
   REQUIRE(session.told().resets == Lines{"rewritten"});
 }
 
+TEST_CASE("fault 28: an edit under an append is found when somebody doubts, and then only once") {
+  Born session(prompts(0, 100));
+  session.settled();
+  const auto at = contents(session.file).find("prompt 7\"");
+  overwrite(session.file, at, "PROMPT");
+  append(session.file, prompts(100, 110));  // no look in between: the rig's loop stands still
+  session.settled();
+  REQUIRE(session.told().resets.empty());
+  const auto doubt = [&] { session.rig->tail->doubt(*session.rig->tail->find(session.name)); };
+  doubt();
+  session.same();
+  REQUIRE(session.told().resets == Lines{"rewritten"});
+  append(session.file, prompts(110, 111));
+  session.same();
+  const auto verifications = [&] { return session.rig->tail->counters().verifications; };
+  const auto before = verifications();
+  doubt();
+  session.rig->until([&] { return verifications() == before + 1; });
+  session.rig->idle();
+  doubt();  // nothing was appended since
+  session.rig->idle();
+  REQUIRE(verifications() == before + 1);
+  REQUIRE(session.told().resets.size() == 1);
+}
+
 TEST_CASE("an edit of the unterminated line is a reset, too") {
   Born session(prompts(0, 2) + R"({"type":"user","pend)");
   session.settled();
