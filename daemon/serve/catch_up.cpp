@@ -317,6 +317,8 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
     if (seat.differs || seat.over || file_over) {
       const Caught how = seat.differs || !seat.verified ? Caught::differs : Caught::up;
       if (how == Caught::differs) ++resets;
+      const tail::Stream* cold = how == Caught::up ? shared_.archive->find(fold->stream) : nullptr;
+      if (cold) shared_.archive->told(*cold, seat.over ? seat.end : fold->transcript.end());
       ended.push_back({seat.reader, how, seat.over ? seat.end : fold->transcript.end(), gets_chunk});
     } else {
       left.push_back(seat);

@@ -157,8 +157,9 @@ Listing list(const std::string& directory, Links follow,
       if (!target.error && target.kind == Facts::Kind::directory)
         facts = target;  // a link to a file stays a link
     }
-    if (facts.error) continue;  // gone since it was listed
-    if (facts.kind == Facts::Kind::directory || wanted(name)) listing.entries.push_back({name, facts});
+    if (facts.gone()) continue;  // since it was listed
+    if (facts.error || facts.kind == Facts::Kind::directory || wanted(name))
+      listing.entries.push_back({name, facts});
   }
   if (errno) listing.self.error = errno;
   ::closedir(entries);

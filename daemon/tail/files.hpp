@@ -68,7 +68,7 @@ std::optional<std::string> read_small(const std::string& path, std::size_t bytes
 
 struct Entry {
   std::string name;
-  Facts facts;  // of a link that is followed: of its target
+  Facts facts;  // of a link that is followed: of its target; an error: it is there, and cannot be looked at
 };
 struct Listing {
   std::string path;

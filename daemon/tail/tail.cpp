@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tail/claim.hpp"
 #include "tail/disk.hpp"
 #include "tail/history.hpp"
 #include "tail/looks.hpp"
@@ -51,6 +52,7 @@ class Cold final : public Stream {
 
 class Tail::House final : private Tree::Keeper {
  public:
+  static constexpr std::size_t told_max = 65'536;  // cold ones that somebody was told of; more are made live
   static constexpr std::size_t compactions_max = 64;  // whose session is not known yet; more are not told
   static constexpr std::size_t compaction_bytes_max = 256 << 10;  // of such a file, to find its session
 
@@ -124,6 +126,17 @@ class Tail::House final : private Tree::Keeper {
     std::string stem;
     const Tree::File* file = locate(stream.name(), place, stem);
     if (file && file->live && file->live->appeared) looks_.doubt(*file->live);
+  }
+
+  void told(const Stream& stream, const Cursor& end) {
+    Tree::Place* place = nullptr;
+    std::string stem;
+    const Tree::File* file = locate(stream.name(), place, stem);
+    if (!file || (file->live && file->live->appeared) || end == begin_cursor) return;
+    if (told_.size() < told_max)
+      told_.insert_or_assign(path_of(*place, stem), end);
+    else
+      fold(stream.name(), [](const Stream*) {});  // a live one remembers for itself
   }
 
   std::unique_ptr<History> history(const Stream& stream) {
@@ -211,11 +224,13 @@ class Tail::House final : private Tree::Keeper {
   }
 
   void appear(Live& live) {
+    told_.erase(live.path());
     ++streams_;
     looks_.appear(live);
   }
 
   void removed(Live& live) {
+    told_.erase(live.path());
     if (live.appeared) --streams_;
     const std::string path = live.path();
     const auto slash = path.rfind('/');
@@ -228,6 +243,27 @@ class Tail::House final : private Tree::Keeper {
                      std::uint64_t upto) {
     const auto live = make(place, stem, file, facts);
     live->silent_bytes = upto;
+    const auto told = told_.find(live->path());
+    if (told == told_.end()) return fold_silently(live, upto);
+    live->busy = true;
+    check(disk_, {live->path(), options_.mark_key, told->second, 0, 0},
+          [this, live, upto](const Verdict& is) {
+            live->busy = live->again = false;
+            if (live->removed) return;
+            if (is.error || is.fits) return fold_silently(live, upto);
+            begin_anew(*live, "rewritten");
+            for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
+          });
+  }
+
+  /// All of it is new; whoever resumes, or was told of it, counts on what it had (Stream::bytes).
+  void begin_anew(Live& live, std::string_view reason) {
+    appear(live);
+    listener_.on_reset(live, reason);
+    looks_.want(live);
+  }
+
+  void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto) {
     looks_.fold(*live, upto, [this, live](bool read) {
       if (read) {
         unreadable_.erase(live->path());
@@ -298,12 +334,9 @@ class Tail::House final : private Tree::Keeper {
     file.inode = facts.inode;
     file.size = facts.size;
     file.modified_ms = facts.modified_ms();
-    if (facts.size < had) {  // all of it is new; who resumes counts on what it had (Stream::bytes)
-      const auto live = make(place, stem, file, facts);
-      appear(*live);
-      listener_.on_reset(*live, "truncated");
-      looks_.want(*live);
-    } else if (facts.size > had || unreadable_.contains(path)) {
+    if (facts.size < had) {
+      begin_anew(*make(place, stem, file, facts), "truncated");
+    } else if (facts.size > had || unreadable_.contains(path) || told_.contains(path)) {
       fold_silently(place, stem, file, facts, had);
     }
   }
@@ -315,6 +348,7 @@ class Tail::House final : private Tree::Keeper {
 
   /// A cold one is no more. Somebody may have had it from its file.
   void tell_removed(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
+    told_.erase(path_of(place, stem));
     listener_.on_removed(cold(place, stem, file));
     looks_.pump_soon();
   }
@@ -398,7 +432,8 @@ class Tail::House final : private Tree::Keeper {
   std::int64_t recent_since_ms_ = 0;
   std::size_t streams_ = 0, metas_ = 0;
   std::unique_ptr<Cold> found_;
-  std::set<std::string> compactions_;                            // born, and not told yet
+  std::map<std::string, Cursor> told_;  // of cold files, by path: how far somebody was told of them
+  std::set<std::string> compactions_;   // born, and not told yet
   std::map<std::string, std::chrono::milliseconds> unreadable_;  // cold files that refused to be folded
   bool stopped_ = false;
 };
@@ -417,6 +452,7 @@ void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) 
   house_->fold(name, std::move(then));
 }
 void Tail::doubt(const Stream& stream) { house_->doubt(stream); }
+void Tail::told(const Stream& stream, const Cursor& end) { house_->told(stream, end); }
 std::unique_ptr<History> Tail::history(const Stream& stream) { return house_->history(stream); }
 void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
   house_->record(stream, end, std::move(then));

@@ -64,6 +64,7 @@ class Tail final : public Archive {
   /// it cannot be read. One that is folded already: at once.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
   void doubt(const Stream& stream) override;
+  void told(const Stream& stream, const Cursor& end) override;
   std::unique_ptr<History> history(const Stream& stream) override;
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) override;
 

@@ -52,6 +52,7 @@ void Tree::arm(const Root& root) {
   if (facts.error || facts.kind != Facts::Kind::directory) {
     for (const Hall hall : halls) leave(hall_path(root, hall));
     const bool is_absent = facts.gone();
+    if (facts.error && !is_absent) arm_later(root);
     if (root.expected || !is_absent)
       health_.set(root.path,
                   facts.error ? (is_absent ? "does not exist" : "cannot be read") : "not a directory",
@@ -66,16 +67,32 @@ void Tree::arm_further(const Root& root, const std::string& watched) {
   if (watched != root.path) {
     const std::string next =
         root.path.substr(0, root.path.find('/', watched == "/" ? 1 : watched.size() + 1));
-    if (!facts_of(next, true).error) arm(root);
+    const Facts facts = facts_of(next, true);
+    if (!facts.error) return arm(root);
+    if (!facts.gone()) arm_later(root);
     return;
   }
   for (const Hall hall : halls)
     if (!directories_.contains(hall_path(root, hall))) arm_hall(root, hall);
 }
 
+/// Nothing rings when what hides a root from us is over.
+void Tree::arm_later(const Root& root) {
+  if (!arms_due_.insert(&root).second) return;
+  later_.after(options_.retry_last, [this, &root] {
+    arms_due_.erase(&root);
+    arm(root);
+  });
+}
+
 void Tree::arm_hall(const Root& root, Hall hall) {
   const std::string path = hall_path(root, hall);
   const Facts facts = facts_of(path, true);
+  if (facts.error && !facts.gone()) {
+    health_.set(path, facts.error);
+    return arm_later(root);
+  }
+  health_.clear(path);
   if (facts.gone() || (!facts.error && facts.kind != Facts::Kind::directory)) return leave(path);
   enter(path, root, hall, 0, facts);
 }
@@ -91,12 +108,13 @@ void Tree::enter(const std::string& path, const Root& root, Hall hall, std::size
       known.inode = facts.inode;
       visited_.emplace(identity, path);
     }
-    watcher_->watch(path);
     return scan(*at);
   }
   if (const auto other = visited_.find(identity); other != visited_.end()) {
     const std::string elsewhere = other->second;
     const Facts there = facts_of(elsewhere, true);
+    if (there.error && !there.gone())  // nothing is known of it now
+      return later_.after(options_.retry_first, [this, path] { ring_path(path); });
     if (!there.error && Identity{there.device, there.inode} == identity)
       return;  // a link's loop, or a second way to it
     if (there.error)
@@ -114,7 +132,6 @@ void Tree::enter(const std::string& path, const Root& root, Hall hall, std::size
   known.depth = static_cast<std::uint16_t>(depth);
   known.device = facts.device;
   known.inode = facts.inode;
-  watcher_->watch(path);
   scan(*at);
 }
 
@@ -145,6 +162,7 @@ void Tree::scan(Place& place) {
     return;
   }
   place.second.scan = ++scans_;
+  watcher_->watch(place.first);  // then scan: what it finds is watched when it goes again
   to_scan_.push_back(place.first);
   next_scans();
 }
@@ -232,16 +250,27 @@ void Tree::apply(const Listing& listing, std::uint64_t scanned) {
   for (const auto& stem : missing)
     if (const auto file = known.files.find(stem); file != known.files.end())
       keeper_.file_rang(*at, stem, file->second, nullptr);
+  int hidden = 0;  // of errno: why an entry could not be looked at
   for (const Entry& entry : listing.entries) {
     const auto still = directories_.find(listing.path);  // what is found may tell that all of this is gone
     if (still == directories_.end()) return;
     apply_entry(*still, entry);
+    if (entry.facts.error) hidden = entry.facts.error;
   }
+  if (const auto still = directories_.find(listing.path); hidden != 0 && still != directories_.end())
+    unreadable(*still, hidden);
 }
 
 void Tree::apply_entry(Place& place, const Entry& entry) {
   const std::string path = place.first + '/' + entry.name;
   Directory& known = place.second;
+  if (entry.facts.error) {  // a known one looks for itself; what else it may be is seen at the next try
+    const auto file = known.files.find(stem_of(entry.name));
+    const bool is_known =
+        kind_of(below_hall(place), entry.name) == FileKind::transcript && file != known.files.end();
+    if (is_known) keeper_.file_rang(place, file->first, file->second, nullptr);
+    return;
+  }
   const FileKind kind = kind_of(below_hall(place), entry.name);
   // One that is called like a transcript is none, and no place for some either.
   if (entry.facts.kind == Facts::Kind::directory && kind != FileKind::transcript) {
@@ -303,10 +332,7 @@ void Tree::ring_subtree(const std::string& path) {
        at != directories_.end() && (all || at->first.starts_with(path)); ++at)
     if (at_or_below(at->first, path)) below.push_back(at->first);
   for (const auto& each : below)
-    if (const auto at = directories_.find(each); at != directories_.end()) {
-      watcher_->watch(each);
-      scan(*at);
-    }
+    if (const auto at = directories_.find(each); at != directories_.end()) scan(*at);
 }
 
 void Tree::ring_path(const std::string& path) {
@@ -346,6 +372,7 @@ void Tree::ring_path(const std::string& path) {
 void Tree::ring_directory(Place* parent, const std::string& path, std::string_view name) {
   const Directory& above = parent->second;
   const Facts facts = facts_of(path, above.depth == 0);
+  if (facts.error && !facts.gone()) return unreadable(*parent, facts.error);
   if (facts.error || facts.kind != Facts::Kind::directory) return leave(path);
   if (above.depth + 1u > depth_max || !worth_entering(above.depth, name)) return;
   enter(path, *above.root, above.hall, above.depth + 1, facts);
@@ -394,7 +421,7 @@ bool Tree::is_linked_elsewhere(const std::string& path, const Facts& facts) {
   Linked& linked = at->second;
   if (linked.owner == path) return false;
   const Facts owner = facts_of(linked.owner);
-  if (owner.error || Identity{owner.device, owner.inode} != identity) {
+  if (owner.gone() || (!owner.error && Identity{owner.device, owner.inode} != identity)) {
     linked.owner = path;
     return false;
   }

@@ -88,6 +88,7 @@ class Tree {
 
   void arm(const Root& root);
   void arm_further(const Root& root, const std::string& watched);
+  void arm_later(const Root& root);
   void arm_hall(const Root& root, Hall hall);
   void enter(const std::string& path, const Root& root, Hall hall, std::size_t depth, const Facts& facts);
   void leave(const std::string& path);
@@ -114,6 +115,7 @@ class Tree {
   Directories directories_;
   std::map<Identity, std::string> visited_;  // directories: a loop of links ends here
   std::map<Identity, Linked> linked_;        // files with more than one link
+  std::set<const Root*> arms_due_;           // roots that could not be looked at
   std::deque<std::string> to_scan_;
   std::size_t tasks_ = 0;
   std::uint64_t scans_ = 0;

@@ -15,10 +15,7 @@ constexpr std::int64_t coarse_ns = 2'000'000'000;
 
 }  // namespace
 
-void Sweep::Book::add(const std::string& path) {
-  const auto [at, is_new] = directories_.try_emplace(path);
-  if (is_new) list(OpenDirectory(path), at->second);
-}
+void Sweep::Book::add(const std::string& path) { list(OpenDirectory(path), directories_[path]); }
 
 void Sweep::Book::remove(const std::string& path) {
   const std::string below = path + '/';

@@ -14,7 +14,8 @@ namespace earshot::watch {
 
 class Sweep::Book {
  public:
-  /// Takes down what the directory holds now; nothing when it is known already.
+  /// Takes down what the directory holds now; of one that is known already, too: whoever asks scans it next,
+  /// and what that scan finds must be known here when it goes again.
   void add(const std::string& directory);
   void remove(const std::string& directory);  // and what is below it
 

@@ -148,6 +148,7 @@ std::string Agent::act() {
     case 71: {  // as rsync and editors do
       const std::string temporary = short_of + ".tmp";
       const File copy = machine_.create(temporary);
+      copy->hidden = file->hidden;
       copy->bytes = file->bytes + (dice.percent(50) ? lines(dice.below(3)) : "");
       machine_.rename(temporary, path);
       return "copy and rename over " + path + " → " + std::to_string(copy->bytes.size());

@@ -101,7 +101,7 @@ void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& st
   std::vector<std::string> after;
   for (auto& [stream, held] : held_) {
     if (held.unsure) held.base.clear(), held.events.clear();  // it never heard where it is: all of it again
-    held.unsure = held.restarted = false;
+    held.unsure = held.restarted = held.muddled = false;
     held.catching_up = true;
     after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
   }
@@ -127,6 +127,11 @@ void Client::leave() {
 
 void Client::complain(const std::string& what, const std::string& frame) const {
   throw std::runtime_error(ways_.name + ": " + what + "\n  frame: " + frame.substr(0, 600));
+}
+
+void Client::out_of_place(const std::string& stream, const std::string& what, const std::string& frame) {
+  if (!is_hidden || !is_hidden(stream)) complain(what, frame);
+  held_[stream].muddled = true;
 }
 
 void Client::look() {
@@ -158,7 +163,7 @@ void Client::frame(const std::string& text) {
     for (const std::string& place : list_at(frame, "cursors")) {
       const auto [name, cursor] = parted(place);
       Held& held = held_[name];
-      if (place_of(cursor) < place_of(held.place())) complain("a bookmark that goes back", text);
+      if (place_of(cursor) < place_of(held.place())) out_of_place(name, "a bookmark that goes back", text);
       held.advance(cursor);
     }
     bool complete = false;
@@ -187,7 +192,8 @@ void Client::frame(const std::string& text) {
     Held& held = held_[stream];
     if (held.unsure) complain("an event, and nothing said where I am", text);
     held.restarted = false;
-    if (place_of(cursor) <= place_of(held.place())) complain("I had that: I am at " + held.place(), text);
+    if (place_of(cursor) <= place_of(held.place()))
+      out_of_place(stream, "I had that: I am at " + held.place(), text);
     held.events.push_back({cursor, text});
   }
 }
@@ -204,7 +210,7 @@ void Client::session(const std::string& text, const std::vector<std::string>& cu
       const std::string& last = event == held.events.rend() ? held.base : event->cursor;
       if (held.catching_up) continue;
       if (place_of(cursor) < place_of(last))
-        complain("the session frame says " + cursor + ", and I am at " + held.place(), text);
+        out_of_place(stream, "the session frame says " + cursor + ", and I am at " + held.place(), text);
       if (place_of(cursor) > place_of(held.place())) held.advance(cursor);
       continue;
     }

@@ -25,6 +25,7 @@ struct Held {
   std::vector<Heard> events;  // after `base`
   bool unsure = false;        // the next session frame says where it is: it `lagged`
   bool restarted = false;    // a session frame may say where it is, else it begins anew: a `reset` with an id
+  bool muddled = false;      // an edit that only a resume finds: nothing of it is judged until then
   bool catching_up = false;  // what `after` missed is still to come
   /// Nothing that was wanted lies between where it is and there: the comparison finds out.
   void advance(const std::string& cursor) {
@@ -52,7 +53,8 @@ class Client {
 
   /// Takes in what came. What the protocol does not say throws std::runtime_error.
   void look();
-  std::function<void(const std::string&)> trace;  // hears of every frame; empty: nobody listens
+  std::function<bool(const std::string& stream)> is_hidden;  // its file was edited, and then written on
+  std::function<void(const std::string&)> trace;             // hears of every frame; empty: nobody listens
 
   const Ways& ways() const { return ways_; }
   const std::map<std::string, Held>& held() const { return held_; }
@@ -63,6 +65,7 @@ class Client {
  private:
   void frame(const std::string& text);
   void session(const std::string& text, const std::vector<std::string>& cursors);
+  void out_of_place(const std::string& stream, const std::string& what, const std::string& frame);
   [[noreturn]] void complain(const std::string& what, const std::string& frame) const;
 
   const Ways ways_;

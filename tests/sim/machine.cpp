@@ -103,21 +103,19 @@ File Machine::create(const std::string& path) {
 
 void Machine::append(const File& file, std::string_view bytes) {
   file->bytes += bytes;
-  file->hidden |= file->edited;
   touched(file, true);
   told(file);
 }
 
 void Machine::resize(const File& file, std::size_t bytes) {
   file->bytes.resize(bytes);
-  file->hidden |= file->edited;
   touched(file, true);
   told(file);
 }
 
 void Machine::overwrite(const File& file, std::size_t at, std::string_view bytes) {
   file->bytes.replace(at, bytes.size(), bytes);
-  file->edited = true;
+  file->hidden = true;
   touched(file, true);
   told(file);
 }

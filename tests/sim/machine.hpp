@@ -48,9 +48,9 @@ struct Node {
   std::uint64_t inode = 0;
   std::uint32_t links = 0;
   std::int64_t born_ns = 0, modified_ns = 0, changed_ns = 0;
-  bool denied = false;        // to open it is EACCES
-  bool edited = false;        // within what may have been read, without a change of size …
-  bool hidden = false;        // … and then written on: at the latest a resume finds out
+  bool denied = false;  // to open it is EACCES
+  bool hidden =
+      false;  // edited without a change of size, and perhaps written on: at the latest a resume finds out
   std::string bytes;          // of a file
   std::string owed;           // what its writer has begun to write
   Entries entries;            // of a directory

@@ -159,10 +159,25 @@ class Run {
     for (auto& client : clients_) leave(*client);
     settle();
     compare("after a resume", false);
+    edit();
+    settle();
+    compare("after an edit", true);
     say("the daemon is killed, and starts again");
     kill();
     settle();
     compare("after a restart", false);
+  }
+
+  /// One byte, with nothing written after it: its change time says so.
+  void edit() {
+    for (const auto& [path, file] : machine_.files(root)) {
+      file->hidden = false;  // whatever it was has been found out
+      if (file->bytes.empty() || dice_.percent(50)) continue;
+      const std::size_t at = dice_.below(file->bytes.size());
+      machine_.overwrite(file, at, file->bytes[at] == 'x' ? "y" : "x");
+      file->hidden = false;
+      say("edit " + path + " at " + std::to_string(at));
+    }
   }
 
   void make_clients() {
@@ -174,6 +189,10 @@ class Run {
       ways.catch_up = dice_.percent(50);
       ways.whole = dice_.percent(50);
       clients_.push_back(std::make_unique<Client>(std::move(ways)));
+      clients_.back()->is_hidden = [this](const std::string& stream) {
+        const File file = machine_.find(root + "/projects/" + stream.substr(2) + ".jsonl");
+        return file && file->hidden;
+      };
       if (trace_) clients_.back()->trace = [this](const std::string& what) { say(what); };
     }
   }
@@ -289,6 +308,12 @@ class Run {
     }
   };
 
+  std::string health() const {
+    std::string all;
+    for (const auto& [path, reason, advice] : daemon_->tail.health()) all += "\n  " + path + ": " + reason;
+    return all;
+  }
+
   /// Stream → its events, folded in one piece.
   std::map<std::string, Fold> fold_files(bool live) {
     std::map<std::string, Fold> all;
@@ -296,7 +321,7 @@ class Run {
     hidden_.clear();
     daemon_->tail.for_each([&](const tail::Stream& stream) {
       const File file = machine_.find(stream.path());
-      if (!file) throw std::runtime_error(stream.name() + " is known, and its file is gone");
+      if (!file) throw std::runtime_error(stream.name() + " is known, and its file is gone" + health());
       seen.insert(file.get());
       if (live && file->hidden) hidden_.insert(stream.name());
       Fold& fold = all[stream.name()];
@@ -312,7 +337,7 @@ class Run {
     });
     for (const auto& [path, file] : machine_.files(root))
       if (path.ends_with(".jsonl") && !seen.contains(file.get()))
-        throw std::runtime_error(path + " was not found");
+        throw std::runtime_error(path + " was not found" + health());
     return all;
   }
 

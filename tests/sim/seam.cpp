@@ -131,7 +131,7 @@ Listing list(const std::string& directory, Links, const std::function<bool(const
   listing.self = machine.facts(node);
   for (const auto& [name, entry] : node->entries)
     if (entry->kind == Node::Kind::directory || wanted(name))
-      listing.entries.push_back({name, machine.facts(entry)});
+      listing.entries.push_back({name, facts_or_fault(entry)});
   return listing;
 }
 

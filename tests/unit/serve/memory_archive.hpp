@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ class MemoryArchive final : public tail::Archive {
     then(find(name));
   }
   void doubt(const tail::Stream& stream) override { doubted.insert(stream.name()); }
+  void told(const tail::Stream& stream, const Cursor& end) override { told_of[stream.name()] = end; }
   std::unique_ptr<tail::History> history(const tail::Stream& stream) override {
     ++opened;
     const auto& fake = static_cast<const FakeStream&>(stream);
@@ -43,6 +45,7 @@ class MemoryArchive final : public tail::Archive {
 
   std::size_t opened = 0, bytes_read = 0;
   std::set<std::string> unreadable, doubted;
+  std::map<std::string, Cursor> told_of;
   std::size_t piece_bytes = tail::History::piece_bytes_max;
 
  private:
