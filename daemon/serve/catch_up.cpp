@@ -46,6 +46,7 @@ struct CatchUps::Fold {
   std::shared_ptr<Chunk> chunk;
   Clock::time_point published;
   watch::Timer patience;
+  bool cold = false;     // nobody else knew what the file holds when it began
   bool reading = false;  // bytes are on their way
   bool over = false;
 };
@@ -190,6 +191,7 @@ void CatchUps::begin(const std::string& stream, std::vector<Seat> seats) {
   auto fold = std::make_shared<Fold>(io_, stream, shared_.archive->history(*found));
   fold->session = found->session();
   fold->directory = found->directory();
+  fold->cold = !found->transcript();
   for (Seat& seat : seats) {
     ++loads_[seat.reader];
     seat.verified = seat.missing.from == begin_cursor && !seat.missing.inclusive;
@@ -317,7 +319,8 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
     if (seat.differs || seat.over || file_over) {
       const Caught how = seat.differs || !seat.verified ? Caught::differs : Caught::up;
       if (how == Caught::differs) ++resets;
-      const tail::Stream* cold = how == Caught::up ? shared_.archive->find(fold->stream) : nullptr;
+      const bool told = fold->cold && how == Caught::up;
+      const tail::Stream* cold = told ? shared_.archive->find(fold->stream) : nullptr;
       if (cold) shared_.archive->told(*cold, seat.over ? seat.end : fold->transcript.end());
       ended.push_back({seat.reader, how, seat.over ? seat.end : fold->transcript.end(), gets_chunk});
     } else {

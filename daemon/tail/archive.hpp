@@ -55,8 +55,8 @@ class Archive {
   /// Somebody goes on from what was told of this stream: were its bytes edited under an append, nothing said
   /// so. The whole prefix is compared, once for all that was appended; another history is a reset, as always.
   virtual void doubt(const Stream& stream) = 0;
-  /// Somebody was told the events of a cold one up to here, from its file. When it is looked at next, these
-  /// bytes must still be there: else it is a reset.
+  /// Somebody was told the events of one that was cold up to here, from its file. When it is looked at next,
+  /// these bytes must still be there: else it is a reset.
   virtual void told(const Stream& stream, const Cursor& end) = 0;
   virtual std::unique_ptr<History> history(const Stream& stream) = 0;
   /// The line that ends at `end.offset`, if every byte before it is what `end.mark` stands for.

@@ -72,6 +72,15 @@ void Looks::doubt(Live& live) {
   want(live);
 }
 
+void Looks::prove(Live& live, const Cursor& told) {
+  check(disk_, {live.path(), options_.mark_key, told, 0, 0},
+        [this, told, holder = live.shared_from_this()](const Verdict& verdict) {
+          if (verdict.error || verdict.fits || holder->removed) return;
+          if (holder->busy) return prove(*holder, told);
+          reset(*holder, verdict.facts, "rewritten");
+        });
+}
+
 void Looks::pump_soon() {
   if (std::exchange(pumping_, true)) return;
   disk_.soon([this] { pump(); });

@@ -30,8 +30,10 @@ class Looks {
   Looks(Disk& disk, Reads& reads, Later& later, HealthBook& health, const Options& options,
         Listener& listener, Counters& counters, std::function<void(Live&)> removed);
 
-  void want(Live& live);    // look at it soon
-  void doubt(Live& live);   // and compare all that was read, if anything was appended since that was done
+  void want(Live& live);   // look at it soon
+  void doubt(Live& live);  // and compare all that was read, if anything was appended since that was done
+  /// So far somebody was told of the file: if that is gone, it is a reset.
+  void prove(Live& live, const Cursor& told);
   void pump_soon();         // the listener was told something outside a look: ring it
   void appear(Live& live);  // it is as the listener may know it
   void remove(Live& live);

@@ -132,7 +132,8 @@ class Tail::House final : private Tree::Keeper {
     Tree::Place* place = nullptr;
     std::string stem;
     const Tree::File* file = locate(stream.name(), place, stem);
-    if (!file || (file->live && file->live->appeared) || end == begin_cursor) return;
+    if (!file || end == begin_cursor) return;
+    if (file->live && file->live->appeared) return looks_.prove(*file->live, end);
     if (told_.size() < told_max)
       told_.insert_or_assign(path_of(*place, stem), end);
     else
@@ -224,9 +225,10 @@ class Tail::House final : private Tree::Keeper {
   }
 
   void appear(Live& live) {
-    told_.erase(live.path());
+    const auto told = told_.extract(live.path());
     ++streams_;
     looks_.appear(live);
+    if (told) looks_.prove(live, told.mapped());
   }
 
   void removed(Live& live) {
@@ -250,6 +252,7 @@ class Tail::House final : private Tree::Keeper {
           [this, live, upto](const Verdict& is) {
             live->busy = live->again = false;
             if (live->removed) return;
+            if (!is.error) told_.erase(live->path());
             if (is.error || is.fits) return fold_silently(live, upto);
             begin_anew(*live, "rewritten");
             for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
@@ -258,6 +261,7 @@ class Tail::House final : private Tree::Keeper {
 
   /// All of it is new; whoever resumes, or was told of it, counts on what it had (Stream::bytes).
   void begin_anew(Live& live, std::string_view reason) {
+    told_.erase(live.path());
     appear(live);
     listener_.on_reset(live, reason);
     looks_.want(live);
