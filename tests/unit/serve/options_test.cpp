@@ -1,6 +1,7 @@
 // The options belong to the program, not to a room's library: they are compiled into their test.
-#include "options.cpp"       // NOLINT(bugprone-suspicious-include)
-#include "options_file.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "options.cpp"        // NOLINT(bugprone-suspicious-include)
+#include "options_file.cpp"   // NOLINT(bugprone-suspicious-include)
+#include "options_words.cpp"  // NOLINT(bugprone-suspicious-include)
 
 #include <catch2/catch.hpp>
 #include <map>
