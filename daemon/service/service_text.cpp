@@ -9,7 +9,7 @@
 namespace earshot::service {
 namespace {
 
-constexpr std::string_view seal = "Written by earshotd --install-service, unchanged while this fits: ";
+constexpr std::string_view seal = "Written by earshotd to install its service, unchanged while this fits: ";
 constexpr std::string_view usual_state = "/.local/state/earshot";
 
 /// The file's own text says `from` exactly once; a test holds that up.
