@@ -93,6 +93,9 @@ class Behind(unittest.TestCase):
         stranger = self.manager.run("curl", "-sS", "-i", "--unix-socket", self.socket, "http://localhost/v1/sessions", user=False)
         self.assertNotIn(session, stranger.stdout)
         self.assertEqual((stranger.returncode, stranger.stdout[:12]), (0, "HTTP/1.1 403"), stranger)
+        health = json.loads(self.manager.run("curl", "-sS", "--unix-socket", self.socket, "http://localhost/v1/health").stdout)
+        self.assertEqual((health["watch"]["mode"], health["watch"].get("trouble", ""), health["troubles"]), ("both", "", []), health)
+        self.assertGreater(health["watch"]["inotify_watches"], 3)
         self.assertRegex(self.manager.run("curl", "-sS", "--unix-socket", self.socket, "http://localhost/metrics").stdout,
                          r"(?m)^process_start_time_seconds [1-9]")
 
