@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   const notify::HandedOver given = notify::handed_over();
   if (!given.error.empty()) return fail(given.error);
   std::vector<std::string> words(argv + 1, argv + argc);
-  if (given.descriptor >= 0) words.insert(words.begin(), {"--listen", given.listen});
+  if (given.descriptor >= 0) words.insert(words.end(), {"--listen", given.listen});  // the last one counts
   Parsed parsed = parse_options(words, environment, EARSHOT_VERSION);
   std::fputs(parsed.out.c_str(), stdout);
   std::fputs(parsed.err.c_str(), stderr);

@@ -5,6 +5,7 @@
 #include <systemd/sd-daemon.h>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <cstring>
 #include <sstream>
 #endif
 
@@ -26,8 +27,12 @@ std::chrono::microseconds watchdog() {
 
 HandedOver handed_over() {
   const int count = sd_listen_fds(1);
-  if (count <= 0) return {};
+  if (count == 0) return {};
   HandedOver given;
+  if (count < 0) {
+    given.error = std::string("LISTEN_FDS: no such sockets were handed over: ") + std::strerror(-count);
+    return given;
+  }
   boost::asio::ip::tcp::endpoint endpoint;
   auto size = static_cast<socklen_t>(endpoint.capacity());
   const bool one = count == 1 && (sd_is_socket(SD_LISTEN_FDS_START, AF_INET, SOCK_STREAM, 1) > 0 ||

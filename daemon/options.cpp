@@ -212,6 +212,7 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
                  "Port 0 picks a free one. An address that other machines reach needs TLS and\n"
                  "`allow_remote` in the configuration file. Default: 127.0.0.1:7717")
       ->type_name("ADDR:PORT")
+      ->take_last()
       ->group("Where to serve");
   app.add_option("--socket", line.socket,
                  "A Unix socket for programs of this user; no token is needed there.\n"

@@ -4,10 +4,12 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
-from harness import build, clean_environment
+from harness import Case, build, clean_environment
+from sessions import Session
 
 RECORDS = """#!/bin/sh
 printf '%s\\n' "$*" >>"$HOME/calls"
@@ -189,6 +191,40 @@ class Service(unittest.TestCase):
         for words in (["--recent", "soon"], ["--root", "a=/x", "--root", "a=/y"], ["--uninstall-service"], ["--host", "two\nlines"]):
             self.earshotd("--install-service", *words, code=2)
         self.assertEqual((os.path.exists(self.unit), self.calls()), (False, []))
+
+
+class HandedOver(Case):
+    SERVES = """
+import fcntl, os, socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+away = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 10)
+for number in range(int(sys.argv[1])):
+    os.dup2(away, 3 + number)
+os.environ.update(LISTEN_FDS=sys.argv[1], LISTEN_PID=str(os.getpid()))
+print(listener.getsockname()[1], flush=True)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+    def serves(self, sockets):
+        return [sys.executable, "-c", self.SERVES, str(sockets)]
+
+    def test_a_listener_that_was_handed_over_is_used_in_place_of_the_one_that_was_asked_for(self):
+        daemon = self.start(prefix=self.serves(1))
+        self.assertEqual(daemon.out[0], f"{daemon.port}\n")
+        client = daemon.subscriber()
+        session = Session(self.root)
+        session.turn("by the manager's port")
+        self.live(daemon, client, session.path)
+
+    def test_a_listener_that_is_not_there_is_an_error(self):
+        daemon = self.start(prefix=["sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh"], ready=False)
+        self.assertEqual(daemon.wait_exit(), 1)
+        self.assertIn("LISTEN_FDS", daemon.stderr().decode())
+
+    def test_two_listeners_are_one_too_many(self):
+        daemon = self.start(prefix=self.serves(2), ready=False)
+        self.assertEqual(daemon.wait_exit(), 1)
+        self.assertIn("handed over 2 sockets", daemon.stderr().decode())
 
 
 if __name__ == "__main__":
