@@ -286,3 +286,25 @@ TEST_CASE("durations have a number and a unit") {
     REQUIRE((parsed ? parsed->count() : -1) == row.seconds);
   }
 }
+
+TEST_CASE("what a service is to be told is what the command line said, with whole paths") {
+  const Place place;
+  const auto words = [&](const std::vector<std::string>& given) { return place.parse(given).options->words; };
+  const std::string here = std::filesystem::current_path().string();
+  REQUIRE(words({"--install-service"}).empty());
+  REQUIRE(words({"--install-service", "--root=~/.claude", "--root", "w=x/../agents", "--root", "/srv/a=b"}) ==
+          std::vector<std::string>{"--root", "~/.claude", "--root", "w=" + here + "/agents", "--root",
+                                   "/srv/a=b"});
+  REQUIRE(words({"--no-redact", "--demo", "--recent", "7d"}) ==
+          std::vector<std::string>{"--recent", "7d", "--demo", "--no-redact"});
+  REQUIRE(words({"--state", "st"}) == std::vector<std::string>{"--state", here + "/st"});
+}
+
+TEST_CASE("one errand at a time") {
+  const Place place;
+  using Errand = Options::Errand;
+  REQUIRE(place.parse({}).options->errand == Errand::listen);
+  REQUIRE(place.parse({"--install-service"}).options->errand == Errand::install_service);
+  REQUIRE(place.parse({"--uninstall-service"}).options->errand == Errand::uninstall_service);
+  REQUIRE(place.parse({"--install-service", "--uninstall-service"}).exit_code == 2);
+}
