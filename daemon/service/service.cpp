@@ -182,6 +182,7 @@ int uninstall(const Manager& manager, const Run& run, const Say& say) {
 
 int run_program(const std::vector<std::string>& words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_t pid = 0;

@@ -89,10 +89,13 @@ Text unit_text(const Job& job) {
                 ": systemd runs no program whose path holds a quote or a backslash; install it elsewhere"};
   }
   std::string start;
-  for (const auto& [name, value] : job.environment)
-    start += "Environment=" + path_word(name + "=" + value) + "\n";
+  for (const auto& [name, value] : job.environment) {
+    std::string pair = name;
+    pair.append("=").append(value);
+    start.append("Environment=").append(path_word(pair)).append("\n");
+  }
   start += "ExecStart=" + path_word(job.program);  // only its arguments know variables
-  for (const std::string& word : job.words) start += " " + exec_word(word);
+  for (const std::string& word : job.words) start.append(" ").append(exec_word(word));
 
   std::string made, writable;
   const auto let_write = [&](const std::string& path) {
@@ -134,7 +137,7 @@ Text plist_text(const Job& job) {
   for (const std::string& word : job.words) words += line(word);
   std::string environment;
   for (const auto& [name, value] : job.environment)
-    environment += "    <key>" + escaped_xml(name) + "</key>\n" + line(value);
+    environment.append("    <key>").append(escaped_xml(name)).append("</key>\n").append(line(value));
   if (!environment.empty())
     environment = "  <key>EnvironmentVariables</key>\n  <dict>\n" + environment + "  </dict>\n";
 
