@@ -98,7 +98,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   };
   hub_.ask_outside(std::move(outside));
   hub_.show_remote(options.remote_view);
-  hub_.listen(options.listen, std::move(doors.tls), options.names);
+  hub_.listen(options.listen, std::move(doors.tls), options.names, options.listen_descriptor);
   hub_.listen(std::move(doors.socket));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "demo.hpp"
+#include "errand.hpp"
 #include "house.hpp"
 #include "notify.hpp"
 #include "options.hpp"
@@ -97,10 +98,16 @@ int main(int argc, char** argv) {
     if (!value || !*value) return {};
     return value;
   };
-  const Parsed parsed = parse_options({argv + 1, argv + argc}, environment, EARSHOT_VERSION);
+  const notify::HandedOver given = notify::handed_over();
+  if (!given.error.empty()) return fail(given.error);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (given.descriptor >= 0) words.insert(words.end(), {"--listen", given.listen});  // the last one counts
+  Parsed parsed = parse_options(words, environment, EARSHOT_VERSION);
   std::fputs(parsed.out.c_str(), stdout);
   std::fputs(parsed.err.c_str(), stderr);
   if (!parsed.options) return parsed.exit_code;
+  if (parsed.options->errand != Options::Errand::listen) return run_errand(*parsed.options, environment);
+  parsed.options->listen_descriptor = given.descriptor;
 
   std::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr ends nothing
   raise_descriptor_limit();

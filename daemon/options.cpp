@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "options_file.hpp"
+#include "options_words.hpp"
 #include "redact/redactor.hpp"
 
 namespace earshot {
@@ -161,7 +162,8 @@ Every option is also a key of the configuration file:
   connections = 200
 
 The token that clients need is in the file `token` of the state directory; `earshot` finds it by itself.
-Exit codes: 0 stopped by a signal, 1 something failed, 2 the command line or the file cannot be understood.)";
+Exit codes: 0 stopped by a signal, 1 something failed, 2 the command line or the file cannot be understood;
+--install-service and --uninstall-service: 3 the service manager could not be told, 4 the file was changed.)";
 
 }  // namespace
 
@@ -191,7 +193,7 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
       "earshotd");
   Said line;
   std::optional<std::string> config;
-  bool demo = false, redact = true;
+  bool demo = false, redact = true, install = false, uninstall = false;
   app.add_option("--root", line.roots,
                  "A directory that an agent program writes into. More than one may be given.\n"
                  "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude")
@@ -210,6 +212,7 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
                  "Port 0 picks a free one. An address that other machines reach needs TLS and\n"
                  "`allow_remote` in the configuration file. Default: 127.0.0.1:7717")
       ->type_name("ADDR:PORT")
+      ->take_last()
       ->group("Where to serve");
   app.add_option("--socket", line.socket,
                  "A Unix socket for programs of this user; no token is needed there.\n"
@@ -235,6 +238,14 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
                  "trace, debug, info, warn, error or off, on stderr. Default: info")
       ->type_name("LEVEL")
       ->group("General");
+  CLI::Option* install_flag =
+      app.add_flag("--install-service", install,
+                   "Have the service manager (systemd, launchd) run this program for you, now and\n"
+                   "whenever you log in, with the other options given here")
+          ->group("As a service");
+  app.add_flag("--uninstall-service", uninstall, "Stop that, and remove what was installed")
+      ->excludes(install_flag)
+      ->group("As a service");
   app.set_help_flag("-h,--help", "Print this and exit")->group("General");
   app.set_version_flag("--version", "earshotd " + version, "Print the version and exit")->group("General");
   app.footer(examples);
@@ -264,8 +275,14 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
       if (std::filesystem::exists(file, ignored)) said = read_file(file);
       directory = std::filesystem::path(file).parent_path().string();
     }
+    const Said on_the_line = line;
     override_with(said, std::move(line));
-    parsed.options = decide(said, environment, directory);
+    Options options = decide(said, environment, directory);
+    options.config = config.value_or("");
+    options.words = words_of(on_the_line, config, options);
+    if (install) options.errand = Options::Errand::install_service;
+    if (uninstall) options.errand = Options::Errand::uninstall_service;
+    parsed.options = std::move(options);
   } catch (const Failure& failure) {
     parsed.exit_code = 2;
     parsed.err = std::string("earshotd: ") + failure.what() + "\n";

@@ -15,9 +15,13 @@
 namespace earshot {
 
 struct Options {
+  enum class Errand { listen, install_service, uninstall_service } errand = Errand::listen;
+  std::vector<std::string> words;  // what the command line said, for the service that is to be installed
+  std::string config;              // the file that the command line asked for; empty: none
   std::vector<std::string> roots;  // `[NAME=]DIR`; empty: the usual places
   boost::asio::ip::tcp::endpoint listen;
-  std::string state;  // directory
+  int listen_descriptor = -1;  // listens there already: the service manager opened it
+  std::string state;           // directory
   std::chrono::seconds recent{24 * 3600};
   std::string log_level = "info";  // trace, debug, info, warn, error, off
   std::string host;

@@ -19,6 +19,7 @@ ROOMS = {
     "status": {"status", "watch", "core"},
     "redact": {"redact", "core"},
     "serve": {"serve", "tail", "status", "watch", "core"},
+    "service": {"service"},
     "relay": {"relay", "serve", "tail", "status", "watch", "core"},
 }
 KNOWS_ALL = "main"

@@ -44,9 +44,11 @@ class Hub final : public tail::Listener {
   std::function<void(const std::string& session)> forgotten;  // no transcript of it is left
 
   /// Binds and listens; clients wait until serve(). Port 0 picks one. Throws boost::system::system_error.
-  /// With a `tls` context all of it is encrypted, and a Host may also be one of `names`.
+  /// With a `tls` context all of it is encrypted, and a Host may also be one of `names`. A `descriptor` that
+  /// is not negative listens at `endpoint` already, and is taken over.
   void listen(const boost::asio::ip::tcp::endpoint& endpoint,
-              std::unique_ptr<boost::asio::ssl::context> tls = nullptr, std::vector<std::string> names = {});
+              std::unique_ptr<boost::asio::ssl::context> tls = nullptr, std::vector<std::string> names = {},
+              int descriptor = -1);
   void listen(UnixListener unix_listener);
   void serve();
   boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }

@@ -25,12 +25,16 @@ void Hub::begin_clients() {
 }
 
 void Hub::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asio::ssl::context> tls,
-                 std::vector<std::string> names) {
+                 std::vector<std::string> names, int descriptor) {
   asio::ip::tcp::acceptor acceptor(io_);
-  acceptor.open(endpoint.protocol());
-  acceptor.set_option(asio::socket_base::reuse_address(true));
-  acceptor.bind(endpoint);
-  acceptor.listen();
+  if (descriptor >= 0) {
+    acceptor.assign(endpoint.protocol(), descriptor);
+  } else {
+    acceptor.open(endpoint.protocol());
+    acceptor.set_option(asio::socket_base::reuse_address(true));
+    acceptor.bind(endpoint);
+    acceptor.listen();
+  }
   endpoint_ = acceptor.local_endpoint();
   tls_ = std::move(tls);
   shared_.own = {endpoint_.address().to_string(), endpoint_.port(), std::move(names)};

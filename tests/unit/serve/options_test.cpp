@@ -1,6 +1,7 @@
 // The options belong to the program, not to a room's library: they are compiled into their test.
-#include "options.cpp"       // NOLINT(bugprone-suspicious-include)
-#include "options_file.cpp"  // NOLINT(bugprone-suspicious-include)
+#include "options.cpp"        // NOLINT(bugprone-suspicious-include)
+#include "options_file.cpp"   // NOLINT(bugprone-suspicious-include)
+#include "options_words.cpp"  // NOLINT(bugprone-suspicious-include)
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -284,4 +285,26 @@ TEST_CASE("durations have a number and a unit") {
     const auto parsed = parse_duration(row.text);
     REQUIRE((parsed ? parsed->count() : -1) == row.seconds);
   }
+}
+
+TEST_CASE("what a service is to be told is what the command line said, with whole paths") {
+  const Place place;
+  const auto words = [&](const std::vector<std::string>& given) { return place.parse(given).options->words; };
+  const std::string here = std::filesystem::current_path().string();
+  REQUIRE(words({"--install-service"}).empty());
+  REQUIRE(words({"--install-service", "--root=~/.claude", "--root", "w=x/../agents", "--root", "/srv/a=b"}) ==
+          std::vector<std::string>{"--root", "~/.claude", "--root", "w=" + here + "/agents", "--root",
+                                   "/srv/a=b"});
+  REQUIRE(words({"--no-redact", "--demo", "--recent", "7d"}) ==
+          std::vector<std::string>{"--recent", "7d", "--demo", "--no-redact"});
+  REQUIRE(words({"--state", "st"}) == std::vector<std::string>{"--state", here + "/st"});
+}
+
+TEST_CASE("one errand at a time") {
+  const Place place;
+  using Errand = Options::Errand;
+  REQUIRE(place.parse({}).options->errand == Errand::listen);
+  REQUIRE(place.parse({"--install-service"}).options->errand == Errand::install_service);
+  REQUIRE(place.parse({"--uninstall-service"}).options->errand == Errand::uninstall_service);
+  REQUIRE(place.parse({"--install-service", "--uninstall-service"}).exit_code == 2);
 }

@@ -1,0 +1,100 @@
+"""A full short life behind the units' walls, as far as any user can build them: where systemd itself cannot be run, too."""
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+
+from doors import DoorCase
+from harness import TOP, build, sanitized, wait_for
+from sessions import Registry, Session
+
+PYTHON = "/usr/bin/python3"  # the one that sees python3-seccomp
+BEHIND = os.path.join(TOP, "tests", "integration", "behind.py")
+TRIES = """
+import errno, mmap, os, resource, socket
+def error(act):
+    try: act()
+    except OSError as failure: return errno.errorcode[failure.errno]
+print(error(lambda: open(HOME + "/new", "w")), error(lambda: open(STATE + "/new", "w")), oct(os.umask(0)),
+      error(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)), error(lambda: socket.socket(socket.AF_UNIX)),
+      error(lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)), error(lambda: os.chown(STATE, 0, 0)),
+      error(lambda: os.nice(-1)), resource.getrlimit(resource.RLIMIT_CORE))
+"""
+
+
+class NotifySocket:
+    """What a service manager hears."""
+
+    def __init__(self, path):
+        self.path, self.heard = path, []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        while message := self.socket.recv(4096).decode():
+            self.heard += message.split("\n")
+
+    def close(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+            end.sendto(b"", self.path)
+        self.reader.join()
+        self.socket.close()
+
+
+class Behind(DoorCase):
+    def walls(self, unit):
+        if sanitized(build()):
+            self.skipTest("AddressSanitizer cannot live behind a system call filter: only the release build is tried")
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("systemd-analyze is not here: nobody knows what @system-service is")
+        if not os.path.exists(PYTHON) or subprocess.run([PYTHON, "-c", "import seccomp"], capture_output=True).returncode != 0:
+            self.skipTest("python3-seccomp is not here")
+        self.runtime = os.path.join(self.home, "run")
+        for folder in (self.runtime, self.state):
+            os.mkdir(folder, 0o700)
+        prefix = [PYTHON, BEHIND, os.path.join(TOP, "systemd", unit), self.state, self.runtime, "--"]
+        tried = subprocess.run([*prefix, PYTHON, "-c", f"HOME, STATE = {self.home!r}, {self.state!r}\n{TRIES}"], capture_output=True, text=True)
+        if tried.returncode == 77:
+            self.skipTest(f"this machine does not let a user build walls: {tried.stderr}")
+        self.assertEqual((tried.stderr, tried.stdout.split(None, 8)),
+                         ("", ["EROFS", "None", "0o77", "EAFNOSUPPORT", "None", "EPERM", "EPERM", "EPERM", "(0, 0)\n"]))
+        return prefix
+
+    def live_behind(self, unit, prefix):
+        notify = NotifySocket(os.path.join(self.home, "notify"))
+        self.addCleanup(notify.close)
+        daemon = self.start(prefix=["env", f"NOTIFY_SOCKET={notify.path}", "WATCHDOG_USEC=300000", *prefix], runtime=self.runtime)
+        wait_for(lambda: "READY=1" in notify.heard, "READY=1")
+        with open(f"/proc/{daemon.process.pid}/status") as file:
+            status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.MULTILINE))
+        self.assertEqual((status["CapBnd"], status["CapEff"], status["NoNewPrivs"], status["Seccomp"]), ("0" * 16, "0" * 16, "1", "2"))
+        by_tcp, by_socket = daemon.subscriber(), self.unix(daemon)
+        by_socket.subscribe()
+        session, process = Session(self.root), self.process()
+        session.turn("hello")
+        for client in (by_tcp, by_socket):
+            self.live(daemon, client, session.path)
+        registry = Registry(self.root, session.session, process)
+        registry.says("waiting", "permission prompt")
+        by_tcp.wait_frame(type="status", session=session.session, state="waiting", reason="permission")
+        registry.facts["procStart"] = "1"
+        registry.says("busy")
+        by_tcp.wait_frame(type="status", session=session.session, state="ended")
+        self.assertEqual(self.health(daemon)["watch"]["trouble"], "")
+        beats = notify.heard.count("WATCHDOG=1")
+        wait_for(lambda: notify.heard.count("WATCHDOG=1") > beats + 2, "the watchdog's pings")
+        daemon.stop()
+        wait_for(lambda: "STOPPING=1" in notify.heard, "STOPPING=1")
+
+    def test_a_life_behind_the_user_unit_s_walls(self):
+        unit = "user/earshot.service"
+        self.live_behind(unit, self.walls(unit))
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
