@@ -27,7 +27,8 @@ bool is_plain(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const auto byte = static_cast<unsigned char>(text[at]);
     if (byte < 0x20 || byte == 0x7F) return false;
-    if (byte == 0xC2 && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0) return false;
+    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : '\0');
+    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) return false;  // C1
   }
   return true;
 }
