@@ -6,9 +6,7 @@
 #include <sstream>
 
 #include "serve/limits.hpp"
-
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
+#include "toml.hpp"
 
 namespace earshot {
 namespace {

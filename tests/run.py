@@ -20,6 +20,7 @@ import unittest
 TESTS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(TESTS)
 daemons_at_once = 6     # tests with a daemon of their own mostly wait for it
+fuzzers_at_once = 2     # they never wait
 unit_seconds_max = 900  # a unit program that takes longer is stopped and has failed
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
@@ -165,8 +166,9 @@ def main():
     builds = [os.path.join(TOP, "build", build) for build in os.environ.get("EARSHOT_BUILDS", "release asan").split()]
     folders = [os.path.join(TESTS, folder) for folder in sorted(os.listdir(TESTS)) if os.path.isdir(os.path.join(TESTS, folder))]
     daemons = [folder for folder in folders if os.path.basename(folder) in ("integration", "fault")]  # once a build
+    fuzz = os.path.join(TESTS, "fuzz")  # last, and only when all is tested or it is asked for: it takes minutes
 
-    for folder in [TESTS, *(folder for folder in folders if folder not in daemons)]:
+    for folder in [TESTS, *(folder for folder in folders if folder not in (*daemons, fuzz))]:
         os.environ.pop("EARSHOT_BUILD", None)  # once; what needs a program finds the release one
         for path in python_files(folder):
             run_python(path, name, tally)
@@ -178,6 +180,10 @@ def main():
         for folder in daemons:
             for path in python_files(folder):
                 run_python(path, name, tally, daemons_at_once)
+    os.environ.pop("EARSHOT_BUILD", None)
+    if not name or "fuzz" in name:
+        for path in python_files(fuzz):
+            run_python(path, name, tally, fuzzers_at_once)
 
     print()
     for failure in tally.failures:

@@ -152,7 +152,9 @@ std::optional<Head> parse_head(std::string_view bytes) {
   if (end == bytes.npos || end < status_line_bytes_min || !bytes.starts_with("HTTP/1.")) return std::nullopt;
   Head head;
   head.size = end + 4;
-  std::from_chars(bytes.data() + 9, bytes.data() + 12, head.status);
+  const char* const status_end = bytes.data() + status_line_bytes_min;
+  const auto status = std::from_chars(status_end - 3, status_end, head.status);
+  if (status.ec != std::errc() || status.ptr != status_end || head.status < 100) return std::nullopt;
   std::string_view rest = bytes.substr(0, end);
   while (true) {
     const std::size_t line_end = rest.find("\r\n");

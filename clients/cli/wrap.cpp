@@ -25,8 +25,7 @@ std::size_t piece_bytes(std::string_view text, std::size_t columns) {
     used += width;
     end = text.size() - rest.size();
   }
-  if (rest.empty() && used <= columns) return text.size();
-  if (end < text.size() && text[end] == ' ') return end;
+  if (end == text.size() || text[end] == ' ') return end;
   return word_end > 0 ? word_end : end;
 }
 
@@ -36,7 +35,8 @@ class Lines {
 
   void add(std::string line) {
     if (columns_ == 0 || display_width(line) <= columns_) return put(std::move(line));
-    const std::size_t indent = std::min(leading_blanks(line), columns_ / 2);
+    // Not so far that there is no room for a wide character.
+    const std::size_t indent = columns_ > 2 ? std::min(leading_blanks(line), columns_ / 2) : 0;
     std::string_view rest = line;
     rest.remove_prefix(leading_blanks(line));
     while (!rest.empty()) {

@@ -35,12 +35,13 @@ TEST_CASE("an answer is taken apart by its length, by its chunks or by its end")
 }
 
 TEST_CASE("an answer that is cut off or none at all is told as such") {
-  for (const char* bytes : {"", "HTTP/1.1 200 OK\r\n", "SSH-2.0-OpenSSH\r\n\r\n",
-                            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+  for (const char* bytes : {"", "HTTP/1.1 200 OK\r\n", "SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 ok\r\n\r\n",
+                            "HTTP/1.1 -12\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
                             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
                             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
     CAPTURE(bytes);
     CHECK(parse_answer(bytes).status == 0);
+    CHECK_FALSE(parse_answer(bytes).trouble.empty());
     CHECK_FALSE(parse_answer(bytes).trouble.empty());
   }
 }

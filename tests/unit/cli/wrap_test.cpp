@@ -15,11 +15,16 @@ TEST_CASE("lines break between words, and inside a word that is too long") {
   CHECK(wrap("one two three", 7) == Lines{"one two", "three"});
   CHECK(wrap("abcdefghij k", 4) == Lines{"abcd", "efgh", "ij k"});
   CHECK(wrap("  if (x) { return; }", 12) == Lines{"  if (x) {", "  return; }"});
+  CHECK(wrap("abcde", 4) == Lines{"abcd", "e"});  // one character too long, also in what is left of a line
+  CHECK(wrap("abcdefghi", 4) == Lines{"abcd", "efgh", "i"});
 }
 
 TEST_CASE("wide characters take two columns, and one that does not fit still comes") {
   CHECK(wrap("日本語日本語", 4) == Lines{"日本", "語日", "本語"});
   CHECK(wrap("日本", 1) == Lines{"日", "本"});
+  CHECK(wrap("日本語", 5) == Lines{"日本", "語"});
+  CHECK(wrap(" 日本", 2) == Lines{"日", "本"});  // rather than the indentation
+  CHECK(wrap(" 日本", 3) == Lines{" 日", " 本"});
 }
 
 TEST_CASE("blanks of code stay, tabs become blanks, of empty lines one stays") {

@@ -7,9 +7,11 @@
 #include <set>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/mark.hpp"
 #include "support.hpp"
 #include "tail/archive.hpp"
 
@@ -39,8 +41,20 @@ class MemoryArchive final : public tail::Archive {
     options.own_agent = fake.agent();
     return std::make_unique<Bytes>(*this, fake, std::move(options));
   }
-  void record(const tail::Stream&, const Cursor&, std::function<void(tail::RecordText)> then) override {
-    then({});
+  void record(const tail::Stream& stream, const Cursor& end,
+              std::function<void(tail::RecordText)> then) override {
+    const std::string_view text = static_cast<const FakeStream&>(stream).text();
+    tail::RecordText record;
+    record.found = tail::RecordText::Found::differs;
+    PrefixMark mark(TranscriptOptions().mark_key);
+    mark.add(text.substr(0, end.offset));
+    if (end.offset > 0 && end.offset <= text.size() && text[end.offset - 1] == '\n' &&
+        mark.value() == end.mark) {
+      const std::string_view before = text.substr(0, end.offset - 1);
+      record.found = tail::RecordText::Found::yes;
+      record.text = before.substr(before.rfind('\n') + 1);
+    }
+    then(std::move(record));
   }
 
   std::size_t opened = 0, bytes_read = 0;

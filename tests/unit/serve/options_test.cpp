@@ -67,6 +67,17 @@ TEST_CASE("every option is taken from the command line") {
   REQUIRE(parsed.options->demo);
 }
 
+TEST_CASE("a character that is no blank is none, wherever one is looked for") {
+  const Place place;
+  const Parsed folded = place.parse_file("host = \"\"\"a\\\n\u00a7\"\"\"\n");
+  REQUIRE(folded.err == "");
+  REQUIRE(folded.options->host == "a\u00a7");
+  for (const std::string text : {"\u033arp", "host = \u0301", "[a]\u1490", "[:", "[ =]"}) {
+    CAPTURE(text);
+    REQUIRE(says(place.parse_file(text).err, "e.toml:1: "));
+  }
+}
+
 TEST_CASE("every option is also a key of the file, and the command line wins") {
   const Place place;
   const std::string file =

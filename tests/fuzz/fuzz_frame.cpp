@@ -1,0 +1,129 @@
+// What the command line program is sent, by a daemon or by what pretends to be one: whatever it says, lines
+// on a terminal hold no command for it, and are no wider than it. Frames, one a line; all of it is also read
+// as an HTTP answer, as text and as an address.
+#include <memory>
+
+#include "cli/cursors.hpp"
+#include "cli/daemon_address.hpp"
+#include "cli/frame.hpp"
+#include "cli/http.hpp"
+#include "cli/human.hpp"
+#include "cli/narrator.hpp"
+#include "cli/text.hpp"
+#include "core/utf8.hpp"
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace earshot;
+using namespace earshot::cli;
+using fuzz::require;
+
+/// UTF-8 without a character that a terminal obeys: C0, DEL, C1, bidirectional controls.
+bool is_safe(std::string_view text, bool ascii) {
+  while (!text.empty()) {
+    std::size_t bad = 0;
+    if (utf8_length(text, bad) == 0) return false;
+    const char32_t c = next_code_point(text);
+    if (c < 0x20 || (c >= 0x7F && c < 0xA0) || (ascii && c >= 0x80)) return false;
+    if ((c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0x200E || c == 0x200F ||
+        c == 0x2028 || c == 0x2029 || (c >= 0xE0000 && c <= 0xE007F))
+      return false;
+  }
+  return true;
+}
+
+void require_lines(std::string_view lines, const Look& look) {
+  const bool ascii = look.charset == Charset::ascii;
+  while (!lines.empty()) {
+    const std::size_t end = lines.find('\n');
+    require(end != lines.npos, "a line has its end");
+    const std::string_view line = lines.substr(0, end);
+    require(is_safe(line, ascii), "a line holds no command for the terminal");
+    require(look.columns == 0 || display_width(line) <= look.columns, "a line is no wider than the terminal");
+    lines.remove_prefix(end + 1);
+  }
+}
+
+void try_frames(std::string_view text) {
+  constexpr Look looks[] = {{Charset::utf8, Palette::none, 0},
+                            {Charset::utf8, Palette::none, 60},
+                            {Charset::ascii, Palette::none, 23}};
+  static FrameParser parser;
+  for (const Look& look : looks) {
+    Narrator narrator(look, look.columns != 60);
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      const auto fields = parser.parse(line);
+      if (!fields) continue;
+      require(fuzz::is_json(std::string(line)), "a frame is JSON");
+      std::string out;
+      narrator.learn(*fields);
+      narrator.tell(*fields, out);
+      require_lines(out, look);
+      std::vector<SeenStream> seen;
+      append_seen(*fields, seen);
+    }
+  }
+}
+
+void try_text(std::string_view text) {
+  for (const Charset charset : {Charset::utf8, Charset::ascii}) {
+    const bool ascii = charset == Charset::ascii;
+    for (const Newlines newlines : {Newlines::space, Newlines::mark}) {
+      const std::string line = printable(text, charset, newlines);
+      require(is_safe(line, ascii), "printable text holds no command for the terminal");
+      for (const std::size_t columns : {std::size_t{0}, std::size_t{1}, std::size_t{9}}) {
+        require(display_width(cut(line, columns, ".")) <= columns, "what is cut fits");
+        require(display_width(cut_front(line, columns, ".")) <= columns, "what is cut in front fits");
+      }
+    }
+    for (const std::size_t columns : {std::size_t{0}, std::size_t{2}, std::size_t{40}}) {
+      const Wrapped lines = wrapped(text, columns, charset, 100);
+      require(lines.lines.size() <= 100, "lines are bounded");
+      for (const std::string& line : lines.lines) {
+        require(is_safe(line, ascii), "a wrapped line holds no command for the terminal");
+        require(columns == 0 || display_width(line) <= columns, "a wrapped line fits");
+      }
+    }
+  }
+  if (fuzz::is_json(std::string(text))) {
+    const std::string safe = terminal_json(text);
+    require(is_safe(safe, false), "JSON on a terminal holds no command for it");
+    require(fuzz::is_json(safe), "JSON on a terminal is JSON");
+    simdjson::dom::parser one, other;
+    simdjson::dom::element before, after;
+    if (!one.parse(simdjson::padded_string(text)).get(before) &&
+        !other.parse(simdjson::padded_string(safe)).get(after))
+      require(simdjson::to_string(before) == simdjson::to_string(after),
+              "JSON on a terminal is the same JSON");
+  }
+}
+
+void try_answer(std::string_view text) {
+  const HttpAnswer answer = parse_answer(text);
+  require(answer.status != 0 || !answer.trouble.empty(), "what is no answer is told");
+  require(answer.body.size() <= text.size(), "a body is a part of the answer");
+  const auto endpoint = parse_endpoint(text);
+  if (const auto* found = std::get_if<Endpoint>(&endpoint))
+    require(!found->host.empty() && !found->port.empty(), "an address has a host and a port");
+  else
+    require(!std::get<std::string>(endpoint).empty(), "what is wrong with an address is said");
+  const StreamPlace place = parse_place(text);
+  require(place.stream.size() + place.cursor.size() <= text.size(), "a place is a part of the text");
+  (void)cli::parse_time(text);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto room = std::make_unique<char[]>(size);  // nothing behind it that a reader could lean on
+  std::copy_n(reinterpret_cast<const char*>(data), size, room.get());
+  const std::string_view text(room.get(), size);
+  try_frames(text);
+  try_text(text);
+  try_answer(text);
+  return 0;
+}

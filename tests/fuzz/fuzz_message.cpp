@@ -1,0 +1,106 @@
+// What a client says: read, or told what is wrong with it; told again as JSON it says the same.
+#include <memory>
+
+#include "core/event_json.hpp"
+#include "fuzz.hpp"
+#include "serve/message.hpp"
+#include "serve/with_id.hpp"
+
+namespace {
+
+using namespace earshot;
+using namespace earshot::serve::message;
+using fuzz::require;
+
+void append_list(std::string& out, std::string_view key, const std::vector<std::string>& list) {
+  append_string(out, key);
+  out += ":[";
+  for (std::size_t i = 0; i < list.size(); ++i) append_string(i == 0 ? out : out += ',', list[i]);
+  out += ']';
+}
+
+/// The message that this is, written in the plainest way.
+struct Writer {
+  std::string out;
+  void member(std::string_view key, std::string_view value) {
+    append_string(out += ',', key);
+    append_string(out += ':', value);
+  }
+  void flag(std::string_view key, bool value) {
+    append_string(out += ',', key);
+    out += value ? ":true" : ":false";
+  }
+  void operator()(const Hello& hello) {
+    out = R"({"type":"hello")";
+    member("token", hello.token), member("client", hello.client),
+        member("view", hello.meta ? "meta" : "full");
+  }
+  void operator()(const Subscribe& asked) {
+    out = R"({"type":"subscribe")";
+    member("id", asked.id), member("deliver", asked.state ? "state" : "events");
+    member("on_lag", asked.catch_up ? "catch_up" : "snapshot");
+    flag("snapshot", asked.snapshot), flag("all", asked.all);
+    append_list(out += R"(,"filter":{)", "project", asked.filter.project);
+    append_list(out += ',', "session", asked.filter.session);
+    append_list(out += ',', "host", asked.filter.host);
+    append_list(out += ',', "type", asked.filter.type);
+    out += '}';
+    if (asked.after) append_list(out += ',', "after", *asked.after);
+  }
+  void operator()(const Unsubscribe& asked) { out = R"({"type":"unsubscribe")", member("id", asked.id); }
+  void operator()(const Read& read) {
+    out = R"({"type":"read")";
+    member("id", read.id), member("stream", read.stream), member("cursor", to_string(read.cursor));
+  }
+  void operator()(const Bad&) {}
+};
+
+std::string written(const Message& message) {
+  Writer writer;
+  std::visit(writer, message);
+  return writer.out.empty() ? std::string() : writer.out + "}";
+}
+
+void require_bounds(const Message& message) {
+  if (const auto* bad = std::get_if<Bad>(&message)) {
+    require(bad->code == "bad_message" || bad->code == "bad_filter" || bad->code == "bad_cursor",
+            "what is wrong has a code of the protocol");
+    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "what is wrong is said");
+    require(fuzz::is_json(error(bad->id, bad->code, bad->text)), "an error is JSON");
+    return;
+  }
+  const auto* asked = std::get_if<Subscribe>(&message);
+  if (!asked) return;
+  require(asked->id.size() <= id_bytes_max, "an id is bounded");
+  require(!asked->state || !asked->after, "`after` goes with events");
+  for (const auto* list :
+       {&asked->filter.project, &asked->filter.session, &asked->filter.host, &asked->filter.type}) {
+    require(list->size() <= serve::Filter::patterns_max, "patterns are bounded");
+    for (const std::string& pattern : *list)
+      require(pattern.size() <= serve::Filter::pattern_bytes_max, "a pattern is bounded");
+  }
+  require(fuzz::is_json(serve::with_id("ready", asked->id)), "a frame with its id is JSON");
+  if (!asked->after) return;
+  for (const std::string& frame : serve::bookmarks(asked->id, *asked->after))
+    require(fuzz::is_json(frame), "a bookmark is JSON");
+  for (const std::string& place : *asked->after)
+    require(fuzz::is_json(serve::reset_payload(asked->id, "h", place, place, "rewritten")),
+            "a reset is JSON");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // Nothing behind it that a reader could lean on.
+  const auto room = std::make_unique<char[]>(size);
+  std::copy_n(reinterpret_cast<const char*>(data), size, room.get());
+  const Message message = parse({room.get(), size});
+  require_bounds(message);
+  const std::string text = written(message);
+  if (!text.empty()) {
+    const Message again = parse(text);
+    require(again.index() == message.index(), "a message told again is a message of its kind");
+    require(written(again) == text, "a message told again says the same");
+  }
+  return 0;
+}

@@ -1,0 +1,82 @@
+// The configuration file and the command line: options that hold together, or a text that says what is wrong.
+// The file, a NUL, then the command line's words, one a line. None of them names another file: fuzzing reads
+// nothing but what it is given.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz.hpp"
+#include "options.hpp"
+#include "options_file.hpp"
+#include "serve/limits.hpp"
+
+namespace {
+
+using namespace earshot;
+using fuzz::require;
+
+/// A file that is nowhere.
+class File {
+ public:
+  File() : descriptor_(::memfd_create("earshot.toml", MFD_CLOEXEC)) {
+    fuzz::require(descriptor_ >= 0, "there is memory for a file");
+  }
+  ~File() { ::close(descriptor_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  const std::string& path() const { return path_; }
+  void write(std::string_view text) {
+    const bool written = ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, text.data(), text.size(),
+                                                                      0) == static_cast<ssize_t>(text.size());
+    fuzz::require(written, "the file is written");
+  }
+
+ private:
+  int descriptor_;
+  std::string path_ = "/proc/self/fd/" + std::to_string(descriptor_);
+};
+
+void require_options(const Options& options) {
+  require(!options.host.empty() && !options.state.empty() && !options.socket.empty(), "names are there");
+  require(options.recent.count() >= 0, "a duration is none that was");
+  require(options.tls_cert.empty() == options.tls_key.empty(), "a certificate has its key");
+  require(options.listen.address().is_loopback() || !options.tls_cert.empty(),
+          "who listens to other machines encrypts");
+  for (const serve::LimitRule& rule : serve::limit_rules()) {
+    const std::uint64_t value = serve::get(options.limits, rule);
+    require(value >= rule.min && value <= rule.max, "a limit is within its bounds");
+  }
+  require(options.limits.silence > options.limits.ping, "a client is pinged before it is given up");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static File file;
+  fuzz::Input input(data, size);
+  file.write(input.until('\0'));
+  std::vector<std::string> words;
+  while (!input.done()) {
+    const std::string_view word = input.until('\n');
+    if (!word.starts_with("--config")) words.emplace_back(word);
+  }
+  words.insert(words.begin(), {"--config", file.path()});
+  const auto environment = [](std::string_view name) -> std::optional<std::string> {
+    if (name == "HOME") return "/home/u";
+    return std::nullopt;
+  };
+
+  const Parsed parsed = parse_options(words, environment, "1.2.3");
+  if (parsed.options) {
+    require(parsed.err.empty() && parsed.exit_code == 0, "options are no failure");
+    require_options(*parsed.options);
+  } else if (parsed.exit_code == 0) {
+    require(!parsed.out.empty(), "help was asked for and is given");
+  } else {
+    require(parsed.exit_code == 2, "what cannot be understood has exit code 2");
+    require(parsed.err.starts_with("earshotd: ") && parsed.err.ends_with("\n"), "what is wrong is said");
+  }
+  for (const std::string& word : words)
+    if (const auto duration = parse_duration(word))
+      require(duration->count() >= 0, "a duration is none that was");
+  return 0;
+}
