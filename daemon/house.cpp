@@ -99,7 +99,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   hub_.ask_outside(std::move(outside));
   hub_.show_remote(options.remote_view);
   hub_.listen(options.listen, std::move(doors.tls), options.names);
-  hub_.listen(std::move(doors.socket));
+  if (!doors.socket.path().empty()) hub_.listen(std::move(doors.socket));
 }
 
 House::~House() {
@@ -149,6 +149,7 @@ void House::write_address() const {
   const std::pair<const char*, const std::string&> files[] = {{"/address", url_},
                                                               {"/socket", hub_.socket_path()}};
   for (const auto& [name, text] : files) {
+    if (text.empty()) continue;
     const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
     if (!error.empty()) spdlog::warn("clients will not find this daemon by themselves: {}", error);
   }
