@@ -99,7 +99,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   hub_.ask_outside(std::move(outside));
   hub_.show_remote(options.remote_view);
   hub_.listen(options.listen, std::move(doors.tls), options.names);
-  if (!doors.socket.path().empty()) hub_.listen(std::move(doors.socket));
+  hub_.listen(std::move(doors.socket));
 }
 
 House::~House() {
