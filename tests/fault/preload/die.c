@@ -16,12 +16,12 @@ static void step(void) {
 
 // All of them take at most six integers or pointers, and are handed on as they came.
 typedef long Call(long, long, long, long, long, long);
-#define STEP(name)                                                   \
-  long name(long a, long b, long c, long d, long e, long f) {        \
-    static Call* next;                                               \
-    if (!next) next = (Call*)dlsym(RTLD_NEXT, #name);                \
-    step();                                                          \
-    return next(a, b, c, d, e, f);                                   \
+#define STEP(name)                                            \
+  long name(long a, long b, long c, long d, long e, long f) { \
+    static Call* next;                                        \
+    if (!next) next = (Call*)dlsym(RTLD_NEXT, #name);         \
+    step();                                                   \
+    return next(a, b, c, d, e, f);                            \
   }
 
 STEP(open)

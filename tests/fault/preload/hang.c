@@ -1,5 +1,6 @@
 // A disk that hangs: while the file HANG is there, no read of a transcript below a directory called `-slow`
-// comes back, and whoever asks for what is at hand is told that nothing is. HANG.reached tells that one waits.
+// comes back, and whoever asks for what is at hand is told that nothing is. HANG.reached tells that one
+// waits.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

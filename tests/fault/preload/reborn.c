@@ -1,4 +1,5 @@
-// usage: reborn PID: a process that does nothing, under a number that was another's. Exit code 2: not allowed.
+// usage: reborn PID: a process that does nothing, under a number that was another's. Exit code 2: not
+// allowed.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/sched.h>
