@@ -124,22 +124,13 @@ void House::ready() {
 }
 
 void House::log_troubles() const {
-  bool any = false;
-  for (const tail::Root& root : roots_) {
+  // What is wrong with single files and with expected roots was told when it was found.
+  const bool any = std::any_of(roots_.begin(), roots_.end(), [](const tail::Root& root) {
     std::error_code ec;
-    const bool there = std::filesystem::is_directory(root.path, ec);
-    any |= there || root.expected;
-    if (!there && root.expected)
-      spdlog::warn("root {}: {} is not there yet; it is picked up when it appears", root.name, root.path);
-  }
+    return root.expected || std::filesystem::is_directory(root.path, ec);
+  });
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
-  }
-  for (const tail::Health& trouble : tail_.health()) {
-    std::error_code ec;
-    if (!std::filesystem::exists(trouble.path, ec) && !ec) continue;  // an absent root: told above
-    spdlog::warn("{}: {}{}{}", trouble.path, trouble.reason, trouble.advice.empty() ? "" : "; ",
-                 trouble.advice);
   }
   if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
 }
@@ -149,6 +140,7 @@ void House::write_address() const {
   const std::pair<const char*, const std::string&> files[] = {{"/address", url_},
                                                               {"/socket", hub_.socket_path()}};
   for (const auto& [name, text] : files) {
+    if (text.empty()) continue;
     const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
     if (!error.empty()) spdlog::warn("clients will not find this daemon by themselves: {}", error);
   }

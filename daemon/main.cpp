@@ -1,6 +1,4 @@
 // earshotd: parse, wire up, run.
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <boost/asio.hpp>
@@ -11,6 +9,7 @@
 #include "demo.hpp"
 #include "errand.hpp"
 #include "house.hpp"
+#include "log.hpp"
 #include "notify.hpp"
 #include "options.hpp"
 
@@ -111,9 +110,7 @@ int main(int argc, char** argv) {
 
   std::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr ends nothing
   raise_descriptor_limit();
-  spdlog::set_default_logger(spdlog::stderr_color_mt("earshotd"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v");
-  spdlog::set_level(spdlog::level::from_str(parsed.options->log_level));
+  start_log(parsed.options->log_level);
   try {
     return run(*parsed.options);
   } catch (const std::exception& error) {

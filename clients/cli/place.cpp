@@ -47,7 +47,7 @@ std::string percent_encoded(std::string_view text) {
     const std::size_t size = text.size() - rest.size();
     // A byte that is no UTF-8 reads as U+FFFD too, but takes one byte where the real one takes three.
     const bool broken = c == 0xfffd && !(size == 3 && is_continuation(text[1]));
-    if (broken || c == ':' || c == '%' || c < 0x20 || c == 0x7f) {
+    if (broken || c == ':' || c == '%' || c < 0x20 || (c >= 0x7f && c < 0xa0)) {
       for (const char byte : text.substr(0, size)) encode(byte);
     } else {
       out += text.substr(0, size);
@@ -84,13 +84,13 @@ Place place_of(std::string_view path_text) {
 
   const bool is_agent = stem.starts_with(agent_prefix) && stem.size() > agent_prefix.size();
   if (!is_agent) {
-    place.session = stem;
+    place.session = percent_encoded(stem);
     return place;
   }
-  place.own_agent = stem.substr(agent_prefix.size());
+  place.own_agent = percent_encoded(stem.substr(agent_prefix.size()));
   const auto subagents = std::find(parts.rbegin(), parts.rend(), "subagents");
   if (subagents != parts.rend() && std::next(subagents) != parts.rend())
-    place.session = *std::next(subagents);
+    place.session = percent_encoded(*std::next(subagents));
   return place;
 }
 

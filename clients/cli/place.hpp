@@ -9,7 +9,7 @@ namespace earshot::cli {
 struct Place {
   std::string stream;  // <root>/<path below projects/, without .jsonl>, percent-encoded; else the file's stem
   std::string session;    // empty: only the lines know (an agent's file beside its session)
-  std::string own_agent;  // of agent-<id>.jsonl; empty: a session's own file
+  std::string own_agent;  // of agent-<id>.jsonl; empty: a session's own file; both percent-encoded
 };
 
 /// `path` may be relative; `-` is stdin.

@@ -68,10 +68,22 @@ Content read_secret(const std::string& path) {
   return {line, {}};
 }
 
-/// The secret of `digits` hex digits in this file, made when there is none.
-Content secret(const std::string& path, std::size_t bytes) {
+/// What a crash leaves of a secret: fewer digits than there were, none, or NULs in their place.
+bool is_torn(std::string_view line, std::size_t digits) {
+  const bool is_ours = line.find_first_not_of(std::string_view("0123456789abcdef\n\0", 18)) == line.npos;
+  return is_ours && line.size() <= digits + 1 && !(line.size() == digits && is_hex(line));
+}
+
+/// The secret of `bytes` bytes in hex digits in this file, made when there is none.
+Content secret(const std::string& path, std::size_t bytes, std::vector<std::string>& set_aside) {
   Content content = read_secret(path);
   if (!content.error.empty()) return content;
+  if (content.line && is_torn(*content.line, 2 * bytes)) {
+    const std::string torn = path + ".torn";
+    if (::rename(path.c_str(), torn.c_str()) != 0) return {{}, said(torn, errno)};
+    set_aside.push_back(path + " was torn: it is now " + torn + ", and a new one is made");
+    content.line.reset();
+  }
   if (!content.line) {
     const std::string fresh = random_hex(bytes) + "\n";
     if (std::string error = write_private_file(path, fresh, Existing::keep); !error.empty())
@@ -144,11 +156,12 @@ std::string write_private_file(const std::string& path, std::string_view content
 
 std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory) {
   if (std::string error = own_directory(state_directory); !error.empty()) return AuthError{std::move(error)};
-  Content token = secret(state_directory + "/token", token_bytes);
+  Secrets secrets;
+  Content token = secret(state_directory + "/token", token_bytes, secrets.set_aside);
   if (!token.error.empty()) return AuthError{std::move(token.error)};
-  Content key = secret(state_directory + "/key", key_bytes);
+  Content key = secret(state_directory + "/key", key_bytes, secrets.set_aside);
   if (!key.error.empty()) return AuthError{std::move(key.error)};
-  Secrets secrets{std::move(*token.line), 0};
+  secrets.token = std::move(*token.line);
   std::from_chars(key.line->data(), key.line->data() + key.line->size(), secrets.mark_key, 16);
   return secrets;
 }

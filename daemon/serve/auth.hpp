@@ -4,12 +4,14 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace earshot::serve {
 
 struct Secrets {
-  std::string token;           // 256 bits, 64 hex digits: STATE/token
-  std::uint64_t mark_key = 0;  // 64 bits: STATE/key; losing it resets all clients
+  std::string token;                   // 256 bits, 64 hex digits: STATE/token
+  std::uint64_t mark_key = 0;          // 64 bits: STATE/key; losing it resets all clients
+  std::vector<std::string> set_aside;  // for people: damaged files that were replaced
 };
 
 struct AuthError {
@@ -18,7 +20,9 @@ struct AuthError {
 
 /// Reads both, or makes them: from getrandom, 0600, whole or not at all. Makes `state_directory` (and what is
 /// above it) 0700 when it is absent. A secret that others may read, or a directory that they may write, is
-/// refused, not repaired: it may be known already.
+/// refused, not repaired: it may be known already. What a crash has torn (some digits, NULs or nothing) is
+/// renamed to `<name>.torn` and made anew; any other content is not ours, and is refused. One caller at a
+/// time (StateLock).
 std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
 
 /// Makes the directory 0700 (and what is above it) when it is absent. Empty: it is ours and nobody else can

@@ -48,6 +48,7 @@ void Hub::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asio::
 }
 
 void Hub::listen(UnixListener unix_listener) {
+  if (unix_listener.path().empty()) return;  // there is no socket: clients come by TCP
   unix_ = std::move(unix_listener);
   entrances_.push_back(
       std::make_unique<Entrance>(io_, AF_UNIX, unix_.release(), Via::unix_socket,

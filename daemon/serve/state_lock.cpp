@@ -24,6 +24,10 @@ std::string first_number(int fd) {
 
 Locked lock_file(const std::string& path, Fd& fd, std::string& holder) {
   fd = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!fd && errno == EROFS) {  // what is there can be locked all the same
+    fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd) errno = EROFS;
+  }
   if (!fd) return Locked::error;
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return Locked::error;
@@ -50,7 +54,9 @@ std::variant<StateLock, AuthError> StateLock::take(const std::string& state_dire
     case Locked::error:
       break;
   }
-  return AuthError{path + ": " + std::strerror(errno)};
+  const std::string trouble = path + ": " + std::strerror(errno);
+  if (errno == EROFS || errno == ENOSPC || errno == EDQUOT) return StateLock(Fd(), trouble);
+  return AuthError{trouble};
 }
 
 }  // namespace earshot::serve

@@ -87,7 +87,8 @@ void Looks::go_on(const std::shared_ptr<Fold>& fold) {
       if (fold->over) return;
       if (fold->live->removed) return folded(*fold, false);
       if (got < 0) {
-        health_.set(fold->live->path(), static_cast<int>(-got));
+        const bool is_gone = got == -ENOENT || got == -ENOTDIR;  // deleted since it was listed: no trouble
+        if (!is_gone) health_.set(fold->live->path(), static_cast<int>(-got));
         return folded(*fold, false);
       }
       const auto bytes = static_cast<std::size_t>(got);

@@ -30,7 +30,7 @@ void HealthBook::set(const std::string& path, std::string reason, std::string ad
   const auto at = entries_.find(path);
   if (at != entries_.end() && at->second.reason == reason) return;
   if (at == entries_.end() && entries_.size() >= entries_max) return;
-  spdlog::warn("{}: {}", percent(path), reason);
+  spdlog::warn("{}: {}{}{}", percent(path), reason, advice.empty() ? "" : "; ", advice);
   entries_[path] = {path, std::move(reason), std::move(advice)};
 }
 

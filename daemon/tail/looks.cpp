@@ -131,7 +131,11 @@ void Looks::look(Live& live) {
 
 void Looks::grow(Live& live, const Facts& now) {
   live.facts.modified_ns = now.modified_ns;
-  if (const int error = open(live)) return trouble(live, error);
+  if (const int error = open(live)) {
+    // Deleted since its stat: no trouble, the next look finds out.
+    const bool is_gone = error == ENOENT || error == ENOTDIR;
+    return is_gone && ++live.misses < misses_max ? want(live) : trouble(live, error);
+  }
   const Facts opened = facts_of(live.file.get());
   if (opened.error || !opened.same_file(now)) {
     release(live);

@@ -4,12 +4,15 @@
 
 namespace earshot::watch {
 
-All::All(boost::asio::io_context& io, boost::asio::any_io_executor disk, Mode mode, Beats beats) {
+All::All(boost::asio::io_context& io, boost::asio::any_io_executor disk, Mode mode, Beats beats)
+    : amnesty_(2 * beats.slow) {
   if (mode != Mode::sweep) {
     inotify_ = std::make_unique<Inotify>(io, [this](const Ring& ring) {
       if (ring.where == Ring::Where::path) {
         probe_.heard(ring.path);
         if (sweep_) sweep_->heat(ring.path);
+      } else if (ring.where == Ring::Where::everything) {
+        probe_.lost(amnesty_);
       }
       switchboard_.ring(ring);
     });
@@ -17,15 +20,21 @@ All::All(boost::asio::io_context& io, boost::asio::any_io_executor disk, Mode mo
   }
   if (mode != Mode::inotify) {
     const auto on_find = [this](const Ring& ring) {
-      if (inotify_ && ring.where == Ring::Where::path) probe_.found(ring.path);
+      if (inotify_ && inotify_->refused())
+        probe_.lost(amnesty_);  // what is not watched is not heard of: that says nothing about the mount
+      else if (inotify_ && ring.where == Ring::Where::path)
+        probe_.found(ring.path, ring.entry);
       switchboard_.ring(ring);
     };
-    sweep_ = std::make_unique<Sweep>(io, std::move(disk), on_find, beats, [this] { return deaf(); });
+    sweep_ = std::make_unique<Sweep>(io, std::move(disk), on_find, beats, [this] {
+      if (inotify_) inotify_->try_again();
+      return deaf();
+    });
     switchboard_.add(*sweep_);
   }
 }
 
-bool All::deaf() const { return !inotify_ || !inotify_->trouble().empty() || probe_.deaf(); }
+bool All::deaf() const { return !inotify_ || inotify_->refused() || probe_.suspicious() || probe_.deaf(); }
 
 std::string All::trouble() const {
   std::string all = switchboard_.trouble();

@@ -33,6 +33,7 @@ class All {
 
   Switchboard switchboard_;
   Probe probe_;
+  const Clock::duration amnesty_;  // all has been swept once more by then
   std::unique_ptr<Inotify> inotify_;
   std::unique_ptr<Sweep> sweep_;
 };

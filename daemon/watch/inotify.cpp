@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <unordered_set>
@@ -129,8 +130,11 @@ void Inotify::watch(const std::string& directory) {
   if (!works_) return;
   const int wd = inotify_add_watch(descriptor_.native_handle(), directory.c_str(), wanted);
   if (wd < 0) {
-    if (errno == ENOSPC || errno == ENOMEM) unwatched_.insert(directory);
-    return;  // gone, or not readable: whoever lists it finds out
+    if (errno == ENOSPC || errno == ENOMEM)
+      unwatched_.insert(directory);
+    else
+      unwatched_.erase(directory);  // gone, or not readable: whoever lists it finds out
+    return;
   }
   unwatched_.erase(directory);
   auto at = watches_.find(directory);
@@ -140,6 +144,17 @@ void Inotify::watch(const std::string& directory) {
   }
   at = watches_.emplace(directory, wd).first;
   directories_[wd].push_back(at);
+}
+
+void Inotify::try_again() {
+  while (!unwatched_.empty()) {
+    const std::string directory = *unwatched_.begin();
+    watch(directory);
+    if (unwatched_.contains(directory)) return;  // refused again
+    boost::asio::post(descriptor_.get_executor(), [this, directory, weak = std::weak_ptr<char>(alive_)] {
+      if (!weak.expired()) bell_({Ring::Where::directory, directory});
+    });
+  }
 }
 
 void Inotify::unmap(Watches::iterator at) {

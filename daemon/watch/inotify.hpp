@@ -27,7 +27,13 @@ class Inotify final : public Watcher {
   Inotify(boost::asio::io_context& io, Doorbell bell);
   ~Inotify() override;
 
+  /// The limit may have been raised, or other watches given up: watches what was refused, while that is
+  /// granted, and rings for it later from the loop. Costs one call when nothing has changed.
+  void try_again();
+
   bool works() const { return works_; }
+  /// Not everything that was asked for is watched: `trouble()` says why.
+  bool refused() const { return !trouble_.empty() || !unwatched_.empty(); }
   std::size_t watches() const { return watches_.size(); }
   void watch(const std::string& directory) override;
   void forget(const std::string& directory) override;

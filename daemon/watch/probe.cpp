@@ -6,26 +6,33 @@
 namespace earshot::watch {
 namespace {
 
-std::uint64_t hash_of(std::string_view path) {
-  return std::hash<std::string_view>{}(path) | 1;
-}  // 0 is an empty place
+std::size_t bit_of(std::string_view path) { return std::hash<std::string_view>{}(path) % Probe::heard_bits; }
 
 }  // namespace
 
 void Probe::heard(std::string_view path) {
-  const std::uint64_t hash = hash_of(path);
-  heard_[hash / 2 % heard_max] = hash;
+  heard_.set(bit_of(path));
   if (!suspects_.empty())
     std::erase_if(suspects_, [&](const Suspect& suspect) { return suspect.path == path; });
 }
 
-void Probe::found(std::string_view path, Clock::time_point now) {
-  const std::uint64_t hash = hash_of(path);
-  if (heard_[hash / 2 % heard_max] == hash || suspects_.size() >= suspects_max) return;
+void Probe::lost(Clock::duration amnesty, Clock::time_point now) {
+  suspects_.clear();
+  amnesty_until_ = now + amnesty;
+}
+
+void Probe::found(std::string_view path, bool entry, Clock::time_point now) {
+  if (now < amnesty_until_) return;
+  if (heard_.test(bit_of(path)) || suspects_.size() >= suspects_max) return;
   if (std::any_of(suspects_.begin(), suspects_.end(),
                   [&](const Suspect& suspect) { return suspect.path == path; }))
     return;
-  suspects_.push_back({std::string(path), now});
+  suspects_.push_back({std::string(path), now, entry});
+}
+
+bool Probe::suspicious() const {
+  return std::any_of(suspects_.begin(), suspects_.end(),
+                     [](const Suspect& suspect) { return suspect.entry; });
 }
 
 bool Probe::deaf(Clock::time_point now) const {

@@ -47,21 +47,21 @@ bool Sweep::Book::list(const OpenDirectory& directory, Directory& into) {
 
 void Sweep::Book::compare(const std::string& path, const Directory& before, const Directory& after,
                           std::vector<Ring>& rings) {
-  const auto ring = [&](std::string_view name) {
-    rings.push_back({Ring::Where::path, path + '/' + std::string(name)});
+  const auto ring = [&](std::string_view name, bool entry) {
+    rings.push_back({Ring::Where::path, path + '/' + std::string(name), entry});
   };
   // What went is told before what came: a renamed file is first gone, then there.
-  std::vector<std::string_view> changed;
+  std::vector<std::pair<std::string_view, bool>> changed;
   auto old = before.entries.begin();
   for (const Entry& entry : after.entries) {
     const std::string_view name = after.name(entry);
-    for (; old != before.entries.end() && before.name(*old) < name; ++old) ring(before.name(*old));
+    for (; old != before.entries.end() && before.name(*old) < name; ++old) ring(before.name(*old), true);
     const bool known = old != before.entries.end() && before.name(*old) == name;
-    if (!known || old->signature != entry.signature) changed.push_back(name);
+    if (!known || old->signature != entry.signature) changed.emplace_back(name, !known);
     if (known) ++old;
   }
-  for (; old != before.entries.end(); ++old) ring(before.name(*old));
-  for (const auto& name : changed) ring(name);
+  for (; old != before.entries.end(); ++old) ring(before.name(*old), true);
+  for (const auto& [name, entry] : changed) ring(name, entry);
 }
 
 std::size_t Sweep::Book::look(Directories::value_type& each, std::size_t from, std::size_t stats_max,

@@ -13,7 +13,8 @@ struct Ring {
     everything,  // notifications were lost: look everywhere
   };
   Where where = Where::path;
-  std::string path;  // absolute; empty for everything
+  std::string path;    // absolute; empty for everything
+  bool entry = false;  // said by the sweep: the name came or went, which a mount that notifies tells of
 };
 
 using Doorbell = std::function<void(const Ring&)>;

@@ -23,6 +23,15 @@ TEST_CASE("a subagent's file belongs to the session above it") {
   CHECK(place.own_agent == "abc");
 }
 
+TEST_CASE("whatever a name holds, the session and the agent are encoded as the stream is") {
+  const Place session = place_of("/r/.claude/projects/-p/a\n\x1b\xff%.jsonl");
+  CHECK(session.stream == "claude/-p/a%0A%1B%FF%25");
+  CHECK(session.session == "a%0A%1B%FF%25");
+  const Place agent = place_of("/r/.claude/projects/-p/s:1/subagents/agent-\xc2\x85.jsonl");
+  CHECK(agent.session == "s%3A1");
+  CHECK(agent.own_agent == "%C2%85");
+}
+
 TEST_CASE("an agent's file beside its session leaves the session to its lines") {
   const Place place = place_of("/r/.claude/projects/-p/agent-abc.jsonl");
   CHECK(place.session.empty());

@@ -76,7 +76,7 @@ TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
   test::TemporaryDirectory home;
   REQUIRE(error_of(home.path) == "");
   for (const std::string& content :
-       {std::string("short\n"), std::string(), std::string(64, 'Z'), std::string(5000, 'a')}) {
+       {std::string("short\n"), std::string(64, 'Z'), std::string(66, 'a'), std::string(5000, '\0')}) {
     CAPTURE(content.size());
     test::write_text(home / "token", content);
     REQUIRE(says(error_of(home.path), "64 hex digits"));
@@ -88,6 +88,26 @@ TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
   std::filesystem::remove(home / "token");
   std::filesystem::create_directory(home / "token");
   REQUIRE(says(error_of(home.path), "not a regular file"));
+}
+
+TEST_CASE("fault 62: a secret that a crash has torn is set aside and made anew, and that is said") {
+  test::TemporaryDirectory home;
+  const auto first = std::get<Secrets>(load_secrets(home.path));
+  const std::string whole = test::read_text(home / "token");
+  for (const std::string& content : {std::string(), std::string(65, '\0'), whole.substr(0, 20),
+                                     whole.substr(0, 20) + std::string(45, '\0')}) {
+    CAPTURE(content.size());
+    test::write_text(home / "token", content);
+    const auto secrets = std::get<Secrets>(load_secrets(home.path));
+    REQUIRE(secrets.set_aside.size() == 1);
+    REQUIRE(says(secrets.set_aside.front(), home / "token.torn"));
+    REQUIRE(test::read_text(home / "token.torn") == content);
+    REQUIRE(secrets.token.size() == 64);
+    REQUIRE(secrets.token != first.token);
+    REQUIRE(mode_of(home / "token") == 0600);
+    REQUIRE(secrets.mark_key == first.mark_key);
+    REQUIRE(std::get<Secrets>(load_secrets(home.path)).set_aside.empty());
+  }
 }
 
 TEST_CASE("secrets are the same only when every byte is") {

@@ -285,18 +285,57 @@ TEST_CASE("what one line forgets stays watched for another") {
 
 TEST_CASE("a mount that never notifies is found out by what the sweep finds first") {
   Probe probe;
-  const Probe::Clock::time_point start{};
+  const Clock::time_point start{};
   const auto later = start + Probe::patience;
-  probe.found("/m/1", start);
-  probe.found("/m/2", start);
+  probe.found("/m/1", false, start);
+  probe.found("/m/2", false, start);
   REQUIRE_FALSE(probe.deaf(later));  // a hard link may do that
-  probe.found("/m/3", start);
+  probe.found("/m/3", false, start);
   REQUIRE_FALSE(probe.deaf(start));  // the notification may be on its way
   REQUIRE(probe.deaf(later));
   REQUIRE(probe.trouble(later).find("/m/1") != std::string::npos);
   probe.heard("/m/2");
   REQUIRE_FALSE(probe.deaf(later));
   probe.heard("/ok");
-  probe.found("/ok", start);  // known to be notified
+  probe.found("/ok", false, start);  // known to be notified
   REQUIRE_FALSE(probe.deaf(later));
+}
+
+TEST_CASE("a name that came and nobody said so is suspicious until it is heard of") {
+  Probe probe;
+  const Clock::time_point start{};
+  probe.found("/m/grown", false, start);
+  REQUIRE_FALSE(probe.suspicious());  // through a link, or mapped: no notification is owed
+  probe.found("/m/new", true, start);
+  REQUIRE(probe.suspicious());
+  REQUIRE_FALSE(probe.deaf(start + Probe::patience));
+  probe.heard("/m/new");
+  REQUIRE_FALSE(probe.suspicious());
+}
+
+TEST_CASE("what the sweep finds after notifications were lost makes no mount a deaf one") {
+  Probe probe;
+  const Clock::time_point start{};
+  const auto later = start + Probe::patience;
+  const auto amnesty = std::chrono::minutes(2);
+  for (const char* each : {"/m/1", "/m/2", "/m/3"}) probe.found(each, true, start);
+  REQUIRE(probe.deaf(later));
+  probe.lost(amnesty, later);
+  REQUIRE_FALSE(probe.deaf(later));
+  for (const char* each : {"/m/4", "/m/5", "/m/6"}) probe.found(each, true, later);
+  REQUIRE_FALSE(probe.deaf(later + Probe::patience));
+  const auto after = later + amnesty;
+  for (const char* each : {"/m/4", "/m/5", "/m/6"}) probe.found(each, true, after);
+  REQUIRE(probe.deaf(after + Probe::patience));
+}
+
+TEST_CASE("however many paths were heard of, none of them is a suspect") {
+  Probe probe;
+  const Clock::time_point start{};
+  const auto path = [](int n) { return "/m/" + std::to_string(n); };
+  for (int n = 0; n < 20'000; ++n) probe.heard(path(n));
+  for (int n = 0; n < 20'000; ++n) probe.found(path(n), true, start);
+  REQUIRE_FALSE(probe.suspicious());
+  for (int n = 20'000; n < 20'100; ++n) probe.found(path(n), true, start);
+  REQUIRE(probe.deaf(start + Probe::patience));
 }

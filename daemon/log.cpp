@@ -1,0 +1,46 @@
+#include "log.hpp"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <utility>
+
+namespace earshot {
+namespace {
+
+class Visible final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& into) override {
+    const std::string text = visible({message.payload.data(), message.payload.size()});
+    into.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Visible>(); }
+};
+
+}  // namespace
+
+std::string visible(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f)
+      out += c;
+    else
+      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+  }
+  return out;
+}
+
+void start_log(const std::string& level) {
+  spdlog::set_default_logger(spdlog::stderr_color_mt("earshotd"));
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<Visible>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
+  spdlog::set_formatter(std::move(formatter));
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+}  // namespace earshot

@@ -1,0 +1,15 @@
+// What the daemon tells people, on stderr.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace earshot {
+
+/// From here on spdlog writes lines that a terminal and a journal can show: what they say may hold the names
+/// of files, which hold any bytes. `level`: trace, debug, info, warn, error, off.
+void start_log(const std::string& level);
+
+/// Control characters as `\x1b`.
+std::string visible(std::string_view text);
+
+}  // namespace earshot

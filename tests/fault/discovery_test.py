@@ -1,0 +1,392 @@
+"""Faults 44 to 60: files and directories that come, go and move, and notifications that are lost, late or never come."""
+import json
+import os
+import shutil
+import signal
+import sys
+import unittest
+
+import fault
+from fault import told
+from doors import DoorCase, curl
+from harness import build, earshot, patience, sanitized, wait_for
+from kernel import IN_Q_OVERFLOW, Notifications, descriptors, limited, preloaded
+from sessions import Session, append
+
+by_notification = ("--watch", "inotify")  # the sweep cannot come to the rescue
+
+
+class Found(fault.FaultCase, DoorCase):
+    """What every test here says of a daemon."""
+
+    def begin(self, *args, **more):
+        self.daemon = self.start(*args, **more)
+        self.client = self.daemon.subscriber()
+        return self.daemon
+
+    def session(self, *parts, cwd="/home/ada/api"):
+        """A session whose transcript lies in this directory below projects/."""
+        session = Session(self.root, cwd=cwd)
+        session.folder = os.path.join(self.projects, *parts)
+        session.path = os.path.join(session.folder, f"{session.session}.jsonl")
+        return session
+
+    @property
+    def projects(self):
+        return os.path.join(self.root, "projects")
+
+    def all_told(self):
+        return self.settled(self.daemon, self.client, self.root)
+
+    def removed(self, stream):
+        return self.client.wait_frame(type="stream.removed", stream=stream)
+
+    def metric(self, name):
+        lines = curl(self.daemon, "/metrics", unix=True)[2].decode().splitlines()
+        return float(next(line.split()[1] for line in lines if line.startswith(name + " ")))
+
+    def untroubled(self):
+        health = self.health(self.daemon)
+        self.assertEqual((health["troubles"], health["watch"]["trouble"]), ([], ""))
+
+
+class Directories(Found):
+    def test_44_a_file_in_directories_made_at_once_is_found(self):
+        self.begin(*by_notification)
+        for n in range(1000 // patience()):
+            self.session(f"p{n}", "q", "r").prompt(f"prompt {n}")
+        self.assertEqual(len(self.all_told()), 1000 // patience())
+        self.assertEqual(self.client.all(type="reset"), [])
+
+    def test_45_a_renamed_directory_s_streams_go_and_come_again_under_their_new_names(self):
+        self.begin(*by_notification)
+        session = self.session("before")
+        session.turn("first")
+        old, new = (f"claude/{name}/{session.session}" for name in ("before", "after"))
+        self.client.wait_frame(type="turn.finished", stream=old)
+        with open(session.path, "ab", buffering=0) as writer:  # it goes on writing, whatever its directory is called
+            os.rename(session.folder, os.path.join(self.projects, "after"))
+            session.path = os.path.join(self.projects, "after", f"{session.session}.jsonl")
+            for n in range(20):
+                record = session.record("user", {"role": "user", "content": f"while it moves {n}"})
+                writer.write(json.dumps(record).encode() + b"\n")
+        self.removed(old)
+        self.all_told()
+        streams = [f.get("stream") for f in self.client.frames if "cursor" in f or f["type"] == "stream.removed"]
+        last_old = max(n for n, stream in enumerate(streams) if stream == old)
+        self.assertNotIn(new, streams[:last_old])
+        session.prompt("and on it goes")
+        self.all_told()
+
+    def test_46_a_directory_moved_out_of_the_tree_is_heard_no_more(self):
+        self.begin()
+        session, stays = self.session("goes"), self.session("stays")
+        for each in (session, stays):
+            each.turn("first")
+        self.all_told()
+        watches = self.health(self.daemon)["watch"]["inotify_watches"]
+        outside = os.path.join(self.home, "outside")
+        os.rename(session.folder, outside)
+        self.removed(f"claude/goes/{session.session}")
+        self.assertEqual(self.health(self.daemon)["watch"]["inotify_watches"], watches - 1)
+        session.path = os.path.join(outside, f"{session.session}.jsonl")
+        looks = self.metric("earshot_tail_looks_total")
+        session.turn("unheard")
+        stays.prompt("still heard")
+        self.all_told()
+        self.assertEqual(self.client.all(prompt="unheard"), [])
+        self.assertGreater(self.metric("earshot_tail_looks_total"), looks)
+
+    def test_47_a_root_that_is_deleted_and_made_again_is_armed_again(self):
+        shutil.rmtree(self.root)
+        self.begin(*by_notification)
+        for n in range(5):
+            wait_for(lambda: [t for t in self.health(self.daemon)["troubles"] if t["path"] == self.root], "the root to be missed")
+            session = self.session("p")
+            session.turn(f"life {n}")
+            self.all_told()
+            self.untroubled()
+            shutil.rmtree(self.root)
+            self.removed(f"claude/p/{session.session}")
+
+    def test_53_a_storm_of_directories_deleted_and_made_again_ends_in_what_is_there(self):
+        for watch in ("inotify", "sweep"):
+            with self.subTest(watch=watch):
+                self.begin("--watch", watch)
+                for n in range(200):
+                    session = self.session("p", "deeper")
+                    session.turn(f"storm {n}")
+                    other = self.session("p")
+                    other.prompt(f"storm {n}")
+                    if n % 20 == 0:  # some are told before they go
+                        self.client.wait_frame(type="turn.started", session=other.session)
+                    shutil.rmtree(os.path.join(self.projects, "p"))
+                session.turn("what is left")
+                self.all_told()
+                session.turn("and goes on")
+                self.all_told()
+                self.untroubled()
+                self.daemon.stop()
+                shutil.rmtree(self.projects)
+
+    def test_57_two_working_directories_of_one_name_are_told_apart_by_their_records(self):
+        paths = ("/home/a/b", "/home/a.b")
+        sessions = [Session(self.root, cwd=cwd) for cwd in paths]
+        self.assertEqual(sessions[0].folder, sessions[1].folder)
+        self.begin()
+        narrow = [self.daemon.subscriber(filter={"project": [cwd]}) for cwd in paths]
+        for session in sessions:
+            session.turn(f"in {session.cwd}")
+        self.all_told()
+        for client, session in zip(narrow, sessions):
+            self.settled(self.daemon, client, session.path)
+        shown = {f["session"]: f["project"] for f in self.daemon.client().subscribe()}
+        self.assertEqual(shown, {session.session: session.cwd for session in sessions})
+
+    def test_58_one_session_id_in_two_directories_is_two_streams_and_no_agent_takes_over_its_parent(self):
+        self.begin()
+        first = Session(self.root, cwd="/home/ada/one")
+        second = Session(self.root, cwd="/home/ada/two", session=first.session)
+        first.prompt("one")
+        second.prompt("two")
+        call, agent, transcript = first.agent("Look around")
+        transcript.prompt("Look around")
+        run = os.path.join(first.folder, first.session, "subagents", "workflows", "run1", "agent-w1.jsonl")
+        shutil.copytree(os.path.dirname(transcript.path), os.path.dirname(run))
+        os.rename(os.path.join(os.path.dirname(run), os.path.basename(transcript.path)), run)
+        first.prompt("still one")
+        self.assertEqual(len(self.all_told()), 4)
+        own = f"claude/-home-ada-one/{first.session}"
+        for stream, agents in ((own, {None}), (f"claude/-home-ada-two/{first.session}", {None}),
+                               (f"{own}/subagents/agent-{agent}", {agent}), (f"{own}/subagents/workflows/run1/agent-w1", {"w1"})):
+            self.assertEqual({f.get("agent") for f in self.client.frames if f.get("stream") == stream and "cursor" in f}, agents, stream)
+        self.assertEqual({f["session"] for f in self.client.frames if "cursor" in f}, {first.session})
+        self.assertEqual([f["prompt"] for f in self.client.all(type="turn.started", stream=own)], ["one", "still one"])
+
+    def test_59_a_file_that_is_gone_between_listing_and_opening_is_no_trouble(self):
+        at_start = Session(self.root, session="vanishing-at-start")
+        at_start.turn("never read")
+        self.begin(prefix=preloaded(self, "vanish"))
+        self.assertFalse(os.path.exists(at_start.path))
+        stays = Session(self.root)
+        for n in range(50):
+            gone = Session(self.root, session=f"vanishing-{n}")
+            gone.turn("never read")
+            stays.turn(f"turn {n}")
+            wait_for(lambda: not os.path.exists(gone.path), "the daemon to open it")
+        self.all_told()
+        self.untroubled()
+        self.assertNotIn(b"vanishing", self.daemon.stderr())
+
+
+class Names(Found):
+    def test_55_a_name_that_is_not_utf8_works_percent_encoded(self):
+        self.begin()
+        session = Session(self.root)
+        session.turn("first")
+        folder = os.fsencode(self.projects) + b"/d\xc3\x28"
+        os.mkdir(folder)
+        path = folder + b"/\xff.jsonl"
+        shutil.copy(os.fsencode(session.path), path)
+        self.all_told()
+        stream = "claude/d%C3(/%FF"
+        self.assertIn(stream, told(self.client))
+        places = [f"{stream}:{self.client.all(stream=stream)[0]['cursor']}"]
+        again = self.daemon.client()
+        again.subscribe(after=places)  # it is found by that name, too
+        again.wait_frame(type="bookmark", id="a", complete=True)
+        self.assertEqual([f["cursor"] for f in again.all(stream=stream)], [f["cursor"] for f in self.client.all(stream=stream)[1:]])
+        os.unlink(path)
+        self.removed(stream)
+
+    def test_56_names_with_control_characters_are_escaped_wherever_they_are_shown(self):
+        longest = "x" * (255 - len(".jsonl"))
+        evil = "a\n\x1b[31mred\x7f"
+        sessions = [Session(self.root, session=name) for name in (longest, evil)]
+        for session in sessions:
+            session.turn("first")
+        folder = os.path.join(self.projects, "p\r\x1b]0;title\x07")
+        os.mkdir(folder)
+        os.mkfifo(os.path.join(folder, evil + ".jsonl"))
+        self.begin("--log-level", "debug")
+        for session in sessions:
+            session.turn("second")
+        names = {f"claude/-home-ada-api/{longest}", "claude/-home-ada-api/a%0A%1B[31mred%7F"}
+        self.client.wait(lambda: {f["stream"] for f in self.client.all(type="turn.finished", turn=2)} == names, "both streams")
+        again = self.daemon.client()
+        again.subscribe(after=[f"{stream}:" for stream in names])
+        again.wait_frame(type="bookmark", id="a", complete=True)
+        self.settled(self.daemon, again, *(session.path for session in sessions))
+        self.assertEqual([t["path"] for t in self.health(self.daemon)["troubles"]], [os.path.join(folder, evil + ".jsonl")])
+        shown = self.daemon.wait_log("not a regular file") and self.daemon.stderr().decode()
+        for command in (("ls",), ("ls", "--json"), ("show", longest), ("doctor",), ("replay", sessions[1].path)):
+            done = earshot(*command, "--state", self.state, home=self.home)
+            self.assertNotIn("Traceback", done.stderr)
+            shown += done.stdout + done.stderr
+        self.assertIn("red", shown)
+        for control in "\r\x1b\x07\x7f":
+            self.assertNotIn(control, shown)
+        self.assertNotIn("a\n", shown.replace("\nclaude\n", ""))
+
+
+class Limits(Found):
+    def test_48_after_the_queue_overflowed_everything_is_looked_at(self):
+        with open("/proc/sys/fs/inotify/max_queued_events") as limit:
+            queued_max = int(limit.read())
+        if queued_max > 100_000:
+            self.skipTest(f"the kernel's queue holds {queued_max} notifications: too many to fill it here")
+        sessions = [self.session(name) for name in ("p", "q")]
+        goes = self.session("p")
+        for session in (*sessions, goes):
+            session.turn("before")
+        self.begin(*by_notification)
+        self.client.subscribe(id="b", after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (*sessions, goes)])
+        self.all_told()
+        ours = Notifications(*(session.folder for session in sessions))
+        self.addCleanup(ours.close)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        files = [os.open(session.path, os.O_WRONLY | os.O_APPEND) for session in sessions]
+        for n in range(queued_max // 2 + 1000):  # in turn: the kernel merges only what follows on its like
+            for file in files:
+                os.write(file, b"\n")
+        for file in files:
+            os.close(file)
+        self.assertTrue(any(mask & IN_Q_OVERFLOW for mask in ours.masks()), "nothing was lost")
+        for session in sessions:
+            session.turn("unheard")
+        os.unlink(goes.path)
+        self.session("new", "deep", "down").turn("unheard, too")
+        os.makedirs(os.path.join(self.projects, "empty"))
+        self.daemon.process.send_signal(signal.SIGCONT)
+        self.all_told()
+        self.removed(f"claude/p/{goes.session}")
+        self.session("empty").turn("its directory is watched")
+        self.all_told()
+
+    def test_49_beyond_the_limit_of_watches_files_are_swept_and_that_is_said_once(self):
+        sessions = [self.session(f"p{n}") for n in range(30)]
+        for session in sessions:
+            session.turn("before")
+        self.begin(prefix=limited(max_inotify_watches=8))
+        watch = self.health(self.daemon)["watch"]
+        self.assertEqual(watch["inotify_watches"], 8)
+        self.assertIn("max_user_watches", watch["trouble"])
+        for session in sessions:
+            session.turn("after")
+        late = self.session("late", "deep")
+        late.turn("unheard of")
+        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == len(sessions) + 1, "every turn", deadline=60)
+        self.assertEqual(self.daemon.stderr().count(b"max_user_watches"), 1)
+        self.assertEqual(self.health(self.daemon)["watch"]["trouble"].count("max_user_watches"), 1)
+        for session in sessions[2:]:  # there is room for the others' watches now
+            shutil.rmtree(session.folder)
+        wait_for(lambda: not self.health(self.daemon)["watch"]["trouble"], "the trouble to be over", deadline=60)
+        self.assertGreaterEqual(self.health(self.daemon)["watch"]["inotify_watches"], 5)
+        self.session("late", "deep").turn("heard of")
+        self.client.wait_frame(type="turn.started", prompt="heard of")
+
+    def test_50_without_an_instance_files_are_swept_and_that_is_said(self):
+        exhaust = "import ctypes, os, sys\nwhile ctypes.CDLL(None).inotify_init1(0) >= 0: pass\nos.execvp(sys.argv[1], sys.argv[1:])"
+        self.begin(prefix=(*limited(max_inotify_instances=8), sys.executable, "-c", exhaust))
+        watch = self.health(self.daemon)["watch"]
+        self.assertEqual(watch["inotify_watches"], 0)
+        self.assertIn("max_user_instances", watch["trouble"])
+        self.assertEqual(self.daemon.stderr().count(b"max_user_instances"), 1)
+        session = self.session("p", "q")
+        session.turn("unheard")
+        self.client.wait_frame(type="turn.finished", deadline=60)
+        session.turn("at the hot beat")
+        self.all_told()
+
+    def test_51_few_descriptors_are_enough_for_many_files(self):
+        sessions = [self.session(f"p{n % 100}") for n in range(5000 // patience())]
+        for session in sessions[::2]:
+            session.prompt("before")
+        self.begin(prefix=descriptors(64))
+        self.client.subscribe(id="b", after=[f"claude/p{n % 100}/{sessions[n].session}:" for n in range(0, len(sessions), 2)], snapshot=False)
+        for session in sessions:
+            session.prompt("after")
+        self.assertEqual(len(self.all_told()), len(sessions))
+        self.assertLessEqual(self.metric("earshot_tail_open_files"), 16)
+        self.untroubled()
+
+    def test_51_at_most_256_transcripts_are_open(self):
+        sessions = [self.session("p") for _ in range(600)]
+        self.begin()
+        most = 0
+        for turn in range(2):
+            for n, session in enumerate(sessions):
+                session.prompt(f"turn {turn}")
+                if n % 50 == 0:
+                    most = max(most, self.transcripts_open())
+            self.all_told()
+            most = max(most, self.transcripts_open())
+        self.assertLessEqual(most, 256)
+        self.assertGreater(most, 100)  # they are kept open, and the least recently used one goes
+
+    def transcripts_open(self):
+        folder, count = f"/proc/{self.daemon.process.pid}/fd", 0
+        for name in os.listdir(folder):
+            try:
+                count += os.readlink(os.path.join(folder, name)).endswith(".jsonl")
+            except FileNotFoundError:
+                pass  # closed meanwhile
+        return count
+
+    def test_52_a_mount_that_never_notifies_is_found_out_and_swept(self):
+        self.begin(prefix=preloaded(self, "deaf"))
+        self.untroubled()
+        sessions = [self.session(f"p{n}") for n in range(4)]
+        for session in sessions:
+            session.turn("unheard")
+        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 4, "what the sweep finds", deadline=100)
+        for session in sessions:  # what came unheard is reason enough to look more often
+            session.turn("swept")
+        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 8, "what the sweep finds next", deadline=40)
+        wait_for(lambda: "not notified" in self.health(self.daemon)["watch"]["trouble"], "it to be found out")
+        for session in sessions:
+            session.turn("at the hot beat")
+        self.all_told()
+        self.session("late").turn("swept, too")
+        self.client.wait_frame(type="turn.started", prompt="swept, too", deadline=40)
+        self.all_told()
+
+
+class Many(Found):
+    def test_54_a_hundred_thousand_files_in_ten_thousand_directories_are_known_and_cost_little(self):
+        directories = 10_000 // patience()
+        if sanitized(build()):
+            memory_max = None  # a sanitizer's shadow is not the daemon's
+        else:
+            memory_max = 100 << 20
+        line = b'{"type":"user","uuid":"u0","sessionId":"s","cwd":"/w","message":{"role":"user","content":"long ago"}}\n'
+        for n in range(directories):
+            folder = os.path.join(self.projects, f"p{n:05}")
+            os.makedirs(folder)
+            at = os.open(folder, os.O_RDONLY)
+            for each in range(10):
+                file = os.open(f"s{each}.jsonl", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=at)
+                os.write(file, line)
+                os.utime(file, (1_600_000_000, 1_600_000_000))
+                os.close(file)
+            os.close(at)
+        self.begin()
+        root = self.health(self.daemon)["roots"][0]
+        self.assertEqual((root["transcripts"], root["live"]), (directories * 10, 0))
+        watches = self.health(self.daemon)["watch"]
+        self.assertEqual((watches["inotify_watches"] > directories, watches["trouble"]), (True, ""))
+        grown = []
+        for n in range(0, directories, directories // 100):
+            grown.append(os.path.join(self.projects, f"p{n:05}", f"s{n % 10}.jsonl"))
+            append(grown[-1], line.replace(b"u0", b"u1").replace(b"long ago", b"now"))
+        self.client.wait(lambda: len(self.client.all(type="turn.started", prompt="now")) == len(grown), "every file that grew")
+        self.assertEqual(self.client.all(prompt="long ago"), [])
+        self.assertEqual(self.health(self.daemon)["roots"][0]["live"], len(grown))
+        with open(f"/proc/{self.daemon.process.pid}/status") as status:
+            peak = next(int(text.split()[1]) << 10 for text in status if text.startswith("VmHWM"))
+        if memory_max:
+            self.assertLessEqual(peak, memory_max)
+
+
+if __name__ == "__main__":
+    unittest.main()

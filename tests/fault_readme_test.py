@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""tests/fault/README.md against the tests: every case has its line, every test that is named exists, every fault test is named."""
+import functools
+import os
+import re
+import unittest
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+README = os.path.join(TESTS, "fault", "README.md")
+cases_max = 77
+
+
+@functools.cache
+def tests_of(path):
+    """What the tests in this file are called; nothing when there is no such file."""
+    if not os.path.exists(os.path.join(TESTS, path)):
+        return frozenset()
+    with open(os.path.join(TESTS, path), encoding="utf-8") as file:
+        text = file.read()
+    if path.endswith(".py"):
+        return frozenset(re.findall(r"^\s+def (test_\w+)\(", text, re.MULTILINE))
+    literal = r'"((?:[^"\\]|\\.)*)"'
+    found = re.findall(rf"\bTEST_CASE\(\s*((?:{literal.replace('(', '(?:', 1)}\s*)+)", text)
+    return frozenset("".join(re.findall(literal, pieces)).replace('\\"', '"') for pieces in found)
+
+
+def read(text):
+    """case → [(file, test)]; None stands for "not built yet"."""
+    cases, case = {}, None
+    for line in text.splitlines():
+        if head := re.match(r"- \*\*(\d+)\*\* ", line):
+            case = cases.setdefault(int(head[1]), [])
+        elif line == "  - not built yet":
+            case.append(None)
+        elif test := re.fullmatch(r"  - `([^`]+)`: `([^`]+)`", line):
+            case.append((test[1], test[2]))
+        elif line.startswith("  - "):
+            case.append((line, "a line that is neither a test nor `not built yet`"))
+    return cases
+
+
+def problems(text):
+    cases, found = read(text), []
+    for number in range(1, cases_max + 1):
+        if not cases.get(number):
+            found.append(f"case {number} has no line, or no test")
+    for number, tests in cases.items():
+        if not 1 <= number <= cases_max:
+            found.append(f"there is no case {number}")
+        found += [f"case {number}: {test[0]} has no test {test[1]!r}" for test in tests if test and test[1] not in tests_of(test[0])]
+    return found
+
+
+class Readme(unittest.TestCase):
+    def setUp(self):
+        with open(README, encoding="utf-8") as file:
+            self.text = file.read()
+
+    def test_every_case_of_the_fault_readme_has_its_line_and_every_test_in_it_exists(self):
+        self.assertEqual(problems(self.text), [])
+
+    def test_every_fault_test_is_in_the_readme_under_its_number(self):
+        cases = read(self.text)
+        for name in sorted(os.listdir(os.path.join(TESTS, "fault"))):
+            path = f"fault/{name}"
+            for test in sorted(tests_of(path)) if name.endswith("_test.py") else ():
+                with self.subTest(test=test):
+                    self.assertIn((path, test), cases[int(re.match(r"test_(\d+)_", test)[1])])
+
+    def test_a_case_without_a_line_and_a_test_that_is_not_there_are_noticed(self):
+        without = self.text.replace("- **44** ", "- ")
+        self.assertIn("case 44 has no line, or no test", problems(without))
+        for name, other in ((": `test_44_", ": `test_44_not_"), (": `fault 60: ", ": `fault 60: not ")):
+            self.assertIn(name, self.text)
+            self.assertTrue(any("has no test" in problem for problem in set(problems(self.text.replace(name, other, 1))) - set(problems(self.text))))
+
+
+if __name__ == "__main__":
+    unittest.main()
