@@ -167,6 +167,7 @@ void House::fill(serve::Figures& figures) const {
   figures.tail_resets = counters.resets;
   figures.tail_verifications = counters.verifications;
   figures.tail_events = counters.events;
+  figures.pending_bytes = counters.pending_bytes;
   figures.open_files = counters.open_files;
   figures.known_files = counters.known_files;
   figures.directories = counters.directories;

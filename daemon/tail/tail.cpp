@@ -160,6 +160,10 @@ class Tail::House final : private Tree::Keeper {
     now.directories = tree_.directories().size();
     now.known_files = tree_.files();
     now.streams = streams_;
+    for (const auto& [path, directory] : tree_.directories())
+      for (const auto& [stem, file] : directory.files)
+        if (file.live && file.live->transcript())
+          now.pending_bytes += file.live->transcript()->pending_bytes();
     return now;
   }
 
