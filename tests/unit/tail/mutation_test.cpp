@@ -280,6 +280,24 @@ TEST_CASE("fault 39: a FIFO, a directory or a device in its place is said, and n
   REQUIRE(session.rig->tail->health().empty());
 }
 
+TEST_CASE("fault 39: a directory that is called like a transcript is said at start, too, and not entered") {
+  Scratch root;
+  const std::string directory = root / "projects/p/s.jsonl";
+  fs::create_directories(directory);
+  append(directory + "/inside.jsonl", prompt(0));
+  append(root / "projects/p/t.jsonl", prompt(1));
+  Rig rig(root.path());
+  rig.start();
+  REQUIRE(rig.heard.has("r/p/t"));
+  REQUIRE(rig.tail->counters().known_files == 1);
+  REQUIRE(rig.tail->health().size() == 1);
+  REQUIRE(rig.tail->health().front().path == directory);
+  fs::remove_all(directory);
+  append(directory, prompt(2));
+  rig.same("r/p/s", directory);
+  REQUIRE(rig.tail->health().empty());
+}
+
 TEST_CASE("fault 39: swapped with a FIFO in a race, again and again") {
   Born session(prompt(0));
   for (int round = 0; round < 200; ++round) {
