@@ -17,6 +17,13 @@ class Figures:
         self.asked += 1
         if self.asked % requests_max == 0:
             self.connection.close()  # the next request opens another one
+        try:
+            return self.ask(target)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):  # it was idle for too long
+            self.connection.close()
+            return self.ask(target)
+
+    def ask(self, target):
         self.connection.request("GET", target, headers={"Authorization": f"Bearer {self.daemon.token}"})
         return self.connection.getresponse().read().decode()
 
