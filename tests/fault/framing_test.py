@@ -36,8 +36,10 @@ class Framing(FramingCase):
         self.write(b"\n")
         self.settle()
         self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), 0)
-        self.write(text[:1000])
-        self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), 1000)
+        whole, events = self.prompt_line("a whole record, but for its LF")[:-1], self.figures.events()
+        self.write(whole)
+        self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), len(whole))
+        self.assertEqual(self.figures.events(), events)
         os.unlink(self.session.path)  # with a partial tail
         self.client.wait_frame(type="stream.removed", stream=self.stream)
         self.assertEqual(len(self.prompts()), 1)

@@ -17,7 +17,7 @@ class Files:
     watch = ()
 
     def begin(self):
-        self.daemon = self.start("--watch", self.watch)
+        self.daemon = self.start("--watch", self.watch, "--sweep", "1s")
         self.client = self.daemon.subscriber()
 
     def written(self):
