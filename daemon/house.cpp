@@ -50,6 +50,12 @@ watch::Mode mode_of(const std::string& word) {
   return word == "sweep" ? watch::Mode::sweep : watch::Mode::both;
 }
 
+watch::Beats beats_of(const Options& options) {
+  watch::Beats beats;
+  if (options.sweep) beats.slow = beats.alone = *options.sweep;
+  return beats;
+}
+
 std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
   std::vector<std::string> paths;
   for (const tail::Root& root : roots) paths.push_back(root.path);
@@ -75,7 +81,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
       redactor_(user_rules(options)),
       redact_(options.redact),
       hub_(io, hub_options(options, doors.secrets, version)),
-      watchers_(io, disk_.get_executor(), mode_of(options.watch)),
+      watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
       tail_(io, disk_.get_executor(), watchers_.switchboard(),
             tail_options(options, roots_, doors.secrets, redactor_), hub_) {
   watch::Watcher& line = watchers_.switchboard().connect(paths_of(roots_), [this](const watch::Ring& ring) {
@@ -159,6 +165,7 @@ void House::fill(serve::Figures& figures) const {
   figures.tail_resets = counters.resets;
   figures.tail_verifications = counters.verifications;
   figures.tail_events = counters.events;
+  figures.pending_bytes = counters.pending_bytes;
   figures.open_files = counters.open_files;
   figures.known_files = counters.known_files;
   figures.directories = counters.directories;

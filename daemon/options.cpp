@@ -120,6 +120,11 @@ Options decide(const Said& said, const Environment& environment, const std::stri
   options.log_level = one_of("log-level", said.log_level.value_or("info"),
                              {"trace", "debug", "info", "warn", "error", "off"});
   options.watch = one_of("watch", said.watch.value_or("both"), {"inotify", "sweep", "both"});
+  if (said.sweep) {
+    options.sweep = parse_duration(*said.sweep);
+    if (!options.sweep || options.sweep->count() == 0)
+      throw Failure("sweep: `" + *said.sweep + "` is no duration of a second or more, such as 1s, 60s or 5m");
+  }
   options.host = said.host.value_or(own_host());
   if (options.host.empty()) throw Failure("host: a name is needed");
   options.demo = said.demo.value_or(false);
@@ -142,7 +147,7 @@ Options decide(const Said& said, const Environment& environment, const std::stri
 void override_with(Said& said, Said&& line) {
   if (!line.roots.empty()) said.roots = std::move(line.roots);
   for (const auto field : {&Said::listen, &Said::socket, &Said::state, &Said::recent, &Said::log_level,
-                           &Said::host, &Said::watch}) {
+                           &Said::host, &Said::watch, &Said::sweep}) {
     if (line.*field) said.*field = std::move(line.*field);
   }
   if (line.demo) said.demo = line.demo;
@@ -205,6 +210,11 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
       ->group("What to listen to");
   app.add_option("--watch", line.watch, "How changes are noticed: inotify, sweep or both. Default: both")
       ->type_name("HOW")
+      ->group("What to listen to");
+  app.add_option("--sweep", line.sweep,
+                 "How often every known transcript is looked at, whatever the system reports.\n"
+                 "Default: 60s, and 10s where its reports cannot be relied upon")
+      ->type_name("DURATION")
       ->group("What to listen to");
   app.add_flag("--demo", demo, "Play a small invented session into a directory of its own")
       ->group("What to listen to");

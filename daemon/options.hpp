@@ -25,7 +25,8 @@ struct Options {
   std::chrono::seconds recent{24 * 3600};
   std::string log_level = "info";  // trace, debug, info, warn, error, off
   std::string host;
-  std::string watch = "both";  // inotify, sweep, both
+  std::string watch = "both";                 // inotify, sweep, both
+  std::optional<std::chrono::seconds> sweep;  // how often every known file is looked at; the watchers know
   bool demo = false;
 
   std::string socket;         // path of the Unix socket

@@ -134,6 +134,7 @@ constexpr Key keys[] = {
     {"log-level", read_text<&Said::log_level>},
     {"host", read_text<&Said::host>},
     {"watch", read_text<&Said::watch>},
+    {"sweep", read_text<&Said::sweep>},
     {"demo", read_flag<&Said::demo>},
     {"socket", read_text<&Said::socket>},
     {"redact", read_flag<&Said::redact>},

@@ -14,7 +14,7 @@ namespace earshot {
 /// As the words stand on the command line or in the file; nothing: not said there.
 struct Said {
   std::vector<std::string> roots;
-  std::optional<std::string> listen, socket, state, recent, log_level, host, watch;
+  std::optional<std::string> listen, socket, state, recent, log_level, host, watch, sweep;
   std::optional<bool> demo, redact;
 
   // Only in the file

@@ -141,6 +141,8 @@ void house_part(Page& page, const Figures& figures) {
   page.counter("earshot_tail_verifications_total", "Whole prefixes that were compared.")
       .sample(figures.tail_verifications);
   page.counter("earshot_tail_events_total", "Events that transcripts gave.").sample(figures.tail_events);
+  page.gauge("earshot_tail_pending_bytes", "Bytes of lines that are written in part, and no events yet.")
+      .sample(figures.pending_bytes);
   page.gauge("earshot_tail_open_files", "Transcripts that are open.").sample(figures.open_files);
   page.gauge("earshot_tail_known_files", "Transcripts that are known.").sample(figures.known_files);
   page.gauge("earshot_tail_directories", "Directories that are watched.").sample(figures.directories);

@@ -42,7 +42,7 @@ struct Figures {
 
   // The house's
   std::uint64_t tail_bytes = 0, tail_looks = 0, tail_resets = 0, tail_verifications = 0, tail_events = 0;
-  std::uint64_t open_files = 0, known_files = 0, directories = 0;
+  std::uint64_t pending_bytes = 0, open_files = 0, known_files = 0, directories = 0;
   std::uint64_t streams_live = 0, streams_cold = 0;
   std::uint64_t troubles = 0, inotify_watches = 0;
   bool watch_trouble = false;

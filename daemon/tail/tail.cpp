@@ -161,6 +161,10 @@ class Tail::House final : private Tree::Keeper {
     now.directories = tree_.directories().size();
     now.known_files = tree_.files();
     now.streams = streams_;
+    for (const auto& [path, directory] : tree_.directories())
+      for (const auto& [stem, file] : directory.files)
+        if (file.live && file.live->transcript())
+          now.pending_bytes += file.live->transcript()->pending_bytes();
     return now;
   }
 
@@ -286,7 +290,10 @@ class Tail::House final : private Tree::Keeper {
     const std::string path = live.path();
     const auto slash = path.rfind('/');
     const std::string stem(stem_of(std::string_view(path).substr(slash + 1)));
-    if (Tree::File* file = tree_.find(path.substr(0, slash), stem)) file->live = nullptr;
+    if (Tree::File* file = tree_.find(path.substr(0, slash), stem)) {
+      file->live = nullptr;
+      file->size = std::min(file->size, live.silent_bytes);  // what it has beyond is still to be told
+    }
     live.removed = true;
     auto& delay = unreadable_[path];
     delay = std::clamp(delay * 2, options_.retry_first, options_.retry_last);

@@ -38,6 +38,7 @@ struct Counters {
   std::uint64_t bytes_read = 0;  // fed to transcripts
   std::uint64_t looks = 0, resets = 0, verifications = 0, events = 0;
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
+  std::uint64_t pending_bytes = 0;  // read, but of lines that have no end yet
 };
 
 /// One thread owns it: every call, and every call of the listener, happens on `io`'s. Errors of files are

@@ -7,10 +7,8 @@ import struct
 import sys
 import unittest
 
-from harness import Case, build
+from harness import Case
 from sessions import Registry, Session, append
-
-NOBODY = 65534
 
 
 class Files:
@@ -19,7 +17,7 @@ class Files:
     watch = ()
 
     def begin(self):
-        self.daemon = self.start("--watch", self.watch)
+        self.daemon = self.start("--watch", self.watch, "--sweep", "1s")
         self.client = self.daemon.subscriber()
 
     def written(self):
@@ -167,15 +165,7 @@ class Permissions(Case):
             session.turn("before")
         os.chmod(closed.folder, 0o000)
         os.chmod(sealed.path, 0o000)
-        prefix, earshotd = (), None
-        if os.geteuid() == 0:  # root may read everything: be nobody
-            earshotd = os.path.join(self.home, "earshotd")
-            shutil.copy(os.path.join(build(), "earshotd"), earshotd)
-            for folder, folders, names in os.walk(self.home):
-                for name in [folder, *(os.path.join(folder, n) for n in folders + names)]:
-                    os.chown(name, NOBODY, NOBODY)
-            prefix = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
-        daemon = self.start(prefix=prefix, earshotd=earshotd)
+        daemon = self.start(**self.unprivileged())
         daemon.wait_log("-home-ada-closed")
         client = daemon.subscriber()
         open_session.prompt("still heard")

@@ -27,6 +27,7 @@ from validate import Validator, parse  # noqa: E402
 
 deadline_s = 20  # for one condition; four times that in a sanitized build
 HOST = "testhost"
+NOBODY = 65534
 SCHEMAS = Schemas()
 REPORT = re.compile(rb"ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime error:|AddressSanitizer:DEADLYSIGNAL")
 
@@ -302,6 +303,17 @@ class Case(unittest.TestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
+
+    def unprivileged(self):
+        """How to start a daemon that permissions hold for: for root they do not. What is in the test's directory becomes its own."""
+        if os.geteuid() != 0:
+            return {}
+        earshotd = os.path.join(self.home, "earshotd")  # where the build is, another user may not be let in
+        shutil.copy(os.path.join(build(), "earshotd"), earshotd)
+        for folder, folders, names in os.walk(self.home):
+            for name in [folder, *(os.path.join(folder, n) for n in folders + names)]:
+                os.chown(name, NOBODY, NOBODY)
+        return {"prefix": ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"), "earshotd": earshotd}
 
     def finish(self, daemon):
         try:

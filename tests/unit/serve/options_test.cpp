@@ -46,15 +46,16 @@ TEST_CASE("without a word, the defaults hold") {
   REQUIRE(parsed.options->state == place.home.path + "/.local/state/earshot");
   REQUIRE(parsed.options->recent == std::chrono::hours(24));
   REQUIRE(parsed.options->watch == "both");
+  REQUIRE_FALSE(parsed.options->sweep);
   REQUIRE_FALSE(parsed.options->host.empty());
   REQUIRE_FALSE(parsed.options->demo);
 }
 
 TEST_CASE("every option is taken from the command line") {
   const Place place;
-  const Parsed parsed =
-      place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state", "/s", "--recent",
-                   "7d", "--log-level", "debug", "--host", "dev7", "--watch", "sweep", "--demo"});
+  const Parsed parsed = place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state",
+                                     "/s", "--recent", "7d", "--log-level", "debug", "--host", "dev7",
+                                     "--watch", "sweep", "--sweep", "5m", "--demo"});
   REQUIRE(parsed.err == "");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
   REQUIRE(parsed.options->listen.address().to_string() == "::1");
@@ -64,6 +65,7 @@ TEST_CASE("every option is taken from the command line") {
   REQUIRE(parsed.options->log_level == "debug");
   REQUIRE(parsed.options->host == "dev7");
   REQUIRE(parsed.options->watch == "sweep");
+  REQUIRE(parsed.options->sweep == std::chrono::minutes(5));
   REQUIRE(parsed.options->demo);
 }
 
@@ -82,7 +84,7 @@ TEST_CASE("every option is also a key of the file, and the command line wins") {
   const Place place;
   const std::string file =
       "root = [\"/a\", \"work=/b\"]\nlisten = \"localhost:99\"\nstate = \"/s\"\nrecent = \"90m\"\n"
-      "log-level = \"warn\"\nhost = \"dev7\"\nwatch = \"inotify\"\ndemo = true\n";
+      "log-level = \"warn\"\nhost = \"dev7\"\nwatch = \"inotify\"\nsweep = \"2s\"\ndemo = true\n";
   const Parsed parsed = place.parse_file(file);
   REQUIRE(parsed.err == "");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
@@ -92,6 +94,7 @@ TEST_CASE("every option is also a key of the file, and the command line wins") {
   REQUIRE(parsed.options->log_level == "warn");
   REQUIRE(parsed.options->host == "dev7");
   REQUIRE(parsed.options->watch == "inotify");
+  REQUIRE(parsed.options->sweep == std::chrono::seconds(2));
   REQUIRE(parsed.options->demo);
   const Parsed both = place.parse_file(file, {"--root", "/c", "--recent", "5s"});
   REQUIRE(both.options->roots == std::vector<std::string>{"/c"});
@@ -164,6 +167,7 @@ TEST_CASE("what is wrong on the command line is told, with code 2") {
       {{"--recent", "soon"}, "recent: `soon`"},
       {{"--log-level", "wrn"}, "did you mean `warn`?"},
       {{"--watch", "swep"}, "did you mean `sweep`?"},
+      {{"--sweep", "0s"}, "sweep: `0s` is no duration of a second or more"},
       {{"--host", ""}, "host"},
   };
   for (const Row& row : rows) {
@@ -262,8 +266,8 @@ TEST_CASE("help teaches, and the version is one line") {
   REQUIRE(help.exit_code == 0);
   REQUIRE_FALSE(help.options);
   for (const std::string_view word :
-       {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch", "--demo",
-        "--socket", "--no-redact", "--version", "Examples:", "Exit codes:"}) {
+       {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch",
+        "--sweep", "--demo", "--socket", "--no-redact", "--version", "Examples:", "Exit codes:"}) {
     CAPTURE(word);
     REQUIRE(says(help.out, word));
   }

@@ -214,6 +214,8 @@ TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it read
   REQUIRE(from_start.events[one.name()] == expected(one));
   REQUIRE(up_to_date.types == std::vector<std::string>{"ready", "bookmark"});
   REQUIRE(daemon.archive.opened == 1);
+  // An edit under an append changes no end: whoever goes on has all that was told of the stream compared.
+  REQUIRE(daemon.archive.doubted == std::set<std::string>{one.name()});
 }
 
 TEST_CASE("an event in the middle of a line is a place like any other") {

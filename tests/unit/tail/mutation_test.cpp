@@ -1,7 +1,9 @@
 // What happens to a file: whatever it is, the listener ends up with a fold of the final bytes.
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -278,6 +280,24 @@ TEST_CASE("fault 39: a FIFO, a directory or a device in its place is said, and n
   REQUIRE(session.rig->tail->health().empty());
 }
 
+TEST_CASE("fault 39: a directory that is called like a transcript is said at start, too, and not entered") {
+  Scratch root;
+  const std::string directory = root / "projects/p/s.jsonl";
+  fs::create_directories(directory);
+  append(directory + "/inside.jsonl", prompt(0));
+  append(root / "projects/p/t.jsonl", prompt(1));
+  Rig rig(root.path());
+  rig.start();
+  REQUIRE(rig.heard.has("r/p/t"));
+  REQUIRE(rig.tail->counters().known_files == 1);
+  REQUIRE(rig.tail->health().size() == 1);
+  REQUIRE(rig.tail->health().front().path == directory);
+  fs::remove_all(directory);
+  append(directory, prompt(2));
+  rig.same("r/p/s", directory);
+  REQUIRE(rig.tail->health().empty());
+}
+
 TEST_CASE("fault 39: swapped with a FIFO in a race, again and again") {
   Born session(prompt(0));
   for (int round = 0; round < 200; ++round) {
@@ -306,6 +326,37 @@ TEST_CASE("fault 40: a file without permission is said, tried again, and read wh
   session.same();
   session.rig->until([&] { return session.rig->tail->health().empty(); });
   REQUIRE(session.told().resets.empty());
+}
+
+TEST_CASE("fault 40: what a cold file gets while it cannot be read is told when it can") {
+  Scratch root;
+  const std::string file = root / "projects/p/s.jsonl", name = "r/p/s";
+  fs::create_directories(root / "projects/p");
+  append(file, prompts(0, 3));
+  const timespec long_ago[] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, file.c_str(), long_ago, 0) == 0);
+  for (const char* each : {"", "/projects", "/projects/p"})
+    fs::permissions(root.path() + each, fs::perms{0755});
+  const int writer = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  REQUIRE(::chmod(file.c_str(), 0) == 0);
+  const bool is_root = ::geteuid() == 0;
+  constexpr uid_t nobody = 65534;
+  if (is_root) REQUIRE(::seteuid(nobody) == 0);  // root may read everything
+  Rig rig(root.path());
+  rig.start();
+  for (const auto& more : {prompts(3, 5), prompts(5, 6)}) {
+    REQUIRE(::write(writer, more.data(), more.size()) == static_cast<ssize_t>(more.size()));
+    rig.until([&] { return !rig.tail->health().empty(); });
+    rig.idle();
+  }
+  if (is_root) REQUIRE(::seteuid(0) == 0);
+  ::close(writer);
+  REQUIRE(rig.heard.streams.empty());
+  REQUIRE(::chmod(file.c_str(), 0600) == 0);
+  const Lines all = fold_of(contents(file));
+  const Lines news(all.begin() + static_cast<std::ptrdiff_t>(fold_of(prompts(0, 3)).size()), all.end());
+  rig.until([&] { return rig.heard.streams[name].events == news; });
+  REQUIRE(rig.tail->health().empty());
 }
 
 TEST_CASE("fault 43: chmod, touch and xattr make no event") {

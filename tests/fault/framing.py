@@ -1,0 +1,60 @@
+"""What the tests of lines speak with: one session's transcript, written in pieces, with a look after each."""
+import json
+import os
+
+from fault import FaultCase
+from figures import Figures
+from harness import earshot
+from sessions import Session, append
+
+
+def line(record, **raw):
+    """One line; each `@name` in it becomes these bytes, that no JSON writer would write."""
+    text = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+    for name, bytes in raw.items():
+        text = text.replace(b"@" + name.encode(), bytes)
+    return text + b"\n"
+
+
+class FramingCase(FaultCase):
+    def begin(self, *args, **more):
+        self.daemon = self.start(*args, **more)
+        self.client = self.daemon.subscriber()
+        self.figures = Figures(self.daemon)
+        self.addCleanup(self.figures.close)
+        self.session = Session(self.root)
+        self.stream = f"claude/-home-ada-api/{self.session.session}"
+        self.written = 0
+
+    def write(self, bytes, look=True):
+        append(self.session.path, bytes)
+        self.written += len(bytes)
+        if look:
+            self.figures.wait_bytes(self.written)
+
+    def prompt_line(self, text, **raw):
+        return line(self.session.record("user", {"role": "user", "content": text}), **raw)
+
+    def turn_lines(self, prompt):
+        """A whole turn, as bytes that are nowhere yet."""
+        other = Session(os.path.join(self.home, "elsewhere"), session=self.session.session)
+        other.turn(prompt)
+        with open(other.path, "rb") as file:
+            bytes = file.read()
+        os.unlink(other.path)
+        return bytes
+
+    def settle(self):
+        return self.settled(self.daemon, self.client, self.session.path).get(self.stream, [])
+
+    def prompts(self):
+        return [f["prompt"] for f in self.client.all(type="turn.started")]
+
+    def skipped(self):
+        """What was said of lines that could not be used: (offset, lines, bytes, reason, salvaged)"""
+        return [(f["line"], f["lines"], f["bytes"], f["reason"], f.get("salvaged", False)) for f in self.client.all(type="line.skipped")]
+
+    def replay_stats(self):
+        done = earshot("replay", "--stats", "--json", self.session.path, home=self.home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)

@@ -1,0 +1,103 @@
+"""What the tests of changing files speak with: sessions that are told whole, and what is done to their transcripts."""
+import json
+import os
+import signal
+
+from fault import FaultCase, told
+from figures import Figures
+from harness import wait_for
+from sessions import Session, append
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class MutationCase(FaultCase):
+    def begin(self, *args, **more):
+        self.daemon = self.start(*args, **more)
+        self.client = self.daemon.subscriber()
+        self.figures = Figures(self.daemon)
+        self.addCleanup(self.figures.close)
+        self.sessions = []  # whose every event the client was told
+
+    def stream_of(self, session):
+        return f"claude/{os.path.basename(session.folder)}/{session.session}"
+
+    def written(self, *prompts):
+        """A session with these turns, all of them told."""
+        session = Session(self.root)
+        for prompt in prompts or ("first", "second"):
+            session.turn(prompt)
+        self.sessions.append(session)
+        self.settle()
+        return session
+
+    def settle(self):
+        """Every session that has a transcript now, and nothing else."""
+        there = [session.path for session in self.sessions if os.path.isfile(session.path) and not os.path.islink(session.path)]
+        return self.settled(self.daemon, self.client, *there)
+
+    def settle_since(self, session, known):
+        """The same for one that had so many events when the client came."""
+        stream = self.stream_of(session)
+        expected = self.daemon.replay(session.path)[stream][known:]
+        self.client.wait(lambda: len(told(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=60)
+        self.same(expected, told(self.client)[stream], stream)
+
+    def write_prompt(self, session, text, where):
+        """A prompt that goes into the transcript by another way: a path, or an open descriptor."""
+        line = json.dumps(session.record("user", {"role": "user", "content": text})).encode() + b"\n"
+        append(where, line) if isinstance(where, str) else os.write(where, line)
+
+    def another(self, session, *prompts):
+        """A file elsewhere that could be this session's, with another history."""
+        other = Session(os.path.join(self.home, "elsewhere"), session=session.session)
+        for prompt in prompts or ("another past", "and more of it"):
+            other.turn(prompt)
+        return other.path
+
+    def stopped(self):
+        """The daemon looks at nothing until the block ends: all that is done there lies between two looks."""
+        daemon = self.daemon
+
+        class Stopped:
+            def __enter__(self):
+                daemon.process.send_signal(signal.SIGSTOP)
+                wait_for(lambda: "State:\tT" in contents(f"/proc/{daemon.process.pid}/status").decode(), "the daemon to stop")
+
+            def __exit__(self, *_):
+                daemon.process.send_signal(signal.SIGCONT)
+
+        return Stopped()
+
+    def clock_moved(self, path):
+        """Waits until what happens now has another change time than what happened last: some kernels' clocks for files are coarse."""
+        scratch = os.path.join(self.home, "clock")
+
+        def later():
+            with open(scratch, "w"):
+                pass
+            return os.stat(scratch).st_ctime_ns > os.stat(path).st_ctime_ns
+
+        wait_for(later, "the file system's clock")
+
+    def poke(self, path, old, new):
+        """Overwrites the first place where `old` stands, in place."""
+        self.assertEqual(len(old), len(new))
+        at = contents(path).index(old)
+        fd = os.open(path, os.O_WRONLY)
+        os.pwrite(fd, new, at)
+        os.close(fd)
+
+    def resets(self, session):
+        return [f["reason"] for f in self.client.all(type="reset", stream=self.stream_of(session))]
+
+    def goes_on(self, session, resets):
+        """The stream lives, and so often it has been another history."""
+        session.turn("and on")
+        self.settle()
+        self.assertEqual(len(self.resets(session)), resets, self.client.all(type="reset"))
+        self.assertEqual(self.client.all(type="stream.removed"), [])
+        self.assertEqual(self.figures.troubles(), {})

@@ -1,0 +1,200 @@
+"""Faults 24 to 34: a file that is followed is written anew, replaced or removed."""
+import json
+import os
+import shutil
+import unittest
+
+from fault import told
+from mutation import MutationCase, contents
+from sessions import Session, append
+
+
+class Mutation(MutationCase):
+    # --- Written anew ---
+
+    def test_24_a_file_truncated_to_nothing_and_rewritten_is_reset(self):
+        self.begin()
+        session = self.written()
+        for n in range(5):
+            other = contents(self.another(session, f"life {n}"))
+            shutil.rmtree(os.path.join(self.home, "elsewhere"))
+            with open(session.path, "wb") as file:  # O_TRUNC
+                self.client.wait(lambda: len(self.resets(session)) == n + 1, "the reset")
+                file.write(other)
+            self.settle()
+        self.goes_on(session, resets=5)
+
+    def test_25_truncated_and_grown_past_the_offset_between_two_looks_is_reset(self):
+        self.begin()
+        session = self.written()
+        before = os.path.getsize(session.path)
+        with self.stopped():
+            with open(session.path, "wb") as file:
+                file.write(contents(self.another(session, *(f"other {n}" for n in range(5)))))
+            self.assertGreater(os.path.getsize(session.path), before)
+        self.settle()
+        self.goes_on(session, resets=1)
+
+    def test_25_rewritten_to_the_very_same_size_between_two_looks_is_reset(self):
+        self.begin()
+        session = self.written("same size A")
+        text = contents(session.path)
+        with self.stopped():
+            with open(session.path, "wb") as file:
+                file.write(text.replace(b"same size A", b"same size B"))
+            self.assertEqual(os.path.getsize(session.path), len(text))
+        self.client.wait_frame(type="reset")
+        self.settle()
+        self.goes_on(session, resets=1)
+
+    def test_26_truncated_at_each_byte_withdraws_exactly_what_lay_beyond(self):
+        self.begin()
+        session = Session(self.root)
+        session.prompt("one")
+        session.says("two", stop_reason="end_turn")
+        self.sessions.append(session)
+        whole = self.settle()[self.stream_of(session)]
+        ends = [int(json.loads(text)["cursor"].split(".")[0]) for text in whole]
+        size = read = os.path.getsize(session.path)
+        fd = os.open(session.path, os.O_WRONLY)
+        self.addCleanup(os.close, fd)
+        for at in reversed(range(size)):
+            os.ftruncate(fd, at)
+            left = [text for text, end in zip(whole, ends) if end <= at]
+            self.client.wait(lambda: len(self.resets(session)) == size - at and len(told(self.client).get(self.stream_of(session), [])) >= len(left),
+                             f"the history of {at} bytes")
+            read += at
+            self.figures.wait_bytes(read)  # until they are, to be truncated again takes nothing back
+            self.same(left, told(self.client).get(self.stream_of(session), []), f"truncated to {at} bytes")
+        self.goes_on(session, resets=size)
+
+    def test_27_rewritten_with_the_first_line_kept_is_reset(self):
+        self.begin()
+        session = self.written()
+        first = contents(session.path).partition(b"\n")[0] + b"\n"
+        with self.stopped():
+            with open(session.path, "wb") as file:
+                file.write(first + contents(self.another(session, *(f"other {n}" for n in range(5)))))
+        self.settle()
+        self.goes_on(session, resets=1)
+
+    def test_28_an_edit_of_one_byte_in_the_middle_is_reset(self):
+        self.begin()
+        session = self.written("first", "second", "x" * 9000)  # farther back than what is compared at each append
+        self.clock_moved(session.path)
+        self.poke(session.path, b'"first"', b'"fIrst"')
+        self.client.wait_frame(type="reset", reason="rewritten")
+        self.settle()
+        self.assertIn("fIrst", [f.get("prompt") for f in self.client.all(type="turn.started")])
+        self.goes_on(session, resets=1)
+
+    def test_28_an_edit_hidden_by_an_append_is_noticed_when_somebody_resumes(self):
+        self.begin()
+        session = self.written("first", "second", "x" * 9000)
+        with self.stopped():
+            self.poke(session.path, b'"first"', b'"fIrst"')
+            session.turn("hides it")
+        last = self.client.wait_frame(type="turn.finished", turn=4)
+        resumed = self.daemon.client()
+        resumed.subscribe(after=[f"{self.stream_of(session)}:{last['cursor']}"])
+        resumed.wait_frame(type="reset", stream=self.stream_of(session), reason="rewritten")
+        self.settle()  # and whoever was there all the time is put right as well
+        session.turn("and on")
+        self.settled(self.daemon, resumed, session.path)
+        self.settle()
+
+    def test_29_an_edit_that_restores_the_modification_time_is_reset(self):
+        self.begin()
+        session = self.written("first", "second", "x" * 9000)
+        self.clock_moved(session.path)
+        before = os.stat(session.path)
+        with self.stopped():
+            self.poke(session.path, b'"first"', b'"fIrst"')
+            os.utime(session.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        self.assertEqual(os.stat(session.path).st_mtime_ns, before.st_mtime_ns)
+        self.client.wait_frame(type="reset", reason="rewritten")
+        self.settle()
+        self.goes_on(session, resets=1)
+
+    # --- Another file under its name ---
+
+    def test_30_a_grown_copy_renamed_over_it_goes_on_without_a_reset(self):
+        self.begin()
+        session = self.written()
+        for n in range(5):
+            copy = session.path + ".part"
+            shutil.copy(session.path, copy)
+            if n % 2:  # or the same content
+                self.write_prompt(session, f"from the copy {n}", copy)
+            os.rename(copy, session.path)
+            self.settle()
+        self.goes_on(session, resets=0)
+
+    def test_31_a_file_with_other_content_renamed_over_it_is_reset(self):
+        self.begin()
+        session = self.written()
+        for n, prompts in enumerate((("short",), tuple(f"longer {n}" for n in range(9)), ("short again",)), 1):
+            os.rename(self.another(session, *prompts), session.path)
+            self.client.wait(lambda: len(self.resets(session)) == n, "the reset")
+            self.settle()
+        self.goes_on(session, resets=3)
+
+    def test_32_deleted_and_recreated_is_a_new_history_whichever_inode_it_gets(self):
+        self.begin()
+        session = self.written()
+        for n in range(60):
+            shutil.rmtree(os.path.join(self.home, "elsewhere"), ignore_errors=True)
+            life = contents(self.another(session, f"life {n}", "x" * (n % 7 * 400)))
+            with self.stopped() if n % 3 == 0 else open(os.devnull):  # seen, or as fast as can be
+                os.unlink(session.path)
+                append(session.path, life)
+            if n % 2:
+                self.settle()
+        self.settle()
+        self.assertEqual(self.figures.troubles(), {})
+        session.turn("and on")
+        self.settle()
+
+    # --- Gone ---
+
+    def test_33_a_file_unlinked_while_it_is_written_is_read_to_its_end(self):
+        self.begin()
+        session = self.written()
+        fd = os.open(session.path, os.O_WRONLY | os.O_APPEND)
+        os.unlink(session.path)
+        for n in range(3):
+            self.write_prompt(session, f"unlinked {n}", fd)
+            self.client.wait_frame(type="turn.started", prompt=f"unlinked {n}")
+        os.close(fd)
+        self.client.wait_frame(type="stream.removed", stream=self.stream_of(session))
+        self.settle()
+        self.assertEqual(self.client.all(type="reset"), [])
+        self.assertEqual(self.figures.troubles(), {})
+
+    def test_34_a_thousand_old_transcripts_swept_away_are_removed_and_no_error(self):
+        lines = contents(self.another(Session(self.root), "old"))
+        old = [Session(self.root, cwd=f"/home/ada/p{n % 20}") for n in range(1000)]
+        for session in old:
+            append(session.path, lines)
+            os.utime(session.path, (1_600_000_000, 1_600_000_000))
+        self.begin()
+        fresh = [Session(self.root, cwd=f"/home/ada/p{n}") for n in range(20)]
+        for session in fresh:
+            session.turn("fresh")
+        self.sessions = fresh
+        self.settle()
+        self.assertEqual(self.figures.metric("earshot_tail_known_files"), 1020)
+        for session in old + fresh[1:]:
+            os.unlink(session.path)
+        self.figures.wait(lambda: self.figures.metric("earshot_tail_known_files") == 1, "1,019 files to be gone")
+        self.settle()
+        gone = {self.stream_of(session) for session in old + fresh[1:]}  # the cold ones, too: somebody may have been told of them
+        self.client.wait(lambda: len(self.client.all(type="stream.removed")) >= len(gone), "1,019 removals")
+        self.assertEqual(sorted(f["stream"] for f in self.client.all(type="stream.removed")), sorted(gone))
+        self.assertEqual(self.figures.troubles(), {})
+        self.assertEqual([f for f in self.client.frames if f["type"] in ("error", "reset")], [])
+        self.assertNotIn("warn", self.daemon.stderr().decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
