@@ -1,0 +1,52 @@
+// Simulated lives. A seed that fails is told step by step by `build/release/tests/sim/sim SEED`; what it
+// found is mended, and the seed is kept below.
+#include <spdlog/spdlog.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <initializer_list>
+
+#include "run.hpp"
+
+using namespace earshot;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t lives = 200;  // each takes ten times as long
+#else
+constexpr std::uint64_t lives = 2000;
+#endif
+
+void live(std::uint64_t seed, std::uint64_t& events) {
+  const sim::Outcome outcome = sim::run(seed);
+  events += outcome.events;
+  if (!outcome.failure.empty()) FAIL_CHECK("seed " << seed << ": " << outcome.failure);
+}
+
+}  // namespace
+
+TEST_CASE("every client of a simulated life ends up with what the files say") {
+  spdlog::set_level(spdlog::level::off);
+  std::uint64_t events = 0;
+  for (std::uint64_t seed = 1; seed <= lives; ++seed) live(seed, events);
+  REQUIRE(events > lives * 100);  // something was there to be compared
+}
+
+TEST_CASE("lives that went wrong once") {
+  spdlog::set_level(spdlog::level::off);
+  std::uint64_t events = 0;
+  for (const std::uint64_t seed : {2249u, 2435u, 2747u, 2951u, 3198u, 3325u, 3333u, 3796u, 3966u, 4218u,
+                                   4249u, 4431u, 4978u, 5296u, 5469u, 5714u, 5742u})
+    live(seed, events);
+}
+
+TEST_CASE("a life is the same each time") {
+  spdlog::set_level(spdlog::level::off);
+  for (const std::uint64_t seed : {3u, 1392u}) {
+    std::string once, again;
+    sim::run(seed, [&](const std::string& line) { once += line + '\n'; });
+    sim::run(seed, [&](const std::string& line) { again += line + '\n'; });
+    REQUIRE(once == again);
+  }
+}
