@@ -75,8 +75,12 @@ void Looks::doubt(Live& live) {
 void Looks::prove(Live& live, const Cursor& told) {
   check(disk_, {live.path(), options_.mark_key, told, 0, 0},
         [this, told, holder = live.shared_from_this()](const Verdict& verdict) {
-          if (verdict.error || verdict.fits || holder->removed) return;
-          if (holder->busy) return prove(*holder, told);
+          if (holder->removed) return;
+          if (verdict.error || (!verdict.fits && holder->busy))  // it is moving, or cannot be read: once more
+            return later_.after(options_.retry_first, [this, told, holder] {
+              if (!holder->removed) prove(*holder, told);
+            });
+          if (verdict.fits) return;
           reset(*holder, verdict.facts, "rewritten");
         });
 }

@@ -134,10 +134,11 @@ class Tail::House final : private Tree::Keeper {
     const Tree::File* file = locate(stream.name(), place, stem);
     if (!file || end == begin_cursor) return;
     if (file->live && file->live->appeared) return looks_.prove(*file->live, end);
-    if (told_.size() < told_max)
-      told_.insert_or_assign(path_of(*place, stem), end);
-    else
-      fold(stream.name(), [](const Stream*) {});  // a live one remembers for itself
+    if (told_.size() >= told_max)
+      return fold(stream.name(), [](const Stream*) {});  // a live one remembers for itself
+    const auto [at, is_first] = told_.emplace(path_of(*place, stem), end);
+    if (!is_first && at->second != end)
+      at->second.mark = ~end.mark;  // two histories: none of them is taken for it
   }
 
   std::unique_ptr<History> history(const Stream& stream) {
@@ -257,7 +258,8 @@ class Tail::House final : private Tree::Keeper {
             live->busy = live->again = false;
             if (live->removed) return;
             if (!is.error) told_.erase(live->path());
-            if (is.error || is.fits) return fold_silently(live, upto);
+            if (is.fits) return fold_silently(live, upto);
+            if (is.error) return could_not_be_read(*live, is.error);
             begin_anew(*live, "rewritten");
             for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
           });
@@ -271,16 +273,22 @@ class Tail::House final : private Tree::Keeper {
     looks_.want(live);
   }
 
+  void could_not_be_read(Live& live, int error) {
+    const auto holder = live.shared_from_this();
+    if (error) health_.set(live.path(), error);
+    if (!live.removed) back_to_cold(live);
+    for (const auto& waiter : std::exchange(live.waiters, {})) waiter(nullptr);
+    check_ready();
+  }
+
   void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto) {
     looks_.fold(*live, upto, [this, live](bool read) {
-      if (read) {
-        unreadable_.erase(live->path());
-        live->facts.changed_ns = 0;
-        appear(*live);
-      } else if (!live->removed) {
-        back_to_cold(*live);
-      }
-      for (const auto& waiter : std::exchange(live->waiters, {})) waiter(read ? live.get() : nullptr);
+      const bool told_since = told_.contains(live->path());  // to be proven first
+      if (!read || told_since) return could_not_be_read(*live, 0);
+      unreadable_.erase(live->path());
+      live->facts.changed_ns = 0;
+      appear(*live);
+      for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
       check_ready();
     });
   }

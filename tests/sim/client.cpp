@@ -101,7 +101,8 @@ void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& st
   std::vector<std::string> after;
   for (auto& [stream, held] : held_) {
     if (held.unsure) held.base.clear(), held.events.clear();  // it never heard where it is: all of it again
-    held.unsure = held.restarted = held.muddled = false;
+    held.unsure = held.restarted = false;
+    held.muddled.clear();
     held.catching_up = true;
     after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
   }
@@ -129,9 +130,11 @@ void Client::complain(const std::string& what, const std::string& frame) const {
   throw std::runtime_error(ways_.name + ": " + what + "\n  frame: " + frame.substr(0, 600));
 }
 
+/// The file may be another by now, and what comes from it is ahead of what the log still holds of the one
+/// before: then a reset withdraws all of it.
 void Client::out_of_place(const std::string& stream, const std::string& what, const std::string& frame) {
-  if (!is_hidden || !is_hidden(stream)) complain(what, frame);
-  held_[stream].muddled = true;
+  std::string& why = held_[stream].muddled;
+  if (why.empty()) why = what + "\n  frame: " + frame.substr(0, 400);
 }
 
 void Client::look() {

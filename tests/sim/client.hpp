@@ -24,8 +24,9 @@ struct Held {
   std::string base;  // from here on it was told everything that it asked for; empty: from the beginning
   std::vector<Heard> events;  // after `base`
   bool unsure = false;        // the next session frame says where it is: it `lagged`
-  bool restarted = false;    // a session frame may say where it is, else it begins anew: a `reset` with an id
-  bool muddled = false;      // an edit that only a resume finds: nothing of it is judged until then
+  bool restarted = false;  // a session frame may say where it is, else it begins anew: a `reset` with an id
+  std::string
+      muddled;  // what was out of place: a reset must come. (An edit that is hidden: only at a resume.)
   bool catching_up = false;  // what `after` missed is still to come
   /// Nothing that was wanted lies between where it is and there: the comparison finds out.
   void advance(const std::string& cursor) {
@@ -53,8 +54,7 @@ class Client {
 
   /// Takes in what came. What the protocol does not say throws std::runtime_error.
   void look();
-  std::function<bool(const std::string& stream)> is_hidden;  // its file was edited, and then written on
-  std::function<void(const std::string&)> trace;             // hears of every frame; empty: nobody listens
+  std::function<void(const std::string&)> trace;  // hears of every frame; empty: nobody listens
 
   const Ways& ways() const { return ways_; }
   const std::map<std::string, Held>& held() const { return held_; }

@@ -189,10 +189,6 @@ class Run {
       ways.catch_up = dice_.percent(50);
       ways.whole = dice_.percent(50);
       clients_.push_back(std::make_unique<Client>(std::move(ways)));
-      clients_.back()->is_hidden = [this](const std::string& stream) {
-        const File file = machine_.find(root + "/projects/" + stream.substr(2) + ".jsonl");
-        return file && file->hidden;
-      };
       if (trace_) clients_.back()->trace = [this](const std::string& what) { say(what); };
     }
   }
@@ -354,6 +350,7 @@ class Run {
         if (at == files.end() && held.restarted) continue;  // it could not be read, and then it went
         if (at == files.end()) fail(stream, "there is no such stream any more");
         if (held.unsure) fail(stream, "nothing said where it is");
+        if (!held.muddled.empty()) fail(stream, held.muddled);
         check(at->second, held, *client, [&](const std::string& what) { fail(stream, what); });
       }
       for (const auto& [stream, fold] : files)
