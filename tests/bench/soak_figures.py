@@ -1,6 +1,7 @@
 """What the soak measures of the daemon, once a second, and what it allows to grow.
 
-Memory is judged without the live log, which may fill to its 16 MiB: `rest` is the resident memory less the log and its entries.
+Memory is judged without the live log, which may fill to its 16 MiB: `rest` is the resident memory less the log with its entries,
+and less what catch-ups hold for clients that do not take it, which has a limit too.
 """
 import json
 import os
@@ -12,7 +13,9 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fault"))
 from figures import Figures  # noqa: E402
 
-growth_bytes_max = 4 << 20   # of `rest` in the judged time by its slope: more is a leak, or something that will be one in a longer run
+growth_bytes_max = 4 << 20   # of `rest` in the judged time by its slope: more is a leak, or will be one in a longer run
+growth_bytes_short = 8 << 20  # the same where that time is shorter than short_s: the allocator is still warming up
+short_s = 30
 log_share = 1.15             # of the log's bytes: with the entry that it keeps for each frame
 warm_share = 1 / 3           # of the last life: what allocators, sessions and buffers need to come to their size
 window_s_min = 5.0           # a shorter one has no slope
@@ -49,7 +52,7 @@ class Sampler:
             at=round(time.monotonic(), 3), life=self.life, rss=self.figures.process("status", "VmRSS"),
             pss=int(re.search(r"^Pss:\s+(\d+)", memory, re.MULTILINE)[1]) * 1024, cpu_s=(int(times[11]) + int(times[12])) / TICKS,
             descriptors=len(descriptors), process_watches=sum(self.is_process_watch(fd) for fd in descriptors), watches=sum(self.watches(fd) for fd in descriptors), process_read=self.figures.process("io", "rchar"))
-        seen["rest"] = seen["rss"] - int(seen["log_bytes"] * log_share)
+        seen["rest"] = seen["rss"] - int(seen["log_bytes"] * log_share) - seen["catch_up_bytes"]
         return seen
 
     def watches(self, fd):
@@ -99,6 +102,10 @@ class Samples:
             return None
         slope, start = statistics.linear_regression([s["at"] - judged[0]["at"] for s in judged], [s[name] for s in judged])
         return {"start": start, "end": start + slope * seconds, "a_second": slope, "seconds": seconds}
+
+
+def growth_allowed(seconds):
+    return growth_bytes_max if seconds >= short_s else growth_bytes_short
 
 
 def mebibytes(bytes):

@@ -1,6 +1,6 @@
 """The soak's clients: each goes on from its cursors whenever it is disconnected, by itself, by a stall or by the daemon's restart.
 
-They live on the harness's asyncio loop. Other threads only set `stalled`, `slow_s` and call drop() and leave().
+They live on the harness's asyncio loop. Other threads only set `stalled`, `is_slow` and call drop() and leave().
 """
 import asyncio
 import json
@@ -17,6 +17,8 @@ from soak_memory import Memory  # noqa: E402
 
 again_s = 0.1          # between two tries to connect
 gate_s = 0.05
+slow_frames = 64       # are read at once by a client that reads slowly; then it waits slow_s
+slow_s = 0.5           # so it reads a third of what it is told by default, and falls out of the live log in some two minutes
 read_bytes = 64 << 10  # what a client that does not read takes in at most, beside the kernel's buffers
 LOST = (OSError, EOFError, asyncio.TimeoutError, asyncio.IncompleteReadError, websockets.WebSocketException)
 
@@ -24,8 +26,8 @@ LOST = (OSError, EOFError, asyncio.TimeoutError, asyncio.IncompleteReadError, we
 class Listener:
     def __init__(self, house, name, unix, types=("*",), **options):
         self.house, self.name, self.unix, self.options, self.memory = house, name, unix, options, Memory(types)
-        self.stalled, self.slow_s, self.away_until, self.gone, self.is_connected, self.connects = False, 0.0, 0.0, False, False, 0
-        self.transport = None
+        self.stalled, self.is_slow, self.away_until, self.gone, self.is_connected, self.connects = False, False, 0.0, False, False, 0
+        self.reads_slowly, self.frames, self.transport = name.startswith("reads slowly"), 0, None
         self.done = loop.start(self.live())
 
     def judged_by_state(self):
@@ -42,7 +44,7 @@ class Listener:
         loop.loop.call_soon_threadsafe(self.abort)
 
     def wake(self):
-        self.stalled, self.slow_s, self.away_until = False, 0.0, 0.0
+        self.stalled, self.is_slow, self.away_until = False, False, 0.0
 
     def abort(self):
         if self.transport:
@@ -67,8 +69,9 @@ class Listener:
 
     async def gate(self):
         """Here a client stands that does not read, or slowly."""
-        if self.slow_s:
-            await asyncio.sleep(self.slow_s)
+        self.frames += 1
+        if self.is_slow and self.frames % slow_frames == 0:
+            await asyncio.sleep(slow_s)
         while self.stalled and not self.gone:
             await asyncio.sleep(gate_s)
 
@@ -144,6 +147,9 @@ class Listeners:
     def tick(self, seconds):
         """A few times a minute each: a loss of the connection, a stall; passers-by come and go."""
         for listener in self.all:
+            if listener.reads_slowly:
+                listener.is_slow = True
+                continue
             roll = self.chance.random() / seconds
             if roll < 2 / 60:
                 listener.drop(self.chance.uniform(0, 5))
@@ -158,9 +164,6 @@ class Listeners:
                 self.all.append(kind(self.house, "passer-by", self.chance.random() < 0.5, self.chance.choice((("*",), QUIET)), on_lag="catch_up"))
             elif passing:
                 self.away(self.chance.choice(passing))
-        for listener in self.all:
-            if listener.name.startswith("reads slowly") and not listener.slow_s and self.chance.random() < seconds / 30:
-                listener.slow_s = 0.5  # after each frame: less than it is told
 
     def away(self, listener):
         listener.leave()
@@ -170,9 +173,12 @@ class Listeners:
         self.resets_gone += listener.memory.resets
         self.lags_gone += listener.memory.lags
 
-    def wake(self):
-        for listener in self.all:
+    def wake(self, slow_too):
+        """Those who are to be judged now."""
+        judged = [listener for listener in self.all if slow_too or not listener.reads_slowly]
+        for listener in judged:
             listener.wake()
+        return judged
 
     def leave(self):
         for listener in list(self.all):
