@@ -16,6 +16,9 @@ transcript_bytes_max = 256 << 10  # then something happens to it, and it begins 
 agents_max = 3                    # of a session at a time; the oldest goes for another
 burst_lines = 120
 tick_lines_max = 200              # a writer that is further behind lets it go
+# What happens to a transcript, as Writer's methods are called; and what happens to one that is full.
+ACTS = ("agent", "rotate", "rename", "empty", "cut", "replace", "same_again", "depart", "agent_leaves", "agent")
+BEGINNINGS = ("rotate", "rename", "empty", "cut", "replace", "depart")
 acts_a_minute = 4                 # of each writer, beside those that a full transcript asks for
 
 
@@ -87,6 +90,7 @@ class Writer:
     def __init__(self, root, number, rate, ledger, chance):
         self.root, self.number, self.rate, self.ledger, self.chance = root, number, rate, ledger, chance
         self.pen, self.due, self.stroke, self.registry = Pen(ledger, chance), 0.0, [], None
+        self.first = getattr(self, ACTS[number % len(ACTS)])  # so that a short run has seen each of them
         self.begin()
 
     def begin(self):
@@ -98,6 +102,9 @@ class Writer:
         return self.session.path
 
     def tick(self, seconds):
+        if self.first and self.size():
+            self.do(self.first)
+            self.first = None
         self.due = min(self.due + self.rate * seconds, tick_lines_max)
         self.pen.finish()
         if self.chance.random() < acts_a_minute / 60 * seconds or self.size() > transcript_bytes_max:
@@ -136,13 +143,13 @@ class Writer:
     # what happens to files
 
     def happen(self):
-        full = self.size() > transcript_bytes_max
-        acts = (self.rotate, self.rename, self.empty, self.cut, self.replace, self.depart) if full else \
-            (self.agent, self.agent, self.agent_leaves, self.rotate, self.rename, self.cut, self.replace, self.same_again, self.depart)
-        act = self.chance.choice(acts)
-        if act == self.agent or os.path.exists(self.path):
-            self.ledger.act(act.__name__)
-            act()
+        act = self.chance.choice(BEGINNINGS if self.size() > transcript_bytes_max else ACTS)
+        if act == "agent" or os.path.exists(self.path):
+            self.do(getattr(self, act))
+
+    def do(self, act):
+        self.ledger.act(act.__name__)
+        act()
 
     def anew(self):
         """The same name, another history."""
