@@ -137,15 +137,16 @@ void Subscriber::fell_out() {
     rest.clear();
   }
   own_ = std::move(first);
-  if (keep && missed_ && !missed_->missing.empty())
-    own_.push_back({position_, Kind::resume, nullptr, std::move(missed_)});
-  missed_.reset();
-
+  // Before what is read again: a stream that went may have come again, and that is the one that is read.
   for (const auto& [at, frame] : channel().removed) {
     if (at < missed_from) continue;
     own_bytes_ += frame->size();
     own_.push_back({position_, Kind::answer, frame, nullptr});
   }
+  if (keep && missed_ && !missed_->missing.empty())
+    own_.push_back({position_, Kind::resume, nullptr, std::move(missed_)});
+  missed_.reset();
+
   for (Subscription& subscription : subscriptions_) {
     if (subscription.state || subscription.keeps) continue;
     subscription.since = head;

@@ -247,6 +247,37 @@ class Resume(HttpCase):
         self.live(daemon, slow, self.root)
         self.assertEqual(slow.all(type="lagged"), [])
 
+    def test_a_stream_that_went_and_came_again_while_a_client_had_fallen_behind_is_told_from_its_new_beginning(self):
+        one, two, rotated = session(self), session(self, "/home/ada/two"), session(self, "/home/ada/rotated")
+        one.turn("first")
+        two.turn("first")
+        rotated.turn("the old history")
+        daemon = self.configured("[limits]\nlog_bytes = 1048576\n")
+        [stream] = [name for name in daemon.replay(rotated.path)]
+        slow, go_on = self.stall(daemon, on_lag="catch_up", after=[f"{stream}:"])
+        witness, counter = daemon.subscriber(filter={"type": ["turn.*"]}), daemon.subscriber(deliver="state")
+        self.floods(counter, one)
+        os.rename(rotated.path, rotated.path + ".1")
+        witness.wait_frame(type="stream.removed", stream=stream)
+        rotated.turn("the new history")
+        witness.wait(lambda: witness.all(type="turn.finished", stream=stream), "the new history")
+        self.floods(counter, two)
+        go_on()
+        expected = daemon.replay(rotated.path)[stream]
+
+        def held():
+            """What the client has of it: a removal takes back what came before."""
+            texts = []
+            for frame, text in list(zip(slow.frames, slow.raw)):
+                if frame.get("stream") == stream:
+                    texts = [] if frame["type"] in ("stream.removed", "reset") else [*texts, text]
+            return texts
+
+        one.turn("the end")
+        slow.wait(lambda: slow.all(type="turn.started", prompt="the end"), "what is live")
+        self.same(expected, held(), stream)
+        self.assertTrue(slow.all(type="stream.removed", stream=stream))
+
     def test_read_gives_the_whole_record_behind_an_event(self):
         one = session(self)
         one.turn("first")
