@@ -44,7 +44,6 @@ KILLERS = {
     ],
     "02-identity-by-head-only": [
         ("unit/tail/mutation_test.cpp", "fault 28: an edit of the same length in the middle is a reset"),
-        ("unit/tail/mutation_test.cpp", "fault 31: renamed over with other content is a reset"),
         SIMULATOR,
     ],
     "03-partial-line-emitted": [
