@@ -243,7 +243,7 @@ void Tree::apply(const Listing& listing, std::uint64_t scanned) {
     const std::string_view name = std::string_view(each->first).substr(below.size());
     if (name.find('/') == std::string_view::npos && !listed(name)) gone.push_back(each->first);
   }
-  for (const auto& each : gone) leave(each);
+  for (const auto& each : gone) ring_path(each);  // one that was rung for since the listing is there
   std::vector<std::string> missing;
   for (const auto& [stem, file] : known.files)
     if (!listed(stem + ".jsonl")) missing.push_back(stem);
