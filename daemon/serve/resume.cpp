@@ -138,11 +138,16 @@ void Subscriber::fell_out() {
   }
   own_ = std::move(first);
   // Before what is read again: a stream that went may have come again, and that is the one that is read.
-  for (const auto& [at, frame] : channel().removed) {
-    if (at < missed_from) continue;
+  const auto tell_removed = [this](Frame frame) {
     own_bytes_ += frame->size();
-    own_.push_back({position_, Kind::answer, frame, nullptr});
-  }
+    own_.push_back({position_, Kind::answer, std::move(frame), nullptr});
+  };
+  for (const auto& [at, frame] : channel().removed)
+    if (at >= missed_from) tell_removed(frame);
+  // Who goes on at the head passes over what the log still has, too.
+  for (Position at = log().first(); at < position_; ++at)
+    if (at >= missed_from && log().tags(at).type == type_removed)
+      tell_removed(std::make_shared<const std::string>(log().frame(at)));
   if (keep && missed_ && !missed_->missing.empty())
     own_.push_back({position_, Kind::resume, nullptr, std::move(missed_)});
   missed_.reset();

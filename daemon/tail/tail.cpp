@@ -254,11 +254,10 @@ class Tail::House final : private Tree::Keeper {
     if (told == told_.end()) return fold_silently(live, upto);
     live->busy = true;
     check(disk_, {live->path(), options_.mark_key, told->second, 0, 0},
-          [this, live, upto](const Verdict& is) {
+          [this, live, upto, proven = told->second](const Verdict& is) {
             live->busy = live->again = false;
             if (live->removed) return;
-            if (!is.error) told_.erase(live->path());
-            if (is.fits) return fold_silently(live, upto);
+            if (is.fits) return fold_silently(live, upto, proven);
             if (is.error) return could_not_be_read(*live, is.error);
             begin_anew(*live, "rewritten");
             for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
@@ -281,9 +280,11 @@ class Tail::House final : private Tree::Keeper {
     check_ready();
   }
 
-  void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto) {
-    looks_.fold(*live, upto, [this, live](bool read) {
-      const bool told_since = told_.contains(live->path());  // to be proven first
+  /// `proven`: what somebody was told up to there is what the file says.
+  void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto, const Cursor& proven = {}) {
+    looks_.fold(*live, upto, [this, live, proven](bool read) {
+      const auto told = told_.find(live->path());
+      const bool told_since = told != told_.end() && told->second != proven;  // to be proven first
       if (!read || told_since) return could_not_be_read(*live, 0);
       unreadable_.erase(live->path());
       live->facts.changed_ns = 0;
