@@ -317,7 +317,8 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
       served.push_back(seat.reader);
     }
     if (seat.differs || seat.over || file_over) {
-      const Caught how = seat.differs || !seat.verified ? Caught::differs : Caught::up;
+      // A file that ends before what was told of it is not the one that it was told of.
+      const Caught how = seat.differs || !seat.verified || !seat.over ? Caught::differs : Caught::up;
       if (how == Caught::differs) ++resets;
       const bool told = fold->cold && how == Caught::up;
       const tail::Stream* cold = told ? shared_.archive->find(fold->stream) : nullptr;

@@ -52,7 +52,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   const auto wanted = [&](const Tags& tags) {
     const Mask typed = types_[tags.type] & active;
     if (typed == 0 || (sessions_mask(tags.session) & typed) == 0) return false;
-    return mutes_.empty() || !muted(tags.stream, at);
+    return mutes_.empty() || tags.type == type_removed || !muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {
     const std::size_t room = shared_.limits.write_bytes_max - batch.bytes_;
