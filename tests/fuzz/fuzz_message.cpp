@@ -81,7 +81,7 @@ void require_bounds(const Message& message) {
   }
   require(fuzz::is_json(serve::with_id("ready", asked->id)), "a frame with its id is JSON");
   if (!asked->after) return;
-  for (const std::string& frame : serve::bookmarks(asked->id, *asked->after))
+  for (const std::string& frame : serve::bookmarks(asked->id, *asked->after, true))
     require(fuzz::is_json(frame), "a bookmark is JSON");
   for (const std::string& place : *asked->after)
     require(fuzz::is_json(serve::reset_payload(asked->id, "h", place, place, "rewritten")),
