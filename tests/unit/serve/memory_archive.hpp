@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <set>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
