@@ -116,7 +116,14 @@ class Tail::House final : private Tree::Keeper {
     if (!file->live) {
       const Facts facts = facts_of(path_of(*place, stem));
       if (facts.error || facts.kind != Facts::Kind::regular) return then(nullptr);
-      fold_silently(*place, stem, *file, facts, facts.size);
+      // Only what it was known to hold is passed over: who resumes meanwhile counts on hearing the rest.
+      const std::uint64_t had = known_now(*file, facts);
+      const auto live = make(*place, stem, *file, facts);
+      if (facts.size < had) {
+        begin_anew(*live, "truncated");
+        return then(live.get());
+      }
+      fold_silently(live, had);
     }
     file->live->waiters.push_back(std::move(then));
   }
@@ -246,18 +253,23 @@ class Tail::House final : private Tree::Keeper {
     if (!file || file->live.get() == &live) tree_.erase(path);
   }
 
-  void fold_silently(Tree::Place& place, const std::string& stem, Tree::File& file, const Facts& facts,
-                     std::uint64_t upto) {
-    const auto live = make(place, stem, file, facts);
+  /// Of a cold one. The bytes that it was known to hold until now.
+  static std::uint64_t known_now(Tree::File& file, const Facts& facts) {
+    file.inode = facts.inode;
+    file.modified_ms = facts.modified_ms();
+    return std::exchange(file.size, facts.size);
+  }
+
+  void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto) {
     live->silent_bytes = upto;
     const auto told = told_.find(live->path());
-    if (told == told_.end()) return fold_silently(live, upto);
+    if (told == told_.end()) return fold_proven(live, upto);
     live->busy = true;
     check(disk_, {live->path(), options_.mark_key, told->second, 0, 0},
           [this, live, upto, proven = told->second](const Verdict& is) {
             live->busy = live->again = false;
             if (live->removed) return;
-            if (is.fits) return fold_silently(live, upto, proven);
+            if (is.fits) return fold_proven(live, upto, proven);
             if (is.error) return could_not_be_read(*live, is.error);
             begin_anew(*live, "rewritten");
             for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
@@ -281,7 +293,7 @@ class Tail::House final : private Tree::Keeper {
   }
 
   /// `proven`: what somebody was told up to there is what the file says.
-  void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto, const Cursor& proven = {}) {
+  void fold_proven(const std::shared_ptr<Live>& live, std::uint64_t upto, const Cursor& proven = {}) {
     looks_.fold(*live, upto, [this, live, proven](bool read) {
       const auto told = told_.find(live->path());
       const bool told_since = told != told_.end() && told->second != proven;  // to be proven first
@@ -323,7 +335,7 @@ class Tail::House final : private Tree::Keeper {
   void file_found(Tree::Place& place, const std::string& stem, Tree::File& file,
                   const Facts& facts) override {
     if (tree_.starting()) {
-      if (file.modified_ms >= recent_since_ms_) fold_silently(place, stem, file, facts, facts.size);
+      if (file.modified_ms >= recent_since_ms_) fold_silently(make(place, stem, file, facts), facts.size);
       return;
     }
     const auto live = make(place, stem, file, facts);
@@ -350,14 +362,11 @@ class Tail::House final : private Tree::Keeper {
       return tree_.erase(path);
     }
     if (facts.error) return health_.set(path, facts.error);
-    const std::uint64_t had = file.size;
-    file.inode = facts.inode;
-    file.size = facts.size;
-    file.modified_ms = facts.modified_ms();
+    const std::uint64_t had = known_now(file, facts);
     if (facts.size < had) {
       begin_anew(*make(place, stem, file, facts), "truncated");
     } else if (facts.size > had || unreadable_.contains(path) || told_.contains(path)) {
-      fold_silently(place, stem, file, facts, had);
+      fold_silently(make(place, stem, file, facts), had);
     }
   }
 
