@@ -49,6 +49,21 @@ std::string decoded(const std::string& json) {
   return std::string(text);
 }
 
+/// Every key and every text in it: an escape's letter beside a text is no part of it.
+void each_text(const simdjson::dom::element& element, auto&& take) {
+  simdjson::dom::object object;
+  simdjson::dom::array array;
+  std::string_view text;
+  if (!element.get(text)) return take(text);
+  if (!element.get(array))
+    for (const auto each : array) each_text(each, take);
+  if (element.get(object)) return;
+  for (const auto& [key, value] : object) {
+    take(key);
+    each_text(value, take);
+  }
+}
+
 void try_whole(const std::string& text) {
   std::string scratch;
   const std::string whole(redactor().clean(text, scratch));
@@ -75,6 +90,14 @@ void try_canary(const test::Canary& canary, const std::string& text, std::size_t
   const std::string whole(redactor().clean(text, scratch));
   if (test::leaks(whole, canary)) return;  // what stands around it made it something else
   const auto hidden = [&](std::string_view shown) { return !test::leaks(shown, canary); };
+  const auto hidden_in = [&](const std::string& shown) {
+    simdjson::dom::parser parser;
+    simdjson::dom::element element;
+    require(!parser.parse(simdjson::padded_string(shown)).get(element), "what is shown is JSON");
+    bool all = true;
+    each_text(element, [&](std::string_view each) { all = all && hidden(each); });
+    return all;
+  };
 
   require(hidden(clean_beginning(&redactor(), text, cut, scratch).text), "a beginning shows no secret");
   std::string json;
@@ -86,10 +109,10 @@ void try_canary(const test::Canary& canary, const std::string& text, std::size_t
   require(hidden(decoded(json)), "a cut string of JSON shows no secret");
   json.clear();
   append_json(json, R"({"a":[)" + quoted + R"(,1],"b":{)" + quoted + ":null}}", cut, &redactor());
-  require(fuzz::is_json(json) && hidden(json), "JSON shows no secret, however it is escaped");
+  require(hidden_in(json), "JSON shows no secret, however it is escaped");
   bool is_json = false;
   const std::string record = redact_record(R"({"a": )" + quoted + "}", &redactor(), is_json);
-  require(is_json && fuzz::is_json(record) && hidden(record), "a record shows no secret");
+  require(is_json && hidden_in(record), "a record shows no secret");
 }
 
 }  // namespace
