@@ -20,8 +20,19 @@ void Sweep::Book::add(const std::string& path) { list(OpenDirectory(path), direc
 void Sweep::Book::remove(const std::string& path) {
   const std::string below = path + '/';
   directories_.erase(path);
+  if (const auto slash = path.rfind('/'); slash != path.npos && slash > 0)
+    if (const auto parent = directories_.find(std::string_view(path).substr(0, slash));
+        parent != directories_.end())
+      parent->second.doubt(std::string_view(path).substr(slash + 1));
   for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);)
     at = directories_.erase(at);
+}
+
+void Sweep::Book::Directory::doubt(std::string_view name_of_one) {
+  const auto at =
+      std::lower_bound(entries.begin(), entries.end(), name_of_one,
+                       [this](const Entry& entry, std::string_view wanted) { return name(entry) < wanted; });
+  if (at != entries.end() && name(*at) == name_of_one) at->signature = 1;
 }
 
 /// False: it cannot be listed; what was known of it is forgotten.

@@ -17,7 +17,9 @@ class Sweep::Book {
   /// Takes down what the directory holds now; of one that is known already, too: whoever asks scans it next,
   /// and what that scan finds must be known here when it goes again.
   void add(const std::string& directory);
-  void remove(const std::string& directory);  // and what is below it
+  /// And what is below it. Whoever forgets it believes that it went: one that is there again by now, with the
+  /// inode that it had, rings in the directory above.
+  void remove(const std::string& directory);
 
   /// Looks at the next `stats_max` entries, in turn. True when that was the last of this pass.
   bool slice(std::size_t stats_max, std::vector<Ring>& rings);
@@ -35,6 +37,7 @@ class Sweep::Book {
     std::string_view name(const Entry& entry) const {
       return std::string_view(names).substr(entry.name_at, entry.name_bytes);
     }
+    void doubt(std::string_view name);  // as if it had been seen to be away
   };
   using Directories = std::map<std::string, Directory, std::less<>>;
 

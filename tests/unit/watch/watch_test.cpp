@@ -110,6 +110,21 @@ TEST_CASE("nothing rings for a directory that was forgotten, or for what lies be
   REQUIRE_FALSE(bench.rung.contains(dir / "a/b/1"));
 }
 
+TEST_CASE("the sweep rings for a directory that was forgotten and is there, though it is as it was") {
+  // Gone for a moment and made again with the inode that it had: no look can tell, but whoever forgot it saw.
+  Scratch dir;
+  for (const char* each : {"a", "b"}) fs::create_directory(dir / each);
+  Bench bench(Mode::sweep);
+  Watcher& line = bench.line(dir.path());
+  line.watch(dir.path());
+  line.watch(dir / "a");
+  bench.settle();
+  bench.rung.clear();
+  line.forget(dir / "a");
+  bench.rings(dir / "a");
+  REQUIRE_FALSE(bench.rung.contains(dir / "b"));
+}
+
 TEST_CASE("a directory that was deleted and made again rings once it is watched again") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
   Scratch dir;
