@@ -280,11 +280,15 @@ void Subscriber::differs(const std::string& stream, std::string_view reason, Res
 /// At the log's end, for there the sessions are as they are shown: of their other streams all has been told
 /// by then, and of these streams nothing is told in between.
 void Subscriber::tell_others(const Resume& resume) {
+  // With an id, also when the log had let it go: a session's frame follows, not the first line.
+  std::string id = resume.id;
+  for (const Subscription& subscription : subscriptions_)
+    if (id.empty() && (subscription.bit & resume.who)) id = subscription.id;
   std::vector<Session*> sessions;
   for (const Resume::Other& other : resume.others) {
     const tail::Stream* found = shared_.archive->find(other.stream);
     const std::string session = found ? found->session() : std::string();
-    push(Kind::answer, make_frame(reset_payload(resume.id, shared_.host, session, other.stream,
+    push(Kind::answer, make_frame(reset_payload(id, shared_.host, session, other.stream,
                                                 found ? std::string_view(other.reason) : "unknown")));
     Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
     if (shown && std::find(sessions.begin(), sessions.end(), shown) == sessions.end())

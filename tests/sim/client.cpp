@@ -100,7 +100,6 @@ void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& st
     for (const std::string& stream : streams) held_.try_emplace(stream);
   std::vector<std::string> after;
   for (auto& [stream, held] : held_) {
-    if (held.unsure) held.base.clear(), held.events.clear();  // it never heard where it is: all of it again
     held.unsure = held.restarted = false;
     held.muddled.clear();
     held.catching_up = true;
@@ -193,8 +192,7 @@ void Client::frame(const std::string& text) {
     if (cursor.empty()) complain("what is this?", text);
     if (!wants(type)) complain("I did not ask for this type", text);
     Held& held = held_[stream];
-    if (held.unsure) complain("an event, and nothing said where I am", text);
-    held.restarted = false;
+    held.unsure = held.restarted = false;  // no session frame: nothing of it was missed
     if (place_of(cursor) <= place_of(held.place()))
       out_of_place(stream, "I had that: I am at " + held.place(), text);
     held.events.push_back({cursor, text});

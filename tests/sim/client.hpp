@@ -23,7 +23,7 @@ struct Heard {
 struct Held {
   std::string base;  // from here on it was told everything that it asked for; empty: from the beginning
   std::vector<Heard> events;  // after `base`
-  bool unsure = false;        // the next session frame says where it is: it `lagged`
+  bool unsure = false;        // it `lagged`: a session frame says where it is, if anything was missed
   bool restarted = false;  // a session frame may say where it is, else it begins anew: a `reset` with an id
   std::string
       muddled;  // what was out of place: a reset must come. (An edit that is hidden: only at a resume.)

@@ -349,7 +349,6 @@ class Run {
         const auto at = files.find(stream);
         if (at == files.end() && held.restarted) continue;  // it could not be read, and then it went
         if (at == files.end()) fail(stream, "there is no such stream any more");
-        if (held.unsure) fail(stream, "nothing said where it is");
         if (!held.muddled.empty()) fail(stream, held.muddled);
         check(at->second, held, *client, [&](const std::string& what) { fail(stream, what); });
       }
