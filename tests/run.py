@@ -4,6 +4,7 @@
 usage: run.py [NAME]
 
 With NAME only the tests whose suite, file or sentence contains it. Builds are those of EARSHOT_BUILDS (default "release asan").
+EARSHOT_LATER names what `./dev test` still compiles: builds but the first, and fuzzers, wait for its .status; its .log is shown when that is not 0.
 Unit tests are the programs that ctest knows; tests in Python are the *_test.py files beside this one and one level below.
 """
 import concurrent.futures
@@ -88,9 +89,9 @@ def catch_counts(output):
 class Sentences(unittest.TestResult):
     """Prints each test, when it is over, as the sentence that its name is."""
 
-    def __init__(self, tally):
+    def __init__(self, tally, place=""):
         super().__init__()
-        self.tally, self.outcome, self.detail = tally, "", ""
+        self.tally, self.place, self.outcome, self.detail = tally, place, "", ""
 
     def startTest(self, test):
         super().startTest(test)
@@ -115,7 +116,7 @@ class Sentences(unittest.TestResult):
 
     def stopTest(self, test):
         with self.tally.lock:
-            print(f"  {self.outcome:4}  {sentence(test)}  {time.monotonic() - self.start:.1f} s", flush=True)
+            print(f"  {self.outcome:4}  {self.place}{sentence(test)}  {time.monotonic() - self.start:.1f} s", flush=True)
             if self.outcome != "ok":
                 print(self.detail, flush=True)
             if self.outcome == "ok":
@@ -135,7 +136,23 @@ def python_files(folder):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith("_test.py"))
 
 
-def run_python(path, name, tally, at_once=1):
+def await_later():
+    later = os.environ.get("EARSHOT_LATER")
+    if not later:
+        return
+    told = False
+    while not os.path.exists(later + ".status"):
+        if not told:
+            heading("what is tested next is still compiled")
+        told = True
+        time.sleep(0.5)
+    with open(later + ".status") as status:
+        if status.read().strip() != "0":
+            with open(later + ".log", errors="replace") as log:
+                sys.exit(f"it did not compile:\n{log.read()[-20000:]}")
+
+
+def chosen_tests(path, name):
     folder, module_name = os.path.dirname(path), os.path.basename(path)[:-3]
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -149,13 +166,33 @@ def run_python(path, name, tally, at_once=1):
         for test in group:
             if name in f"{relative} {test.id()}".replace("_", " ").lower():
                 chosen.addTest(test)
-    if chosen.countTestCases():
-        heading(f"{relative[:-3]}" + (f" ({os.path.basename(os.environ['EARSHOT_BUILD'])})" if "EARSHOT_BUILD" in os.environ else ""))
-        if at_once == 1:
-            chosen.run(Sentences(tally))
-        else:
-            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-                list(pool.map(lambda test: test.run(Sentences(tally)), chosen))
+    return chosen
+
+
+def run_python(path, name, tally, at_once=1):
+    chosen = chosen_tests(path, name)
+    if not chosen.countTestCases():
+        return
+    heading(os.path.relpath(path, TESTS)[:-3])
+    if at_once == 1:
+        chosen.run(Sentences(tally))
+    else:
+        run_at_once(chosen, at_once, lambda test: test.run(Sentences(tally)))
+
+
+def run_at_once(tests, at_once, run):
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(run, tests))
+
+
+def run_daemons(build, folders, name, tally):
+    """All files together: while a test of one waits, a test of another works. Each has a daemon of its own."""
+    tests = []
+    for path in (path for folder in folders for path in python_files(folder)):
+        tests += [(os.path.relpath(path, TESTS)[:-3], test) for test in chosen_tests(path, name)]
+    if tests:
+        heading(f"with a daemon each ({os.path.basename(build)})")
+        run_at_once(tests, daemons_at_once, lambda each: each[1].run(Sentences(tally, each[0] + ": ")))
 
 
 def main():
@@ -173,15 +210,16 @@ def main():
         for path in python_files(folder):
             run_python(path, name, tally)
     for build in builds:
+        if build != builds[0]:
+            await_later()
         heading(f"unit ({os.path.basename(build)})")
         run_unit(build, name, tally)
         os.environ["EARSHOT_BUILD"] = build
         os.environ.update(SANITIZERS)
-        for folder in daemons:
-            for path in python_files(folder):
-                run_python(path, name, tally, daemons_at_once)
+        run_daemons(build, daemons, name, tally)
     os.environ.pop("EARSHOT_BUILD", None)
     if not name or "fuzz" in name:
+        await_later()
         for path in python_files(fuzz):
             run_python(path, name, tally, fuzzers_at_once)
 
