@@ -1,5 +1,6 @@
 #include "core/assembler.hpp"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>

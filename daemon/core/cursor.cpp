@@ -4,13 +4,20 @@
 
 namespace earshot {
 
-std::string to_string(const Cursor& cursor) {
+void append_cursor(std::string& out, const Cursor& cursor) {
   static constexpr char digits[] = "0123456789abcdef";
-  std::string text = std::to_string(cursor.offset);
-  text += '.';
-  text += std::to_string(cursor.index);
-  text += '.';
-  for (int shift = 60; shift >= 0; shift -= 4) text += digits[(cursor.mark >> shift) & 15];
+  char text[cursor_bytes_max];
+  char* at = std::to_chars(text, text + 20, cursor.offset).ptr;
+  *at++ = '.';
+  at = std::to_chars(at, at + 10, cursor.index).ptr;
+  *at++ = '.';
+  for (int shift = 60; shift >= 0; shift -= 4) *at++ = digits[(cursor.mark >> shift) & 15];
+  out.append(text, at);
+}
+
+std::string to_string(const Cursor& cursor) {
+  std::string text;
+  append_cursor(text, cursor);
   return text;
 }
 

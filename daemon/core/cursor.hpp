@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +21,9 @@ struct Cursor {
 /// The beginning of every transcript. Its mark stands for no bytes, and must not show the key.
 constexpr Cursor begin_cursor{};
 
+constexpr std::size_t cursor_bytes_max = 48;  // of its text
 std::string to_string(const Cursor& cursor);
+void append_cursor(std::string& out, const Cursor& cursor);  // the same
 
 /// Nothing when the text is not exactly what to_string writes.
 std::optional<Cursor> parse_cursor(std::string_view text);

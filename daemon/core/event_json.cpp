@@ -1,8 +1,11 @@
 #include "core/event_json.hpp"
 
+#include <simdjson.h>
+
 #include <charconv>
 
 #include "core/json_copy.hpp"
+#include "core/json_run.hpp"
 #include "core/utf8.hpp"
 
 namespace earshot {
@@ -14,52 +17,66 @@ void append_number(std::string& out, auto value) {
   out.append(buffer, end);
 }
 
-void append_escaped(std::string& out, std::string_view text) {
-  static constexpr char hex[] = "0123456789abcdef";
-  std::size_t plain = 0;
-  const auto flush = [&](std::size_t at) { out.append(text, plain, at - plain); };
-  for (std::size_t at = 0; at < text.size();) {
-    const unsigned char c = static_cast<unsigned char>(text[at]);
-    if (c >= 0x20 && c != '"' && c != '\\' && c < 0x80) {
-      ++at;
-      continue;
-    }
-    std::size_t bad = 0, length = 1;
-    if (c >= 0x80 && (length = utf8_length(text.substr(at), bad)) > 0) {
-      at += length;
-      continue;
-    }
-    flush(at);
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (c < 0x20) {
-          out += "\\u00";
-          out += hex[c >> 4];
-          out += hex[c & 15];
-        } else {
-          out += replacement;
-        }
-    }
-    at += c < 0x80 ? 1 : bad;
-    plain = at;
+// Bytes without a quote, a backslash or a control among which some are no UTF-8.
+void append_repaired(std::string& out, std::string_view run) {
+  while (!run.empty()) {
+    std::size_t bad = 0;
+    const std::size_t length = utf8_length(run, bad);
+    out += length ? run.substr(0, length) : replacement;
+    run.remove_prefix(length ? length : bad);
   }
-  flush(text.size());
 }
+
+void append_escape(std::string& out, char c) {
+  static constexpr char hex[] = "0123456789abcdef";
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      break;
+    case '\\':
+      out += "\\\\";
+      break;
+    case '\n':
+      out += "\\n";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
+    default:
+      out += "\\u00";
+      out += hex[c >> 4 & 15];
+      out += hex[c & 15];
+  }
+}
+
+void append_escaped(std::string& out, std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    bool ascii = true;
+    const std::string_view run = text.substr(at, run_end(text, at, ascii) - at);
+    if (ascii || simdjson::validate_utf8(run.data(), run.size()))
+      out += run;
+    else
+      append_repaired(out, run);
+    at += run.size();
+    if (at == text.size()) return;
+    append_escape(out, text[at]);
+  }
+}
+
+/// A member's name as it is written, put together when this is compiled.
+struct Key {
+  static constexpr std::size_t name_bytes_max = 28;  // a longer one does not compile
+  consteval Key(const char* name) {
+    for (const char c : {',', '"'}) text[size++] = c;
+    for (; *name; ++name) text[size++] = *name;
+    for (const char c : {'"', ':'}) text[size++] = c;
+  }
+  char text[name_bytes_max + 4] = {};
+  std::size_t size = 0;
+};
 
 // Writes the members of one event, leaving out what is absent.
 class Writer {
@@ -67,34 +84,29 @@ class Writer {
   Writer(std::string& out, const EncodeOptions& options) : out_(out), options_(options) {}
   bool full() const { return options_.view == View::full; }
 
-  std::string& name(std::string_view key) {
-    out_ += ",\"";
-    out_ += key;
-    out_ += "\":";
-    return out_;
-  }
-  void plain(std::string_view key,
+  std::string& name(const Key& key) { return out_.append(key.text, key.size); }
+  void plain(const Key& key,
              std::string_view value) {  // our own words and the protocol's ids; empty: absent
     if (!value.empty()) append_string(name(key), value);
   }
-  void word(std::string_view key, std::string_view value) {  // short text that both views show
+  void word(const Key& key, std::string_view value) {  // short text that both views show
     if (!value.empty()) append_clean(name(key), value, options_.filter);
   }
-  void word(std::string_view key, const event::Absent& value) {
+  void word(const Key& key, const event::Absent& value) {
     if (value) append_clean(name(key), *value, options_.filter);
   }
-  void text(std::string_view key, const event::Absent& value) {
+  void text(const Key& key, const event::Absent& value) {
     if (value && full()) append_text(name(key), *value, options_.text_bytes_max, options_.filter);
   }
-  void secret(std::string_view key, std::string_view value) {  // short text that only the full view shows
+  void secret(const Key& key, std::string_view value) {  // short text that only the full view shows
     if (!value.empty() && full()) append_text(name(key), value, options_.text_bytes_max, options_.filter);
   }
   template <class N>
-  void number(std::string_view key, const std::optional<N>& value) {
+  void number(const Key& key, const std::optional<N>& value) {
     if (value) append_number(name(key), *value);
   }
-  void number(std::string_view key, std::uint64_t value) { append_number(name(key), value); }
-  void flag(std::string_view key, bool value) { name(key) += value ? "true" : "false"; }
+  void number(const Key& key, std::uint64_t value) { append_number(name(key), value); }
+  void flag(const Key& key, bool value) { name(key) += value ? "true" : "false"; }
   void media(const Media& media) {
     out_ += "{\"kind\":";
     append_clean(out_, media.kind, options_.filter);
@@ -316,7 +328,7 @@ void append_event(std::string& out, const Event& event, const Address& address,
       writer.plain("session", address.session);
   writer.plain("agent", event.agent);
   writer.name("cursor") += '"';
-  out += to_string(event.cursor);
+  append_cursor(out, event.cursor);
   out += '"';
   writer.plain("time", event.time);
   writer.number("turn", std::uint64_t{event.turn});

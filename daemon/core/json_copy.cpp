@@ -1,10 +1,14 @@
 #include "core/json_copy.hpp"
 
+#include <simdjson.h>
+
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <vector>
 
 #include "core/event_json.hpp"
+#include "core/json_run.hpp"
 #include "core/json_text.hpp"
 
 namespace earshot {
@@ -26,12 +30,17 @@ struct Escape {
 
 // What the backslash at `at` begins.
 Escape escape_at(std::string_view text, std::size_t at) {
-  static constexpr std::string_view letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
+  static constexpr auto meanings = [] {
+    std::array<unsigned char, 256> all{};
+    constexpr std::string_view letters = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
+    for (std::size_t n = 0; n < letters.size(); ++n)
+      all[static_cast<unsigned char>(letters[n])] = static_cast<unsigned char>(meant[n]);
+    return all;
+  }();
   const char c = at + 1 < text.size() ? text[at + 1] : '\0';
   if (c != 'u') {
-    const std::size_t which = c ? letters.find(c) : std::string_view::npos;
-    if (which == std::string_view::npos) return {};
-    return {2, static_cast<unsigned char>(meanings[which]), false};
+    const unsigned char meaning = meanings[static_cast<unsigned char>(c)];
+    return meaning ? Escape{2, meaning, false} : Escape{};
   }
   const long code = hex4(text, at + 2);
   if (code < 0) return {};
@@ -174,32 +183,29 @@ class Copier {
       const unsigned char c = static_cast<unsigned char>(json_[pos_]);
       if (c == '"') break;
       if (c < 0x20) return false;
-      if (c < 0x80 && c != '\\') {
-        std::size_t run = pos_ + 1;
-        while (run < json_.size()) {
-          const unsigned char d = static_cast<unsigned char>(json_[run]);
-          if (d < 0x20 || d >= 0x80 || d == '"' || d == '\\') break;
-          ++run;
+      if (c != '\\') {
+        bool ascii = true;
+        const std::string_view run = json_.substr(pos_, run_end(json_, pos_, ascii) - pos_);
+        if (ascii || simdjson::validate_utf8(run.data(), run.size())) {
+          if (kept == std::string::npos) {
+            const std::string_view shown = cut_utf8(run, bytes_max - decoded);
+            out_ += shown;
+            if (shown.size() < run.size()) kept = out_.size();
+          }
+          see(run);
+          decoded += run.size();
+          pos_ += run.size();
+          continue;
         }
-        const std::string_view plain = json_.substr(pos_, run - pos_);
-        if (kept == std::string::npos) {
-          const std::size_t room = std::min(plain.size(), bytes_max - decoded);
-          out_ += plain.substr(0, room);
-          if (room < plain.size()) kept = out_.size();
+        for (const std::size_t end = pos_ + run.size(); pos_ < end;) {
+          std::size_t bad = 0;
+          const std::size_t length = utf8_length(json_.substr(pos_, end - pos_), bad);
+          if (!length) differs();
+          const std::string_view piece = length ? json_.substr(pos_, length) : replacement;
+          see(piece);
+          unit(piece, piece.size());
+          pos_ += length ? length : bad;
         }
-        see(plain);
-        decoded += plain.size();
-        pos_ = run;
-        continue;
-      }
-      if (c >= 0x80) {
-        std::size_t bad = 0;
-        const std::size_t length = utf8_length(json_.substr(pos_), bad);
-        if (!length) differs();
-        const std::string_view piece = length ? json_.substr(pos_, length) : replacement;
-        see(piece);
-        unit(piece, piece.size());
-        pos_ += length ? length : bad;
         continue;
       }
       const Escape escape = escape_at(json_, pos_);

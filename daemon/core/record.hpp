@@ -149,8 +149,8 @@ using Fact = std::variant<fact::Prompt, fact::Said, fact::Command, fact::Injecte
                           fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files,
                           fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
 
-/// Views are valid until the next record is read.
-struct Record {
+/// Everything about a record but what it says.
+struct RecordHeader {
   enum class By {
     other,
     user,
@@ -170,18 +170,18 @@ struct Record {
   bool outside = false;  // a user record that is no part of a turn (a local command's echo and output)
   bool sidechain = false, deleted = false, aborted = false, knows_positions = false;
   std::string_view first_user_text;  // of a user record: to recognise an internal warm-up
+};
+
+/// Views are valid until the next record is read.
+struct Record : RecordHeader {
   std::vector<Fact> facts;
 
   /// Text that stands nowhere in the line: kept as long as the record.
   std::string_view keep(std::string text) { return made_.emplace_back(std::move(text)); }
   void clear() {
-    std::deque<std::string> made = std::move(made_);
-    std::vector<Fact> old = std::move(facts);
-    *this = Record{};
-    old.clear();
-    made.clear();
-    facts = std::move(old);
-    made_ = std::move(made);
+    static_cast<RecordHeader&>(*this) = {};
+    facts.clear();
+    if (!made_.empty()) made_.clear();
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "core/dialects/fields.hpp"
 
 #include <array>
-#include <vector>
 
 #include "core/time.hpp"
 
@@ -71,30 +70,46 @@ constexpr Named table[] = {FIELD(type),
                            FIELD(isError)};
 #undef FIELD
 
-// The table by length of the name: a key is compared with the two or three names that are as long.
-using Buckets = std::array<std::vector<Named>, 24>;
-const Buckets& buckets() {
-  static const Buckets made = [] {
-    Buckets all;
-    for (const Named& one : table) all[one.name.size()].push_back(one);
-    return all;
-  }();
-  return made;
+// One place a name: a key is compared with the one name that may be it.
+constexpr std::size_t places = 256;
+constexpr std::size_t place_of(std::string_view name, std::size_t way) {
+  const auto at = [&](std::size_t n) { return static_cast<unsigned char>(name[n]); };
+  return (name.size() * (way & 31) + at(0) * (way >> 5 & 31) + at(name.size() / 2) * (way >> 10 & 31) +
+          at(name.size() - 1) * 7) %
+         places;
 }
+constexpr bool is_perfect(std::size_t way) {
+  std::array<bool, places> taken{};
+  for (const Named& one : table) {
+    bool& place = taken[place_of(one.name, way)];
+    if (place) return false;
+    place = true;
+  }
+  return true;
+}
+constexpr std::size_t find_way() {
+  for (std::size_t way = 0; way < 1 << 15; ++way)
+    if (is_perfect(way)) return way;
+  return 0;
+}
+constexpr std::size_t the_way = find_way();
+static_assert(is_perfect(the_way), "two names share a place: let more bytes of a name count");
+
+constexpr auto by_place = [] {
+  std::array<Named, places> all{};
+  for (const Named& one : table) all[place_of(one.name, the_way)] = one;
+  return all;
+}();
 
 }  // namespace
 
 Fields::Fields(const dom::element& json) {
   dom::object object;
   if (json.get_object().get(object)) return;
-  const Buckets& all = buckets();
   for (const auto field : object) {
-    if (field.key.size() >= all.size()) continue;
-    for (const Named& one : all[field.key.size()])
-      if (one.name == field.key) {
-        this->*one.place = field.value;
-        break;
-      }
+    if (field.key.empty()) continue;
+    const Named& one = by_place[place_of(field.key, the_way)];
+    if (one.name == field.key) this->*one.place = field.value;
   }
 }
 
