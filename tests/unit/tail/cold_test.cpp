@@ -58,6 +58,29 @@ TEST_CASE("a cold transcript that goes is told as removed") {
   REQUIRE(cold.told().appeared == 0);
 }
 
+TEST_CASE("what came to a cold transcript since it was looked at is told when it is folded on demand") {
+  Cold cold(prompts(0, 9));
+  const std::size_t known = cold.rig->tail->find(cold.name)->bytes();
+  append(cold.file,
+         prompts(9, 12));  // not heard of yet, and whoever resumes is promised what follows `known`
+  bool folded = false;
+  cold.rig->tail->fold(cold.name, [&](const tail::Stream* stream) { folded = stream != nullptr; });
+  cold.rig->until([&] { return folded && !cold.told().events.empty(); });
+  cold.rig->idle();
+  Lines rest;
+  Written written(rest);
+  std::string bytes = contents(cold.file);
+  const std::size_t size = bytes.size();
+  bytes.resize(size + feed_padding);
+  Transcript transcript({key, {}});
+  Workspace workspace;
+  Lines silent;
+  Written passed(silent);
+  transcript.feed(std::span<const char>(bytes).first(known), workspace, passed);
+  transcript.feed(std::span<const char>(bytes).subspan(known, size - known), workspace, written);
+  REQUIRE(cold.told().events == rest);
+}
+
 TEST_CASE("what somebody was told of a cold transcript is proven when it is followed") {
   Cold cold(prompts(0, 9));
   cold.tell();
