@@ -135,15 +135,18 @@ void Looks::look(Live& live) {
 
 void Looks::grow(Live& live, const Facts& now) {
   live.facts.modified_ns = now.modified_ns;
+  const bool is_held = static_cast<bool>(live.file);  // then it is the one of live.facts, and so is `now`
   if (const int error = open(live)) {
     // Deleted since its stat: no trouble, the next look finds out.
     const bool is_gone = error == ENOENT || error == ENOTDIR;
     return is_gone && ++live.misses < misses_max ? want(live) : trouble(live, error);
   }
-  const Facts opened = facts_of(live.file.get());
-  if (opened.error || !opened.same_file(now)) {
-    release(live);
-    return want(live);  // it was replaced just now
+  if (!is_held) {
+    const Facts opened = facts_of(live.file.get());
+    if (opened.error || !opened.same_file(now)) {
+      release(live);
+      return want(live);  // it was replaced just now
+    }
   }
   const std::size_t before = live.before();
   const auto wanted =
@@ -221,6 +224,7 @@ void Looks::verify(Live& live, const Facts& now, std::string_view reason) {
     if (!verdict.fits) {
       reset(*holder, now, reason);
     } else {
+      if (!verdict.facts.same_file(holder->facts)) release(*holder);  // the descriptor is of the one before
       holder->facts = verdict.facts;
       holder->retry = {};
       health_.clear(holder->path());
