@@ -32,8 +32,8 @@ Crowd::Crowd(int port, const std::string& token, std::size_t count, const std::s
     : clients_(count),
       buffer_(read_bytes),
       epoll_(check(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      waits_for_ready_(!subscribe.empty()) {
-  const std::string request = upgrade_request(port, token) + (subscribe.empty() ? "" : text_frame(subscribe));
+      subscribe_(subscribe.empty() ? "" : text_frame(subscribe)) {
+  const std::string request = upgrade_request(port, token);
   for (std::size_t i = 0; i < count; ++i) {
     clients_[i].fd = connect_to(port);
     send_all(clients_[i].fd, request);
@@ -51,7 +51,7 @@ Crowd::~Crowd() {
 
 void Crowd::until_ready() {
   const auto arrived = [&](const Client& client) {
-    return waits_for_ready_ ? client.ready : client.upgraded;
+    return subscribe_.empty() ? client.upgraded : client.ready;
   };
   while (!std::all_of(clients_.begin(), clients_.end(), arrived))
     if (!read(patience_ms)) give_up("waited in vain for subscribers to be ready");
@@ -99,6 +99,7 @@ void Crowd::take(Client& client, std::string_view bytes) {
     bytes.remove_prefix(bytes.size() - (client.head.size() - end - 4));
     client.head.clear();
     client.upgraded = true;
+    send_all(client.fd, subscribe_);  // not before: nothing may follow a request for an upgrade
   }
   while (!bytes.empty()) {
     if (client.left == 0) {

@@ -44,7 +44,7 @@ class Crowd {
   std::vector<Client> clients_;
   std::vector<char> buffer_;
   int epoll_ = -1;
-  bool waits_for_ready_;             // or only for the upgrade
+  std::string subscribe_;            // the frame; empty: who was upgraded is ready
   std::size_t done_ = 0, goal_ = 0;  // clients that have as many events
   std::uint64_t bytes_ = 0;
   bool keeping_ = false;  // the first client's payloads

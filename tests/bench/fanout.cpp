@@ -3,9 +3,14 @@
 //
 // usage: bench_fanout PORT TOKEN DAEMON_PID PROJECT_DIR SUBSCRIBERS BURST_LINES ROUNDS FILTER floor|alone
 //
+//        bench_fanout idle SESSIONS        prints {"bytes":B}: what a Beast session costs that nothing is
+//        sent to
+//
 // PROJECT_DIR is below a root's projects/ of a running daemon. Both servers send the same texts to as many
 // plain sockets of this process, in turn. Prints one JSON object: nanoseconds of the server's processor, and
 // of the clock, an event and subscriber; one number a round.
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +50,7 @@ class Floor {
     const int listener = bench::listen_anywhere(port);
     process = bench::check(fork(), "fork");
     if (process == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       close(commands[1]);
       serve(listener, commands[0], std::move(texts), sessions);
       std::_Exit(0);
@@ -134,16 +140,36 @@ std::string json_of(const Samples& samples) {
   return R"({"cpu":)" + list_of(samples.cpu) + R"(,"wall":)" + list_of(samples.wall) + "}";
 }
 
+double resident_bytes(pid_t process) {
+  std::FILE* statm = std::fopen(("/proc/" + std::to_string(process) + "/statm").c_str(), "r");
+  long pages = 0;
+  if (!statm || std::fscanf(statm, "%*d %ld", &pages) != 1) bench::die("statm");
+  std::fclose(statm);
+  return double(pages) * double(sysconf(_SC_PAGESIZE));
+}
+
+int idle(std::size_t sessions) {
+  Floor floor({}, sessions + 1);
+  bench::Crowd first(floor.port, "", 1, "");  // what comes once is paid
+  first.until_ready();
+  const double before = resident_bytes(floor.process);
+  bench::Crowd crowd(floor.port, "", sessions, "");
+  crowd.until_ready();
+  std::printf("{\"bytes\":%.1f}\n", (resident_bytes(floor.process) - before) / double(sessions));
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** given) {
+  bench::raise_descriptor_limit();
+  if (count == 3 && std::string_view(given[1]) == "idle") return idle(std::strtoul(given[2], nullptr, 10));
   if (count != 10)
     return std::fprintf(
                stderr,
                "usage: bench_fanout PORT TOKEN DAEMON_PID PROJECT_DIR SUBSCRIBERS BURST_LINES ROUNDS "
                "FILTER floor|alone\n"),
            2;
-  bench::raise_descriptor_limit();
   const std::string file = std::string(given[4]) + "/fanout.jsonl";
   const pid_t daemon = std::atoi(given[3]);
   const std::size_t subscribers = std::strtoul(given[5], nullptr, 10);
@@ -151,10 +177,10 @@ int main(int count, char** given) {
   const bool with_floor = std::string_view(given[9]) == "floor";
 
   int number = 0;
+  const std::string tag = "event-" + std::to_string(getpid()) + "-";  // the file may be there already
   const auto burst = [&] {
     std::string text;
-    for (int n = 0; n < lines; ++n)
-      text += bench::line_of("event-" + std::to_string(number++), n, text_bytes);
+    for (int n = 0; n < lines; ++n) text += bench::line_of(tag + std::to_string(number++), n, text_bytes);
     bench::append(file, text);
   };
   bench::Crowd live(std::atoi(given[1]), given[2], subscribers, bench::subscription(given[8], false));
