@@ -11,7 +11,7 @@ usage: ./dev bench [NAME] [--json] [--quick] [--readme]
 One table: what was measured; the figure, the middle of several rounds; how far these lay apart; the floor, taken in turn with it; their ratio; the
 budget; and whether it is met. Nothing fails for being slow. The foot says whether the machine was quiet enough for figures to be kept.
 
-  NAME            only rows whose name contains it, or of the group that is called so: list shows both
+  NAME            only rows whose name contains it; or those of the group that is called so: list shows both
   --json          one JSON object on stdout: machine, build, noise, and rows in seconds and bytes, with every round
   --quick         small sizes, one round: shows in half a minute that everything works; no figure is worth keeping
   --readme        also puts the figures into README.md and tests/bench/README.md, between the marks that are there
@@ -59,7 +59,7 @@ def parsed(argv):
     for flag in ("--json", "--quick", "--help", "-h"):
         parser.add_argument(flag, action="store_true")
     parser.add_argument("--readme", nargs="?", const=True)
-    return parser.parse_args(argv)
+    return parser.parse_intermixed_args(argv)
 
 
 def listed():

@@ -130,7 +130,8 @@ int subscribe(int port, const std::string& token) {
   int fd = bench::connect_to(port);
   bench::send_all(fd, bench::upgrade_request(port, token));
   Reader(fd).until("\"type\":\"welcome\"");
-  bench::send_all(fd, bench::text_frame(bench::subscription(R"({"project":["/home/ada/bench"]})", false)));
+  bench::send_all(
+      fd, bench::text_frame(bench::subscription(R"({"session":["stream-*","newborn-*","burst-*"]})", false)));
   return fd;
 }
 

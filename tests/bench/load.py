@@ -45,7 +45,7 @@ def catch_up(port, token, stream):
     began = time.monotonic()
     while not input_ended():
         client = Wire(int(port), token)
-        client.subscribe(filter={"session": ["nobody"]}, snapshot=False, after=[f"{stream}:"])
+        client.subscribe(filter={"session": [stream.rsplit("/", 1)[1]]}, snapshot=False, after=[f"{stream}:"])
         client.socket.settimeout(0.5)
         times += 1
         try:

@@ -12,11 +12,11 @@ HEADLINES = ("append to subscriber, p50", "append to subscriber, p99", "fan-out 
 FILES = {"README.md": HEADLINES, "tests/bench/README.md": None}  # None: all rows
 
 
-def replaced(text, block):
+def replaced(text, block, begin=BEGIN, end=END):
     """The text with another block between the marks; a ValueError says what is wrong with the marks."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"wants one '{BEGIN}' and, behind it, one '{END}'")
-    return text[:text.index(BEGIN) + len(BEGIN)] + "\n" + block + "\n" + text[text.index(END):]
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"wants one '{begin}' and, behind it, one '{end}'")
+    return text[:text.index(begin) + len(begin)] + "\n" + block + "\n" + text[text.index(end):]
 
 
 def block_of(found, only):

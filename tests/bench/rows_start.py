@@ -51,13 +51,13 @@ def idling(lab, daemon):
     return cpu_s(daemon) - before
 
 
-def cold_tree(root, files, directories):
-    """Files of one line that nobody has written to for days."""
+def cold_tree(root, files, directories, first=0):
+    """Files of one line that nobody has written to for days; those below `first` are there already."""
     line = b'{"type":"mode","mode":"default"}\n'
     for number in range(directories):
         folder = os.path.join(root, "projects", f"-home-ada-cold-{number}")
-        os.makedirs(folder)
-        for n in range(number, files, directories):
+        os.makedirs(folder, exist_ok=True)
+        for n in range(first + (number - first) % directories, files, directories):
             path = os.path.join(folder, f"{n:08x}-0000-4000-8000-000000000000.jsonl")
             with open(path, "wb", buffering=0) as file:
                 file.write(line)

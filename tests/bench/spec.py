@@ -67,6 +67,6 @@ GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 
 
 def chosen(name):
-    """The rows whose name, or whose group's, contains `name`."""
+    """The rows of the group that is called so, or those whose name contains it."""
     name = name.lower()
-    return [row for row in ROWS if name in row.what.lower() or name == row.group]
+    return [row for row in ROWS if row.group == name] or [row for row in ROWS if name in row.what.lower()]
