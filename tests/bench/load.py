@@ -46,13 +46,8 @@ def catch_up(port, token, stream):
     while not input_ended():
         client = Wire(int(port), token)
         client.subscribe(filter={"session": [stream.rsplit("/", 1)[1]]}, snapshot=False, after=[f"{stream}:"])
-        client.socket.settimeout(0.5)
-        times += 1
-        try:
-            while not input_ended():
-                total += client.read()
-        except TimeoutError:
-            pass  # it has all there was
+        client.until(b'"complete":true')  # it has all there was
+        total, times = total + client.bytes, times + 1
         client.close()
     return {"bytes": total, "times": times, "rate": total / (time.monotonic() - began)}
 

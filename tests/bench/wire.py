@@ -24,7 +24,7 @@ class Wire:
         self.socket.connect(("127.0.0.1", port))
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
-        self.rest = b""
+        self.rest, self.bytes = b"", 0  # what was read and not looked at yet; all that came
         self.socket.sendall((f"GET /v1/ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                              f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: earshot.v1\r\nAuthorization: Bearer {token}\r\n\r\n").encode())
         self.until(b'"type":"welcome"')
@@ -44,14 +44,11 @@ class Wire:
             piece = self.socket.recv(1 << 18)
             if not piece:
                 raise ConnectionError(f"the daemon closed the connection: {self.rest[-300:]!r}")
+            self.bytes += len(piece)
             self.rest = self.rest[len(self.rest) - keep:] + piece
         count += self.rest[:at].count(counted)
         self.rest = self.rest[at + len(marker):]
         return count
-
-    def read(self):
-        """Whatever comes next, in bytes; 0 at the end."""
-        return len(self.socket.recv(1 << 18))
 
     def close(self):
         self.socket.close()
