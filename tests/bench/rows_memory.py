@@ -35,11 +35,10 @@ def resident(lab, root, *args):
 
 
 def memory_rows(lab, add):
-    subscriber(lab, add)
-    subscriber_tls(lab, add)
-    cold_file(lab, add)
-    live_stream(lab, add)
-    live_log(lab, add)
+    for measure, *whats in ((subscriber, "an idle subscriber"), (subscriber_tls, "an idle subscriber with TLS"), (cold_file, "a cold file"),
+                            (live_stream, "a live stream", "a uuid"), (live_log, "the live log"), (long_line, "kept after")):
+        if any(map(add.wants, whats)):
+            measure(lab, add)
 
 
 def subscriber(lab, add):
@@ -111,6 +110,9 @@ def live_log(lab, add):
         until_idle(daemon)
         add("the live log, full", [metric(daemon, "earshot_log_bytes")])
         client.close()
+
+
+def long_line(lab, add):
     with lab.scratch("long") as root, lab.daemon(root) as daemon:
         path = os.path.join(project(root), "long.jsonl")
         with open(path, "w") as file:

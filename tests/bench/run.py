@@ -28,6 +28,10 @@ class Adder:
         if what in self.specs:
             self.rows[what] = report.row(self.specs[what], figures, floors, scale, note)
 
+    def wants(self, begins):
+        """Is there a row that begins so? What nobody asked for need not be measured."""
+        return any(what.startswith(begins) for what in self.specs)
+
     def note(self, what, text):
         for row in self.rows.values():
             if row["what"].startswith(what):
@@ -50,7 +54,7 @@ def built():
 
 def measured(wanted, quick=False):
     """The report on these rows."""
-    began, noise, add, lab = time.monotonic(), machine.Noise(), Adder(wanted), Lab(quick)
+    began, noise, add, lab, seconds = time.monotonic(), machine.Noise(), Adder(wanted), Lab(quick), {}
     try:
         for group in spec.GROUPS:
             if any(row.group == group for row in wanted):
@@ -59,11 +63,11 @@ def measured(wanted, quick=False):
                     MEASURES[group](lab, add)
                 except (RuntimeError, AssertionError, OSError) as failed:
                     add.skip(f"{group}: {failed}")
-                lab.seconds = getattr(lab, "seconds", {}) | {group: round(time.monotonic() - at, 1)}
+                seconds[group] = round(time.monotonic() - at, 1)
                 noise.tick()
     finally:
         lab.say.end()
         lab.close()
     rows = [add.rows[row.what] for row in wanted if row.what in add.rows]
     return {"format": 1, "machine": machine.described(), "build": built(), "when": time.strftime("%Y-%m-%d %H:%M:%S %z"), "quick": quick,
-            "seconds": round(time.monotonic() - began, 1), "group_seconds": lab.seconds, "noise": noise.verdict(), "rows": rows, "skipped": add.skipped}
+            "seconds": round(time.monotonic() - began, 1), "group_seconds": seconds, "noise": noise.verdict(), "rows": rows, "skipped": add.skipped}
