@@ -11,7 +11,7 @@ import plot
 import readme
 import report
 from lab import Lab
-from run import built
+from measuring import built
 
 PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots")
 PAGE = os.path.join("tests", "bench", "README.md")
@@ -43,7 +43,7 @@ def page_part(found):
 
 
 def page(top=readme.TOP):
-    """Rewrites the page's part from the data that is kept."""
+    """Draws the data that is kept, and rewrites the page's part."""
     path = os.path.join(top, PAGE)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -52,7 +52,10 @@ def page(top=readme.TOP):
         data = os.path.join(PLOTS, curve.name + ".json")
         if os.path.exists(data):
             with open(data) as file:
-                kept.append(page_part(json.load(file)))
+                found = json.load(file)
+            kept.append(page_part(found))
+            with open(os.path.join(PLOTS, curve.name + ".svg"), "w") as file:
+                file.write(drawn(found))
     with open(path, "w", encoding="utf-8") as file:
         file.write(readme.replaced(text, "\n" + "\n".join(kept), BEGIN, END))
 
@@ -62,19 +65,23 @@ def main(name, quick):
     if not wanted:
         sys.exit(f"bench: no curve is called '{name}': {', '.join(curve.name for curve in curves_points.CURVES)}")
     os.makedirs(PLOTS, exist_ok=True)
+    failed = []
     for curve in wanted:
         lab = Lab(quick)
         try:
             found = measured(curve, lab)
+        except (RuntimeError, AssertionError, OSError) as why:  # the others are worth having
+            failed.append(f"{curve.name}: {why}")
+            continue
         finally:
             lab.say.end()
             lab.close()
         with open(os.path.join(PLOTS, curve.name + ".json"), "w") as file:
             json.dump(found, file, indent=1)
-        with open(os.path.join(PLOTS, curve.name + ".svg"), "w") as file:
-            file.write(drawn(found))
         print(f"{curve.name}: " + ", ".join(f"{name} n^{value}" for name, value in found["exponents"].items()) + f"; {found['seconds']:.0f} s")
         for note in found["notes"]:
             print(f"  {note}")
     page()
     print(f"bench: the plots are in {os.path.relpath(PLOTS)}, and shown in {PAGE}")
+    if failed:
+        sys.exit("bench: could not measure " + "\n".join(failed))

@@ -6,22 +6,27 @@ import fit
 import report
 
 width, height = 640, 400
-left, right, top, bottom = 80, 20, 40, 50
+left, right, top, bottom = 80, 36, 40, 50
+DECIMAL = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))  # of bytes on an axis of tens
+slack = 0.05  # of a decade, that a point may lie outside
 COLOURS = ("#1b6ca8", "#c8553d", "#2a9d5c", "#7a4ea3", "#888888")
 
 
 def decades(values):
     """The powers of ten around them."""
-    low, high = math.floor(math.log10(min(values)) + 1e-9), math.ceil(math.log10(max(values)) - 1e-9)
+    low, high = math.floor(math.log10(min(values)) + slack), math.ceil(math.log10(max(values)) - slack)
     return list(range(low, max(high, low + 1) + 1))
 
 
 def label(value, unit):
+    if unit == "B":
+        factor, name = next(((f, n) for f, n in DECIMAL if value >= f), DECIMAL[-1])
+        return f"{value / factor:g} {name}"
     return report.quantity(value, unit) if unit in report.PREFIXES else f"{value:,.0f}"
 
 
 def ticks(exponents, unit):
-    """[(value, text)]: powers of ten; those of two where bytes are counted."""
+    """[(value, text)] of powers of ten."""
     return [(10.0 ** n, label(10.0 ** n, unit)) for n in exponents]
 
 
@@ -42,7 +47,8 @@ def svg(title, x_label, x_unit, y_label, y_unit, series):
            f'<rect width="{width}" height="{height}" fill="#ffffff"/>', f'<text x="{left}" y="22" font-size="15" fill="#222222">{escape(title)}</text>']
     for value, text in ticks(xs, x_unit):
         x = at(value, 10.0 ** ys[0])[0]
-        out.append(f'<path d="M{x:.1f} {top}V{height - bottom}" stroke="#e4e4e4"/><text x="{x:.1f}" y="{height - bottom + 16}" text-anchor="middle" fill="#555555">{text}</text>')
+        out.append(f'<path d="M{x:.1f} {top}V{height - bottom}" stroke="#e4e4e4"/>')
+        out.append(f'<text x="{x:.1f}" y="{height - bottom + 16}" text-anchor="middle" fill="#555555">{text}</text>')
     for value, text in ticks(ys, y_unit):
         y = at(10.0 ** xs[0], value)[1]
         out.append(f'<path d="M{left} {y:.1f}H{width - right}" stroke="#e4e4e4"/><text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end" fill="#555555">{text}</text>')
@@ -53,5 +59,7 @@ def svg(title, x_label, x_unit, y_label, y_unit, series):
         out.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}" fill="none" stroke="{colour}" stroke-width="2"/>')
         out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in places]
         y = top + 16 + 18 * n
-        out.append(f'<rect x="{left + 10}" y="{y - 9}" width="14" height="4" fill="{colour}"/><text x="{left + 30}" y="{y}" fill="{colour}">{escape(legend(name, points))}</text>')
+        out.append(f'<rect x="{left + 4}" y="{y - 13}" width="200" height="18" fill="#ffffff" opacity="0.8"/>')
+        out.append(f'<rect x="{left + 10}" y="{y - 9}" width="14" height="4" fill="{colour}"/>')
+        out.append(f'<text x="{left + 30}" y="{y}" fill="{colour}">{escape(legend(name, points))}</text>')
     return "\n".join(out) + "\n</svg>\n"

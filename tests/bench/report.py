@@ -79,7 +79,8 @@ def table(report):
 
 def foot(report):
     machine, noise = report["machine"], report["noise"]
-    said = [f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; earshot {report['build']['version']}, {report['build']['type']}; {report['seconds']:.0f} s"]
+    build = report["build"]
+    said = [f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; earshot {build['version']}, {build['type']}; {report['seconds']:.0f} s"]
     said.append(noise_words(noise))
     said += [f"SKIPPED {what}" for what in report.get("skipped", ())]
     return "\n".join(said)
