@@ -22,7 +22,7 @@ def replaced(text, block, begin=BEGIN, end=END):
 def block_of(found, only):
     when = found["when"].split(" ")[0]
     note = "Measured quickly, to see that it works: not for the record.\n\n" if found["quick"] else ""
-    return f"{note}{report.markdown(found, only)}\n\n{when}: " + "\n".join(report.foot(found).split("\n"))
+    return f"{note}{report.markdown(found, only)}\n\n{when}: " + report.foot(found).replace("\n", ".\n") + "."
 
 
 def rewrite(found, top=TOP):
