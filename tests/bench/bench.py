@@ -29,6 +29,7 @@ A run of all rows is kept in build/bench.json. It takes less than five minutes; 
 import argparse
 import json
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -120,4 +121,8 @@ def main(argv=None):
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # and nothing is left behind
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted")
