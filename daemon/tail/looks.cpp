@@ -94,8 +94,8 @@ void Looks::pump() {
   pumping_ = false;
   spent_ = 0;
   // A turn of bytes for all together, then whatever else waits on this thread: a firehose starves nobody.
-  for (std::size_t due = std::min(queue_.size(), looks_max);
-       due > 0 && spent_ < Reads::turn_bytes && !stopped_; --due) {
+  for (std::size_t due = std::min(queue_.size(), looks_max); due > 0 && spent_ < pump_bytes && !stopped_;
+       --due) {
     const auto live = std::move(queue_.front());
     queue_.pop_front();
     live->queued = false;
@@ -150,7 +150,7 @@ void Looks::grow(Live& live, const Facts& now) {
   }
   const std::size_t before = live.before();
   const auto wanted =
-      before + static_cast<std::size_t>(std::min<std::uint64_t>(Reads::turn_bytes, now.size - live.read()));
+      before + static_cast<std::size_t>(std::min<std::uint64_t>(pump_bytes, now.size - live.read()));
   const long got = read_at(live.file.get(), buffer_.get(), wanted, live.read() - before, true);
   if (got == -EAGAIN || got == -EOPNOTSUPP || got == -ENOSYS || got == -EINVAL)
     return grow_on_disk(live, now, wanted);
@@ -261,7 +261,7 @@ void Looks::gone(Live& live) {
 bool Looks::drained(Live& live, std::uint64_t size) {
   const std::size_t before = live.before();
   const auto wanted =
-      before + static_cast<std::size_t>(std::min<std::uint64_t>(Reads::turn_bytes, size - live.read()));
+      before + static_cast<std::size_t>(std::min<std::uint64_t>(pump_bytes, size - live.read()));
   const long got = read_at(live.file.get(), buffer_.get(), wanted, live.read() - before, false);
   if (got <= static_cast<long>(before)) return true;
   if (take(live, buffer_.get(), before, static_cast<std::size_t>(got)) == Take::differs) return true;
