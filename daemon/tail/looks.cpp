@@ -87,7 +87,11 @@ void Looks::prove(Live& live, const Cursor& told) {
 
 void Looks::pump_soon() {
   if (std::exchange(pumping_, true)) return;
-  disk_.soon([this] { pump(); });
+  disk_.soon([this] { pump_now(); });
+}
+
+void Looks::pump_now() {
+  if (pumping_) pump();
 }
 
 void Looks::pump() {
