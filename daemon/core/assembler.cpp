@@ -116,6 +116,7 @@ void Assembler::record(const Record& record) {
     if (!state_.turn_open && !belongs) start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown");
     if (!record.message.empty()) message_ = record.message;
   }
+  if (record.told) return pass_on(*record.told);
   for (const Fact& one : record.facts) std::visit([this](const auto& said) { tell(said); }, one);
   if (record.aborted) interrupt();
   remember_last();

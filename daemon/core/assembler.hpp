@@ -76,6 +76,7 @@ class Assembler {
     std::string subagent;
     bool goes_on = false;  // in the background
   };
+  struct Remember;
   struct Tokens {  // of one message; larger figures stand in large_
     std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
   };
@@ -123,6 +124,8 @@ class Assembler {
   void tell(const fact::Title&) {}  // told by tell_session
   void tell(const fact::Mode&) {}
   void tell(const fact::PermissionMode&) {}
+
+  void pass_on(const Told& told);  // assembler_told.cpp
 
   // assembler_calls.cpp: calls, subagents, todos
   Call* open_call(std::string_view id);

@@ -19,6 +19,9 @@ class Dialect {
 /// The dialect that this record shows, or null if it shows none. Metadata of a known dialect decides nothing.
 const Dialect* dialect_of(const dom::element& json);
 
+/// Events of other daemons, as they were published. Never guessed: who reads such a file knows it.
+const Dialect& dialect_of_told();
+
 /// Reads what stands before the record that decides, where that is metadata; null: it is none.
 const Dialect* dialect_of_metadata(const dom::element& json);
 

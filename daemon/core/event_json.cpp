@@ -220,6 +220,15 @@ class Writer {
   const EncodeOptions& options_;
 };
 
+/// The members of an object, behind others.
+void append_told(std::string& out, std::string_view object, const EncodeOptions& options) {
+  const std::size_t begin = out.size();
+  append_json(out, object, options.text_bytes_max, options.filter);
+  if (out.size() - begin <= std::string_view("{}").size() || out[begin] != '{') return out.resize(begin);
+  out[begin] = ',';
+  out.pop_back();
+}
+
 }  // namespace
 
 std::string_view type_name(const EventBody& body) {
@@ -345,7 +354,10 @@ void append_event(std::string& out, const Event& event, std::string_view written
   out += '"';
   writer.plain("time", event.time);
   writer.number("turn", std::uint64_t{event.turn});
-  std::visit(writer, event.body);
+  if (event.told.json.empty() || options.view == View::meta)
+    std::visit(writer, event.body);
+  else
+    append_told(out, event.told.json, options);
   out += '}';
 }
 

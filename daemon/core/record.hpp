@@ -172,6 +172,15 @@ struct RecordHeader {
   std::string_view first_user_text;  // of a user record: to recognise an internal warm-up
 };
 
+/// An event of another daemon's, passed on as it is. Nothing is concluded from it.
+struct Told {
+  EventBody body;  // a list of todos: `todos`
+  std::uint32_t turn = 0;
+  std::string_view agent;
+  Json members;  // all but the common ones: one JSON object
+  std::vector<Todo> todos;
+};
+
 /// Views are valid until the next record is read.
 struct Record : RecordHeader {
   std::vector<Fact> facts;
@@ -181,11 +190,15 @@ struct Record : RecordHeader {
   void clear() {
     static_cast<RecordHeader&>(*this) = {};
     facts.clear();
+    told.reset();
     if (!made_.empty()) made_.clear();
   }
 
  private:
   std::deque<std::string> made_;
+
+ public:
+  std::optional<Told> told;  // then there are no facts
 };
 
 }  // namespace earshot

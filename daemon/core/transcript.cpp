@@ -37,6 +37,7 @@ struct Transcript::Parts {
       : options(std::move(given)),
         mark(options.mark_key),
         assembler(options.own_agent, options.mark_key, options.filter),
+        dialect(options.told ? &dialect_of_told() : nullptr),
         end{0, 0, options.mark_key} {}
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);

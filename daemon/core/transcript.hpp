@@ -38,7 +38,8 @@ struct TranscriptOptions {
   std::string own_agent;       // the agent's id for a file named agent-<id>.jsonl; empty for a session
   std::size_t line_bytes_max = 16 << 20;  // a longer line is skipped and told
   const TextFilter* filter =
-      nullptr;  // outlives the transcript; cleans what state() keeps only the beginning of
+      nullptr;        // outlives the transcript; cleans what state() keeps only the beginning of
+  bool told = false;  // its lines are events of other daemons, and nothing else is read from them
 };
 
 /// What was read, for --stats and /metrics. `types` counts records by `type` (or `type/subtype`).
