@@ -11,6 +11,7 @@
 #include "tail/looks.hpp"
 #include "tail/meta.hpp"
 #include "tail/naming.hpp"
+#include "tail/told_names.hpp"
 #include "tail/tree.hpp"
 #include "watch/clock.hpp"
 
@@ -153,7 +154,12 @@ class Tail::House final : private Tree::Keeper {
   }
 
   std::unique_ptr<History> history(const Stream& stream) {
-    return read_again(disk_, stream.path(), {options_.mark_key, stream.agent(), options_.line_bytes_max});
+    const std::string_view name = stream.name();
+    const bool told = std::any_of(options_.roots.begin(), options_.roots.end(), [&](const Root& root) {
+      return root.told && root.name == name.substr(0, name.find('/'));
+    });
+    return read_again(disk_, stream.path(),
+                      {options_.mark_key, stream.agent(), options_.line_bytes_max, nullptr, told});
   }
 
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
@@ -196,8 +202,9 @@ class Tail::House final : private Tree::Keeper {
   }
 
   Identity identity(const Tree::Place& place, std::string_view stem) const {
-    return identity_of(std::string(Tree::below_hall(place)).substr(Tree::below_hall(place).empty() ? 0 : 1) +
-                       (Tree::below_hall(place).empty() ? "" : "/") + std::string(stem));
+    const auto read = place.second.root->told ? identity_of_told : identity_of;
+    return read(std::string(Tree::below_hall(place)).substr(Tree::below_hall(place).empty() ? 0 : 1) +
+                (Tree::below_hall(place).empty() ? "" : "/") + std::string(stem));
   }
 
   Cold cold(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
@@ -231,7 +238,8 @@ class Tail::House final : private Tree::Keeper {
   std::shared_ptr<Live> make(Tree::Place& place, const std::string& stem, Tree::File& file,
                              const Facts& facts) {
     Identity who = identity(place, stem);
-    TranscriptOptions options{options_.mark_key, who.agent, options_.line_bytes_max, options_.filter};
+    TranscriptOptions options{options_.mark_key, who.agent, options_.line_bytes_max, options_.filter,
+                              place.second.root->told};
     const bool is_agent = !who.agent.empty();
     file.live = std::make_shared<Live>(name_of(place, stem), path_of(place, stem), std::move(who),
                                        std::move(options), facts);
