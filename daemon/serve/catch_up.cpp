@@ -81,7 +81,7 @@ class CatchUps::Collect final : public EventSink {
       const std::string& session =
           fold_.session.empty() ? fold_.transcript.session_of_lines() : fold_.session;
       payload_.clear();
-      append_event(payload_, event, {owner_.shared_.host, fold_.stream, session},
+      append_event(payload_, event, {owner_.shared_.host_of(session), fold_.stream, session},
                    owner_.shared_.encoding(shown));
       log->append(payload_, {0, type_of(event.body), 0, event.cursor});
     }

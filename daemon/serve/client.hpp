@@ -71,6 +71,8 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void on_message(error_code ec, std::string_view text);
   bool handle(std::string_view text);
   void welcome_in();
+  void audit(std::string_view what) const;
+  void known_as(const User& user);
   void send();
   void wait_room();
   void ring_soon();
@@ -100,12 +102,13 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   View view_ = View::full;
   Shown shown() const;
   Phase phase_ = Phase::open;
-  std::size_t requests_ = 0;  // answered
-  bool owner_ = false;        // has proved that it is the owner
-  bool by_token_ = false;     // by a token, which may become another
-  bool stopping_ = false;     // what is owed now, then goodbye
-  bool http_1_0_ = false;     // of the live stream: no chunks
-  bool writing_ = false;      // lines of it
+  std::size_t requests_ = 0;    // answered
+  bool owner_ = false;          // has proved that it is the owner
+  bool by_token_ = false;       // by a token, which may become another
+  const User* user_ = nullptr;  // who has proved that he is this user; owner_ is true then, too
+  bool stopping_ = false;       // what is owed now, then goodbye
+  bool http_1_0_ = false;       // of the live stream: no chunks
+  bool writing_ = false;        // lines of it
   bool reading_ = false;
   bool asleep_ = false;  // the next message waits: what the last one asked for is being read
   bool waits_room_ = false;

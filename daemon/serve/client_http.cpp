@@ -1,5 +1,9 @@
 // A client's HTTP: requests, answers, and how long they may take.
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <cstring>
 #include <utility>
 
 #include "serve/client.hpp"
@@ -106,10 +110,18 @@ void Client::act(bool cold_is_read) {
   enter(Phase::work);
   const Request request = wire_->request();
   view_ = via_ == Via::tls ? shared_.remote_view : View::full;
-  const Asker asker{via_, standing_of(request, via_, shared_.token), Clock::now(), view_, cold_is_read};
+  Asker asker{via_, standing_of(request, via_, shared_.token), Clock::now(), view_, cold_is_read};
+  if (asker.standing == Standing::wrong_token)
+    asker.user = user_of_token(shared_.users, bearer_token(request));
+  if (asker.user) {
+    asker.standing = Standing::user;
+    known_as(*asker.user);
+    asker.view = view_;
+  }
   Answer answer = route(request, asker, shared_);
-  owner_ = asker.standing == Standing::owner;
-  by_token_ = owner_ && via_ != Via::unix_socket;
+  owner_ = asker.standing == Standing::owner || asker.user;
+  by_token_ = asker.standing == Standing::owner && via_ != Via::unix_socket;
+  if (!cold_is_read && asker.standing != Standing::stranger) audit(request.path());
   if (answer.meta) view_ = View::meta;
   switch (answer.kind) {
     case Answer::Kind::response:
@@ -121,6 +133,33 @@ void Client::act(bool cold_is_read) {
     case Answer::Kind::websocket:
       return upgrade(answer);
   }
+}
+
+void Client::known_as(const User& user) {
+  user_ = &user;
+  if (user.view == View::meta || (via_ == Via::tls && shared_.remote_view == View::meta)) view_ = View::meta;
+  subscriber_.restrict_to(user.allowed);
+}
+
+/// One line a connection that proved who it is, or failed to, where there are users to be told apart.
+void Client::audit(std::string_view what) const {
+  if (shared_.users.empty()) return;
+  error_code ec;
+  const auto peer = wire_->socket().remote_endpoint(ec);
+  std::string from = "the Unix socket";
+  if (!ec && via_ != Via::unix_socket) {
+    asio::ip::tcp::endpoint tcp;
+    if (peer.size() <= tcp.capacity()) {
+      std::memcpy(tcp.data(), peer.data(), peer.size());
+      tcp.resize(peer.size());
+      from = tcp.address().to_string() + ":" + std::to_string(tcp.port());
+    }
+  }
+  const std::string_view who = user_ ? std::string_view(user_->name) : owner_ ? "the owner" : "nobody";
+  spdlog::info("audit: {} from {} asks for {} and is shown {}", who, from, what,
+               !owner_               ? "nothing"
+               : view_ == View::meta ? "meta"
+                                     : "full");
 }
 
 void Client::read_cold(Answer answer) {

@@ -85,8 +85,17 @@ bool Client::handle(std::string_view text) {
       by_token_ = true;
       if (hello->meta) view_ = View::meta;
       welcome_in();
+      audit("hello");
       return true;
     }
+    if (const User* user = user_of_token(shared_.users, hello->token)) {
+      known_as(*user);
+      if (hello->meta) view_ = View::meta;
+      welcome_in();
+      audit("hello");
+      return true;
+    }
+    audit("hello");
     shared_.counts.refuse(Refusal::token);
   }
   if (!owner_) {
@@ -101,7 +110,7 @@ bool Client::handle(std::string_view text) {
     const decltype(say)& tell;
     void operator()(message::Hello& hello) {  // once more is no harm; the Unix socket asks for no token
       const bool silent = hello.token.empty() && client.via_ == Via::unix_socket;
-      if (!silent && !same_secret(hello.token, client.shared_.token))
+      if (!silent && !client.user_ && !same_secret(hello.token, client.shared_.token))
         tell({}, "bad_message", "the token is wrong");
     }
     void operator()(message::Subscribe& subscribe) {
@@ -137,10 +146,10 @@ void Client::subscribe(message::Subscribe subscribe) {
   if (!subscribe.all || !subscribe.snapshot || !shared_.read_cold)
     return subscriber_.subscribe(std::move(subscribe));
   asleep_ = true;
-  auto wanted = [filter = subscribe.filter, host = shared_.host](std::string_view session) {
+  auto wanted = [filter = subscribe.filter, &shared = shared_](std::string_view session) {
     Filter without_project = filter;  // the project is known once the transcript is read
     without_project.project.clear();
-    return without_project.matches_session(host, session, {});
+    return without_project.matches_session(shared.host_of(session), session, {});
   };
   shared_.read_cold(std::move(wanted), [weak = weak_from_this(), subscribe]() mutable {
     const auto self = weak.lock();

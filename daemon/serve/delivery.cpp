@@ -40,7 +40,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   const bool everything =
       mutes_.empty() &&
       std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-        return (subscription.bit & active) != 0 && subscription.filter.empty();
+        return !allowed_ && (subscription.bit & active) != 0 && subscription.filter.empty();
       });
   // A subscription that begins in between is judged when that place is reached.
   for (const Subscription& subscription : subscriptions_) {

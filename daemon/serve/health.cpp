@@ -89,6 +89,19 @@ std::string health_json(const Health& health) {
       append_array(redaction.key("rules"), health.redaction.rules,
                    [&](const std::string& rule) { append_string(out, rule); });
     }
+    if (!health.team.empty()) {
+      object.key("team");
+      Object team(out);
+      for (const auto& [name, value] : health.team) team.number(name, value);
+    }
+    if (!health.hosts.empty()) {
+      append_array(object.key("hosts"), health.hosts, [&](const Health::Host& host) {
+        Object one(out);
+        one.text("name", host.name);
+        one.flag("online", host.online);
+        one.text("heard", host.heard);
+      });
+    }
     object.number("connections", health.connections);
     object.number("sessions", health.sessions);
     object.key("limits");

@@ -21,6 +21,11 @@ struct Health {
   struct Trouble {
     std::string path, reason, advice;
   };
+  struct Host {  // of a hub
+    std::string name;
+    bool online = false;
+    std::string heard;  // RFC 3339
+  };
   struct Redaction {
     bool on = false;
     std::vector<std::string> rules;  // that look, by name
@@ -33,6 +38,9 @@ struct Health {
   Watch watch;
   std::vector<Trouble> troubles;
   Redaction redaction;
+  std::vector<std::pair<std::string, std::uint64_t>>
+      team;  // figures of a relay or a hub; empty: it is neither
+  std::vector<Host> hosts;
   std::size_t connections = 0, sessions = 0;
   std::vector<std::pair<std::string, std::uint64_t>> limits;  // as they are called in [limits]
 };

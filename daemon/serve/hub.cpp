@@ -78,7 +78,7 @@ void Hub::touch(Session& session, bool transcript_changed) {
 void Hub::append_session(const Session& session) {
   if (session.name.empty()) return;
   shared_.append({session.id, type_always}, [&](Shown shown, std::string& out) {
-    out = session_payload(session, shared_.host, shared_.session_encoding(shown));
+    out = session_payload(session, shared_.host_of(session.name), shared_.session_encoding(shown));
   });
 }
 
@@ -87,7 +87,7 @@ void Hub::append_about(const Session& session, const Tags& tags, const tail::Str
                        std::string_view reason) {
   shared_.append(tags, [&](Shown, std::string& out) {
     append_field(out, "type", tags.type == type_reset ? "reset" : "stream.removed");
-    append_field(out, "host", shared_.host);
+    append_field(out, "host", shared_.host_of(session.name));
     append_field(out, "session", session.name);
     append_field(out, "stream", stream.name());
     append_field(out, "reason", reason);
@@ -109,7 +109,8 @@ void Hub::on_event(const tail::Stream& stream, const Event& event) {
   if (session.project.empty()) shared_.sessions.refresh(session);
   const Tags tags{session.id, type_of(event.body), shared_.sessions.id_of(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
-    address_ = {stream.name(), stream.session(), written({shared_.host, stream.name(), stream.session()})};
+    address_ = {stream.name(), stream.session(),
+                written({shared_.host_of(stream.session()), stream.name(), stream.session()})};
   shared_.append(tags, [&](Shown shown, std::string& out) {
     append_event(out, event, address_.written, shared_.encoding(shown));
   });
@@ -164,7 +165,7 @@ void Hub::status_changed(const std::string& name, const status::Status& status) 
   touch(session, false);
   shared_.append({session.id, type_always}, [&](Shown shown, std::string& out) {
     append_field(out, "type", "status");
-    append_field(out, "host", shared_.host);
+    append_field(out, "host", shared_.host_of(name));
     append_field(out, "session", name);
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);

@@ -12,6 +12,7 @@
 #include "serve/catch_up.hpp"
 #include "serve/connection.hpp"
 #include "serve/entrance.hpp"
+#include "serve/inside.hpp"
 #include "serve/records.hpp"
 #include "serve/shared.hpp"
 #include "serve/unix_listener.hpp"
@@ -86,13 +87,23 @@ class Hub final : public tail::Listener {
   const Shared& shared() const { return shared_; }
   /// What only the house around it knows.
   void ask_outside(Outside outside) { shared_.outside = std::move(outside); }
+  /// Who may listen beside the owner, and to what. Before anybody comes.
+  void let_in(std::vector<User> users) { shared_.users = std::move(users); }
+  /// Where records are, when they are not here.
+  void read_from(ForwardRead forward) { shared_.forward_read = std::move(forward); }
   void show_remote(View view) { shared_.remote_view = view; }
   /// A client that came by some other way than the listeners.
   void admit(std::unique_ptr<Wire> wire, Via via, Welcome welcome = Welcome::yes);
+  /// Somebody in this house listens, too.
+  std::shared_ptr<Inside> attend(InsideListener& listener, Shown shown);
+  /// What is told is what many hosts told: sessions are called `<session>@<host>`.
+  void speak_for_many_hosts() { shared_.sessions.of_many_hosts(); }
   std::size_t connections() const { return connections_.size(); }
 
  private:
   void begin_clients();
+  void add(std::shared_ptr<Connection> connection);
+  std::function<void(Connection&)> when_gone(bool refused);
   void admit(Wire::Socket socket, Via via);
   void fill(Figures& figures);
   void fill(Health& health);

@@ -80,13 +80,27 @@ void Hub::admit(Wire::Socket socket, Via via) {
 void Hub::admit(std::unique_ptr<Wire> wire, Via via, Welcome welcome) {
   const bool refused = welcome != Welcome::yes;
   if (refused) ++refusals_;
-  auto on_gone = [this, refused, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
+  add(connect(std::move(wire), via, shared_, welcome, when_gone(refused)));
+}
+
+std::shared_ptr<Inside> Hub::attend(InsideListener& listener, Shown shown) {
+  auto inside = std::make_shared<Inside>(io_, shared_, listener, shown);
+  inside->gone = when_gone(false);
+  add(inside);
+  return inside;
+}
+
+std::function<void(Connection&)> Hub::when_gone(bool refused) {
+  return [this, refused, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
     if (alive.expired()) return;
     if (refused) --refusals_;
     std::erase_if(connections_, [&](const auto& each) { return each.get() == &gone; });
     if (connections_.empty() && stopped_) finish_stop();
   };
-  connections_.push_back(connect(std::move(wire), via, shared_, welcome, std::move(on_gone)));
+}
+
+void Hub::add(std::shared_ptr<Connection> connection) {
+  connections_.push_back(std::move(connection));
   if (std::exchange(ticking_, true)) return;
   ticker_.expires_after(shared_.limits.tick);
   ticker_.async_wait([this](error_code ec) {

@@ -54,7 +54,18 @@ void Records::took(const std::shared_ptr<Request>& request, tail::RecordText rec
   if (record.found == tail::RecordText::Found::error)
     return refuse(request, "not_found",
                   std::string("the transcript cannot be read: ") + std::strerror(record.error), true);
-  request->text = shared_.record_text(request->reader->shown(), record.text, request->is_json);
+  if (!shared_.forward_read) return show(request, record.text);
+  shared_.forward_read(record.text, [this, weak = std::weak_ptr<Request>(request),
+                                     alive = std::weak_ptr<char>(alive_)](Forwarded answer) {
+    const auto asked = weak.lock();
+    if (alive.expired() || !asked) return;
+    if (!answer.code.empty()) return refuse(asked, answer.code, answer.why, answer.retry);
+    show(asked, answer.text);
+  });
+}
+
+void Records::show(const std::shared_ptr<Request>& request, const std::string& text) {
+  request->text = shared_.record_text(request->reader->shown(), text, request->is_json);
   const std::size_t part_bytes = shared_.limits.record_part_bytes;
   // Parts end on characters: count them as they will be cut.
   for (std::size_t at = 0; at < request->text.size() || request->parts == 0; ++request->parts) {

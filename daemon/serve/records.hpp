@@ -48,6 +48,7 @@ class Records {
 
   void begin();
   void took(const std::shared_ptr<Request>& request, tail::RecordText record);
+  void show(const std::shared_ptr<Request>& request, const std::string& text);
   void refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,
               bool retry);
   void drop(const std::shared_ptr<Request>& request);

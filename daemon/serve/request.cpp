@@ -63,16 +63,19 @@ std::optional<Answer> refuse(const Request& request, Via via, const Own& own) {
   return {};
 }
 
+std::string_view bearer_token(const Request& request) {
+  constexpr std::string_view bearer = "bearer ";
+  if (request.authorizations.size() != 1) return {};
+  const std::string_view given = request.authorizations.front();
+  if (given.size() <= bearer.size() || !same_word(given.substr(0, bearer.size()), bearer)) return {};
+  return given.substr(bearer.size());
+}
+
 Standing standing_of(const Request& request, Via via, std::string_view token) {
   if (via == Via::unix_socket) return Standing::owner;
   if (request.authorizations.empty()) return Standing::stranger;
-  constexpr std::string_view bearer = "bearer ";
-  std::string_view given = request.authorizations.front();
-  if (request.authorizations.size() != 1 || given.size() <= bearer.size() ||
-      !same_word(given.substr(0, bearer.size()), bearer))
-    return Standing::wrong_token;
-  given.remove_prefix(bearer.size());
-  return same_secret(given, token) ? Standing::owner : Standing::wrong_token;
+  const std::string_view given = bearer_token(request);
+  return !given.empty() && same_secret(given, token) ? Standing::owner : Standing::wrong_token;
 }
 
 std::string_view plain_host(const Request& request) {

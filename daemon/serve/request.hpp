@@ -36,8 +36,10 @@ struct Own {
 std::optional<Answer> refuse(const Request& request, Via via, const Own& own);
 
 /// Whether the owner asks: by the token, or because the Unix socket is the owner's.
-enum class Standing { stranger, wrong_token, owner };
+enum class Standing { stranger, wrong_token, owner, user };  // user: by a token that lets see a part
 Standing standing_of(const Request& request, Via via, std::string_view token);
+/// The token that was shown as a bearer's; empty: none, or not so.
+std::string_view bearer_token(const Request& request);
 
 /// Authority of the request, when it can stand in a header of the answer; otherwise empty.
 std::string_view plain_host(const Request& request);

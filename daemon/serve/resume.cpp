@@ -139,6 +139,7 @@ void Subscriber::fell_out() {
   own_ = std::move(first);
   // Before what is read again: a stream that went may have come again, and that is the one that is read.
   const auto tell_removed = [this](Frame frame) {
+    if (allowed_) return;  // nobody knows any more whose it was
     own_bytes_ += frame->size();
     own_.push_back({position_, Kind::answer, std::move(frame), nullptr});
   };
@@ -200,8 +201,8 @@ void Subscriber::begin(Resume& resume) {
   resume.begun = true;
   for (const std::string& stream : resume.new_histories) {
     const tail::Stream* found = shared_.archive ? shared_.archive->find(stream) : nullptr;
-    insert_before_resume(reset_payload({}, shared_.host, found ? std::string_view(found->session()) : "",
-                                       stream, "rewritten"));
+    const std::string session = found ? found->session() : std::string();
+    insert_before_resume(reset_payload({}, shared_.host_of(session), session, stream, "rewritten"));
   }
   if (!shared_.catch_ups) return resume.missing.clear();
   for (const auto& [stream, missing] : resume.missing) shared_.catch_ups->want(*this, stream, missing);
@@ -294,7 +295,7 @@ void Subscriber::tell_others(const Resume& resume) {
   for (const Resume::Other& other : resume.others) {
     const tail::Stream* found = shared_.archive->find(other.stream);
     const std::string session = found ? found->session() : std::string();
-    push(Kind::reset, make_frame(reset_payload(id, shared_.host, session, other.stream,
+    push(Kind::reset, make_frame(reset_payload(id, shared_.host_of(session), session, other.stream,
                                                found ? std::string_view(other.reason) : "unknown")));
     Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
     if (shown && std::find(sessions.begin(), sessions.end(), shown) == sessions.end())

@@ -103,7 +103,7 @@ Answer websocket(const Request& request, const Asker& asker, Shared&) {
   }
   Answer answer;
   answer.kind = Answer::Kind::websocket;
-  answer.authenticated = asker.standing == Standing::owner;
+  answer.authenticated = asker.standing == Standing::owner || asker.standing == Standing::user;
   answer.meta = view == "meta";
   return answer;
 }
@@ -114,6 +114,7 @@ enum class Methods { get, get_head, post };
 enum class Open {
   to_all,
   to_owner,
+  to_users,    // and to the owner
   to_unknown,  // who has no token may prove later that he is the owner; a wrong one is refused
 };
 
@@ -130,8 +131,8 @@ constexpr Route routes[] = {
     {"/healthz", Methods::get_head, Open::to_all, healthz},
     {"/metrics", Methods::get_head, Open::to_owner, metrics},
     {"/v1/health", Methods::get_head, Open::to_owner, health},
-    {"/v1/sessions", Methods::get_head, Open::to_owner, sessions_answer},
-    {"/v1/events", Methods::get, Open::to_owner, events},
+    {"/v1/sessions", Methods::get_head, Open::to_users, sessions_answer},
+    {"/v1/events", Methods::get, Open::to_users, events},
     {"/v1/ws", Methods::get, Open::to_unknown, websocket},
     {"/v1/codes", Methods::post, Open::to_owner, codes},
     {"/v1/token", Methods::post, Open::to_all, token},
@@ -166,7 +167,12 @@ Answer route(const Request& request, const Asker& asker, Shared& shared) {
       return answer;
     }
     const bool wrong = asker.standing == Standing::wrong_token && route.open != Open::to_all;
-    if (wrong || (asker.standing == Standing::stranger && route.open == Open::to_owner)) {
+    if (asker.standing == Standing::user && route.open == Open::to_owner) {
+      shared.counts.refuse(Refusal::token);
+      return plain(403, "this is the owner's alone");
+    }
+    const bool closed = route.open == Open::to_owner || route.open == Open::to_users;
+    if (wrong || (asker.standing == Standing::stranger && closed)) {
       shared.counts.refuse(Refusal::token);
       return plain(401, wrong
                             ? "the token is wrong: it is in the file `token` of the daemon's state directory"

@@ -12,8 +12,9 @@ struct Asker {
   Via via = Via::tcp;
   Standing standing = Standing::stranger;
   watch::Clock::time_point now;
-  View view = View::full;     // at most this much
-  bool cold_is_read = false;  // asks again after Answer::Kind::cold
+  View view = View::full;      // at most this much
+  bool cold_is_read = false;   // asks again after Answer::Kind::cold
+  const User* user = nullptr;  // of Standing::user: what is shown to him
 };
 
 /// The answer to a request whose Host and Origin are ours.

@@ -21,11 +21,12 @@ struct Wanted {
   std::string after;
   std::size_t limit = limit_default;
   bool all = false;
+  const User* user = nullptr;  // who is shown only a part
 
   bool by_name(const Shared& shared, std::string_view name) const {
     Filter only_name = filter;
     only_name.project.clear();
-    return !name.empty() && name > after && only_name.matches_session(shared.host, name, {});
+    return !name.empty() && name > after && only_name.matches_session(shared.host_of(name), name, {});
   }
 };
 
@@ -49,7 +50,11 @@ Names warm(const Wanted& wanted, Shared& shared) {
   shared.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!wanted.by_name(shared, session.name)) return;
-    if (!wanted.filter.matches_session(shared.host, session.name, session.project_or_directory())) return;
+    const auto fits = [&](const Filter& filter) {
+      return filter.matches_session(shared.host_of(session.name), session.name,
+                                    session.project_or_directory());
+    };
+    if (!fits(wanted.filter) || (wanted.user && !fits(wanted.user->allowed))) return;
     if (wanted.all || is_live(session, shared.recent)) names.insert(session.name);
   });
   return names;
@@ -74,6 +79,7 @@ Answer sessions_answer(const Request& request, const Asker& asker, Shared& share
   Query query = parse_query(request.query());
   query.only(known);
   Wanted wanted;
+  wanted.user = asker.user;
   wanted.filter.project = strings(query.all("project"));
   wanted.filter.session = strings(query.all("session"));
   wanted.after = query.one("after");
@@ -111,7 +117,8 @@ Answer sessions_answer(const Request& request, const Asker& asker, Shared& share
     Session* session = shared.sessions.find(name);
     if (!session) continue;
     if (count++ > 0) body += ',';
-    body += session_payload(*session, shared.host, {.view = shown, .filter = shared.filter});
+    body +=
+        session_payload(*session, shared.host_of(session->name), {.view = shown, .filter = shared.filter});
     last = name;
   }
   body += ']';

@@ -124,7 +124,8 @@ std::size_t Sessions::purge(Position log_first) {
 Frame Sessions::frame(Session& session, Shown shown) {
   Frame& frame = session.frames[static_cast<std::size_t>(shown)];
   if (!frame)
-    frame = make_frame(session_payload(session, host_, {.view = view_of(shown), .filter = filter_}));
+    frame = make_frame(
+        session_payload(session, host_of(session.name), {.view = view_of(shown), .filter = filter_}));
   return frame;
 }
 

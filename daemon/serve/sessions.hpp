@@ -77,6 +77,8 @@ class Sessions {
   explicit Sessions(std::string host) : host_(std::move(host)) {}
   /// Through which the frames' texts go. It outlives this object.
   void show_through(const TextFilter& filter) { filter_ = &filter; }
+  /// Their names say whose they are: `<session>@<host>`.
+  void of_many_hosts() { host_.clear(); }
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
@@ -103,13 +105,19 @@ class Sessions {
   /// Null: it is no more.
   const tail::Stream* stream(std::uint32_t id) const;
 
+  std::string_view host_of(std::string_view session) const {
+    if (!host_.empty()) return host_;
+    const auto at = session.rfind('@');
+    return at == session.npos ? std::string_view() : session.substr(at + 1);
+  }
+
   std::size_t size() const { return by_id_.size(); }
   void for_each(const std::function<void(Session&)>& visit);  // by name
 
  private:
   Session& make(std::string_view name);
 
-  std::string host_;
+  std::string host_;  // empty: the sessions' names say whose they are
   const TextFilter* filter_ = nullptr;
   struct Known {
     Session* session = nullptr;

@@ -15,6 +15,7 @@
 #include "serve/filter.hpp"
 #include "serve/request.hpp"
 #include "serve/sessions.hpp"
+#include "serve/users.hpp"
 #include "tail/archive.hpp"
 
 namespace earshot::serve {
@@ -77,6 +78,16 @@ constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_too
 using ReadCold =
     std::function<void(std::function<bool(std::string_view session)> wanted, std::function<void()> then)>;
 
+/// A record that was asked of whoever has it.
+struct Forwarded {
+  std::string text;
+  bool is_json = true;
+  std::string code, why;  // of an error; empty: there is none
+  bool retry = false;
+};
+/// `line` is what stands here of it; `done` is called once, later, on the loop, or not at all.
+using ForwardRead = std::function<void(const std::string& line, std::function<void(Forwarded)> done)>;
+
 class CatchUps;
 class Records;
 /// What only the house around the hub knows. Empty functions are not asked.
@@ -120,6 +131,8 @@ struct Shared {
         channels{Channel(log_bytes_max), Channel(log_bytes_max), Channel(log_bytes_max)},
         sessions(std::move(host_name)) {}
 
+  /// Whose session it is.
+  std::string_view host_of(std::string_view session) const { return sessions.host_of(session); }
   Channel& channel(Shown shown) { return channels[static_cast<std::size_t>(shown)]; }
   const Channel& channel(Shown shown) const { return channels[static_cast<std::size_t>(shown)]; }
   /// Of the next frame, in every channel.
@@ -147,6 +160,8 @@ struct Shared {
     }
   }
   std::string scratch;
+  ForwardRead forward_read;  // empty: the records are here
+  std::vector<User> users;   // beside the owner
 };
 
 /// Its transcript is recent, or its process lives.

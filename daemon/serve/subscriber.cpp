@@ -35,7 +35,12 @@ void Subscriber::tell(std::string_view payload) {
 
 bool Subscriber::wants(const Subscription& subscription, std::string_view session,
                        std::string_view project) const {
-  return subscription.filter.matches_session(shared_.host, session, project);
+  return subscription.filter.matches_session(shared_.host_of(session), session, project) &&
+         may_see(session, project);
+}
+
+bool Subscriber::may_see(std::string_view session, std::string_view project) const {
+  return !allowed_ || allowed_->matches_session(shared_.host_of(session), session, project);
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
@@ -126,6 +131,12 @@ void Subscriber::unsubscribe(std::string_view id) {
 }
 
 void Subscriber::read(const message::Read& asked) {
+  if (allowed_) {
+    const tail::Stream* stream = shared_.archive ? shared_.archive->find(asked.stream) : nullptr;
+    const Session* session = stream ? shared_.sessions.find(stream->session()) : nullptr;
+    if (!session || !may_see(session->name, session->project_or_directory()))
+      return tell(message::error(asked.id, "not_found", "no stream is called so"));
+  }
   if (shared_.records) return shared_.records->ask(*this, asked);
   tell(message::error(asked.id, "not_found", "nothing can be read again here"));
 }

@@ -59,6 +59,9 @@ class Subscriber final : private CatchUpReader, private RecordReader {
 
   /// How much it is shown. Before the first subscription.
   void show(Shown shown) { shown_ = shown; }
+  /// To which sessions it may listen at all. Before the first subscription; outlives it.
+  void restrict_to(const Filter& allowed) { allowed_ = &allowed; }
+  bool may_see(std::string_view session, std::string_view project) const;
   Shown shown() const override { return shown_; }
   /// Called when something may be there to send that the log's growth does not tell of: ring it, but not
   /// during the call.
@@ -183,6 +186,7 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   Position bookmarked_ = 0;
   Clock::time_point bookmarked_at_ = Clock::now();
   std::shared_ptr<char> alive_ = std::make_shared<char>();
+  const Filter* allowed_ = nullptr;  // null: to all
 };
 
 }  // namespace earshot::serve
