@@ -1,0 +1,60 @@
+// Which hosts a hub hears of, and what their sessions do: the last status of each, and whether anybody is
+// there to tell a newer one.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "status/status.hpp"
+#include "watch/clock.hpp"
+
+namespace earshot::relay {
+
+struct HostSeen {
+  std::string name;
+  bool online = false;
+  std::string heard;  // RFC 3339: when it was last heard
+};
+
+/// All calls and callbacks on the loop's thread.
+class Hosts {
+ public:
+  static constexpr std::size_t sessions_max =
+      100'000;  // whose status is remembered; of more it is only passed on
+
+  using Show = std::function<void(const std::string& session, const status::Status&)>;
+  Hosts(boost::asio::io_context& io, Show show);
+  void start();
+  void stop();
+
+  /// A status or a beat, as it was published; `time_ms` is the broker's time of it.
+  void hear(std::string_view payload, std::int64_t time_ms);
+  /// Whether anybody could be heard now: while the broker is away, nobody is said to be away for that.
+  std::function<bool()> hears;
+  bool online(std::string_view host) const;
+  std::vector<HostSeen> seen() const;
+
+ private:
+  struct Host {
+    bool online = true;
+    watch::Clock::time_point beat;
+    std::int64_t heard_ms = 0;
+    std::map<std::string, status::Status> sessions;  // as `<session>@<host>`
+  };
+
+  void tick();
+  void away(Host& host);
+  void listen_again();
+
+  const Show show_;
+  watch::Timer ticker_;
+  std::map<std::string, Host, std::less<>> hosts_;
+  std::size_t sessions_ = 0;
+  bool deaf_ = false;
+};
+
+}  // namespace earshot::relay

@@ -1,0 +1,151 @@
+#include "relay/intake.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "watch/clock.hpp"
+
+namespace earshot::relay {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds pause_first{200}, pause_last{10'000}, step{100};
+constexpr milliseconds wait{100};         // for the first message of a batch
+constexpr milliseconds full_pause{1000};  // a disk that takes nothing is tried again
+constexpr std::chrono::seconds retire_every{60};
+
+}  // namespace
+
+Intake::Intake(boost::asio::io_context& io, IntakeOptions options, OnStatus on_status)
+    : io_(io),
+      options_(std::move(options)),
+      on_status_(std::move(on_status)),
+      anew_(!std::filesystem::exists(filled_from())),
+      shelf_(options_.directory, options_.shelf),
+      feed_(make_feed(options_.link, options_.durable)) {
+  figures_.shelf = shelf_.figures();
+}
+
+Intake::~Intake() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Intake::start() {
+  if (!feed_ || thread_.joinable()) return;
+  thread_ = std::thread([this, alive = std::weak_ptr<char>(alive_)] { run(alive); });
+}
+
+void Intake::stop() {
+  stopping_ = true;
+  alive_.reset();
+}
+
+IntakeFigures Intake::figures() const {
+  const std::lock_guard lock(mutex_);
+  return figures_;
+}
+
+void Intake::note(const std::function<void(IntakeFigures&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(figures_);
+}
+
+void Intake::pause(milliseconds time) {
+  for (const auto until = Clock::now() + time; Clock::now() < until && !stopping_;)
+    std::this_thread::sleep_for(std::min(step, time));
+}
+
+void Intake::run(const std::weak_ptr<char>& alive) {
+  milliseconds patience = pause_first;
+  while (!stopping_) {
+    std::string why = feed_->open(anew_, [this, weak = alive](std::string payload, std::int64_t time_ms) {
+      boost::asio::post(io_, [this, weak, payload = std::move(payload), time_ms] {
+        if (!weak.expired()) on_status_(payload, time_ms);
+      });
+    });
+    if (why.empty() && anew_) {
+      std::ofstream(filled_from()) << options_.durable << '\n';
+      anew_ = !std::filesystem::exists(filled_from());
+    }
+    if (why.empty()) {
+      spdlog::info("hub: {} is there", options_.link.urls.front());
+      note([](IntakeFigures& figures) {
+        figures.open = true;
+        ++figures.opened;
+        figures.trouble.clear();
+      });
+      patience = pause_first;
+      serve(why);
+    }
+    feed_->close();
+    if (stopping_) return;
+    if (figures().trouble != why) spdlog::warn("hub: {}; it is tried again", why);
+    note([&](IntakeFigures& figures) {
+      figures.open = false;
+      figures.trouble = why;
+    });
+    pause(patience);
+    patience = std::min(patience * 2, pause_last);
+  }
+}
+
+/// Until the connection is over.
+void Intake::serve(std::string& why) {
+  std::vector<Delivery> batch;
+  std::vector<std::string> acks;  // of what is written, but not yet made to last
+  auto synced = Clock::now(), retired = synced;
+  const auto acknowledge = [&] {
+    if (acks.empty()) return;
+    if (options_.sync) {
+      if (const std::string failed = shelf_.sync(); !failed.empty()) {
+        spdlog::warn("hub: {}", failed);
+        return;
+      }
+    }
+    why = feed_->ack(acks);
+    acks.clear();
+    synced = Clock::now();
+  };
+  while (!stopping_) {
+    batch.clear();
+    if (!feed_->next(batch, batch_max, wait, why)) return;
+    std::uint64_t unsound = 0;
+    for (Delivery& each : batch) {
+      if (each.sound)
+        shelf_.take(each.received);
+      else
+        ++unsound;
+      acks.push_back(std::move(each.ack));
+    }
+    for (std::string failed = shelf_.write(); !failed.empty(); failed = shelf_.write()) {
+      note([&](IntakeFigures& figures) { figures.trouble = failed; });
+      spdlog::warn("hub: {}; it is tried again", failed);
+      pause(full_pause);
+      if (stopping_) return;
+    }
+    const auto now = Clock::now();
+    if (now - synced >= sync_every || acks.size() >= batch_max * 4) acknowledge();
+    if (!why.empty()) return;
+    if (now - retired >= retire_every) {
+      retired = now;
+      shelf_.retire(watch::wall_now_ms());
+    }
+    if (!batch.empty())
+      note([&](IntakeFigures& figures) {
+        figures.received += batch.size();
+        figures.unsound += unsound;
+        figures.shelf = shelf_.figures();
+        figures.trouble.clear();
+      });
+  }
+  acknowledge();
+}
+
+}  // namespace earshot::relay

@@ -1,0 +1,67 @@
+// Fills the hub's files from JetStream, on a thread of its own: fetch, append, make it last, acknowledge.
+// What is seen of it elsewhere is posted to the loop.
+#pragma once
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "relay/feed.hpp"
+#include "relay/shelf.hpp"
+
+namespace earshot::relay {
+
+struct IntakeOptions {
+  Link link;
+  std::string durable = "hub";
+  std::string directory;
+  ShelfLimits shelf;
+  bool sync =
+      true;  // false: after a power cut the newest lines may be missing, though they were acknowledged
+};
+
+struct IntakeFigures {
+  bool open = false;
+  std::string trouble;
+  ShelfFigures shelf;
+  std::uint64_t received = 0, unsound = 0, opened = 0;
+};
+
+class Intake {
+ public:
+  static constexpr std::size_t batch_max = 512;                // messages between two writes
+  static constexpr std::chrono::milliseconds sync_every{200};  // acknowledged then
+
+  using OnStatus = std::function<void(const std::string& payload, std::int64_t time_ms)>;
+
+  /// Reads what the files have. Throws std::runtime_error, for people. `on_status` is called on the loop.
+  Intake(boost::asio::io_context& io, IntakeOptions options, OnStatus on_status);
+  ~Intake();
+  void start();
+  void stop();  // on_status is not called any more; its thread ends with what it is at
+  IntakeFigures figures() const;
+
+ private:
+  void run(const std::weak_ptr<char>& alive);
+  void serve(std::string& why);
+  void pause(std::chrono::milliseconds time);
+  std::string filled_from() const { return options_.directory + "/consumer"; }
+  void note(const std::function<void(IntakeFigures&)>& change);
+
+  boost::asio::io_context& io_;
+  const IntakeOptions options_;
+  const OnStatus on_status_;
+  bool anew_;  // the files were thrown away, or never there
+  Shelf shelf_;
+  std::unique_ptr<Feed> feed_;
+  mutable std::mutex mutex_;
+  IntakeFigures figures_;
+  std::atomic<bool> stopping_{false};
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  std::thread thread_;
+};
+
+}  // namespace earshot::relay

@@ -1,0 +1,20 @@
+// How to reach the message broker, as the configuration says it. All of it is what libnats has.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace earshot::relay {
+
+struct Link {
+  std::vector<std::string> urls;   // nats://HOST:PORT or tls://…; tried in this order
+  std::string stream = "earshot";  // JetStream's stream of events; statuses are in `<stream>_status`
+  std::string credentials;         // a .creds file; empty: none
+  std::string nkey, nkey_seed;     // a user's public key, and the file with its seed; both or none
+  std::string tls_ca;              // a file; empty: the system's
+  std::string tls_cert, tls_key;   // files, for a server that asks for a certificate; both or none
+  bool operator==(const Link&) const = default;
+
+  std::string status_stream() const { return stream + "_status"; }
+};
+
+}  // namespace earshot::relay

@@ -1,0 +1,101 @@
+// Publishes what this house tells to JetStream. A subscriber of the house like any other: it has a place in
+// the live log, and what it misses is read again from the files. It stores no position: after each connection
+// the broker is asked what it has.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "relay/engine.hpp"
+#include "relay/outbox.hpp"
+#include "relay/payload.hpp"
+#include "serve/hub.hpp"
+#include "tail/stream.hpp"
+#include "watch/clock.hpp"
+
+namespace earshot::relay {
+
+struct RelayOptions {
+  Link link;
+  std::string host;
+  std::string owner;     // stands for the state directory
+  std::string instance;  // of this start
+  bool full = false;     // else the meta view
+  bool read = false;     // hubs may ask for whole records
+};
+
+struct RelayFigures {
+  bool open = false;
+  std::string trouble;  // for people; empty: none
+  std::uint64_t published = 0, refused = 0, opened = 0, resets = 0;
+  std::size_t on_the_way = 0, waiting_bytes = 0;
+};
+
+/// All calls and callbacks on the loop's thread.
+class Relay final : private EngineListener, private serve::InsideListener {
+ public:
+  using ForEach = std::function<void(const std::function<void(const tail::Stream&)>&)>;
+
+  /// `hub` and what `for_each` goes through (every known transcript) outlive it.
+  Relay(boost::asio::io_context& io, serve::Hub& hub, ForEach for_each, RelayOptions options);
+  ~Relay() override;
+  void start();
+  void stop();
+  RelayFigures figures() const;
+
+ private:
+  enum class State { closed, opening, open };
+  struct Place {  // of a stream: how far it was handed to the outbox
+    Cursor last = begin_cursor;
+    std::string subject, session;
+    std::string history;      // of message_id()
+    bool unreadable = false;  // until it is attended again, nothing of it is published
+  };
+
+  void on_open(std::vector<Published> published, std::uint64_t beat_sequence) override;
+  void on_failed(const std::string& why) override;
+  void on_lost(const std::string& why) override;
+  void on_acked(std::uint64_t number, std::uint64_t sequence) override;
+  void on_refused(std::uint64_t number, int error, const std::string& why) override;
+  void on_asked(Asked asked) override;
+
+  bool has_room() const override { return outbox_.has_room(); }
+  void on_frame(std::string_view payload) override;
+
+  void attend();
+  void attend_again();
+  void on_event(const Frame& frame, std::string_view payload);
+  void on_session(const Frame& frame);
+  void on_reset(const Frame& frame);
+  void on_removed(const Frame& frame);
+  void on_record(const Frame& frame, std::string_view payload);
+  void publish_status(const std::string& session, const status::Status& status);
+  void flush();
+  void flush_soon();
+  void away(const std::string& why);
+  void beat();
+  void tick();
+
+  boost::asio::io_context& io_;
+  serve::Hub& hub_;
+  const ForEach for_each_;
+  const RelayOptions options_;
+  std::unique_ptr<Engine> engine_;
+  State state_ = State::closed;
+  bool stopped_ = false, contested_ = false, flush_posted_ = false, attend_due_ = false;
+  Outbox outbox_;
+  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, std::string> statuses_;  // by session: what was published last
+  std::shared_ptr<serve::Inside> inside_;
+  std::map<std::string, std::vector<std::string>> asked_;  // reply → parts so far, of records
+  watch::Timer retry_, ticker_;
+  std::chrono::milliseconds pause_{0};
+  watch::Clock::time_point beaten_, answered_;
+  RelayFigures figures_;
+  std::uint64_t subscriptions_ = 0;
+};
+
+}  // namespace earshot::relay

@@ -1,0 +1,230 @@
+#include "relay/shelf.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "../watch/scratch.hpp"
+#include "tail/told_names.hpp"
+#include "watch/clock.hpp"
+
+using namespace earshot;
+using namespace earshot::relay;
+
+namespace {
+
+Received event(std::uint64_t sequence, std::uint64_t offset, const std::string& store = "one",
+               std::uint64_t mark = 5) {
+  Received received;
+  received.store = store, received.sequence = sequence,
+  received.time_ns = static_cast<std::int64_t>(sequence) * 1000;
+  received.host = "ada", received.stream = "claude/p/s", received.session = "s",
+  received.type = "turn.started";
+  received.cursor = Cursor{offset, 1, mark};
+  received.payload = R"({"type":"turn.started","host":"ada","stream":"claude/p/s","session":"s","cursor":")" +
+                     to_string(*received.cursor) + R"(","turn":1})";
+  return received;
+}
+Received first(Received received) {
+  received.begins = true;
+  return received;
+}
+Received reset(std::uint64_t sequence) {
+  Received received = event(sequence, 0);
+  received.cursor.reset();
+  received.type = "reset";
+  return received;
+}
+Received removed(std::uint64_t sequence) {
+  Received received = reset(sequence);
+  received.type = "stream.removed";
+  return received;
+}
+
+struct Hub {
+  test::Scratch scratch;
+  std::string directory = scratch / "hub";
+  std::string file = directory + "/projects/ada/" + tail::word("claude/p/s") + ".jsonl";
+
+  std::string text() const {
+    std::ostringstream all;
+    all << std::ifstream(file).rdbuf();
+    return all.str();
+  }
+  /// The offsets of the events that the file has, in order.
+  std::vector<std::uint64_t> offsets() const {
+    std::vector<std::uint64_t> found;
+    std::istringstream lines(text());
+    for (std::string line; std::getline(lines, line);) {
+      const auto at = line.find(R"("cursor":")");
+      if (at != line.npos) found.push_back(std::stoull(line.substr(at + 10)));
+    }
+    return found;
+  }
+};
+using Offsets = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("events are appended in order, each as one line that says where it was received") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  CHECK(shelf.take(event(1, 10)) == Fate::append);
+  CHECK(shelf.take(event(2, 20)) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(shelf.sync().empty());
+  CHECK(hub.offsets() == Offsets{10, 20});
+  CHECK(hub.text().starts_with(R"({"received":"one:1:1000","type":"turn.started",)"));
+}
+
+TEST_CASE("what is delivered once more is dropped, also by a hub that was started again in between") {
+  Hub hub;
+  {
+    Shelf shelf(hub.directory, {});
+    shelf.take(event(1, 10)), shelf.take(event(2, 20));
+    CHECK(shelf.write().empty());
+  }
+  Shelf shelf(hub.directory, {});
+  CHECK(shelf.take(event(1, 10)) == Fate::drop);
+  CHECK(shelf.take(event(2, 20)) == Fate::drop);
+  CHECK(shelf.take(event(3, 30)) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{10, 20, 30});
+}
+
+TEST_CASE("a store that was made anew tells all again: what the file has is dropped") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  for (const std::uint64_t n : {1, 2, 3}) shelf.take(event(n, n * 10));
+  CHECK(shelf.write().empty());
+  CHECK(shelf.take(first(event(1, 10, "two"))) == Fate::drop);
+  CHECK(shelf.take(event(2, 20, "two")) == Fate::drop);
+  CHECK(shelf.take(event(3, 30, "two")) == Fate::drop);
+  CHECK(shelf.take(event(4, 40, "two")) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{10, 20, 30, 40});
+}
+
+TEST_CASE("numbers that a store gives again after it lost its end are no repetition") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  shelf.take(event(7, 10)), shelf.take(event(9, 20));
+  CHECK(shelf.write().empty());
+  Received again = event(5, 20), fresh = event(6, 30);
+  again.time_ns = 20'000, fresh.time_ns = 21'000;
+  CHECK(shelf.take(again) == Fate::drop);  // the file has it
+  CHECK(shelf.take(fresh) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{10, 20, 30});
+}
+
+TEST_CASE("another history in a store that was made anew is known by its cursors, however far it has come") {
+  for (const std::uint64_t offset : {10, 35}) {
+    Hub hub;
+    Shelf shelf(hub.directory, {});
+    for (const std::uint64_t n : {1, 2, 3}) shelf.take(event(n, n * 10));
+    CHECK(shelf.write().empty());
+    CHECK(shelf.take(first(event(1, offset, "two", 99))) == Fate::restart);
+    CHECK(shelf.take(event(2, 50, "two", 99)) == Fate::append);
+    CHECK(shelf.write().empty());
+    CHECK(hub.offsets() == Offsets{offset, 50});
+  }
+}
+
+TEST_CASE(
+    "a reset begins the file anew, and what was told before it is not taken again when it is redelivered") {
+  Hub hub;
+  {
+    Shelf shelf(hub.directory, {});
+    shelf.take(event(1, 10)), shelf.take(event(2, 20));
+    CHECK(shelf.write().empty());
+    CHECK(shelf.take(reset(3)) == Fate::restart);
+    CHECK(shelf.take(event(4, 5, "one", 99)) == Fate::append);
+    CHECK(shelf.write().empty());
+    CHECK(hub.offsets() == Offsets{5});
+  }
+  Shelf shelf(hub.directory, {});
+  CHECK(shelf.take(event(2, 20)) == Fate::drop);
+  CHECK(shelf.take(reset(3)) == Fate::drop);
+  CHECK(shelf.take(event(4, 5, "one", 99)) == Fate::drop);
+  CHECK(shelf.take(event(5, 6, "one", 99)) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{5, 6});
+}
+
+TEST_CASE("a reset and a new history in one batch leave only the new one") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  shelf.take(event(1, 10)), shelf.take(reset(2)), shelf.take(event(3, 4)), shelf.take(reset(4)),
+      shelf.take(event(5, 6));
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{6});
+}
+
+TEST_CASE("a transcript that is gone takes its file with it, and may come again") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  shelf.take(event(1, 10));
+  CHECK(shelf.write().empty());
+  CHECK(shelf.take(removed(2)) == Fate::remove);
+  CHECK_FALSE(std::filesystem::exists(hub.file));
+  CHECK(shelf.figures().files == 0);
+  CHECK(shelf.take(removed(2)) == Fate::drop);
+  CHECK(shelf.take(event(3, 10)) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{10});
+}
+
+TEST_CASE("a line that a crash left in part is cut off") {
+  Hub hub;
+  {
+    Shelf shelf(hub.directory, {});
+    shelf.take(event(1, 10)), shelf.take(event(2, 20));
+    CHECK(shelf.write().empty());
+  }
+  std::filesystem::resize_file(hub.file, std::filesystem::file_size(hub.file) - 7);
+  Shelf shelf(hub.directory, {});
+  CHECK(hub.offsets() == Offsets{10});
+  CHECK(shelf.take(event(2, 20)) == Fate::append);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{10, 20});
+}
+
+TEST_CASE("a host beyond the limit is not kept, and counted") {
+  Hub hub;
+  ShelfLimits limits;
+  limits.hosts_max = 1;
+  Shelf shelf(hub.directory, limits);
+  shelf.take(event(1, 10));
+  Received other = event(2, 10);
+  other.host = "bob";
+  CHECK(shelf.take(other) == Fate::drop);
+  CHECK(shelf.figures().refused == 1);
+  CHECK(shelf.figures().hosts == 1);
+  CHECK(shelf.take(event(3, 20)) == Fate::append);
+}
+
+TEST_CASE("what rested too long goes, and what rested longest goes when there is too much") {
+  Hub hub;
+  ShelfLimits limits;
+  limits.age_ms = 1000;
+  Shelf shelf(hub.directory, limits);
+  shelf.take(event(1, 10));
+  CHECK(shelf.write().empty());
+  shelf.retire(watch::wall_now_ms());
+  CHECK(std::filesystem::exists(hub.file));
+  shelf.retire(watch::wall_now_ms() + 2000);
+  CHECK_FALSE(std::filesystem::exists(hub.file));
+  CHECK(shelf.figures().retired == 1);
+  CHECK(shelf.figures().bytes == 0);
+
+  Hub small;
+  limits.age_ms = 1 << 30;
+  limits.bytes_max = 1;
+  Shelf full(small.directory, limits);
+  full.take(event(1, 10));
+  CHECK(full.write().empty());
+  full.retire(watch::wall_now_ms());
+  CHECK_FALSE(std::filesystem::exists(small.file));
+}
