@@ -92,11 +92,13 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
     if (board_) board_->ring(ring);
   });
   board_ = std::make_unique<status::Board>(io, disk_.get_executor(), paths_of(roots_), line, *this);
-  hub_.said = [this](const std::string& session, const status::Said& said) {
-    board_->transcript_changed(session, said);
-  };
-  hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
-  hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
+  if (!options.hub) {  // there, what a session does is said by its host
+    hub_.said = [this](const std::string& session, const status::Said& said) {
+      board_->transcript_changed(session, said);
+    };
+    hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
+    hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
+  }
   hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
   hub_.read_again_from(tail_);
   hub_.redact_with(redactor_, options.redact);
@@ -108,6 +110,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   };
   hub_.ask_outside(std::move(outside));
   hub_.show_remote(options.remote_view);
+  begin_team(options, doors.secrets);
   hub_.listen(options.listen, std::move(doors.tls), options.names, options.listen_descriptor);
   hub_.listen(std::move(doors.socket));
 }
@@ -134,6 +137,45 @@ void House::ready() {
   ::malloc_trim(0);  // what listing and folding took for a moment; nothing that comes later needs as much
 #endif
   on_ready_(url_);
+  if (relay_) relay_->start();
+  if (intake_) intake_->start();
+  if (hosts_) hosts_->start();
+}
+
+void House::begin_team(const Options& options, const serve::Secrets& secrets) {
+  if (options.hub) {
+    hub_.speak_for_many_hosts();
+    hub_.let_in(options.hub->users);
+    hosts_ =
+        std::make_unique<relay::Hosts>(io_, [this](const std::string& session, const status::Status& status) {
+          hub_.status_changed(session, status);
+        });
+    reader_ = relay::make_reader(io_, options.hub->link);
+    hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
+      reader_->read(line, std::move(done));
+    });
+    relay::IntakeOptions intake;
+    intake.link = options.hub->link;
+    intake.durable = options.hub->durable;
+    intake.directory = state_ + "/hub";
+    intake.shelf = options.hub->shelf;
+    intake.sync = options.hub->sync;
+    intake_ = std::make_unique<relay::Intake>(
+        io_, std::move(intake),
+        [this](const std::string& payload, std::int64_t time_ms) { hosts_->hear(payload, time_ms); });
+  }
+  if (hosts_) hosts_->hears = [this] { return intake_->figures().open; };
+  if (!options.relay) return;
+  relay::RelayOptions relay;
+  relay.link = options.relay->link;
+  relay.host = options.host;
+  relay.owner = relay::owner_of(secrets.mark_key);
+  relay.instance = hub_.shared().instance;
+  relay.full = options.relay->full;
+  relay.read = options.relay->read;
+  relay_ = std::make_unique<relay::Relay>(
+      io_, hub_, [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); },
+      std::move(relay));
 }
 
 void House::log_troubles() const {
@@ -204,9 +246,44 @@ void House::fill(serve::Health& health) const {
   health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
   for (const tail::Health& trouble : tail_.health())
     health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
+  const auto add_trouble = [&](const char* part, const std::string& why) {
+    if (!why.empty()) health.troubles.push_back({part, why, "it is tried again"});
+  };
+  if (relay_) {
+    const relay::RelayFigures figures = relay_->figures();
+    add_trouble("[relay]", figures.trouble);
+    health.team = {{"open", figures.open},
+                   {"published", figures.published},
+                   {"refused", figures.refused},
+                   {"opened", figures.opened},
+                   {"resets", figures.resets},
+                   {"on_the_way", figures.on_the_way},
+                   {"waiting_bytes", figures.waiting_bytes}};
+  }
+  if (!intake_) return;
+  const relay::IntakeFigures figures = intake_->figures();
+  add_trouble("[hub]", figures.trouble);
+  health.team = {{"open", figures.open},
+                 {"received", figures.received},
+                 {"unsound", figures.unsound},
+                 {"opened", figures.opened},
+                 {"hosts", figures.shelf.hosts},
+                 {"files", figures.shelf.files},
+                 {"bytes", figures.shelf.bytes},
+                 {"appended", figures.shelf.appended},
+                 {"dropped", figures.shelf.dropped},
+                 {"restarted", figures.shelf.restarted},
+                 {"removed", figures.shelf.removed},
+                 {"hosts_refused", figures.shelf.refused},
+                 {"retired", figures.shelf.retired}};
+  for (const relay::HostSeen& host : hosts_->seen())
+    health.hosts.push_back({host.name, host.online, host.heard});
 }
 
 void House::stop() {
+  if (relay_) relay_->stop();
+  if (intake_) intake_->stop();
+  if (hosts_) hosts_->stop();
   tail_.stop();
   board_->stop();
   forget_address();

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "demo.hpp"
 #include "errand.hpp"
@@ -45,7 +46,11 @@ int run(const Options& options) {
   std::unique_ptr<demo::Demo> demo;
   tail::Roots roots;
   if (options.demo) demo = std::make_unique<demo::Demo>(io);
-  if (!options.demo || !options.roots.empty()) {
+  if (options.hub) {
+    std::error_code ignored;
+    const auto path = std::filesystem::absolute(options.state + "/hub", ignored).lexically_normal();
+    roots.roots.push_back({"hub", path.string(), true, true});
+  } else if (!options.demo || !options.roots.empty()) {
     roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
   }
   if (!roots.error.empty()) {

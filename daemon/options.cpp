@@ -14,6 +14,8 @@
 #include "options_file.hpp"
 #include "options_words.hpp"
 #include "redact/redactor.hpp"
+#include "relay/engine.hpp"
+#include "relay/names.hpp"
 
 namespace earshot {
 namespace {
@@ -107,6 +109,31 @@ void decide_remote(const Said& said, const Environment& environment, const std::
       own_host() + "\"]  # what this machine is called there");
 }
 
+/// A daemon tells what it hears here, or what others told: not both, so that nothing goes in a circle.
+void decide_team(const Said& said, const Environment& environment, const std::string& directory,
+                 Options& options) {
+  options.relay = said.relay;
+  options.hub = said.hub;
+  if (!options.relay && !options.hub) return;
+  const std::string which = options.hub ? "hub" : "relay";
+  if (options.relay && options.hub)
+    throw Failure(
+        "[relay] and [hub] are for two daemons: one publishes what it hears, the other tells what was "
+        "published");
+  if (const std::string missing = relay::missing_library(); !missing.empty())
+    throw Failure("[" + which + "]: " + missing);
+  if (options.hub && (!options.roots.empty() || options.demo))
+    throw Failure("a hub listens to no directory of its own: start another earshotd with [relay] for that");
+  if (options.relay && !relay::is_host(options.host))
+    throw Failure("host: `" + options.host +
+                  "` cannot be published under: [relay] takes letters, digits, `.`, `-` "
+                  "and `_`, at most " +
+                  std::to_string(relay::host_bytes_max) + "; choose a name with --host");
+  relay::Link& link = options.relay ? options.relay->link : options.hub->link;
+  for (std::string* path : {&link.credentials, &link.nkey_seed, &link.tls_ca, &link.tls_cert, &link.tls_key})
+    if (!path->empty()) *path = file_path(*path, directory, environment);
+}
+
 Options decide(const Said& said, const Environment& environment, const std::string& directory) {
   Options options;
   options.roots = said.roots;
@@ -142,6 +169,7 @@ Options decide(const Said& said, const Environment& environment, const std::stri
   options.limits = said.limits;
   if (said.log_bytes) options.log_bytes_max = *said.log_bytes;
   decide_remote(said, environment, directory, options);
+  decide_team(said, environment, directory, options);
   return options;
 }
 
@@ -153,6 +181,7 @@ void override_with(Said& said, Said&& line) {
   }
   if (line.demo) said.demo = line.demo;
   if (line.redact) said.redact = line.redact;
+  if (line.hub && !said.hub) said.hub = line.hub;
 }
 
 constexpr const char* examples = R"(Examples:
@@ -199,7 +228,7 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
       "earshotd");
   Said line;
   std::optional<std::string> config;
-  bool demo = false, redact = true, install = false, uninstall = false;
+  bool demo = false, redact = true, install = false, uninstall = false, hub = false;
   app.add_option("--root", line.roots,
                  "A directory that an agent program writes into. More than one may be given.\n"
                  "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude")
@@ -249,6 +278,10 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
                  "trace, debug, info, warn, error or off, on stderr. Default: info")
       ->type_name("LEVEL")
       ->group("General");
+  app.add_flag("--hub", hub,
+               "Tell what the daemons of a team publish, instead of what happens here; [hub] in the\n"
+               "configuration file says where. Default there: nats://127.0.0.1:4222")
+      ->group("A team");
   CLI::Option* install_flag =
       app.add_flag("--install-service", install,
                    "Have the service manager (systemd, launchd) run this program for you, now and\n"
@@ -278,6 +311,7 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
     return parsed;
   }
   if (demo) line.demo = true;
+  if (hub) line.hub.emplace().link.urls = {"nats://127.0.0.1:4222"};
   if (redact_flag->count() > 0) line.redact = redact;
   try {
     Said said;

@@ -10,9 +10,27 @@
 #include <utility>
 #include <vector>
 
+#include "relay/link.hpp"
+#include "relay/shelf.hpp"
 #include "serve/shared.hpp"
 
 namespace earshot {
+
+/// [relay]: what is told here is published for a team's hub.
+struct RelayWords {
+  relay::Link link;
+  bool full = false;  // else the meta view
+  bool read = false;  // hubs may ask for whole records
+};
+
+/// [hub]: what other daemons published is told here.
+struct HubWords {
+  relay::Link link;
+  std::string durable = "hub";
+  relay::ShelfLimits shelf;
+  bool sync = true;
+  std::vector<serve::User> users;  // beside the owner
+};
 
 struct Options {
   enum class Errand { listen, install_service, uninstall_service } errand = Errand::listen;
@@ -38,6 +56,9 @@ struct Options {
   View remote_view = View::meta;                               // of connections over TLS
   serve::Limits limits;
   std::size_t log_bytes_max = serve::LiveLog::bytes_max_default;
+
+  std::optional<RelayWords> relay;
+  std::optional<HubWords> hub;
 };
 
 /// Options, or a text and the code to exit with.

@@ -121,6 +121,179 @@ void read_limits(const std::string& file, std::string_view key, const toml::node
                   "`silence_ms` is more than `ping_ms`: a client is pinged before it is given up");
 }
 
+/// One key of [relay] or [hub].
+template <class Words>
+struct TeamKey {
+  std::string_view name;
+  void (*read)(const std::string& file, std::string_view key, const toml::node& node, Words& words);
+};
+
+void read_urls(const std::string& file, std::string_view key, const toml::node& node, relay::Link& link) {
+  constexpr std::string_view wanted = "a URL or an array of them, such as \"nats://broker.example:4222\"";
+  const auto take = [&](const toml::node& item) {
+    const auto url = item.value_exact<std::string>();
+    if (!url || url->empty()) wrong_type(file, key, item, wanted);
+    link.urls.push_back(*url);
+  };
+  if (const toml::array* array = node.as_array()) {
+    for (const toml::node& item : *array) take(item);
+  } else {
+    take(node);
+  }
+}
+
+template <class Words, auto field>
+void read_link(const std::string& file, std::string_view key, const toml::node& node, Words& words) {
+  const auto text = node.value_exact<std::string>();
+  if (!text || text->empty()) wrong_type(file, key, node, "a string");
+  words.link.*field = *text;
+}
+
+template <class Words, auto field>
+void read_truth(const std::string& file, std::string_view key, const toml::node& node, Words& words) {
+  const auto value = node.value_exact<bool>();
+  if (!value) wrong_type(file, key, node, "true or false");
+  words.*field = *value;
+}
+
+template <class Words>
+constexpr TeamKey<Words> link_keys[] = {
+    {"url", [](const std::string& file, std::string_view key, const toml::node& node,
+               Words& words) { read_urls(file, key, node, words.link); }},
+    {"stream", read_link<Words, &relay::Link::stream>},
+    {"credentials", read_link<Words, &relay::Link::credentials>},
+    {"nkey", read_link<Words, &relay::Link::nkey>},
+    {"nkey_seed", read_link<Words, &relay::Link::nkey_seed>},
+    {"tls_ca", read_link<Words, &relay::Link::tls_ca>},
+    {"tls_cert", read_link<Words, &relay::Link::tls_cert>},
+    {"tls_key", read_link<Words, &relay::Link::tls_key>},
+};
+
+constexpr TeamKey<RelayWords> relay_keys[] = {
+    {"view",
+     [](const std::string& file, std::string_view key, const toml::node& node, RelayWords& words) {
+       const auto view = node.value_exact<std::string>();
+       if (view != "meta" && view != "full") wrong_type(file, key, node, "\"meta\" or \"full\"");
+       words.full = view == "full";
+     }},
+    {"read", read_truth<RelayWords, &RelayWords::read>},
+};
+
+std::vector<std::string> read_patterns(const std::string& file, std::string_view key,
+                                       const toml::node& node) {
+  constexpr std::string_view wanted = "an array of patterns, such as [\"dev*\"]";
+  const toml::array* array = node.as_array();
+  if (!array) wrong_type(file, key, node, wanted);
+  std::vector<std::string> patterns;
+  for (const toml::node& item : *array) {
+    const auto pattern = item.value_exact<std::string>();
+    if (!pattern || pattern->empty() || pattern->size() > serve::Filter::pattern_bytes_max)
+      wrong_type(file, key, item, wanted);
+    patterns.push_back(*pattern);
+  }
+  return patterns;
+}
+
+serve::User read_user(const std::string& file, const std::string& user_name, const toml::node& node) {
+  const toml::table* table = node.as_table();
+  if (!table) wrong_type(file, user_name, node, "a table, [hub.users." + user_name + "]");
+  serve::User user;
+  user.name = user_name;
+  for (const auto& [name, item] : *table) {
+    if (name.str() == "token_sha256") {
+      const auto hash = item.value_exact<std::string>();
+      const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+      if (!hash || hash->size() != 64 || !std::all_of(hash->begin(), hash->end(), is_digit))
+        wrong_type(file, name.str(), item, "64 hex digits: printf %s \"$TOKEN\" | sha256sum");
+      user.token_sha256 = *hash;
+    } else if (name.str() == "hosts") {
+      user.allowed.host = read_patterns(file, name.str(), item);
+    } else if (name.str() == "projects") {
+      user.allowed.project = read_patterns(file, name.str(), item);
+    } else if (name.str() == "view") {
+      const auto view = item.value_exact<std::string>();
+      if (view != "meta" && view != "full") wrong_type(file, name.str(), item, "\"meta\" or \"full\"");
+      user.view = view == "full" ? View::full : View::meta;
+    } else {
+      unknown(file, name, {"token_sha256", "hosts", "projects", "view"});
+    }
+  }
+  if (user.token_sha256.empty())
+    throw Failure(place(file, node.source()) + "user `" + user_name +
+                  "` needs `token_sha256`, the SHA-256 of a token");
+  return user;
+}
+
+constexpr TeamKey<HubWords> hub_keys[] = {
+    {"durable",
+     [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
+       const auto name = node.value_exact<std::string>();
+       if (!name || name->empty() || name->find_first_of(" .*>/\\") != std::string::npos)
+         wrong_type(file, key, node, "a name of letters and digits");
+       words.durable = *name;
+     }},
+    {"keep",
+     [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
+       const auto text = node.value_exact<std::string>();
+       const auto keep = text ? parse_duration(*text) : std::nullopt;
+       if (!keep || keep->count() == 0) wrong_type(file, key, node, "a duration, such as \"30d\"");
+       words.shelf.age_ms = std::chrono::milliseconds(*keep).count();
+     }},
+    {"keep_bytes",
+     [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
+       words.shelf.bytes_max = read_number(file, key, node, 1 << 20, std::uint64_t{1} << 50);
+     }},
+    {"hosts", [](const std::string& file, std::string_view key, const toml::node& node,
+                 HubWords& words) { words.shelf.hosts_max = read_number(file, key, node, 1, 1'000'000); }},
+    {"sync", read_truth<HubWords, &HubWords::sync>},
+    {"users",
+     [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
+       const toml::table* table = node.as_table();
+       if (!table) wrong_type(file, key, node, "a table of users, [hub.users.NAME]");
+       for (const auto& [name, item] : *table)
+         words.users.push_back(read_user(file, std::string(name.str()), item));
+     }},
+};
+
+template <class Words, class Keys>
+void read_team(const std::string& file, std::string_view key, const toml::node& node, Words& words,
+               const Keys& own) {
+  const toml::table* table = node.as_table();
+  if (!table) wrong_type(file, key, node, "a table, [" + std::string(key) + "]");
+  for (const auto& [name, item] : *table) {
+    std::vector<std::string_view> known;
+    bool read = false;
+    const auto look = [&](const auto& keys) {
+      for (const auto& each : keys) {
+        known.push_back(each.name);
+        if (each.name != name.str()) continue;
+        each.read(file, each.name, item, words);
+        read = true;
+      }
+    };
+    look(link_keys<Words>);
+    look(own);
+    if (!read) unknown(file, name, known);
+  }
+  const relay::Link& link = words.link;
+  if (link.urls.empty())
+    throw Failure(place(file, node.source()) + "[" + std::string(key) +
+                  "] needs the broker's address: url = \"nats://broker.example:4222\"");
+  if (link.nkey.empty() != link.nkey_seed.empty())
+    throw Failure(place(file, node.source()) +
+                  "`nkey` and `nkey_seed` belong together: a user's public key, and "
+                  "the file with its seed");
+  if (link.tls_cert.empty() != link.tls_key.empty())
+    throw Failure(place(file, node.source()) + "`tls_cert` and `tls_key` belong together");
+}
+
+void read_relay(const std::string& file, std::string_view key, const toml::node& node, Said& said) {
+  read_team(file, key, node, said.relay.emplace(), relay_keys);
+}
+void read_hub(const std::string& file, std::string_view key, const toml::node& node, Said& said) {
+  read_team(file, key, node, said.hub.emplace(), hub_keys);
+}
+
 struct Key {
   std::string_view name;
   void (*read)(const std::string& file, std::string_view key, const toml::node& node, Said& said);
@@ -145,6 +318,8 @@ constexpr Key keys[] = {
     {"remote_view", read_text<&Said::remote_view>},
     {"redaction", read_redaction},
     {"limits", read_limits},
+    {"relay", read_relay},
+    {"hub", read_hub},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "serve/shared.hpp"
+#include "options.hpp"
 
 namespace earshot {
 
@@ -24,6 +24,8 @@ struct Said {
   std::vector<std::pair<std::string, std::string>> redaction;  // name → pattern
   serve::Limits limits;
   std::optional<std::uint64_t> log_bytes;
+  std::optional<RelayWords> relay;
+  std::optional<HubWords> hub;  // on the command line: with what the file says, if it says something
 };
 
 struct Failure : std::runtime_error {  // for people; exit code 2

@@ -90,20 +90,22 @@ class Units(unittest.TestCase):
             self.assertIn("systemd 252", read(name))
             self.assertEqual(set(directives(name)) & newer, set())
 
-    def test_units_are_installed_with_the_program_s_path_and_the_hub_s_is_not(self):
+    def test_units_are_installed_with_the_program_s_path(self):
         for prefix, programs in (("/usr", "/usr/bin"), (f"{self.folder}/local", f"{self.folder}/local/bin")):
             stage = tempfile.mkdtemp(dir=self.folder)
             done = subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], capture_output=True, text=True, env={**os.environ, "DESTDIR": stage})
             self.assertEqual(done.returncode, 0, done.stderr)
             there = f"{stage}{prefix}/lib/systemd"
             units = sorted(os.path.relpath(path, there) for path in glob.glob(f"{there}/*/*"))
-            self.assertEqual(units, ["system/earshot@.service", "system/earshot@.socket", "user/earshot.service"])
+            self.assertEqual(units, ["system/earshot-hub.service", "system/earshot@.service", "system/earshot@.socket", "user/earshot.service"])
             for unit in units:
                 with open(os.path.join(there, unit)) as file:
                     self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshotd", f"{programs}/earshotd"))
 
-    def test_nothing_can_enable_the_hub_s_unit_yet(self):
-        self.assertNotIn("[Install]", re.sub(r"(?m)^#.*$", "", read("system/earshot-hub.service")))
+    def test_the_hub_s_unit_starts_a_hub_with_a_configuration_of_its_own(self):
+        start = directives("system/earshot-hub.service")["ExecStart"][0]
+        self.assertIn(" --hub ", start)
+        self.assertIn("--config /etc/earshot-hub/earshot.toml", start)
 
 
 class PropertyList(unittest.TestCase):
