@@ -14,7 +14,7 @@ from validate import NotAFrame, Validator, parse, pointer
 PROTOCOL = DIRECTORY.parent
 VECTORS = PROTOCOL / "vectors"
 SOURCE = PROTOCOL.parent
-NOT_FRAMES = {"connection.json", "cursors.json", "filters.json"}  # vectors of another form
+NOT_FRAMES = {"connection.json", "cursors.json", "filters.json", "subjects.json"}  # vectors of another form
 DESIGNED_NAME = re.compile(r'"([a-z]+\.[a-z]+)"')
 
 
@@ -149,6 +149,23 @@ def glob_matches(pattern, text):
 def filter_vectors(_schemas, found):
     for vector in load(VECTORS / "filters.json"):
         found.expect(glob_matches(vector["pattern"], vector["text"]) == vector["match"], f"vectors/filters.json: {vector}")
+
+
+def word(text):
+    """One token of a subject, as TEAM.md says; what is too long for these vectors is tried in the daemon's own tests."""
+    kept = re.compile(rb"[A-Za-z0-9_-]")
+    return "".join(chr(b) if kept.match(bytes([b])) else f"={b:02X}" for b in text.encode()) or "="
+
+
+def subject_vectors(_schemas, found):
+    vectors = load(VECTORS / "subjects.json")
+    for vector in vectors["words"]:
+        found.expect(word(vector["text"]) == vector["word"], f"vectors/subjects.json: {vector}")
+    for vector in vectors["subjects"]:
+        parts = [part for part in vector["stream"].split("/")[1:] if part != "conversations"]
+        project = parts[0] if len(parts) > 1 else ""
+        subject = ".".join(["earshot", "v1", *map(word, (vector["host"], project, vector["session"], vector["stream"]))])
+        found.expect(subject == vector["subject"], f"vectors/subjects.json: {vector}: {subject}")
 
 
 def connection_vector(schemas, found):
@@ -292,7 +309,7 @@ def daemon_knows(schemas, found):
     found.expect(written == set(schemas.events), f"type_name and the contract differ: {sorted(written ^ set(schemas.events))}")
 
 
-PARTS = (schemas_are_schemas, valid_vectors, invalid_vectors, cursor_vectors, filter_vectors, connection_vector, order_sees,
+PARTS = (schemas_are_schemas, valid_vectors, invalid_vectors, cursor_vectors, filter_vectors, subject_vectors, connection_vector, order_sees,
          asyncapi, readme, daemon_knows)
 
 
