@@ -174,10 +174,10 @@ def has(frame, fields):
 class Daemon:
     """An earshotd of its own, on a free port."""
 
-    def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0", runtime=None):
-        self.state, self.clients, self.home = state, [], home
+    def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0", runtime=None, host=HOST):
+        self.state, self.clients, self.home, self.host = state, [], home, host
         self.runtime = runtime or tempfile.mkdtemp(prefix="run-", dir=home)  # a socket of its own, with a short path
-        command = [*prefix, earshotd or os.path.join(build(), "earshotd"), "--state", state, "--listen", listen, "--host", HOST]
+        command = [*prefix, earshotd or os.path.join(build(), "earshotd"), "--state", state, "--listen", listen, "--host", host]
         for root in roots:
             command += ["--root", root]
         self.log = tempfile.TemporaryFile()
@@ -251,7 +251,7 @@ class Daemon:
 
     def replay(self, *paths, view=None):
         """stream → the events' exact texts, as `earshot replay` tells the final files"""
-        done = earshot("replay", "--state", self.state, "--host", HOST, *(["--view", view] if view else []), *paths, home=self.home)
+        done = earshot("replay", "--state", self.state, "--host", self.host, *(["--view", view] if view else []), *paths, home=self.home)
         if done.returncode != 0:
             raise AssertionError(f"earshot replay: exit code {done.returncode}: {done.stderr}")
         found = collections.defaultdict(list)

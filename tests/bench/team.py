@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""A hub under a team's load, simulated: many hosts that publish as a relay does, and subscribers that read everything.
+
+usage: team.py [--hosts 1000] [--sessions 10] [--rate 2000] [--subscribers 100] [--seconds 30] [--json FILE]
+
+One process is all hosts: a connection each, one message on its way a subject, each naming the sequence that its subject must be at. Another process is all
+subscribers: most only read what comes, a few look at every event, for its time from publication. The broker, the hub and both of these share this machine.
+"""
+import argparse
+import asyncio
+import base64
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+from team import Broker  # noqa: E402
+from harness import Daemon, wait_for  # noqa: E402
+
+LOOKERS = 3  # subscribers that look at every event
+TICK_S = 0.02
+
+
+def word(text):
+    return "".join(c if c.isalnum() and c.isascii() or c in "-_" else "".join(f"={b:02X}" for b in c.encode()) for c in text) or "="
+
+
+class Stream:
+    def __init__(self, host, number):
+        self.host, self.session = host, f"{host}-{number:04}"
+        self.name = f"claude/-home-{host}/{self.session}"
+        self.subject = f"earshot.v1.{word(host)}.{word('-home-' + host)}.{word(self.session)}.{word(self.name)}"
+        self.offset, self.sequence, self.busy, self.turn = 0, 0, False, 0
+
+    def message(self, reply):
+        """As the relay publishes: the event with its heads. The prompt says when."""
+        self.offset += 700
+        self.turn += 1
+        cursor = f"{self.offset}.1.{self.offset:016x}"
+        event = {"type": "turn.started", "host": self.host, "stream": self.name, "session": self.session, "cursor": cursor, "time": "2026-03-14T09:26:53.589Z",
+                 "turn": self.turn, "prompt": f"at {time.time_ns()} " + "x" * 300, "origin": "human"}
+        if self.turn == 1:
+            event = {**event, "type": "session.started", "dialect": "claude-code", "version": "2.1.330", "cwd": f"/home/{self.host}", "project": f"/home/{self.host}"}
+            del event["prompt"], event["origin"]
+        heads = (f"NATS/1.0\r\nNats-Msg-Id: {self.host}/{self.name}/{cursor}\r\nNats-Expected-Last-Subject-Sequence: {self.sequence}\r\n"
+                 f"ce-specversion: 1.0\r\nce-id: {self.host}/{self.name}/{cursor}\r\nce-source: earshot\r\nce-type: dev.earshot.{event['type']}\r\n\r\n").encode()
+        payload = json.dumps(event, separators=(",", ":")).encode()
+        self.busy = True
+        return f"HPUB {self.subject} {reply} {len(heads)} {len(heads) + len(payload)}\r\n".encode() + heads + payload + b"\r\n"
+
+
+class Host:
+    """One connection to the broker, and its streams."""
+
+    def __init__(self, name, sessions):
+        self.name, self.streams = name, [Stream(name, n) for n in range(sessions)]
+        self.acked = self.refused = 0
+
+    async def connect(self, port):
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", port)
+        await self.reader.readline()
+        self.inbox = f"_INBOX.{word(self.name)}"
+        hello = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "lang": "bench", "version": "0"}
+        self.writer.write(f"CONNECT {json.dumps(hello)}\r\nSUB {self.inbox}.* 1\r\nPING\r\n".encode())
+        while not (await self.reader.readline()).startswith(b"PONG"):
+            pass
+        self.task = asyncio.create_task(self.listen())
+
+    async def listen(self):
+        while line := await self.reader.readline():
+            if line.startswith(b"PING"):
+                self.writer.write(b"PONG\r\n")
+            elif line.startswith(b"MSG"):
+                _, subject, *_, size = line.split()
+                answer = json.loads((await self.reader.readexactly(int(size) + 2))[:-2])
+                stream = self.streams[int(subject.rpartition(b".")[2])]
+                stream.busy = False
+                if "error" in answer:
+                    self.refused += 1
+                else:
+                    stream.sequence = answer["seq"]
+                    self.acked += 1
+
+    def publish(self, number):
+        if self.streams[number].busy:
+            return False
+        self.writer.write(self.streams[number].message(f"{self.inbox}.{number}"))
+        return True
+
+    def beat(self):
+        body = json.dumps({"type": "host", "host": self.name, "owner": self.name, "instance": "bench", "beat_ms": 5000})
+        self.writer.write(f"PUB earshot.status.v1.{word(self.name)} {len(body)}\r\n{body}\r\n".encode())
+
+
+def publish_all(port, hosts, sessions, rate, seconds, result):
+    async def run():
+        team = [Host(f"host{n:04}", sessions) for n in range(hosts)]
+        for at in range(0, hosts, 50):
+            await asyncio.gather(*(h.connect(port) for h in team[at:at + 50]))
+        for host in team:
+            host.beat()
+        places = [(host, n) for n in range(sessions) for host in team]
+        begun, sent, at, behind = time.monotonic(), 0, 0, 0
+        while (now := time.monotonic()) - begun < seconds:
+            due = int((now - begun) * rate) - sent
+            for _ in range(min(due, rate)):
+                host, number = places[at % len(places)]
+                at += 1
+                if host.publish(number):
+                    sent += 1
+                else:
+                    behind += 1
+            await asyncio.sleep(TICK_S)
+        wall = time.monotonic() - begun
+        end = time.monotonic() + 30
+        while sum(h.acked + h.refused for h in team) < sent and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+        result.put({"sent": sent, "acked": sum(h.acked for h in team), "refused": sum(h.refused for h in team), "skipped_busy": behind, "wall_s": wall})
+        for host in team:
+            host.task.cancel()
+
+    asyncio.run(run())
+
+
+async def open_socket(port, token):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+    key = base64.b64encode(os.urandom(16)).decode()
+    writer.write(f"GET /v1/ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                 f"Sec-WebSocket-Key: {key}\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    text = json.dumps({"type": "subscribe", "id": "a", "snapshot": False, "on_lag": "catch_up"}).encode()
+    mask = b"\0\0\0\0"
+    writer.write(bytes([0x81, 0x80 | len(text)]) + mask + text)
+    return reader, writer
+
+
+async def frames(reader):
+    while True:
+        head = await reader.readexactly(2)
+        length = head[1] & 127
+        if length == 126:
+            length = int.from_bytes(await reader.readexactly(2), "big")
+        elif length == 127:
+            length = int.from_bytes(await reader.readexactly(8), "big")
+        yield head[0] & 15, await reader.readexactly(length)
+
+
+def subscribe_all(port, token, count, ready, stop, result):
+    async def run():
+        bytes_read, late_ms, seen = [0] * count, [], [0] * LOOKERS
+
+        async def drop(n, reader):
+            while piece := await reader.read(1 << 18):
+                bytes_read[n] += len(piece)
+
+        async def look(n, reader, writer):
+            async for opcode, payload in frames(reader):
+                if opcode == 9:
+                    writer.write(bytes([0x8A, 0x80]) + b"\0\0\0\0")
+                if b'"prompt":"at ' in payload:
+                    seen[n] += 1
+                    begin = payload.index(b'"prompt":"at ') + 13
+                    late_ms.append((time.time_ns() - int(payload[begin:begin + 19])) / 1e6)
+                elif b'"type":"session.started"' in payload:
+                    seen[n] += 1
+
+        tasks = []
+        for n in range(count):
+            reader, writer = await open_socket(port, token)
+            tasks.append(asyncio.create_task(look(n, reader, writer) if n < LOOKERS else drop(n, reader)))
+        await asyncio.sleep(0.5)
+        ready.set()
+        while not stop.is_set():
+            await asyncio.sleep(0.1)
+        late_ms.sort()
+
+        def at(part):
+            return round(late_ms[min(len(late_ms) - 1, int(part * len(late_ms)))], 2) if late_ms else None
+
+        result.put({"events_seen": seen, "latency_ms": {"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1)}, "bytes_dropped": sum(bytes_read)})
+        for task in tasks:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def used(pid):
+    """(CPU seconds, resident MiB)"""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    with open(f"/proc/{pid}/status") as status:
+        rss = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), rss / 1024
+
+
+def measure(given):
+    home = tempfile.mkdtemp(prefix="earshot-team-bench-")
+    broker = Broker(home)
+    hub = None
+    try:
+        config = os.path.join(home, "hub.toml")
+        with open(config, "w") as file:
+            file.write(f'[hub]\nurl = "{broker.url}"\nhosts = {given.hosts}\n')
+        hub = Daemon([], os.path.join(home, "hub"), home, ("--config", config), host="hub").wait_ready()
+        context = multiprocessing.get_context("spawn")
+        ready, stop, told, published = context.Event(), context.Event(), context.Queue(), context.Queue()
+        crowd = context.Process(target=subscribe_all, args=(hub.port, hub.token, given.subscribers, ready, stop, told))
+        crowd.start()
+        ready.wait(60)
+        wait_for(lambda: team(hub)["open"], "the hub's broker")
+        before = {"hub": used(hub.process.pid), "broker": used(broker.process.pid)}
+        load = context.Process(target=publish_all, args=(broker.port, given.hosts, given.sessions, given.rate, given.seconds, published))
+        begun = time.monotonic()
+        load.start()
+        sent = published.get(timeout=given.seconds * 3 + 120)
+        wait_for(lambda: team(hub)["appended"] >= sent["acked"], f"{sent['acked']} events at the hub", 60, lambda: hub.why_dead())
+        time.sleep(1)  # what is on its way to subscribers
+        wall = time.monotonic() - begun
+        after = {"hub": used(hub.process.pid), "broker": used(broker.process.pid)}
+        stop.set()
+        seen = told.get(timeout=60)
+        load.join(), crowd.join()
+        return {"hosts": given.hosts, "sessions": given.hosts * given.sessions, "subscribers": given.subscribers, "rate": round(sent["sent"] / sent["wall_s"]),
+                "published": sent, "subscribed": seen, "hub": team(hub),
+                "cpu": {name: round((after[name][0] - before[name][0]) / wall, 3) for name in after}, "rss_mib": {name: round(after[name][1], 1) for name in after}}
+    finally:
+        if hub:
+            hub.process.kill()
+            hub.process.wait()
+        broker.end()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def team(hub):
+    import urllib.request
+    request = urllib.request.Request(f"http://127.0.0.1:{hub.port}/v1/health", headers={"Authorization": f"Bearer {hub.token}"})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return json.load(answer)["team"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, value in (("hosts", 1000), ("sessions", 10), ("rate", 2000), ("subscribers", 100), ("seconds", 30)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--json")
+    given = parser.parse_args()
+    if given.seconds > 300 or given.hosts > 2000 or given.subscribers > 1000 or given.rate > 20_000:
+        parser.error("that is more than this machine is asked to bear")
+    found = measure(given)
+    print(json.dumps(found, indent=1))
+    if given.json:
+        with open(given.json, "w") as file:
+            json.dump(found, file, indent=1)
+    lost = [given.hosts and found["published"]["acked"] - n for n in found["subscribed"]["events_seen"]]
+    return 1 if any(lost) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

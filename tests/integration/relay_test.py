@@ -1,0 +1,188 @@
+"""Daemons that publish to JetStream, and a hub that tells what they published: with a real nats-server."""
+import hashlib
+import json
+import os
+import signal
+import unittest
+
+from harness import http, wait_for
+from sessions import Session
+from team import TeamCase
+
+
+class Relay(TeamCase):
+    def test_a_hub_tells_what_two_hosts_publish(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada, bob = self.host("ada.example", broker), self.host("bob", broker)
+        client = hub.subscriber()
+        one, other = self.session(ada), self.session(bob, "/home/bob/web")
+        one.turn("first"), other.turn("second"), one.turn("third")
+        expected = self.equal(hub)
+        self.assertEqual({host for host, _ in expected}, {"ada.example", "bob"})
+        client.wait_frame(type="turn.finished", host="bob")
+        client.wait(lambda: len(client.all(type="turn.finished", host="ada.example")) == 2, "both turns")
+        told = client.find(type="turn.started", host="bob")
+        self.assertEqual(told["session"], f"{other.session}@bob")
+        self.assertEqual(told["prompt"], "second")
+        self.told(hub, expected)
+        of_bob = hub.client()
+        frames = of_bob.subscribe(filter={"host": ["b?b"]})
+        self.assertEqual([f["session"] for f in frames], [f"{other.session}@bob"])
+        self.assertEqual(frames[0]["project"], "/home/bob/web")
+        self.assertEqual(frames[0]["turn"]["outcome"], "completed")
+
+    def test_what_was_there_before_is_published_too_and_only_once_after_a_restart(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        root = os.path.join(self.home, "ada", "claude")
+        os.makedirs(root)
+        ada = self.host("ada", broker, root=root)
+        one = self.session(ada)
+        one.turn("while it runs")
+        self.equal(hub)
+        ada.stop()
+        one.turn("while it is away")
+        self.session(ada, "/home/ada/other").turn("new")
+        ada = self.host("ada", broker, root=root)
+        one.turn("again")
+        self.equal(hub)
+
+    def test_the_meta_view_is_what_leaves_the_machine_unless_somebody_says_full(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        config = self.write("plain.toml", f'[relay]\nurl = "{broker.url}"\n')
+        root = os.path.join(self.home, "plain", "claude")
+        os.makedirs(root)
+        daemon = self.start("--config", config, roots=[root], state=os.path.join(self.home, "plain", "state"), host="plain")
+        daemon.root = root
+        self.hosts["plain"] = daemon
+        self.session(daemon).turn("the word lighthouse stays here")
+        expected = self.equal(hub, view="meta")
+        self.assertNotIn("lighthouse", str(expected))
+        self.told(hub, expected)
+
+    def test_statuses_come_with_their_host_and_a_host_that_is_away_is_shown_so(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada = self.host("ada", broker)
+        one = self.session(ada)
+        client = hub.subscriber()
+        one.prompt("go")
+        client.wait_frame(type="status", host="ada", session=f"{one.session}@ada", state="working")
+        ada.process.send_signal(signal.SIGKILL)
+        ada.wait_exit()
+        away = client.wait_frame(type="status", host="ada", session=f"{one.session}@ada", state="unknown", reason="host_offline", deadline=40)
+        self.assertIn("since", away)
+        self.assertFalse(self.health(hub)["hosts"][0]["online"])
+
+    def test_a_rewritten_transcript_begins_anew_at_the_hub(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada = self.host("ada", broker)
+        one = self.session(ada)
+        one.turn("before"), one.turn("and more")
+        self.equal(hub)
+        with open(one.path, "rb") as file:
+            lines = file.read().splitlines(keepends=True)
+        with open(one.path, "wb") as file:
+            file.write(b"".join(lines[:2]).replace(b"before", b"rewritten"))
+        one.turn("after")
+        self.equal(hub)
+
+    def test_rewritten_while_the_relay_was_away(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada = self.host("ada", broker)
+        one = self.session(ada)
+        one.turn("before")
+        self.equal(hub)
+        ada.stop()
+        with open(one.path, "rb") as file:
+            text = file.read()
+        with open(one.path, "wb") as file:
+            file.write(text.replace(b"before", b"another history"))
+        ada = self.host("ada", broker)
+        one.turn("after")
+        self.equal(hub)
+
+    def test_a_transcript_that_is_removed_goes_from_the_hub(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada = self.host("ada", broker)
+        one, other = self.session(ada), self.session(ada, "/home/ada/other")
+        one.turn("stays"), other.turn("goes")
+        self.equal(hub)
+        os.unlink(other.path)
+        wait_for(lambda: len([k for k, v in self.kept(hub).items() if v]) == 1, "one stream at the hub")
+        self.equal(hub)
+
+    def test_a_user_of_the_hub_sees_his_hosts_and_projects_and_no_more(self):
+        token = "s3cret" * 8
+        hashed = hashlib.sha256(token.encode()).hexdigest()
+        broker = self.broker()
+        hub = self.hub(broker, more=f'[hub.users.ada]\ntoken_sha256 = "{hashed}"\nhosts = ["ada"]\nprojects = ["/home/ada/*"]\nview = "full"\n'
+                                    f'[hub.users.eve]\ntoken_sha256 = "{hashlib.sha256(b"other").hexdigest()}"\n')
+        ada, bob = self.host("ada", broker), self.host("bob", broker)
+        seen = hub.client(token=token)
+        seen.subscribe()
+        meta = hub.client(token="other")
+        meta.subscribe()
+        self.session(ada, "/home/ada/api").turn("hers"), self.session(ada, "/srv/secret").turn("not shown"), self.session(bob, "/home/ada/b").turn("his")
+        self.equal(hub)
+        self.told(hub, self.published())
+        seen.wait_frame(type="turn.finished", host="ada")
+        meta.wait(lambda: len(meta.all(type="turn.finished")) == 3, "all turns in the meta view")
+        self.assertEqual({f["prompt"] for f in seen.frames if f["type"] == "turn.started"}, {"hers"})
+        self.assertEqual({f["host"] for f in seen.frames if "session" in f}, {"ada"})
+        self.assertNotIn("hers", str(meta.frames))
+        status, text = http(hub.port, "GET /v1/sessions?all=true HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", f"Authorization: Bearer {token}")
+        self.assertEqual(status, 200)
+        self.assertIn("/home/ada/api", text)
+        self.assertNotIn("secret", text.partition("\r\n\r\n")[2])
+        for path, wanted in (("/v1/health", 403), ("/metrics", 403)):
+            self.assertEqual(http(hub.port, f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", f"Authorization: Bearer {token}")[0], wanted)
+        hub.wait_log(r"audit: ada from 127\.0\.0\.1:\d+ asks for /v1/ws and is shown full")
+        hub.wait_log(r"audit: eve from 127\.0\.0\.1:\d+ asks for /v1/ws and is shown meta")
+        self.assertEqual(http(hub.port, "GET /v1/sessions HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", "Authorization: Bearer wrong")[0], 401)
+        hub.wait_log(r"audit: nobody from 127\.0\.0\.1:\d+ asks for /v1/sessions and is shown nothing")
+
+    def test_a_record_is_read_where_its_host_allows_it(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada, bob = self.host("ada", broker, more="read = true"), self.host("bob", broker)
+        long = "begin " + "x" * 100_000 + " end"
+        one, other = self.session(ada), self.session(bob)
+        one.prompt(long), other.prompt(long)
+        client = hub.subscriber()
+        self.equal(hub)
+        started = {host: self.first(hub, host) for host in ("ada", "bob")}
+        client.send(type="read", id="r", stream=started["ada"]["stream"], cursor=started["ada"]["cursor"])
+        client.wait(lambda: any(f["type"] == "record" and f["part"] == f["parts"] for f in client.frames), "the record")
+        text = "".join(f["data"] for f in client.frames if f["type"] == "record")
+        self.assertEqual(json.loads(text)["message"]["content"], long)
+        client.send(type="read", id="n", stream=started["bob"]["stream"], cursor=started["bob"]["cursor"])
+        client.wait_frame(type="error", id="n", code="not_allowed")
+        ada.stop()
+        client.send(type="read", id="o", stream=started["ada"]["stream"], cursor=started["ada"]["cursor"])
+        client.wait_frame(type="error", id="o", code="host_offline", retry=True)
+
+    def first(self, hub, host):
+        """The first turn of a host, whenever it came."""
+        client = hub.client()
+        frames = client.subscribe(id="f", filter={"host": [host]})
+        client.subscribe(id="g", snapshot=False, after=[place.rpartition(":")[0] + ":" for f in frames for place in f["cursors"]])
+        return client.wait_frame(type="turn.started", host=host)
+
+    def test_without_a_broker_everything_else_works(self):
+        config = self.write("away.toml", '[relay]\nurl = "nats://127.0.0.1:9"\n')
+        daemon = self.start("--config", config)
+        daemon.wait_log(r"relay: .*it is tried again")
+        client = daemon.subscriber()
+        one = Session(self.root, "/home/ada/api")
+        one.turn("hello")
+        client.wait_frame(type="turn.finished")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""./dev team-demo: a nats-server, three hosts with a session each that is played, and a hub. Until Ctrl-C; nothing is left behind."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("EARSHOT_BUILD") or os.path.join(TOP, "build", "release")
+HOSTS = ("ada", "grace", "linus")
+seconds_max = 30  # for one of them to be there
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def write(home, name, text):
+    path = os.path.join(home, name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def wait(condition, what, process):
+    end = time.monotonic() + seconds_max
+    while not condition():
+        if process.poll() is not None or time.monotonic() > end:
+            sys.exit(f"team-demo: {what} is not there")
+        time.sleep(0.05)
+
+
+def answers(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def page(state):
+    """The address of the hub's page, with a code that lets one browser in."""
+    with open(os.path.join(state, "socket")) as file:
+        path = file.read().strip()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(b"POST /v1/codes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        answer = b""
+        while piece := connection.recv(4096):
+            answer += piece
+    return json.loads(answer.partition(b"\r\n\r\n")[2])["url"]
+
+
+def main():
+    server = shutil.which("nats-server", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if not server:
+        sys.exit("team-demo: nats-server is not here (Debian: apt install nats-server)")
+    home = tempfile.mkdtemp(prefix="earshot-team-")
+    processes = []
+    try:
+        port = free_port()
+        log = open(os.path.join(home, "log"), "ab")
+        config = write(home, "nats.conf", f'listen: "127.0.0.1:{port}"\nmax_payload: 1MB\njetstream {{ store_dir: "{home}/jetstream" }}\n')
+
+        def start(*words, name):
+            environment = {**os.environ, "XDG_RUNTIME_DIR": os.path.join(home, name, "run")}
+            os.makedirs(environment["XDG_RUNTIME_DIR"], exist_ok=True)
+            processes.append(subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment))
+            return processes[-1]
+
+        wait(lambda: answers(port), "nats-server", start(server, "-c", config, name="nats"))
+
+        def daemon(name, text, *words):
+            state = os.path.join(home, name, "state")
+            config = write(home, name + ".toml", text)
+            process = start(os.path.join(BUILD, "earshotd"), "--config", config, "--state", state, "--host", name, "--listen", "127.0.0.1:0", *words, name=name)
+            wait(lambda: os.path.exists(os.path.join(state, "socket")), name, process)
+            return state
+
+        hub = daemon("hub", f'[hub]\nurl = "nats://127.0.0.1:{port}"\n')
+        for name in HOSTS:
+            daemon(name, f'[relay]\nurl = "nats://127.0.0.1:{port}"\nview = "full"\n', "--demo")
+        print(f"team-demo: {', '.join(HOSTS)} publish to nats://127.0.0.1:{port}; the hub's page:\n  {page(hub)}", flush=True)
+        print(f"  earshot --state {hub} ls      and other commands; Ctrl-C ends all of it", flush=True)
+        if "--once" in sys.argv:  # for the test: all of it came up
+            return
+        while all(process.poll() is None for process in processes):
+            time.sleep(0.5)
+        with open(log.name, errors="replace") as file:
+            sys.exit("team-demo: one of them has ended\n" + file.read()[-4000:])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
