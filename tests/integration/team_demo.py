@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def main():
     server = shutil.which("nats-server", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if not server:
         sys.exit("team-demo: nats-server is not here (Debian: apt install nats-server)")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="earshot-team-")
     processes = []
     try:
@@ -87,7 +89,7 @@ def main():
         for name in HOSTS:
             daemon(name, f'[relay]\nurl = "nats://127.0.0.1:{port}"\nview = "full"\n', "--demo")
         print(f"team-demo: {', '.join(HOSTS)} publish to nats://127.0.0.1:{port}; the hub's page:\n  {page(hub)}", flush=True)
-        print(f"  earshot --state {hub} ls      and other commands; Ctrl-C ends all of it", flush=True)
+        print(f"  earshot ls --state {hub}      and other commands; Ctrl-C ends all of it", flush=True)
         if "--once" in sys.argv:  # for the test: all of it came up
             return
         while all(process.poll() is None for process in processes):
@@ -97,6 +99,8 @@ def main():
     except KeyboardInterrupt:
         pass
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         for process in reversed(processes):
             process.terminate()
         for process in processes:
