@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "watch/clock.hpp"
 
@@ -99,19 +100,30 @@ void Intake::run(const std::weak_ptr<char>& alive) {
 /// Until the connection is over.
 void Intake::serve(std::string& why) {
   std::vector<Delivery> batch;
-  std::vector<std::string> acks;  // of what is written, but not yet made to last
+  std::vector<std::string> acks;  // of what is written, but not yet being made to last
+  std::vector<std::string> lasting;
+  std::future<std::string>
+      syncing;  // `lasting` is made to last: what comes meanwhile does not wait for the disk
   auto synced = Clock::now(), retired = synced;
-  const auto acknowledge = [&] {
-    if (acks.empty()) return;
-    if (options_.sync) {
-      if (const std::string failed = shelf_.sync(); !failed.empty()) {
+  const auto acknowledge = [&](bool wait_for_it) {
+    if (syncing.valid()) {
+      if (!wait_for_it && syncing.wait_for(milliseconds(0)) != std::future_status::ready) return;
+      const std::string failed = syncing.get();
+      if (failed.empty()) {
+        why = feed_->ack(lasting);
+        lasting.clear();
+      } else {  // they go with the next ones
         spdlog::warn("hub: {}", failed);
-        return;
+        acks.insert(acks.end(), lasting.begin(), lasting.end());
+        lasting.clear();
       }
     }
-    why = feed_->ack(acks);
-    acks.clear();
-    synced = Clock::now();
+    const auto now = Clock::now();
+    if (acks.empty() || (!wait_for_it && now - synced < sync_every && acks.size() < batch_max * 4)) return;
+    synced = now;
+    std::swap(acks, lasting);
+    syncing =
+        std::async(std::launch::async, [this] { return options_.sync ? shelf_.sync() : std::string(); });
   };
   while (!stopping_) {
     batch.clear();
@@ -131,7 +143,7 @@ void Intake::serve(std::string& why) {
       if (stopping_) return;
     }
     const auto now = Clock::now();
-    if (now - synced >= sync_every || acks.size() >= batch_max * 4) acknowledge();
+    acknowledge(false);
     if (!why.empty()) return;
     if (now - retired >= retire_every) {
       retired = now;
@@ -145,7 +157,8 @@ void Intake::serve(std::string& why) {
         figures.trouble.clear();
       });
   }
-  acknowledge();
+  for (int round = 0; round < 2; ++round) acknowledge(true);  // what is under way, then the rest
+  if (syncing.valid() && syncing.get().empty()) why = feed_->ack(lasting);
 }
 
 }  // namespace earshot::relay

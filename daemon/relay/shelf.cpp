@@ -321,7 +321,7 @@ void Shelf::close_some() {
   open_ = 0;
 }
 
-std::string Shelf::sync() {
+std::string Shelf::sync() const {
 #ifdef __linux__
   const int descriptor = ::open(directory_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
   if (descriptor < 0) return error_text(directory_);

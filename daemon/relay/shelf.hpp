@@ -70,8 +70,8 @@ class Shelf {
   Fate take(const Received& received);
   /// Appends what was taken. Empty: done. Otherwise what went wrong: nothing of it is lost, call again.
   std::string write();
-  /// What was written is on the disk when it returns. Empty: done.
-  std::string sync();
+  /// What was written before the call is on the disk when it returns. Empty: done. From any thread.
+  std::string sync() const;
   /// Lets go of what is too old or too much.
   void retire(std::int64_t now_ms);
   const ShelfFigures& figures() const { return figures_; }
