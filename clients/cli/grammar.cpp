@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/completions.hpp"
+#include "version/version.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -120,7 +121,7 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.description(
       "Listens to coding agents at work: what they do now, what they did, and who waits for you.\n"
       "All but `replay` ask the daemon, earshotd; `replay` reads transcripts by itself.");
-  app.set_version_flag("--version", "earshot " EARSHOT_VERSION, "the version");
+  app.set_version_flag("--version", "earshot " + version_text(), "the version, and what build it is");
   app.set_help_flag("-h,--help", "this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
