@@ -14,6 +14,7 @@ namespace {
 constexpr const char* examples =
     "Examples:\n"
     "  earshot ls                             the sessions, those that wait for you first\n"
+    "  earshot status --follow                one line for a status bar, at each change\n"
     "  earshot tail                           what happens, as it happens\n"
     "  earshot tail --since 30m --project api what happened in the last half hour, too\n"
     "  earshot show last                      what the last session did, turn by turn\n"
@@ -127,8 +128,9 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.footer(examples);
   app.formatter(std::make_shared<Words>());
   app.get_formatter()->column_width(28);
-  return {add_ls(app),    add_tail(app),   add_show(app),        add_replay(app),   add_open(app),
-          add_token(app), add_doctor(app), add_completions(app), add_sessions(app), add_help(app)};
+  return {add_ls(app),          add_status(app),   add_tail(app),  add_show(app),
+          add_replay(app),      add_open(app),     add_token(app), add_doctor(app),
+          add_completions(app), add_sessions(app), add_help(app)};
 }
 
 }  // namespace earshot::cli
