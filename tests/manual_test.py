@@ -59,13 +59,13 @@ class Manual(unittest.TestCase):
     def test_every_option_of_earshot_is_in_its_page_and_none_too_many(self):
         page = rendered(PAGES["earshot"])
         found = commands()
-        self.assertEqual(set(found), {"ls", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
+        self.assertEqual(set(found), {"ls", "status", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
         known = options(EARSHOT)
         for command in found:
             known |= options(EARSHOT, command)
             self.assertRegex(page, rf"(?m)^     {command}\b", f"`{command}` is not described")
         self.missing(known, page)
-        of_others = {"-L", "-l", "-R", "-c", "-r", "-s", "-FRX"}
+        of_others = {"-L", "-g", "-l", "-R", "-c", "-r", "-s", "-FRX"}
         told = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", page)) - of_others
         self.assertEqual(told - known, set(), "the page tells of options that there are not")
 
@@ -87,6 +87,17 @@ class Manual(unittest.TestCase):
         for key in keys:
             with self.subTest(key=key):
                 self.assertRegex(page, rf"(?m)^ .*(?<![\w-]){re.escape(key)}(?![\w-])")
+
+    def test_the_example_s_defaults_are_those_of_its_page(self):
+        """That they are the daemon's own, the unit tests say."""
+        page = re.sub(r"[\u2018\u2019\u201c\u201d]", '"', rendered(PAGES["earshot.toml"]))
+        with open(os.path.join(TOP, "daemon/earshot.toml"), encoding="utf-8") as file:
+            said = re.findall(r"^#([\w-]+ = (?:\d+|true|false|\"[\w.:]+\"))$", file.read(), re.MULTILINE)
+        self.assertGreater(len(said), 40)
+        examples = ("host", "names", "tls_cert", "tls_key", "allow_remote")  # no defaults
+        for each in said:
+            if not each.startswith(examples):
+                self.assertIn(each, page)
 
     def missing(self, known, page):
         self.assertGreater(len(known), 5)
@@ -134,6 +145,7 @@ class Completions(unittest.TestCase):
 
     def test_bash_completes_commands_options_and_their_words(self):
         self.assertEqual(self.bash("earshot", "t"), {"tail", "token"})
+        self.assertEqual(self.bash("earshot", "status", "--f"), {"--follow"})
         self.assertEqual(self.bash("earshot", ""), set(commands()))
         self.assertEqual(self.bash("earshot", "--ver"), {"--version"})
         self.assertEqual(self.bash("earshot", "tail", "--s"), {"--since", "--session", "--socket", "--state"})

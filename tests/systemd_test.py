@@ -97,10 +97,11 @@ class Units(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             there = f"{stage}{prefix}/lib/systemd"
             units = sorted(os.path.relpath(path, there) for path in glob.glob(f"{there}/*/*"))
-            self.assertEqual(units, ["system/earshot@.service", "system/earshot@.socket", "user/earshot.service"])
+            notifier = ["user/earshot-notify.service"] if os.path.exists(os.path.join(BUILD, "earshot-notify")) else []
+            self.assertEqual(units, ["system/earshot@.service", "system/earshot@.socket", *notifier, "user/earshot.service"])
             for unit in units:
                 with open(os.path.join(there, unit)) as file:
-                    self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshotd", f"{programs}/earshotd"))
+                    self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshot", f"{programs}/earshot"))
 
     def test_nothing_can_enable_the_hub_s_unit_yet(self):
         self.assertNotIn("[Install]", re.sub(r"(?m)^#.*$", "", read("system/earshot-hub.service")))

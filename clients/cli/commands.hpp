@@ -38,6 +38,14 @@ struct ListOptions {
 };
 int list_command(const ListOptions& options);
 
+struct StatusOptions {
+  Filters filters;
+  DaemonWish daemon;
+  bool follow = false;  // a line at each change, with a daemon or without, until ^C
+  bool json = false;
+};
+int status_command(const StatusOptions& options);
+
 struct ShowOptions {
   std::string session;  // an id, a unique beginning of one, or `last`
   Filters filters;      // of those to choose from

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/completions.hpp"
+#include "version/version.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr const char* examples =
     "Examples:\n"
     "  earshot ls                             the sessions, those that wait for you first\n"
+    "  earshot status --follow                one line for a status bar, at each change\n"
     "  earshot tail                           what happens, as it happens\n"
     "  earshot tail --since 30m --project api what happened in the last half hour, too\n"
     "  earshot show last                      what the last session did, turn by turn\n"
@@ -120,14 +122,15 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.description(
       "Listens to coding agents at work: what they do now, what they did, and who waits for you.\n"
       "All but `replay` ask the daemon, earshotd; `replay` reads transcripts by itself.");
-  app.set_version_flag("--version", "earshot " EARSHOT_VERSION, "the version");
+  app.set_version_flag("--version", "earshot " + version_text(), "the version, and what build it is");
   app.set_help_flag("-h,--help", "this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
   app.formatter(std::make_shared<Words>());
   app.get_formatter()->column_width(28);
-  return {add_ls(app),    add_tail(app),   add_show(app),        add_replay(app),   add_open(app),
-          add_token(app), add_doctor(app), add_completions(app), add_sessions(app), add_help(app)};
+  return {add_ls(app),          add_status(app),   add_tail(app),  add_show(app),
+          add_replay(app),      add_open(app),     add_token(app), add_doctor(app),
+          add_completions(app), add_sessions(app), add_help(app)};
 }
 
 }  // namespace earshot::cli

@@ -16,6 +16,7 @@ struct Command {
 };
 
 Command add_ls(CLI::App& app);
+Command add_status(CLI::App& app);
 Command add_tail(CLI::App& app);
 Command add_show(CLI::App& app);
 Command add_replay(CLI::App& app);
