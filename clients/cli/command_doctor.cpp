@@ -3,9 +3,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/doctor.hpp"
-#include "cli/http.hpp"
-#include "cli/human.hpp"
-#include "cli/small_file.hpp"
+#include "link/http.hpp"
+#include "link/human.hpp"
+#include "link/small_file.hpp"
 
 namespace earshot::cli {
 namespace {
