@@ -13,6 +13,7 @@ BUILD = os.path.join(TOP, "build", "release")
 EARSHOT = os.path.join(BUILD, "earshot")
 PAGES = {
     "earshot": os.path.join(TOP, "clients/cli/man/earshot.1"),
+    "earshot-notify": os.path.join(TOP, "clients/notifier/man/earshot-notify.1"),
     "earshotd": os.path.join(TOP, "daemon/man/earshotd.1"),
     "earshot.toml": os.path.join(TOP, "daemon/man/earshot.toml.5"),
 }
@@ -71,6 +72,24 @@ class Manual(unittest.TestCase):
 
     def test_every_option_of_earshotd_is_in_its_page(self):
         self.missing(options(os.path.join(BUILD, "earshotd")), rendered(PAGES["earshotd"]))
+
+    def test_every_option_key_and_name_of_earshot_notify_is_in_its_page(self):
+        page = rendered(PAGES["earshot-notify"])
+        program = os.path.join(BUILD, "earshot-notify")
+        known = options(program)
+        for command in ("check", "test", "why"):
+            known |= options(program, command)
+            self.assertRegex(page, rf"(?m)^     {command}\b", f"`{command}` is not described")
+        self.missing(known, page)
+        words = set()
+        for name in ("rules_rule.cpp", "rules_sink.cpp", "rules_file.cpp", "subject.cpp"):
+            with open(os.path.join(TOP, "clients/notifier", name), encoding="utf-8") as file:
+                text = file.read()
+            words |= set(re.findall(r'^\s*\{"(\w+)", ', text, re.MULTILINE)) | set(re.findall(r'key\.str\(\) == "(\w+)"', text))
+        self.assertGreater(len(words), 50)
+        for word in sorted(words - {"rule", "sink"}):
+            with self.subTest(word=word):
+                self.assertRegex(page, rf"(?<![\w-]){word}(?![\w-])")
 
     def test_every_key_of_the_configuration_is_in_its_page(self):
         text = ""

@@ -17,11 +17,8 @@ from sessions import Session  # noqa: E402
 
 ROOM = os.path.join(TOP, ".ci", "package")
 EPOCH = "1763812800"
-PAGES = {"earshot": 1, "earshotd": 1, "earshot.toml": 5}
-PROGRAMS = ["earshot", "earshotd"]
-if os.path.exists(os.path.join(build(), "earshot-notify")):
-    PROGRAMS.append("earshot-notify")
-    PAGES["earshot-notify"] = 1
+PAGES = {"earshot": 1, "earshotd": 1, "earshot-notify": 1, "earshot.toml": 5}
+PROGRAMS = ["earshot", "earshotd", "earshot-notify"]
 SHELLS = {"bash": "share/bash-completion/completions/earshot", "zsh": "share/zsh/vendor-completions/_earshot",
           "fish": "share/fish/vendor_completions.d/earshot.fish"}
 
@@ -148,13 +145,12 @@ class Debian(Packed):
 
     def test_what_is_in_it_and_nothing_else(self):
         pages = [f"usr/share/man/man{section}/{page}.{section}.gz" for page, section in PAGES.items()]
-        units = [f"usr/lib/systemd/user/{name}.service" for name in ("earshot", "earshot-notify") if name == "earshot" or name in PROGRAMS]
-        documents = [f"usr/share/doc/earshot/{name}" for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml")]
+        units = [f"usr/lib/systemd/user/{name}.service" for name in ("earshot", "earshot-notify")]
+        documents = [f"usr/share/doc/earshot/{name}" for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml", "examples/notify-defaults.toml")]
         expected = {*(f"usr/bin/{name}" for name in PROGRAMS), *pages, *units, *documents, *(f"usr/{path}" for path in SHELLS.values()),
                     "usr/lib/systemd/system/earshot@.service", "usr/lib/systemd/system/earshot@.socket", "usr/share/lintian/overrides/earshot"}
         found = set(tree(self.unpacked))
-        more = {path for path in found - expected if path.startswith("usr/share/doc/earshot/examples/")}  # the notifier's rules
-        self.assertEqual(found - more, expected)
+        self.assertEqual(found, expected)
         listed = output("dpkg-deb", "-c", self.package)
         for line in listed.splitlines():
             self.assertRegex(line, r"^(drwxr-xr-x|-rwxr-xr-x|-rw-r--r--) root/root ")

@@ -90,7 +90,7 @@ class Programs(unittest.TestCase):
             version = re.search(r"VERSION (\d+\.\d+\.\d+)", file.read())[1]
         with open(os.path.join(BUILD, "daemon/version/commit.cpp")) as file:
             commit = re.search(r'"(.*)"', file.read())[1]
-        for name in ("earshot", "earshotd"):
+        for name in ("earshot", "earshotd", "earshot-notify"):
             told = run(os.path.join(BUILD, name), "--version")
             self.assertRegex(told, rf"^{name} {re.escape(version)} \(commit {commit}, Release, \w+ [\d.]+\)\n$")
 

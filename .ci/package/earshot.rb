@@ -18,6 +18,7 @@ class Earshot < Formula
   depends_on "pkg-config" => :build
   depends_on "tomlplusplus" => :build
   depends_on "boost"
+  depends_on "curl"
   depends_on "fmt"
   depends_on "openssl@3"
   depends_on "re2"

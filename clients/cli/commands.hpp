@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/daemon_address.hpp"
-#include "cli/subscription.hpp"
 #include "cli/terminal.hpp"
 #include "core/event_json.hpp"
+#include "link/daemon_address.hpp"
+#include "link/subscription.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // something could not be read or reached

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/client.hpp"
-#include "cli/human.hpp"
+#include "link/client.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -12,11 +12,13 @@
 
 #include "cli/caught_up.hpp"
 #include "cli/commands.hpp"
-#include "cli/cursors.hpp"
 #include "cli/narrator.hpp"
 #include "cli/roster.hpp"
+#include "link/cursors.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 class Follower {
  public:

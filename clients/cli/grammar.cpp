@@ -25,15 +25,6 @@ constexpr const char* examples =
     "Exit codes: 0 done, or stopped by ^C; 1 the daemon or a file could not be reached or read; 2 usage.\n"
     "`earshot COMMAND --help` tells more, `man earshot` all.";
 
-// Options as a person writes them: no REQUIRED, and no type that only repeats the name.
-class Words : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (option->get_positional() || option->get_type_size() == 0) return {};
-    return " " + option->get_type_name() + (option->get_expected_max() > 1 ? " ..." : "");
-  }
-};
-
 Command add_completions(CLI::App& app) {
   CLI::App* command = app.add_subcommand("completions", "what a shell needs to complete these commands");
   const auto shell = std::make_shared<std::string>();
@@ -96,18 +87,6 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
   add("--session", filters.session, "only this session", "SESSION");
   add("--host", filters.host, "only sessions on this host", "GLOB");
   if (types) add("--type", filters.type, "only events of this type", "GLOB");
-}
-
-void add_daemon(CLI::App& command, DaemonWish& daemon) {
-  const auto add = [&](const char* name, std::string& value, const char* what, const char* type) {
-    command.add_option(name, value, what)->type_name(type)->group("Daemon");
-  };
-  add("--connect", daemon.connect, "the daemon's address, ws://HOST:PORT/v1/ws, with the token", "URL");
-  add("--socket", daemon.socket, "the daemon's Unix socket (default: the one that STATE/socket names)",
-      "FILE");
-  add("--token-file", daemon.token_file, "its token, where one is needed (default: STATE/token)", "FILE");
-  add("--state", daemon.state,
-      "its state directory (default: $XDG_STATE_HOME/earshot, ~/.local/state/earshot)", "DIR");
 }
 
 void add_colour(CLI::App& command, ColourWish& colour) {

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "cli/grammar.hpp"
-#include "cli/human.hpp"
 #include "cli/since.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 

@@ -4,11 +4,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "unit/cli/captured.hpp"
-#include "unit/cli/fake_daemon.hpp"
+#include "unit/link/captured.hpp"
+#include "unit/link/fake_daemon.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 
 namespace {
 

@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "cli/human.hpp"
-#include "unit/cli/captured.hpp"
+#include "link/human.hpp"
+#include "unit/link/captured.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 
 namespace {
 
