@@ -1,0 +1,123 @@
+import { useState } from "preact/hooks";
+import { isCut, whole, type EarshotEvent, type JsonValue, type Text } from "../../sdk/src/index.js";
+import { Dialog } from "./Dialog.js";
+import { bytes, clock, ms, now, span } from "./format.js";
+import type { Entry, ToolCall } from "./model.js";
+import type { OpenSession } from "./session.js";
+import { gist } from "./SessionRow.js";
+
+const shown_first = 200; // the newest; earlier ones on demand, so many at a time
+const output_max = 20_000; // characters of an output on the page; `raw` has it all
+
+function Long({ text }: { text: Text | undefined }) {
+  return (
+    <>
+      <div class="text">{whole(text).slice(0, output_max)}</div>
+      {isCut(text) ? <p class="cut">The beginning of {bytes(text.bytes)}: “raw” shows it all.</p> : null}
+    </>
+  );
+}
+
+function Json({ value }: { value: JsonValue }) {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || isCut(value)) return <pre>{isCut(value) ? whole(value) : JSON.stringify(value, null, 2).slice(0, output_max)}</pre>;
+  return (
+    <dl class="input">
+      {Object.entries(value).map(([name, one]) => <><dt>{name}</dt><dd><pre>{typeof one === "string" ? one : isCut(one) ? whole(one) : JSON.stringify(one, null, 2)}</pre></dd></>)}
+    </dl>
+  );
+}
+
+function Duration({ tool }: { tool: ToolCall }) {
+  if (tool.end !== undefined) return <span class="took">{tool.start > 0 ? span(tool.end - tool.start) : ""}</span>;
+  return <span class="took running">{span(Math.floor((now.value - tool.start) / 1000) * 1000)}</span>;
+}
+
+type Show = (title: string, event: EarshotEvent) => void;
+
+function ToolEntry({ tool, event, raw }: { tool: ToolCall; event: EarshotEvent; raw: Show }) {
+  const [open, setOpen] = useState(false); // what is folded is not on the page at all
+  const finished = tool.finished?.type === "tool.finished" ? tool.finished : undefined;
+  return (
+    <details class="call" data-outcome={tool.outcome ?? "open"} onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
+      <summary data-item={event.cursor}>
+        <b>{tool.tool}</b> <span class="gist">{gist(tool.input)}</span>
+        {tool.outcome && tool.outcome !== "ok" ? <span class="outcome">{tool.outcome}</span> : null}
+        {tool.background ? <span class="outcome quiet">background</span> : null}
+        <Duration tool={tool} />
+      </summary>
+      {open ? (
+        <div class="folded">
+          {tool.input !== undefined ? <Json value={tool.input} /> : null}
+          {finished ? <div class="output"><Long text={finished.output} /></div> : null}
+          <p class="more"><button type="button" onClick={() => raw("The call", event)}>raw call</button> {finished ? <button type="button" onClick={() => raw("The result", finished)}>raw result</button> : null}</p>
+        </div>
+      ) : null}
+    </details>
+  );
+}
+
+const roles: Record<string, string> = { user: "You", assistant: "Agent", system: "System", summary: "Summary" };
+
+function One({ entry, raw }: { entry: Entry; raw: Show }) {
+  const at = ms(entry.event.time);
+  const time = at === undefined ? null : <time dateTime={entry.event.time}>{clock(at)}</time>;
+  const agent = entry.event.agent ? "" : undefined;
+  const rawButton = <button type="button" class="raw" onClick={() => raw("The record", entry.event)}>raw</button>;
+  switch (entry.kind) {
+    case "turn":
+      return (
+        <li class="entry begin" data-agent={agent}>
+          <div class="who" tabIndex={-1} data-item={entry.event.cursor}><b>Turn {entry.turn.number}</b> <span>{entry.event.origin === "human" ? "" : entry.event.origin}</span>{time}{rawButton}</div>
+          <Long text={entry.event.prompt} />
+        </li>
+      );
+    case "message": {
+      const { role, kind } = entry.event;
+      const thinking = kind === "thinking";
+      const text = whole(entry.event.text);
+      if (thinking && !text) return null;
+      const one = entry.event.media;
+      const media = one ? <span class="cut">{one.kind}, {one.media_type}{one.bytes ? `, ${bytes(one.bytes)}` : ""}</span> : null;
+      return (
+        <li class="entry" data-role={role} data-kind={kind} data-agent={agent}>
+          <div class="who" tabIndex={-1} data-item={entry.event.cursor}><b>{roles[role] ?? role}</b> <span>{kind === "text" ? "" : kind}</span>{time}{rawButton}</div>
+          {thinking ? <details><summary>{text.slice(0, 120)}</summary><Long text={entry.event.text} /></details> : <Long text={entry.event.text} />}
+          {media}
+        </li>
+      );
+    }
+    case "tool": return <li class="entry tools" data-agent={agent}><ToolEntry tool={entry.tool} event={entry.event} raw={raw} /></li>;
+    case "mark": return <li class="entry mark" data-agent={agent}><span>{entry.text}</span>{time}{rawButton}</li>;
+  }
+}
+
+function Raw({ title, event, session, close }: { title: string; event: EarshotEvent; session: OpenSession; close: () => void }) {
+  const [got, set] = useState<{ text: string } | { error: string } | undefined>(undefined);
+  useState(() => session.read(event.stream, event.cursor).then((record) => set({ text: typeof record === "string" ? record : JSON.stringify(record, null, 2) }), (error: Error) => set({ error: error.message })));
+  return (
+    <Dialog title={title} close={close}>
+      <p class="cut">{event.stream} at {event.cursor}</p>
+      {!got ? <p>Reading…</p> : "error" in got ? <p role="alert">The daemon says: {got.error}</p> : <pre class="record" tabIndex={0}>{got.text}</pre>}
+    </Dialog>
+  );
+}
+
+export function Conversation({ session }: { session: OpenSession; version: number }) {
+  const [more, setMore] = useState(0);
+  const [agents, setAgents] = useState(true);
+  const [raw, setRaw] = useState<{ title: string; event: EarshotEvent } | undefined>(undefined);
+  const { entries, forgotten } = session.model;
+  const chosen = agents ? entries : entries.filter((entry) => !entry.event.agent);
+  const first = Math.max(0, chosen.length - shown_first - more);
+  const inner = entries.some((entry) => entry.event.agent);
+  const show: Show = (title, event) => setRaw({ title, event });
+  return (
+    <section class="conversation">
+      <h3>Conversation {inner ? <button type="button" class="toggle" aria-pressed={agents} onClick={() => setAgents(!agents)}>Subagents</button> : null}</h3>
+      {first > 0 ? <p><button type="button" onClick={() => setMore(more + shown_first)}>Show earlier ({first.toLocaleString()} more)</button></p> : null}
+      {first === 0 && forgotten > 0 ? <p class="cut">{forgotten.toLocaleString()} earlier entries are not kept by this page.</p> : null}
+      <ol class="entries">{chosen.slice(first).map((entry) => <One key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} raw={show} />)}</ol>
+      {raw ? <Raw {...raw} session={session} close={() => setRaw(undefined)} /> : null}
+    </section>
+  );
+}
