@@ -11,7 +11,7 @@ const narrow = signal(innerWidth < 720);
 addEventListener("resize", () => (narrow.value = innerWidth < 720));
 
 const group_px = 40; // as style.css says
-const row_px = { wide: 56, narrow: 88 };
+const row_px = { wide: 56, narrow: 78 };
 
 function Empty() {
   if (sessions.value.length > 0) {

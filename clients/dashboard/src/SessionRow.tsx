@@ -5,14 +5,16 @@ import { follow, address } from "./route.js";
 import { phaseWords, projectOf, titleOf, type Phase } from "./rows.js";
 import { Spark } from "./Spark.js";
 
-/** The part of a tool's input that tells most, on one line. */
-export function gist(input: unknown): string {
+/** The part of a tool's input that tells most, on one line; a path below `base` without it. */
+export function gist(input: unknown, base = ""): string {
   if (isCut(input)) return whole(input).slice(0, 200);
   if (typeof input !== "object" || input === null) return "";
   const fields = input as Record<string, unknown>;
-  for (const name of ["command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description", "prompt", "skill"]) {
+  for (const name of ["command", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "prompt", "skill"]) {
     const value = fields[name];
-    if (typeof value === "string" || isCut(value)) return whole(value).replaceAll(/\s+/g, " ").slice(0, 200);
+    if (typeof value !== "string" && !isCut(value)) continue;
+    const text = whole(value).replaceAll(/\s+/g, " ");
+    return (base && text.startsWith(base + "/") ? text.slice(base.length + 1) : text).slice(0, 200);
   }
   return "";
 }
@@ -35,7 +37,7 @@ function Tool({ frame, phase }: { frame: SessionFrame; phase: Phase }) {
   if (hand) {
     return (
       <span class="tool" title={`${hand.tool.tool} ${gist(hand.tool.input)}`}>
-        <b>{hand.tool.tool}</b> <span class="gist">{gist(hand.tool.input)}</span>
+        <b>{hand.tool.tool}</b> <span class="gist">{gist(hand.tool.input, frame.project)}</span>
         {hand.agents > 0 ? <span class="agents">{hand.agents} {hand.agents === 1 ? "agent" : "agents"}</span> : null}
         <Ticking since={hand.tool.started} />
       </span>

@@ -8,11 +8,12 @@ export const usage_points_max = 4_000; // beyond, every second one goes
 export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; prompt: string }
 export interface ToolCall { call: string; tool: string; agent: string | undefined; input?: JsonValue; start: number; end?: number; outcome?: string; finished?: EarshotEvent; background?: string }
 export interface Agent { key: string; name: string; type: string; call: string | undefined; start: number; end?: number }
-export type Entry =
+export type Entry = { at: number } & (
   | { kind: "turn"; event: Extract<EarshotEvent, { type: "turn.started" }>; turn: Turn }
   | { kind: "message"; event: Extract<EarshotEvent, { type: "message.added" }> }
   | { kind: "tool"; event: Extract<EarshotEvent, { type: "tool.invoked" }>; tool: ToolCall }
-  | { kind: "mark"; event: EarshotEvent; text: string };
+  | { kind: "mark"; event: EarshotEvent; text: string });
+type New<T> = T extends Entry ? Omit<T, "at"> : never;
 export interface FileTouch { path: string; changed: number; read: number; last: number }
 
 const writers = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit"]);
@@ -28,6 +29,7 @@ export class SessionModel {
   usage: Array<{ at: number; context: number; output: number }> = [];
   start = 0;
   end = 0;
+  private readonly newest = new Map<string, number>();
   private readonly open = new Map<string, ToolCall>();
   private readonly openTurns = new Map<string, Turn>();
   private readonly ofCall = new Map<string, Agent>();
@@ -52,7 +54,7 @@ export class SessionModel {
         return;
       }
       case "message.added":
-        if (event.role === "user" && this.entries.at(-1)?.kind === "turn" && whole(event.text) === (this.entries.at(-1) as Extract<Entry, { kind: "turn" }>).turn.prompt) return;
+        if (event.role === "user" && this.openTurns.get(event.stream + (event.agent ?? ""))?.prompt === whole(event.text)) return; // the turn says it
         return this.add({ kind: "message", event });
       case "tool.invoked": {
         const tool: ToolCall = { call: event.call, tool: event.tool, agent: event.agent, start: at, ...(event.input !== undefined && { input: event.input as JsonValue }) };
@@ -92,8 +94,16 @@ export class SessionModel {
     }
   }
 
-  private add(entry: Entry) {
-    this.entries.push(entry);
+  /** By time, and no stream's own order is changed: while history is told, one stream comes after the other. */
+  private add(fresh: New<Entry>) {
+    const { stream, time } = fresh.event;
+    const at = Math.max(ms(time) ?? 0, this.newest.get(stream) ?? 0);
+    this.newest.set(stream, at);
+    const entry = { ...fresh, at } as Entry;
+    let place = this.entries.length;
+    while (place > 0 && this.entries[place - 1]!.at > at) place--;
+    if (place === this.entries.length) this.entries.push(entry);
+    else this.entries.splice(place, 0, entry);
     if (this.entries.length <= entries_max * 1.1) return;
     this.forgotten += this.entries.length - entries_max;
     this.entries = this.entries.slice(-entries_max);

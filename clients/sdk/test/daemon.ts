@@ -83,21 +83,36 @@ export class Transcript {
   readonly session = randomUUID();
   readonly path: string;
   private parent: string | null = null;
+  /** What the program's clock says. */
+  clock = () => new Date();
+  /** Of each message from now on. */
+  usage = { input_tokens: 20, output_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 5 };
 
   constructor(root: string, private readonly cwd = "/home/ada/lighthouse") {
     this.path = join(root, "projects", cwd.replaceAll(/[^A-Za-z0-9-]/g, "-"), this.session + ".jsonl");
     mkdirSync(dirname(this.path), { recursive: true });
   }
 
+  /** A transcript of a subagent of this session, in a file of its own. */
+  agent(name: string, call: string, description: string): Transcript {
+    const folder = join(this.path.replace(".jsonl", ""), "subagents");
+    const inner = Object.create(Transcript.prototype) as Transcript;
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, `agent-${name}.meta.json`), JSON.stringify({ agentType: "general-purpose", description, toolUseId: call, spawnDepth: 1 }));
+    return Object.assign(inner, { session: this.session, path: join(folder, `agent-${name}.jsonl`), cwd: this.cwd, parent: null, clock: this.clock, usage: { ...this.usage }, side: { isSidechain: true, agentId: name } });
+  }
+
+  private readonly side: object = {};
+
   get stream(): string {
     return "claude/" + this.path.split("/projects/")[1]!.replace(".jsonl", "");
   }
 
-  record(type: string, message: object): string {
+  record(type: string, message: object, more: object = {}): string {
     const uuid = randomUUID();
     const line = JSON.stringify({
-      parentUuid: this.parent, isSidechain: false, type, uuid, timestamp: new Date().toISOString(), userType: "external", cwd: this.cwd,
-      sessionId: this.session, version: "2.1.330", gitBranch: "main", message,
+      parentUuid: this.parent, isSidechain: false, type, uuid, timestamp: this.clock().toISOString(), userType: "external", cwd: this.cwd,
+      sessionId: this.session, version: "2.1.330", gitBranch: "main", message, ...this.side, ...more,
     });
     this.parent = uuid;
     return line + "\n";
@@ -118,7 +133,7 @@ export class Transcript {
   says(text: string, stop: string | null = "end_turn", blocks: object[] = [{ type: "text", text }]): string {
     return this.record("assistant", {
       id: `msg_${++calls}`, type: "message", role: "assistant", model: "claude-opus-5-5", content: blocks, stop_reason: stop,
-      usage: { input_tokens: 20, output_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 5 },
+      usage: this.usage,
     });
   }
 
