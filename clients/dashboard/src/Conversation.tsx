@@ -34,16 +34,17 @@ function Duration({ tool }: { tool: ToolCall }) {
 
 type Show = (title: string, event: EarshotEvent) => void;
 
-function ToolEntry({ tool, event, base, raw }: { tool: ToolCall; event: EarshotEvent; base: string; raw: Show }) {
+/** `outcome`: the call's own, which changes under it. */
+function ToolEntry({ tool, event, base, raw, outcome }: { tool: ToolCall; event: EarshotEvent; base: string; raw: Show; outcome: string | undefined }) {
   const [open, setOpen] = useState(false); // what is folded is not on the page at all
   const finished = tool.finished?.type === "tool.finished" ? tool.finished : undefined;
   return (
-    <details class="call" data-outcome={tool.outcome ?? "open"} onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
+    <details class="call" data-outcome={outcome ?? "open"} onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
       <summary data-item={event.cursor}>
         <b>{tool.tool}</b> <span class="gist">{gist(tool.input, base)}</span>
-        {tool.outcome && tool.outcome !== "ok" ? <span class="outcome">{tool.outcome}</span> : null}
+        {outcome && outcome !== "ok" ? <span class="outcome">{outcome}</span> : null}
         {tool.background ? <span class="outcome quiet">background</span> : null}
-        <Duration tool={tool} />
+        <Duration tool={tool} key={outcome} />
       </summary>
       {open ? (
         <div class="folded">
@@ -58,7 +59,7 @@ function ToolEntry({ tool, event, base, raw }: { tool: ToolCall; event: EarshotE
 
 const roles: Record<string, string> = { user: "You", assistant: "Agent", system: "System", summary: "Summary" };
 
-function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show }) {
+function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show; outcome: string | undefined }) {
   const at = ms(entry.event.time);
   const time = at === undefined ? null : <time dateTime={entry.event.time}>{clock(at)}</time>;
   const agent = entry.event.agent ? "" : undefined;
@@ -86,7 +87,7 @@ function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show }) {
         </li>
       );
     }
-    case "tool": return <li class="entry tools" data-agent={agent}><ToolEntry tool={entry.tool} event={entry.event} base={base} raw={raw} /></li>;
+    case "tool": return <li class="entry tools" data-agent={agent}><ToolEntry tool={entry.tool} event={entry.event} base={base} raw={raw} outcome={entry.tool.outcome} /></li>;
     case "mark": return <li class="entry mark" data-agent={agent}><span>{entry.text}</span>{time}{rawButton}</li>;
   }
 }
@@ -116,7 +117,7 @@ export function Conversation({ session }: { session: OpenSession; version: numbe
       <h3>Conversation {inner ? <button type="button" class="toggle" aria-pressed={agents} onClick={() => setAgents(!agents)}>Subagents</button> : null}</h3>
       {first > 0 ? <p><button type="button" onClick={() => setMore(more + shown_first)}>Show earlier ({first.toLocaleString()} more)</button></p> : null}
       {first === 0 && forgotten > 0 ? <p class="cut">{forgotten.toLocaleString()} earlier entries are not kept by this page.</p> : null}
-      <ol class="entries">{chosen.slice(first).map((entry) => <One key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} raw={show} />)}</ol>
+      <ol class="entries">{chosen.slice(first).map((entry) => <One key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} raw={show} outcome={entry.kind === "tool" ? entry.tool.outcome : undefined} />)}</ol>
       {raw ? <Raw {...raw} session={session} close={() => setRaw(undefined)} /> : null}
     </section>
   );

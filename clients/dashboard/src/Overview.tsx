@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { ready, sessions, state } from "./connection.js";
 import { moves } from "./keyboard.js";
@@ -36,7 +36,7 @@ function Empty() {
 export function Overview() {
   const list = rows.value;
   const width = narrow.value ? row_px.narrow : row_px.wide;
-  let show: (index: number) => void = () => {};
+  const show = useRef<(index: number) => void>(() => {});
 
   useEffect(() => moves((by) => {
     const all = rows.peek();
@@ -46,7 +46,7 @@ export function Overview() {
     do at += by; while (all[at]?.kind === "group");
     const row = all[at];
     if (!row) return;
-    show(at);
+    show.current(at);
     requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-item="${CSS.escape(row.key)}"]`)?.focus({ preventScroll: true }));
   }), []);
   useEffect(() => scrollTo(0, 0), [query.value, onlyState.value, onlyProject.value]);
@@ -54,12 +54,12 @@ export function Overview() {
   if (list.length === 0) return <><h2 class="unseen">Sessions</h2><Empty /></>;
   return (
     <VirtualList id="sessions" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={(row) => (row.kind === "group" ? group_px : width)}
-      reveal={(given) => (show = given)}>
+      reveal={(given) => (show.current = given)}>
       {(row) => row.kind === "group" ? (
         <div class="group" data-waiting={row.key === "waiting" ? "" : undefined}>
           <h2>{row.title}</h2> <span class="count">{row.count}</span> <span class="host">{row.sub}</span>
         </div>
-      ) : <SessionRow session={row.session} phase={row.phase} where={row.where} />}
+      ) : <SessionRow frame={row.session.now} id={row.key} phase={row.phase} where={row.where} />}
     </VirtualList>
   );
 }

@@ -46,7 +46,7 @@ function TodoList({ frame }: { frame: SessionFrame }) {
   );
 }
 
-function Files({ session, frame }: { session: OpenSession; frame: SessionFrame }) {
+function Files({ session, frame }: { session: OpenSession; frame: SessionFrame; version: number }) {
   const files = [...session.model.files.values()].sort((a, b) => Number(b.changed > 0) - Number(a.changed > 0) || b.last - a.last).slice(0, files_max);
   if (files.length === 0) return null;
   const base = (frame.project ?? "") + "/";
@@ -80,7 +80,7 @@ export function SessionPage(props: { session: string; host: string }) {
             <aside>
               <TodoList frame={frame} />
               <UsageChart model={session.model} version={session.version.value} />
-              <Files session={session} frame={frame} />
+              <Files session={session} frame={frame} version={session.version.value} />
             </aside>
           </div>
         </>

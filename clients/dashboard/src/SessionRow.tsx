@@ -1,4 +1,4 @@
-import { isCut, whole, type OpenTool, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
+import { isCut, whole, type OpenTool, type SessionFrame } from "../../sdk/src/index.js";
 import { contextSamples } from "./connection.js";
 import { ago, ms, now, shortModel, span, tokens } from "./format.js";
 import { follow, address } from "./route.js";
@@ -58,19 +58,19 @@ export function Todos({ frame }: { frame: Pick<SessionFrame, "todos"> }) {
   );
 }
 
-export function SessionRow({ session, phase, where }: { session: SessionState; phase: Phase; where: boolean }) {
-  const frame = session.now;
+/** Props are compared by the signals' integration: what changes must be another object. */
+export function SessionRow({ frame, id, phase, where }: { frame: SessionFrame; id: string; phase: Phase; where: boolean }) {
   const target = { session: frame.session, host: frame.host };
   const said = phase === "waiting" ? (frame.status.detail ?? frame.status.reason ?? "") : whole(frame.last_text);
   const context = frame.usage.context;
   return (
-    <a class="row" data-item={session.key} data-state={frame.status.state} data-phase={phase} href={address(target)} onClick={follow(target)}>
+    <a class="row" data-item={id} data-state={frame.status.state} data-phase={phase} href={address(target)} onClick={follow(target)}>
       <span class="status" data-state={frame.status.state}>{phase === "waiting" ? "waiting" : phaseWords[phase]}</span>
       <span class="title">{titleOf(frame)}</span>
       <Tool frame={frame} phase={phase} />
       <Todos frame={frame} />
       <span class="context" title={context === undefined ? "" : `${context.toLocaleString()} tokens in the context, ${frame.usage.output.toLocaleString()} written in all`}>
-        <Spark samples={contextSamples(session.key)} /> {context === undefined ? "" : tokens(context)}
+        <Spark samples={contextSamples(id)} /> {context === undefined ? "" : tokens(context)}
       </span>
       <span class="model">{shortModel(frame.model)}</span>
       <span class="turn" title={`turn ${frame.turn.number}`}>{frame.turn.number > 0 ? `#${frame.turn.number}` : ""}</span>

@@ -51,10 +51,8 @@ store.onChange((change) => {
 function sample({ key, now }: SessionState) {
   const size = now.usage.context;
   if (size === undefined) return;
-  let samples = history.get(key);
-  if (!samples) history.set(key, (samples = []));
-  if (samples.at(-1) !== size) samples.push(size);
-  if (samples.length > samples_max) samples.shift();
+  const samples = history.get(key) ?? [];
+  if (samples.at(-1) !== size) history.set(key, [...samples, size].slice(-samples_max));
 }
 
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;

@@ -67,6 +67,7 @@ describe("the dashboard", { skip: missing }, () => {
     assert.equal(await page.title(), "earshot");
 
     await page.keyboard.press("j");
+    await page.locator("#sessions .row:focus").waitFor();
     await page.keyboard.press("Enter");
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
     assert.match(page.url(), new RegExp(`session=${one.session}`));
@@ -196,7 +197,7 @@ describe("the dashboard", { skip: missing }, () => {
   }
 
   test(`${many} sessions and 1,000 events a second: few rows on the page, few long tasks`, async (t) => {
-    const all = Array.from({ length: many }, (_, n) => new Scripted(place.root, `/home/ada/project-${n % 40}`).asks(`task ${n}`));
+    const all = Array.from({ length: many }, (_, n) => new Scripted(place.root, `/home/ada/project-${n % 40}`).asks(n === 777 ? "the needle" : `task ${n}`));
     await place.start();
     const { page } = await visit();
     await page.getByRole("button", { name: `working ${many}` }).waitFor();
@@ -222,7 +223,7 @@ describe("the dashboard", { skip: missing }, () => {
     assert.ok(spent < took * long_share_max, `long tasks took ${spent} of ${took} ms`);
     await page.evaluate(() => scrollTo(0, 0));
     await page.keyboard.press("/");
-    await page.keyboard.type("task 999");
+    await page.keyboard.type("needle");
     await page.waitForFunction(() => document.querySelectorAll("#sessions .row").length === 1);
   });
 

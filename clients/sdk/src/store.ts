@@ -23,7 +23,7 @@ export interface StoreOptions {
 
 export type StoreChange = { kind: "changed" | "gone"; session: SessionState } | { kind: "snapshot" };
 
-export const sessionKey = (host: string, session: string) => `${host}\u0000${session}`;
+export const sessionKey = (host: string, session: string) => `${host}\n${session}`;
 
 export class SessionStore {
   readonly sessions = new Map<string, SessionState>();

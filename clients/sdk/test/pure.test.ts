@@ -122,7 +122,7 @@ const event = (type: string, cursor: number, more: object = {}) =>
 test("events move a session on between its frames", () => {
   const store = new SessionStore({ events_max: 3 });
   store.take(session(["r/d/s:0.0.0000000000000000"]));
-  const now = () => store.sessions.get("h\u0000s")!.now;
+  const now = () => store.sessions.get("h\ns")!.now;
   store.take(event("turn.started", 1, { origin: "human", prompt: "go" }));
   assert.deepEqual([now().turn.open, now().status.state, now().turn.prompt], [true, "working", "go"]);
   store.take(event("tool.invoked", 2, { call: "c", tool: "Bash", input: { command: "ls" } }));
@@ -133,7 +133,7 @@ test("events move a session on between its frames", () => {
   store.take(event("tool.finished", 4, { call: "c", outcome: "ok" }));
   store.take(event("turn.finished", 5, { outcome: "completed" }));
   assert.deepEqual([now().tools, now().turn.outcome, now().status.state, now().last_activity], [[], "completed", "idle", "2026-01-01T00:00:05.000Z"]);
-  const kept = store.sessions.get("h\u0000s")!.events;
+  const kept = store.sessions.get("h\ns")!.events;
   assert.deepEqual([kept.length, kept.dropped], [3, 3]);
   store.take({ type: "status", host: "h", session: "s", state: "waiting", reason: "permission", source: "registry" });
   store.take(event("turn.started", 6, { origin: "human" }));
@@ -150,7 +150,7 @@ test("events that were missed go to history only, and a snapshot forgets who is 
   store.take({ type: "ready", id: "a" });
   assert.deepEqual(gone, ["old"]);
   store.take(event("tool.invoked", 2, { call: "c", tool: "Bash" }), true);
-  const state = store.sessions.get("h\u0000s")!;
+  const state = store.sessions.get("h\ns")!;
   assert.deepEqual([state.now.tools.length, state.events.length], [0, 1]);
   store.take({ type: "reset", stream: "r/d/s", reason: "truncated" });
   assert.equal(state.events.length, 0);
