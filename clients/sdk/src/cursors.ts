@@ -41,8 +41,7 @@ export class Cursors {
   }
 
   /** These are being caught up until `complete`; those that are not known yet, from their first line on. */
-  catchUp(streams: Iterable<Stream>): void {
-    this.awaited.clear();
+  await(streams: Iterable<Stream>): void {
     for (const stream of streams) {
       this.awaited.add(stream);
       if (!this.at.has(stream)) this.at.set(stream, beginning);

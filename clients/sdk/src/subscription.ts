@@ -63,7 +63,9 @@ export class Subscription implements AsyncIterable<Frame> {
   private refused: string | undefined; // the token that was not good
   private limit_bytes = 1 << 20;
   private looking = false;
-  private seen = new Set<Stream>(); // what the look told of
+  private seen = new Set<Stream>(); // what the look told of, and what was known before
+  private resuming = false; // the snapshot is still coming
+  private late = false; // it told of a stream that the look did not
   private started = false; // a snapshot was complete: from now on nothing may be missed
   private readonly received: Cursors;
   private readonly done: Cursors;
@@ -204,14 +206,15 @@ export class Subscription implements AsyncIterable<Frame> {
   private take(frame: Frame): void {
     if (this.looking && frame.type !== "error") {
       if (frame.type === "session") this.see(frame);
-      if (frame.type === "ready") this.resume();
-      return;
+      if (frame.type === "ready" && frame.id === look_id) this.resume();
+      return; // what still comes of a subscription that was given up comes again
     }
     switch (frame.type) {
       case "welcome": this.begin(frame); break;
       case "record": return this.reads.record(frame);
       case "error": if (this.reads.error(frame) || this.refusedRequest(frame)) return; break;
-      case "ready": this.ready(); break;
+      case "session": this.notice(frame); break;
+      case "ready": if (this.late) return this.look(); this.ready(); break;
       case "bookmark": if (frame.id === undefined && this.received.catchingUp) return; break; // it may be ahead of what still comes
     }
     this.received.handled(frame);
@@ -232,7 +235,7 @@ export class Subscription implements AsyncIterable<Frame> {
   /** The consumer is done with it, maybe long after it came. */
   private handled(frame: Frame): void {
     const mark = this.marks.get(frame);
-    if (mark) this.done.catchUp(mark);
+    if (mark) this.done.await(mark);
     this.done.handled(frame);
     if (frame.type === "bookmark" && frame.complete) this.done.complete();
   }
@@ -253,16 +256,33 @@ export class Subscription implements AsyncIterable<Frame> {
     this.refused = undefined;
     const wants = this.options.deliver !== "state";
     if (wants && (this.started || this.received.size > 0 || this.options.history)) {
-      // First a look at what there is: streams that were born while nobody listened are then asked for from their first line.
-      this.looking = true;
-      this.seen.clear();
-      const { type: _, ...filter } = this.options.filter ?? {};
-      this.send({ type: "subscribe", id: look_id, filter, deliver: "state", all: this.options.all ?? false });
+      this.resuming = false;
+      this.look();
     } else {
       this.looking = false;
       this.subscribe();
     }
     this.reads.again();
+  }
+
+  /** First a look at what there is: streams that were born while nobody listened are then asked for from their first line. */
+  private look(): void {
+    if (this.resuming) this.send({ type: "unsubscribe", id });
+    this.looking = true;
+    this.resuming = this.late = false;
+    this.seen.clear();
+    const { type: _, ...filter } = this.options.filter ?? {};
+    this.send({ type: "subscribe", id: look_id, filter, deliver: "state", all: this.options.all ?? false });
+  }
+
+  /** A stream that came between the look and the snapshot: it is asked for from its first line, too, by another look. */
+  private notice(frame: SessionFrame): void {
+    if (!this.resuming) return;
+    const late = frame.cursors.map((place) => splitPlace(place)[0]).filter((stream) => !this.seen.has(stream));
+    if (late.length === 0) return;
+    this.late = true;
+    this.received.await(late);
+    this.mark = [...(this.mark ?? []), ...late];
   }
 
   private see(frame: SessionFrame): void {
@@ -287,7 +307,10 @@ export class Subscription implements AsyncIterable<Frame> {
       after.push(place);
     }
     const streams = after.map((place) => splitPlace(place)[0]);
-    this.received.catchUp(streams);
+    for (const place of known) this.seen.add(splitPlace(place)[0]);
+    this.resuming = true;
+    this.received.complete();
+    this.received.await(streams);
     this.mark = streams;
     this.be({ state: "catching_up", left_out: known.length + fresh.length - after.length });
     this.subscribe(after.length > 0 ? after : undefined);
@@ -295,6 +318,7 @@ export class Subscription implements AsyncIterable<Frame> {
 
   private ready(): void {
     this.started = true;
+    this.resuming = false;
     this.tries = 0;
     this.backoff.reset();
     if (!this.received.catchingUp) this.be({ state: "live" });

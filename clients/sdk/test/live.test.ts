@@ -80,12 +80,13 @@ describe("with a daemon", { skip: missing }, () => {
     one.append(one.prompt("1"), one.says("done"));
     const first = collect(client, { history: true });
     await first.live();
+    await until("the whole history", () => first.frames.some((frame) => frame.type === "turn.finished"));
     assert.deepEqual(prompts(first.frames), ["1"]); // from the first line on
     const kept = first.subscription.places();
     first.subscription.close();
     one.append(one.prompt("2"));
     const second = collect(client, { after: kept });
-    await second.live();
+    await until("what was missed", () => prompts(second.frames).length > 0);
     assert.deepEqual(prompts(second.frames), ["2"]);
   });
 
@@ -116,6 +117,22 @@ describe("with a daemon", { skip: missing }, () => {
     await until("what is newer", () => prompts(told.frames).includes("newer"));
     assert.ok(!prompts(told.frames).includes("new")); // the session frame has it
     assert.ok(told.frames.some((frame) => frame.type === "session" && frame.turn.prompt === "new"));
+  });
+
+  test("the whole history comes, also of what is written while the daemon is asked for it", async () => {
+    const many = 40;
+    const all = Array.from({ length: many }, (_, n) => new Transcript(place.root, `/home/ada/project-${n}`));
+    const told: Array<ReturnType<typeof collect>> = [];
+    for (const one of all) { // each client looks while transcripts come into being
+      one.append(one.prompt("1"), one.says("done"), one.prompt("2"));
+      if (all.indexOf(one) % 10 === 0) told.push(collect(client, { history: true }));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    for (const { frames } of told) {
+      await until("all of them", () => prompts(frames).length === many * 2);
+      const cursors = frames.filter(isEvent).map((event) => `${event.stream}:${event.cursor}`);
+      assert.equal(new Set(cursors).size, cursors.length);
+    }
   });
 
   async function slowly(subscription: Subscription, one: Transcript, many: number): Promise<string[]> {

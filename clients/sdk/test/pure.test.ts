@@ -80,7 +80,7 @@ const session = (cursors: string[], more: Partial<SessionFrame> = {}): SessionFr
 
 test("a session frame does not move a stream that is being caught up, a reset and its frame do", () => {
   const cursors = new Cursors(["a:1.1.0000000000000001"]);
-  cursors.catchUp(["a", "new"]);
+  cursors.await(["a", "new"]);
   cursors.handled(session(["a:9.1.0000000000000009", "b:5.1.0000000000000005"]));
   assert.deepEqual(cursors.places(), ["a:1.1.0000000000000001", "new:", "b:5.1.0000000000000005"]);
   cursors.handled({ type: "reset", id: "a", stream: "a", reason: "rewritten" });
