@@ -98,7 +98,7 @@ export type EventFields = {
 export type SessionStarted = Omit<EventFields, "type"> & {
   type: "session.started";
   /** how this transcript is written */
-  dialect: "claude-code" | "claude-messages" | "claude-flat" | (string & {});
+  dialect: string;
   /** of the agent program */
   version?: string;
   cwd?: string;
