@@ -103,18 +103,42 @@ function Raw({ title, event, session, close }: { title: string; event: EarshotEv
   );
 }
 
+function textOf(entry: Entry): string {
+  switch (entry.kind) {
+    case "turn": return whole(entry.event.prompt);
+    case "message": return whole(entry.event.text);
+    case "mark": return entry.text;
+    case "tool": {
+      const { tool, input, outcome, finished } = entry.tool;
+      return `${tool} ${outcome ?? ""} ${JSON.stringify(input ?? "")} ${finished?.type === "tool.finished" ? whole(finished.output) : ""}`;
+    }
+  }
+}
+
+/** Each word is somewhere in what the entry says. */
+function fits(entry: Entry, words: string[]): boolean {
+  if (words.length === 0) return true;
+  const said = textOf(entry).toLowerCase();
+  return words.every((word) => said.includes(word));
+}
+
 export function Conversation({ session }: { session: OpenSession; version: number }) {
   const [more, setMore] = useState(0);
   const [agents, setAgents] = useState(true);
+  const [find, setFind] = useState("");
   const [raw, setRaw] = useState<{ title: string; event: EarshotEvent } | undefined>(undefined);
   const { entries, forgotten } = session.model;
-  const chosen = agents ? entries : entries.filter((entry) => !entry.event.agent);
+  const words = find.toLowerCase().split(/\s+/).filter(Boolean);
+  const chosen = entries.filter((entry) => (agents || !entry.event.agent) && fits(entry, words));
   const first = Math.max(0, chosen.length - shown_first - more);
   const inner = entries.some((entry) => entry.event.agent);
   const show: Show = (title, event) => setRaw({ title, event });
   return (
     <section class="conversation">
-      <h3>Conversation {inner ? <button type="button" class="toggle" aria-pressed={agents} onClick={() => setAgents(!agents)}>Subagents</button> : null}</h3>
+      <h3>Conversation {inner ? <button type="button" class="toggle" aria-pressed={agents} onClick={() => setAgents(!agents)}>Subagents</button> : null}
+        <input id="search" type="search" placeholder="Search" aria-label="Search the conversation" title="Press / to search" autocomplete="off" spellcheck={false} value={find} onInput={(event) => setFind(event.currentTarget.value)} />
+      </h3>
+      {words.length > 0 ? <p class="cut" role="status">{chosen.length.toLocaleString()} of {entries.length.toLocaleString()} entries</p> : null}
       {first > 0 ? <p><button type="button" onClick={() => setMore(more + shown_first)}>Show earlier ({first.toLocaleString()} more)</button></p> : null}
       {first === 0 && forgotten > 0 ? <p class="cut">{forgotten.toLocaleString()} earlier entries are not kept by this page.</p> : null}
       <ol class="entries">{chosen.slice(first).map((entry) => <One key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} raw={show} outcome={entry.kind === "tool" ? entry.tool.outcome : undefined} />)}</ol>

@@ -29,6 +29,7 @@ export function openSession(session: string, host: string): OpenSession {
       timer = 0;
       frame.value = [...store.sessions.values()][0]?.now;
       if (frame.value) missing.value = false;
+      else if (subscription.state.state === "live") missing.value = true; // its last transcript went
       version.value++;
     }, redraw_ms);
   };

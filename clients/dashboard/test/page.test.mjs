@@ -1,6 +1,6 @@
 // The dashboard in a real browser, on a real daemon.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { Place, Transcript, missing } from "../../sdk/dist/test/daemon.js";
@@ -117,6 +117,29 @@ describe("the dashboard", { skip: missing }, () => {
     await place.start();
     await state(page, "Live.");
     await page.locator("#sessions .title", { hasText: "born meanwhile" }).waitFor();
+  });
+
+  test("a session's page: a search, a transcript that is written anew, and one that goes", async () => {
+    const one = new Scripted(place.root, "/home/ada/api").asks("the old prompt");
+    one.uses("Bash", { command: "make old" }, 1).answers("old answer");
+    await place.start();
+    const { page, complaints } = await visit();
+    await page.locator("#sessions .row").click();
+    await page.locator(".entry", { hasText: "old answer" }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("make");
+    await page.waitForFunction(() => document.querySelectorAll(".entry").length === 1);
+    await page.keyboard.press("Control+A");
+    await page.keyboard.press("Delete");
+    await page.locator(".entry", { hasText: "old answer" }).waitFor();
+    one.rewrite(one.prompt("the new prompt"));
+    await page.locator(".entry", { hasText: "the new prompt" }).waitFor();
+    assert.equal(await page.getByText("old answer").count(), 0);
+    one.append(one.says("a new answer"));
+    await page.locator(".entry", { hasText: "a new answer" }).waitFor();
+    rmSync(one.path);
+    await page.getByText("There is no such session here").waitFor();
+    assert.deepEqual(complaints, []);
   });
 
   test("who has no token is told how to get in, and so is who comes with a used link", async () => {
