@@ -3,6 +3,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <filesystem>
@@ -126,6 +130,9 @@ void House::ready() {
   url_ = hub_.url();
   write_address();
   hub_.serve();
+#ifdef __GLIBC__
+  ::malloc_trim(0);  // what listing and folding took for a moment; nothing that comes later needs as much
+#endif
   on_ready_(url_);
 }
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 #include <sstream>
+#include <stdexcept>
 
 #include "options_file.hpp"
 #include "options_words.hpp"
@@ -269,6 +270,11 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
     parsed.exit_code = app.exit(error, out, err) == 0 ? 0 : 2;
     parsed.out = out.str();
     parsed.err = err.str().empty() ? "" : "earshotd: " + err.str();
+    return parsed;
+  } catch (const std::out_of_range&) {  // CLI11 2.1 lets it out: a flag was given a number beyond 64 bits
+    parsed.exit_code = 2;
+    parsed.err =
+        "earshotd: a flag was given a value that it cannot have: write it alone, as --demo or --no-redact\n";
     return parsed;
   }
   if (demo) line.demo = true;

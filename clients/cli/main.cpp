@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
+#include <stdexcept>
 
 #include "cli/grammar.hpp"
 
@@ -19,6 +20,8 @@ int main(int argc, char** argv) {
     return misused(is_command ? "there is no command `" + std::string(argv[1]) + "`" : error.what());
   } catch (const CLI::ParseError& error) {
     return misused(error.what());
+  } catch (const std::out_of_range&) {  // CLI11 2.1 lets it out: a flag was given a number beyond 64 bits
+    return misused("a flag was given a value that it cannot have: write it alone");
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();

@@ -4,7 +4,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "core/event_json.hpp"
 #include "core/utf8.hpp"
 
 namespace earshot {
@@ -28,9 +30,26 @@ std::uint64_t Assembler::hash(std::string_view text, std::uint64_t seed) const {
   return XXH3_64bits_withSeed(text.data(), text.size(), key_ ^ seed);
 }
 
-std::string Assembler::preview(std::string_view text) const {
+std::string_view Assembler::beginning(std::string_view text) const {
+  return cut_utf8(text, StreamState::input_preview_bytes + (filter_ ? filter_->reach() : 0));
+}
+
+void Assembler::settle() const {
   std::string scratch;
-  return std::string(clean_beginning(filter_, text, StreamState::input_preview_bytes, scratch).text);
+  const auto make = [&](std::string& text, unsigned which) {
+    if (!(state_due_ & which)) return;
+    const Beginning shown = clean_beginning(filter_, text, StreamState::input_preview_bytes, scratch);
+    text = std::string(shown.text);  // with no more memory than that
+  };
+  make(state_.turn_prompt, prompt_due);
+  make(state_.last_text, text_due);
+  state_due_ = 0;
+  for (OpenTool& tool : state_.tools) {
+    if (!std::exchange(tool.input_is_raw, false)) continue;
+    std::string shown;
+    append_json(shown, tool.input, StreamState::input_preview_bytes, filter_);
+    tool.input = std::move(shown);
+  }
 }
 
 void Assembler::begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink) {
@@ -226,7 +245,8 @@ void Assembler::start_turn(event::Absent prompt, std::string_view origin) {
   state_.turn_open = true;
   state_.turn_started = record_->time;
   state_.turn_started_ms = record_->time_ms;
-  state_.turn_prompt = preview(prompt.value_or(""));
+  state_.turn_prompt = beginning(prompt.value_or(""));
+  state_due_ |= prompt_due;
   last_ = Last::other;
   last_ms_ = record_->time_ms;
   turn_tools_ = 0;

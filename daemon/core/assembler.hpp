@@ -43,7 +43,10 @@ class Assembler {
 
   std::uint32_t index() const { return index_; }  // events of the current line so far
   Cursor last_event() const { return last_event_; }
-  const StreamState& state() const { return state_; }
+  const StreamState& state() const {
+    if (state_due_) settle();
+    return state_;
+  }
   Counts& counts() { return counts_; }
   const Counts& counts() const { return counts_; }
   const std::string& session_of_lines() const { return session_; }
@@ -92,7 +95,8 @@ class Assembler {
   void emit(EventBody body);
   bool own() const { return chain_ == own_chain; }
   std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) const;
-  std::string preview(std::string_view text) const;
+  std::string_view beginning(std::string_view text) const;  // as much as a preview is made of
+  void settle() const;                                      // what is written down raw is made what is shown
 
   // assembler_facts.cpp: one function a fact
   void tell(const fact::Prompt& prompt);
@@ -134,7 +138,10 @@ class Assembler {
   const std::string own_agent_;
   const std::uint64_t key_;
   const TextFilter* const filter_;
-  StreamState state_;
+  // Previews are made when somebody looks: most are replaced before.
+  mutable StreamState state_;
+  enum Due : unsigned { prompt_due = 1, text_due = 2, input_due = 4 };
+  mutable unsigned state_due_ = 0;
   Counts counts_;
   std::string session_;
 

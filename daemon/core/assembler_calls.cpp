@@ -50,8 +50,12 @@ void Assembler::tell(const fact::Invocation& made) {
                      {},
                      std::string(record_->time),
                      record_->time_ms};
-      if (!made.input.empty())
+      shown.input_is_raw = !made.input.empty() && made.input.size() <= StreamState::raw_input_bytes_max;
+      if (shown.input_is_raw)
+        shown.input = made.input;
+      else if (!made.input.empty())
         append_json(shown.input, made.input, StreamState::input_preview_bytes, filter_);
+      if (shown.input_is_raw) state_due_ |= input_due;
       state_.tools.push_back(std::move(shown));
     }
   }

@@ -31,7 +31,10 @@ void Assembler::tell(const fact::Prompt& prompt) {
 
 void Assembler::tell(const fact::Said& said) {
   const bool assistant = said.role == "assistant";
-  if (assistant && own() && said.kind == "text") state_.last_text = preview(said.text.value_or(""));
+  if (assistant && own() && said.kind == "text") {
+    state_.last_text = beginning(said.text.value_or(""));
+    state_due_ |= text_due;
+  }
   emit(event::MessageAdded{said.role, said.kind, said.text, assistant ? record_->message : std::string_view{},
                            assistant ? record_->model : std::string_view{}, said.media});
 }

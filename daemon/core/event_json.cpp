@@ -318,14 +318,27 @@ void append_todos(std::string& out, std::span<const Todo> todos, std::size_t tex
   }
 }
 
+std::string written(const Address& address) {
+  std::string out;
+  const EncodeOptions options;
+  Writer writer(out, options);
+  writer.plain("host", address.host), writer.plain("stream", address.stream),
+      writer.plain("session", address.session);
+  return out;
+}
+
 void append_event(std::string& out, const Event& event, const Address& address,
+                  const EncodeOptions& options) {
+  append_event(out, event, written(address), options);
+}
+
+void append_event(std::string& out, const Event& event, std::string_view written_address,
                   const EncodeOptions& options) {
   out += "{\"type\":\"";
   out += type_name(event.body);
   out += '"';
+  out += written_address;
   Writer writer(out, options);
-  writer.plain("host", address.host), writer.plain("stream", address.stream),
-      writer.plain("session", address.session);
   writer.plain("agent", event.agent);
   writer.name("cursor") += '"';
   append_cursor(out, event.cursor);

@@ -32,6 +32,11 @@ struct EncodeOptions {
 void append_event(std::string& out, const Event& event, const Address& address,
                   const EncodeOptions& options = {});
 
+/// The members that an address is written as, for who tells many events of one stream.
+std::string written(const Address& address);
+void append_event(std::string& out, const Event& event, std::string_view written_address,
+                  const EncodeOptions& options);
+
 /// Appends `"…"`, escaped; bytes that are not UTF-8 become U+FFFD.
 void append_string(std::string& out, std::string_view text);
 

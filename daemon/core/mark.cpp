@@ -7,7 +7,7 @@
 #include <xxhash.h>
 #endif
 
-#include <algorithm>
+#include <cstring>
 
 namespace earshot {
 
@@ -37,9 +37,9 @@ std::uint64_t LineHash::end() const { return XXH3_64bits_digest(&state_->xxh); }
 
 void PrefixMark::add(std::span<const char> bytes) {
   while (!bytes.empty()) {
-    const auto lf = std::find(bytes.begin(), bytes.end(), '\n');
-    const bool whole = lf != bytes.end();
-    const auto piece = bytes.first(static_cast<std::size_t>(lf - bytes.begin()) + (whole ? 1 : 0));
+    const auto* lf = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
+    const bool whole = lf != nullptr;
+    const auto piece = whole ? bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1) : bytes;
     bytes = bytes.subspan(piece.size());
     if (whole && !open_) {
       Mark mark(mark_);

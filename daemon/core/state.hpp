@@ -15,6 +15,7 @@ struct OpenTool {
   std::string input;    // JSON, as append_json wrote it with input_preview_bytes
   std::string started;  // RFC 3339; empty: the line had no time
   std::int64_t started_ms = 0;
+  bool input_is_raw = false;  // the assembler's own: nobody outside sees it true
 };
 
 struct RunningAgent {
@@ -26,6 +27,8 @@ struct RunningAgent {
 struct StreamState {
   static constexpr std::size_t open_tools_max = 256;       // more are still paired and counted, but not shown
   static constexpr std::size_t input_preview_bytes = 512;  // longer strings of an open tool's input are cut
+  static constexpr std::size_t raw_input_bytes_max =
+      64 << 10;  // a longer input is cut at once, not when asked for
 
   std::string dialect, version, cwd, project, git_branch, title, model, mode, permission_mode, continues;
   bool started = false;  // session.started was told

@@ -81,7 +81,7 @@ struct Redactor::Parts {
   void try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length);
   void search_own(std::string_view text);
   bool merge();
-  void replace(std::string_view text, std::size_t shown_bytes, std::string& out);
+  bool replace(std::string_view text, std::size_t& shown, std::string& out);
 
   std::vector<std::string> names;
   std::vector<std::uint64_t> counts;   // by name
@@ -207,19 +207,25 @@ bool Redactor::Parts::merge() {
   return true;
 }
 
-void Redactor::Parts::replace(std::string_view text, std::size_t shown_bytes, std::string& out) {
+/// All of it, for another pass may find more in what follows. `shown` is where the shown part ends, in `text`
+/// and then in `out`: what begins before it is shown whole. Whether anything there was replaced.
+bool Redactor::Parts::replace(std::string_view text, std::size_t& shown, std::string& out) {
+  const std::size_t end = shown;
   std::size_t done = 0;
+  bool is_seen = false;
   for (const Found& one : found) {
-    if (one.range.begin >= shown_bytes) break;
     const std::size_t name =
         one.rank < built_in.size() ? built_in[one.rank].name : own[one.rank - built_in.size()].name;
     out.append(text, done, one.range.begin - done);
     out.append("[redacted:").append(names[name]) += ']';
-    ++counts[name];
     done = one.range.end;
+    if (one.range.begin >= end) continue;
+    ++counts[name];
+    is_seen = true;
+    shown = out.size() + (end > done ? end - done : 0);
   }
-  const std::string_view shown = cut_utf8(text, shown_bytes);
-  if (done < shown.size()) out += shown.substr(done);
+  out.append(text, done);
+  return is_seen;
 }
 
 Redactor::Redactor(const std::vector<UserRule>& own) : parts_(std::make_unique<Parts>()) {
@@ -238,18 +244,19 @@ const std::string& Redactor::error() const { return parts_->error; }
 
 std::string_view Redactor::clean(std::string_view text, std::size_t shown_bytes, std::string& scratch) const {
   shown_bytes = std::min(shown_bytes, text.size());
-  parts_->search(text);
-  if (!parts_->merge() || parts_->found.front().range.begin >= shown_bytes)
-    return cut_utf8(text, shown_bytes);
+  std::size_t shown = shown_bytes;
+  bool is_seen = false;
   std::string out;
-  parts_->replace(text, shown_bytes, out);
-  for (int pass = 1; pass < passes_max; ++pass) {
-    parts_->search(out);
+  for (int pass = 0; pass < passes_max; ++pass) {
+    const std::string_view now = pass == 0 ? text : std::string_view(out);
+    parts_->search(now);
     if (!parts_->merge()) break;
-    std::string again;
-    parts_->replace(out, out.size(), again);
-    out = std::move(again);
+    std::string next;
+    is_seen |= parts_->replace(now, shown, next);
+    out = std::move(next);
   }
+  if (!is_seen) return cut_utf8(text, shown_bytes);
+  out.resize(cut_utf8(out, shown).size());
   scratch = std::move(out);
   return scratch;
 }

@@ -10,7 +10,12 @@
 namespace earshot::serve {
 namespace {
 using watch::Clock;
-}
+
+constexpr std::size_t piece_bytes =
+    64 << 10;  // folded at once: what happens meanwhile waits for no more than that
+static_assert(piece_bytes <= tail::History::piece_bytes_max);
+
+}  // namespace
 
 std::size_t Chunk::bytes() const {
   std::size_t sum = 0;
@@ -230,7 +235,7 @@ void CatchUps::read(const std::shared_ptr<Fold>& fold) {
   fold->chunk.reset();
   ++running_;
   const std::uint64_t left = fold->upto() - std::min(fold->upto(), fold->fed);
-  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, tail::History::piece_bytes_max));
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece_bytes));
   fold->history->next(wanted, [this, weak = std::weak_ptr<Fold>(fold),
                                alive = std::weak_ptr<char>(alive_)](const tail::History::Piece& piece) {
     const auto holder = weak.lock();

@@ -108,8 +108,10 @@ void Hub::on_event(const tail::Stream& stream, const Event& event) {
   touch(session, true);
   if (session.project.empty()) shared_.sessions.refresh(session);
   const Tags tags{session.id, type_of(event.body), shared_.sessions.id_of(stream), event.cursor};
+  if (address_.stream != stream.name() || address_.session != stream.session())
+    address_ = {stream.name(), stream.session(), written({shared_.host, stream.name(), stream.session()})};
   shared_.append(tags, [&](Shown shown, std::string& out) {
-    append_event(out, event, {shared_.host, stream.name(), stream.session()}, shared_.encoding(shown));
+    append_event(out, event, address_.written, shared_.encoding(shown));
   });
 }
 
@@ -148,8 +150,10 @@ void Hub::on_compacting(std::string_view session) {
 }
 
 void Hub::on_pumped() {
+  ring();  // what was said is on its way before anybody asks what follows from it
+  const Position head = shared_.head();
   settle();
-  ring();
+  if (shared_.head() != head || shared_.state_connections > 0) ring();
 }
 
 // --- Statuses ---

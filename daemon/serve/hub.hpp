@@ -117,6 +117,9 @@ class Hub final : public tail::Listener {
   std::vector<std::shared_ptr<Connection>> connections_;  // in the order in which they came
   std::size_t refusals_ = 0;  // of connections_: those that only wait for their 503
   std::size_t retired_ = 0;   // sessions that lost their last stream since the last purge
+  struct {
+    std::string stream, session, written;
+  } address_;  // of the last event: those of one stream come in runs
   std::vector<std::uint32_t> pending_, late_;
   bool ring_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;

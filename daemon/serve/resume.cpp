@@ -157,6 +157,11 @@ void Subscriber::fell_out() {
     subscription.since = head;
     push(Kind::answer, make_frame(with_id("lagged", subscription.id)));
   }
+  for (Own& own : rest) {  // its session's frame was shed, and comes again below
+    if (own.kind != Kind::reset) continue;
+    own.at = head;
+    own_.push_back(std::move(own));
+  }
   shared_.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!shed_ && session.changed < missed_from) return;
@@ -169,6 +174,7 @@ void Subscriber::fell_out() {
   });
   shed_ = false;
   for (Own& own : rest) {
+    if (own.kind == Kind::reset) continue;
     own.at = head;
     own_.push_back(std::move(own));
   }
@@ -288,8 +294,8 @@ void Subscriber::tell_others(const Resume& resume) {
   for (const Resume::Other& other : resume.others) {
     const tail::Stream* found = shared_.archive->find(other.stream);
     const std::string session = found ? found->session() : std::string();
-    push(Kind::answer, make_frame(reset_payload(id, shared_.host, session, other.stream,
-                                                found ? std::string_view(other.reason) : "unknown")));
+    push(Kind::reset, make_frame(reset_payload(id, shared_.host, session, other.stream,
+                                               found ? std::string_view(other.reason) : "unknown")));
     Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
     if (shown && std::find(sessions.begin(), sessions.end(), shown) == sessions.end())
       sessions.push_back(shown);

@@ -20,12 +20,12 @@ void Subscriber::close() {
 }
 
 void Subscriber::push(Kind kind, Frame frame) {
-  if (kind == Kind::answer) own_bytes_ += frame->size();
+  if (kind == Kind::answer || kind == Kind::reset) own_bytes_ += frame->size();
   own_.push_back({log().head(), kind, std::move(frame), nullptr});
 }
 
 void Subscriber::own_gone(Own& own) {
-  if (own.kind == Kind::answer) own_bytes_ -= own.frame->size();
+  if (own.kind == Kind::answer || own.kind == Kind::reset) own_bytes_ -= own.frame->size();
 }
 
 void Subscriber::tell(std::string_view payload) {

@@ -108,7 +108,7 @@ class Subscriber final : private CatchUpReader, private RecordReader {
     Position since = 0;  // earlier frames are in its snapshot
     Mask bit = 0;
   };
-  enum class Kind { answer, snapshot, resume };
+  enum class Kind { answer, reset, snapshot, resume };  // reset: its session is shown behind it
   struct Own {
     Position at;  // goes out behind every frame before this one
     Kind kind;

@@ -54,8 +54,7 @@ class Disk {
 /// Reads on the second thread into few buffers; who comes when all are in use waits in line.
 class Reads {
  public:
-  static constexpr std::size_t turn_bytes =
-      1 << 20;  // of one read: what a file may take before others have their turn
+  static constexpr std::size_t turn_bytes = 256 << 10;  // of one read
   static constexpr std::size_t before_bytes = 4 << 10;  // read again before it, to compare
   static constexpr std::size_t buffers_max = 2;         // in flight: one is read while the other is folded
 

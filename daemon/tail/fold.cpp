@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "tail/looks.hpp"
+#include "watch/clock.hpp"
 
 namespace earshot::tail {
 namespace {
+
+// File systems with times of two seconds exist (FAT).
+constexpr std::int64_t coarse_ns = 2'000'000'000;
 
 /// Fewer bytes only at the file's end.
 long read_whole(int fd, char* into, std::size_t bytes, std::uint64_t offset) {
@@ -37,8 +41,9 @@ struct Looks::Fold {
   /// any reset.
   const char* other_history = nullptr;
 
-  // Touched on the second thread only.
+  // Touched on the second thread only, until what it read is handed over.
   Descriptor file;
+  Facts opened;  // of the file, before its first byte was read
 };
 
 void Looks::fold(Live& live, std::uint64_t upto, std::function<void(bool)> then) {
@@ -77,7 +82,12 @@ void Looks::go_on(const std::shared_ptr<Fold>& fold) {
       if (!fold->file && offset == 0) fold->file = open_transcript(path);
       if (!fold->file) return offset == 0 ? -errno : -EBADF;
       // A directory or a FIFO opens as well: only a regular file is read.
-      if (offset == 0 && facts_of(fold->file.get()).kind != Facts::Kind::regular) return -EINVAL;
+      if (offset == 0) {
+        fold->opened = facts_of(fold->file.get());
+        if (fold->opened.kind != Facts::Kind::regular) return -EINVAL;
+        // A change in the same tick of the file system's clock as the last one could not be told from it.
+        if (fold->opened.changed_ns > watch::wall_now().count() - coarse_ns) fold->opened.changed_ns = 0;
+      }
       const long got = read_whole(fold->file.get(), buffer, wanted, offset - before);
       if (last) fold->file.close();
       return got;
@@ -112,6 +122,8 @@ void Looks::folded(Fold& fold, bool read) {
   const auto holder = fold.live;
   const auto then = std::move(fold.then);
   start_folds();
+  // As long as its change time is this one, what was read is what it says.
+  if (read && !fold.other_history && fold.upto > 0) live.facts = fold.opened;
   if (then) then(read && !live.removed);
   if (!live.removed && read) {
     if (fold.other_history) reset(live, live.facts, fold.other_history);

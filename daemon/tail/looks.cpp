@@ -94,8 +94,8 @@ void Looks::pump() {
   pumping_ = false;
   spent_ = 0;
   // A turn of bytes for all together, then whatever else waits on this thread: a firehose starves nobody.
-  for (std::size_t due = std::min(queue_.size(), looks_max);
-       due > 0 && spent_ < Reads::turn_bytes && !stopped_; --due) {
+  for (std::size_t due = std::min(queue_.size(), looks_max); due > 0 && spent_ < pump_bytes && !stopped_;
+       --due) {
     const auto live = std::move(queue_.front());
     queue_.pop_front();
     live->queued = false;
@@ -135,19 +135,22 @@ void Looks::look(Live& live) {
 
 void Looks::grow(Live& live, const Facts& now) {
   live.facts.modified_ns = now.modified_ns;
+  const bool is_held = static_cast<bool>(live.file);  // then it is the one of live.facts, and so is `now`
   if (const int error = open(live)) {
     // Deleted since its stat: no trouble, the next look finds out.
     const bool is_gone = error == ENOENT || error == ENOTDIR;
     return is_gone && ++live.misses < misses_max ? want(live) : trouble(live, error);
   }
-  const Facts opened = facts_of(live.file.get());
-  if (opened.error || !opened.same_file(now)) {
-    release(live);
-    return want(live);  // it was replaced just now
+  if (!is_held) {
+    const Facts opened = facts_of(live.file.get());
+    if (opened.error || !opened.same_file(now)) {
+      release(live);
+      return want(live);  // it was replaced just now
+    }
   }
   const std::size_t before = live.before();
   const auto wanted =
-      before + static_cast<std::size_t>(std::min<std::uint64_t>(Reads::turn_bytes, now.size - live.read()));
+      before + static_cast<std::size_t>(std::min<std::uint64_t>(pump_bytes, now.size - live.read()));
   const long got = read_at(live.file.get(), buffer_.get(), wanted, live.read() - before, true);
   if (got == -EAGAIN || got == -EOPNOTSUPP || got == -ENOSYS || got == -EINVAL)
     return grow_on_disk(live, now, wanted);
@@ -221,6 +224,7 @@ void Looks::verify(Live& live, const Facts& now, std::string_view reason) {
     if (!verdict.fits) {
       reset(*holder, now, reason);
     } else {
+      if (!verdict.facts.same_file(holder->facts)) release(*holder);  // the descriptor is of the one before
       holder->facts = verdict.facts;
       holder->retry = {};
       health_.clear(holder->path());
@@ -257,7 +261,7 @@ void Looks::gone(Live& live) {
 bool Looks::drained(Live& live, std::uint64_t size) {
   const std::size_t before = live.before();
   const auto wanted =
-      before + static_cast<std::size_t>(std::min<std::uint64_t>(Reads::turn_bytes, size - live.read()));
+      before + static_cast<std::size_t>(std::min<std::uint64_t>(pump_bytes, size - live.read()));
   const long got = read_at(live.file.get(), buffer_.get(), wanted, live.read() - before, false);
   if (got <= static_cast<long>(before)) return true;
   if (take(live, buffer_.get(), before, static_cast<std::size_t>(got)) == Take::differs) return true;

@@ -21,9 +21,11 @@ namespace earshot::tail {
 
 class Looks {
  public:
-  static constexpr std::size_t open_files_max = 256;  // the least recently used one is closed for another
-  static constexpr int misses_max = 3;                // then the file is tried again later
-  static constexpr std::size_t looks_max = 256;       // a pump; the rest waits for the next one
+  static constexpr std::size_t open_files_max = 256;   // the least recently used one is closed for another
+  static constexpr int misses_max = 3;                 // then the file is tried again later
+  static constexpr std::size_t looks_max = 256;        // a pump; the rest waits for the next one
+  static constexpr std::size_t pump_bytes = 64 << 10;  // read by a pump, of all together: who appends a line
+                                                       // waits for no more of a firehose than that
   static constexpr std::size_t folds_max = 2;  // at a time, each with an open file; the rest waits in line
 
   /// `removed` hears of each stream that is no more, before the listener does.

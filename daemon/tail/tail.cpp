@@ -299,7 +299,6 @@ class Tail::House final : private Tree::Keeper {
       const bool told_since = told != told_.end() && told->second != proven;  // to be proven first
       if (!read || told_since) return could_not_be_read(*live, 0);
       unreadable_.erase(live->path());
-      live->facts.changed_ns = 0;
       appear(*live);
       for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
       check_ready();

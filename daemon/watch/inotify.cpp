@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <unordered_set>
 #include <utility>
@@ -94,6 +95,8 @@ void Inotify::drain() {
       take(event, buffer.data() + at + sizeof(inotify_event), wakeup);
       at += static_cast<ssize_t>(sizeof(inotify_event) + event.len);
     }
+    // With room left for another one, that was all; what came since then wakes the wait.
+    if (static_cast<std::size_t>(size) + sizeof(inotify_event) + NAME_MAX + 1 <= buffer.size()) break;
   }
   const std::weak_ptr<char> weak(alive_);
   if (wakeup.everything) bell_({Ring::Where::everything, {}});

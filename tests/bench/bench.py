@@ -1,133 +1,128 @@
 #!/usr/bin/env python3
-"""Measures the budgets on this machine, each beside what the machine can do at best in the same run. `./dev bench` calls it.
+"""Measures every budget on this machine, each beside what the machine can do at best in the same run. `./dev bench` calls it.
 
-One table: what, figure, floor, ratio, budget, met. Nothing here fails for being slow: a figure is a figure.
+usage: ./dev bench [NAME] [--json] [--quick] [--readme]
+       ./dev bench compare OLD.json NEW.json
+       ./dev bench curves [NAME] [--quick]
+       ./dev bench --readme RUN.json
+       ./dev bench list
+       ./dev bench soak …                  (./dev bench soak --help)
+
+One table: what was measured; the figure, the middle of several rounds; how far these lay apart; the floor, taken in turn with it; their ratio; the
+budget; and whether it is met. Nothing fails for being slow. The foot says whether the machine was quiet enough for figures to be kept.
+
+  NAME            only rows whose name contains it; or those of the group that is called so: list shows both
+  --json          one JSON object on stdout: machine, build, noise, and rows in seconds and bytes, with every round
+  --quick         small sizes, one round: shows in half a minute that everything works; no figure is worth keeping
+  --readme        also puts the figures into README.md and tests/bench/README.md, between the marks that are there
+  --readme FILE   only that, of a run that was kept; nothing is measured
+  compare         row by row: old, new, change, and what moved beyond the noise of both; other machines by ratios
+  curves          how costs grow, as data and plots in tests/bench/plots: minutes, not part of the table
+
+A run of all rows is kept in build/bench.json. It takes less than five minutes; the disk gets up to 2 GB for a while, in EARSHOT_BENCH_DIR (/tmp).
+
+  ./dev bench                              the table
+  ./dev bench latency                      is it fast now?
+  cp build/bench.json /tmp/old.json        … change something …
+  ./dev bench && ./dev bench compare /tmp/old.json build/bench.json
 """
-import glob
+import argparse
 import json
 import os
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "integration"))
-os.environ.setdefault("EARSHOT_BUILD", os.path.join(HERE, "..", "..", "build", "release"))
-from generate import write_sessions  # noqa: E402
-from harness import Daemon, build, corpus  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import compare  # noqa: E402
+import readme  # noqa: E402
+import report  # noqa: E402
+import spec  # noqa: E402
 
-appends = 2000
-sessions = 2000
-session_bytes = 868 << 20   # scaled down when the disk has less than four times that
-idle_s = 10
-fold_bytes = 64 << 20
-rows = []
+KEPT = os.path.join(readme.TOP, "build", "bench.json")
 
 
-def row(what, figure, floor="", ratio="", budget="", met=None):
-    rows.append((what, figure, floor, ratio, budget, "" if met is None else "yes" if met else "NO"))
-    print(".", end="", flush=True)
-
-
-def program(name, *args):
-    done = subprocess.run([os.path.join(build(), "tests", "bench", name), *args], stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
-
-
-def latency(home):
-    root, floor = os.path.join(home, "latency"), os.path.join(home, "floor")
-    project = os.path.join(root, "projects", "-home-ada-bench")
-    os.makedirs(project), os.makedirs(floor)
-    daemon = Daemon([root], os.path.join(home, "latency-state"), home)
+def loaded(path):
+    """A run that was kept."""
     try:
-        daemon.wait_ready()
-        got = program("bench_latency", str(daemon.port), daemon.token, project, floor, str(appends))
-    finally:
-        daemon.stop()
-    for name, most in (("p50", 1.5), ("p99", 2.0)):
-        ratio = got["live"][name] / got["floor"][name]
-        row(f"append to subscriber, {name} of {appends}", f"{got['live'][name]:.0f} us", f"{got['floor'][name]:.0f} us", f"{ratio:.2f}x", f"<= {most}x", ratio <= most)
-    row("a new session's first event, p50", f"{got['new_file']['p50'] / 1000:.2f} ms", budget="<= 5 ms", met=got["new_file"]["p50"] <= 5000)
-    row("20,000 lines at once: the last one", f"{got['burst']['p50'] / 1000:.0f} ms", budget="<= 60 ms", met=got["burst"]["p50"] <= 60000)
+        with open(path) as file:
+            found = json.load(file)
+    except (OSError, ValueError) as wrong:
+        sys.exit(f"bench: {path} cannot be read: {wrong}")
+    if not isinstance(found, dict) or found.get("format") != 1:
+        sys.exit(f"bench: {path} is not what ./dev bench --json prints")
+    return found
 
 
-def fold(home):
-    generated = write_sessions(os.path.join(home, "fold"), 64, fold_bytes)
-    recorded = [path for path in glob.glob(os.path.join(corpus() or "/nowhere", "claude-*", "*", "tree", "**", "*.jsonl"), recursive=True)]
-    for name, files in (("generated", generated), ("recorded", recorded)):
-        if not files:
-            print(f"\nSKIPPED: the {name} sessions are not here")
-            continue
-        got = program("bench_fold", *files)
-        ratio = got["fold"] / got["dom"]
-        # 1 GB/s is asked of recorded bytes; of ours only the ratio
-        met = ratio >= 0.5 and (name == "generated" or got["fold"] >= 1e9)
-        row(f"bytes to events, {name} ({got['bytes'] >> 20} MiB)", f"{got['fold'] / 1e9:.2f} GB/s", f"{got['dom'] / 1e9:.2f} GB/s DOM", f"{ratio:.2f}x",
-            ">= 0.5x" + ("" if name == "generated" else ", >= 1 GB/s"), met)
+def parsed(argv):
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.error = lambda wrong: sys.exit(f"bench: {wrong}; ./dev bench --help")
+    parser.add_argument("words", nargs="*")
+    for flag in ("--json", "--quick", "--help", "-h"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("--readme", nargs="?", const=True)
+    return parser.parse_intermixed_args(argv)
 
 
-def start(home):
-    size = min(session_bytes, shutil.disk_usage(home).free // 4)
-    root = os.path.join(home, "start")
-    paths = write_sessions(root, sessions, size)
-    size = sum(map(os.path.getsize, paths))
-    began = time.monotonic()
-    for path in paths:
-        with open(path, "rb", buffering=0) as file:
-            while file.read(1 << 20):
-                pass
-    floor = time.monotonic() - began
-    began = time.monotonic()
-    daemon = Daemon([root], os.path.join(home, "start-state"), home)
+def listed():
+    for group in spec.GROUPS:
+        print(group)
+        for row in spec.ROWS:
+            if row.group == group:
+                print(f"  {row.what}")
+
+
+def table(name, given):
+    wanted = spec.chosen(name)
+    if not wanted:
+        sys.exit(f"bench: no row is called '{name}'; ./dev bench list shows them")
+    if given.readme and len(wanted) < len(spec.ROWS):
+        sys.exit("bench: --readme wants all rows: without NAME")
+    from measuring import measured  # what measures wants programs and packages; the rest of this file does not
+    found = measured(wanted, given.quick)
+    if len(wanted) == len(spec.ROWS):
+        os.makedirs(os.path.dirname(KEPT), exist_ok=True)
+        with open(KEPT, "w") as file:
+            json.dump(found, file, indent=1)
+    print(json.dumps(found, indent=1) if given.json else report.table(found))
+    if given.readme:
+        written(found)
+
+
+def written(found):
     try:
-        daemon.wait_ready()
-        ready = time.monotonic() - began
-        shown = len(daemon.client().subscribe())
-        complete = time.monotonic() - began
-        if shown != sessions:
-            sys.exit(f"the snapshot shows {shown} of {sessions} sessions")
-        budget = 1.0 * size / session_bytes
-        what = f"start, {sessions} sessions, {size >> 20} MiB"
-        row(f"{what}: ready", f"{ready:.2f} s", f"{floor:.2f} s read", f"{ready / floor:.1f}x", f"<= {budget:.2f} s", ready <= budget)
-        row(f"{what}: all snapshots sent", f"{complete:.2f} s", f"{floor:.2f} s read", f"{complete / floor:.1f}x", f"<= {budget:.2f} s", complete <= budget)
-        peak = memory(daemon.process.pid, "VmHWM")
-        row(f"{what}: peak memory", f"{peak >> 20} MiB", budget="<= 64 MiB", met=peak <= 64 << 20)
-        before = cpu_s(daemon.process.pid)
-        time.sleep(idle_s)
-        used = cpu_s(daemon.process.pid) - before
-        row(f"idle, {sessions} sessions, {idle_s} s", f"{used * 1000:.0f} ms CPU", budget="0 ms", met=used < 0.01)
-    finally:
-        daemon.stop()
+        names = readme.rewrite(found)
+    except ValueError as wrong:
+        sys.exit(f"bench: {wrong}")
+    print("bench: the figures are in " + " and ".join(names), file=sys.stderr)
 
 
-def memory(pid, name):
-    with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
-
-
-def cpu_s(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def main():
-    began = time.monotonic()
-    home = tempfile.mkdtemp(prefix="earshot-bench-", dir="/tmp")
-    try:
-        for measure in (latency, fold, start):
-            measure(home)
-    finally:
-        shutil.rmtree(home)
-    table = [("what", "figure", "floor", "ratio", "budget", "met"), *rows]
-    widths = [max(len(line[column]) for line in table) for column in range(6)]
-    print("\n")
-    for line in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
-    print(f"\n{time.monotonic() - began:.0f} s, {os.cpu_count()} cores")
+def main(argv=None):
+    given = parsed(sys.argv[1:] if argv is None else argv)
+    first, rest = (given.words or [""])[0], given.words[1:]
+    if given.help or given.h:
+        print(__doc__.strip())
+    elif isinstance(given.readme, str):
+        written(loaded(given.readme))
+    elif first == "compare":
+        if len(rest) != 2:
+            sys.exit("bench: compare wants two files: OLD.json NEW.json")
+        old, new = map(loaded, rest)
+        if given.json:
+            print(json.dumps(compare.compared(old, new), indent=1))
+        else:
+            print(compare.table(old, new))
+    elif first == "list":
+        listed()
+    elif first == "curves":
+        import curves
+        curves.main(" ".join(rest), given.quick)
+    else:
+        table(" ".join(given.words), given)
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # and nothing is left behind
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted")

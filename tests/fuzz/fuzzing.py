@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 FUZZ = os.path.dirname(os.path.abspath(__file__))
@@ -61,10 +62,16 @@ def dictionary(target):
     return ["-dict=" + path] if os.path.exists(path) else []
 
 
-def fuzz(target, seconds):
-    """None: the target held; otherwise what it said"""
+def fuzz(target, seconds, seed=None):
+    """None: the target held; otherwise what it said. With a seed it begins at our seeds alone: what it tries then is the same each time."""
+    with tempfile.TemporaryDirectory() as forgotten:
+        folders = [forgotten, *corpora(target)[1:]] if seed else corpora(target)
+        return run(target, seconds, [*([f"-seed={seed}"] if seed else []), *dictionary(target), *folders])
+
+
+def run(target, seconds, more):
     command = [program(BUILD, target), f"-max_total_time={seconds}", f"-timeout={input_seconds_max}", f"-rss_limit_mb={rss_mb_max}",
-               f"-artifact_prefix={os.path.join(BUILD, target)}-", "-print_final_stats=1", *dictionary(target), *corpora(target)]
+               f"-artifact_prefix={os.path.join(BUILD, target)}-", "-print_final_stats=1", *more]
     begun = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=BUILD)
     took = time.monotonic() - begun

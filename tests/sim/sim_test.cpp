@@ -36,8 +36,9 @@ TEST_CASE("every client of a simulated life ends up with what the files say") {
 TEST_CASE("lives that went wrong once") {
   spdlog::set_level(spdlog::level::off);
   std::uint64_t events = 0;
-  for (const std::uint64_t seed : {2249u, 2435u, 2747u, 2951u, 3093u, 3198u, 3325u, 3333u, 3796u, 3966u,
-                                   4218u, 4249u, 4431u, 4978u, 5296u, 5469u, 5714u, 5742u, 7574u, 8261u})
+  for (const std::uint64_t seed :
+       {542u,  2249u, 2435u, 2747u, 2951u, 3093u, 3198u, 3325u, 3333u, 3796u, 3966u,
+        4218u, 4249u, 4431u, 4978u, 5296u, 5469u, 5714u, 5742u, 7574u, 8261u})
     live(seed, events);
 }
 

@@ -1,6 +1,7 @@
 #include "core/dialects/fields.hpp"
 
 #include <array>
+#include <utility>
 
 #include "core/time.hpp"
 
@@ -72,32 +73,22 @@ constexpr Named table[] = {FIELD(type),
 
 // One place a name: a key is compared with the one name that may be it.
 constexpr std::size_t places = 256;
-constexpr std::size_t place_of(std::string_view name, std::size_t way) {
+constexpr std::size_t place_of(std::string_view name) {
   const auto at = [&](std::size_t n) { return static_cast<unsigned char>(name[n]); };
-  return (name.size() * (way & 31) + at(0) * (way >> 5 & 31) + at(name.size() / 2) * (way >> 10 & 31) +
-          at(name.size() - 1) * 7) %
-         places;
+  return (name.size() * 16 + at(0) * 30 + at(name.size() / 2) + at(name.size() - 1) * 7) % places;
 }
-constexpr bool is_perfect(std::size_t way) {
-  std::array<bool, places> taken{};
-  for (const Named& one : table) {
-    bool& place = taken[place_of(one.name, way)];
-    if (place) return false;
-    place = true;
-  }
-  return true;
-}
-constexpr std::size_t find_way() {
-  for (std::size_t way = 0; way < 1 << 15; ++way)
-    if (is_perfect(way)) return way;
-  return 0;
-}
-constexpr std::size_t the_way = find_way();
-static_assert(is_perfect(the_way), "two names share a place: let more bytes of a name count");
+static_assert(
+    [] {
+      std::array<bool, places> taken{};
+      for (const Named& one : table)
+        if (std::exchange(taken[place_of(one.name)], true)) return false;
+      return true;
+    }(),
+    "two names share a place: try other factors");
 
 constexpr auto by_place = [] {
   std::array<Named, places> all{};
-  for (const Named& one : table) all[place_of(one.name, the_way)] = one;
+  for (const Named& one : table) all[place_of(one.name)] = one;
   return all;
 }();
 
@@ -108,7 +99,7 @@ Fields::Fields(const dom::element& json) {
   if (json.get_object().get(object)) return;
   for (const auto field : object) {
     if (field.key.empty()) continue;
-    const Named& one = by_place[place_of(field.key, the_way)];
+    const Named& one = by_place[place_of(field.key)];
     if (one.name == field.key) this->*one.place = field.value;
   }
 }

@@ -65,6 +65,7 @@ TEST_CASE("by TCP the token goes out, and the body with it") {
   std::string request;
   FakeDaemon daemon({[&](Peer& peer) { request = peer.answer("201 Created", "{}"); }});
   const HttpAnswer answer = ask(tcp_door(daemon), {.method = "POST", .target = "/x", .body = R"({"b":2})"});
+  CHECK(daemon.join().empty());
   CHECK(answer.status == 201);
   CHECK(request.find("Authorization: Bearer t0ken\r\n") != request.npos);
   CHECK(request.ends_with("\r\n\r\n{\"b\":2}"));

@@ -66,6 +66,24 @@ TEST_CASE("a rule that may match nothing somewhere ends all the same") {
   CHECK(clean_with(redactor, "a b").size() >= 3);
 }
 
+TEST_CASE("a cut shows no more than the whole, also when that takes more than one pass") {
+  // The inner key hides the outer one until it is gone; the outer one ends behind the cut.
+  const std::string inner = std::string("-----BEGIN RSA PRIVATE") +
+                            " KEY-----\nMIIEpAIBAAKCAQEA7Zk3Qw9Lr7Tn5Xc1Vb8\n" + "-----END RSA PRIVATE" +
+                            " KEY-----";
+  const std::string text = std::string("-----BEGIN the PRIVATE") + " KEY-----words " + inner +
+                           "\nMIIEpAIBAAKCAQEA7Zk3Qw9Lr7Tn5Xc1Vb8Hj6Mf4Pd2SgYa0RoUeNi-----END it";
+  const Redactor redactor;
+  std::string scratch, other;
+  const std::string whole(redactor.clean(text, scratch));
+  REQUIRE(whole.find("words") == whole.npos);
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    CAPTURE(cut);
+    const std::string shown(redactor.clean(text, cut, other));
+    REQUIRE(whole.starts_with(std::string_view(shown).substr(0, std::min(shown.size(), whole.size()))));
+  }
+}
+
 TEST_CASE("replacements are counted by rule") {
   const Redactor redactor(Rules{redact::UserRule{"badge", "BADGE-[0-9]{4}"}});
   std::string scratch;

@@ -169,6 +169,7 @@ TEST_CASE("what is wrong on the command line is told, with code 2") {
       {{"--watch", "swep"}, "did you mean `sweep`?"},
       {{"--sweep", "0s"}, "sweep: `0s` is no duration of a second or more"},
       {{"--host", ""}, "host"},
+      {{"--no-redact=22222222222222222222"}, "write it alone"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.words);

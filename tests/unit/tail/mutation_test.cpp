@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "rig.hpp"
+#include "tail/files.hpp"
+#include "watch/clock.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -415,4 +418,22 @@ TEST_CASE("fault 42: a file that cannot be read keeps its place and is read on")
   append(session.file, prompts(2, 4));
   session.same();
   REQUIRE(session.told().resets.empty());
+}
+
+TEST_CASE("what was folded at the start is compared again only when it may have changed since") {
+  Scratch root;
+  fs::create_directories(root / "projects/p");
+  const std::string file = root / "projects/p/s.jsonl";
+  append(file, prompts(0, 50));
+  const auto verifications_of_a_start = [&] {
+    Rig rig(root.path());
+    rig.start();
+    rig.idle();
+    REQUIRE(rig.tail->find("r/p/s")->transcript()->bytes_read() == contents(file).size());
+    return rig.tail->counters().verifications;
+  };
+  REQUIRE(verifications_of_a_start() == 1);  // its last change is too near to tell it from another one
+  constexpr std::int64_t settled_ns = 2'000'000'000;
+  while (tail::facts_of(file).changed_ns + settled_ns > watch::wall_now().count()) std::this_thread::yield();
+  REQUIRE(verifications_of_a_start() == 0);
 }

@@ -1,0 +1,167 @@
+"""Where it is measured: a directory of its own, daemons in it, the programs beside this file, and what the kernel knows of a process."""
+import contextlib
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+os.environ.setdefault("EARSHOT_BUILD", os.path.join(HERE, "..", "..", "build", "release"))
+import harness  # noqa: E402
+from harness import Daemon, build  # noqa: E402
+
+harness.deadline_s = 120  # a million files take their time, on a busy machine above all
+
+
+class Lab:
+    def __init__(self, quick=False, say=None):
+        """`quick`: sizes and rounds that only show that everything works."""
+        self.quick, self.say, self.count = quick, say or Progress(), 0
+        self.home = tempfile.mkdtemp(prefix="earshot-bench-", dir=os.environ.get("EARSHOT_BENCH_DIR", "/tmp"))
+        raise_descriptor_limit()
+
+    def close(self):
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def rounds(self, many, few=1):
+        return few if self.quick else many
+
+    def fresh(self, name):
+        """A new directory; its name is used only here."""
+        self.count += 1
+        path = os.path.join(self.home, f"{name}-{self.count}")
+        os.makedirs(path)
+        return path
+
+    @contextlib.contextmanager
+    def scratch(self, name):
+        path = self.fresh(name)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path)
+
+    def room_for(self, size):
+        """As many bytes as there may be: a quarter of the disk's free space at most, in quick runs a hundredth of what is asked."""
+        return int(min(size / (100 if self.quick else 1), shutil.disk_usage(self.home).free / 4))
+
+    @contextlib.contextmanager
+    def daemon(self, root, *args, config="[limits]\nconnections = 20000\n", ready=True):
+        """An earshotd over one root; stopped afterwards."""
+        home = self.fresh("daemon")
+        path = os.path.join(home, "earshot.toml")
+        with open(path, "w") as file:
+            file.write(config)
+        daemon = Daemon([root], os.path.join(home, "state"), home, ["--config", path, *args])
+        try:
+            yield daemon.wait_ready() if ready else daemon
+        finally:
+            try:
+                daemon.stop()
+            finally:
+                daemon.process.kill()
+                daemon.process.stdout.close()
+                daemon.log.close()
+                shutil.rmtree(home)
+
+    def program(self, name, *args):
+        """What a bench program prints: one JSON object."""
+        done = subprocess.run([bench(name), *map(str, args)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"bench_{name}: {done.stderr.strip() or done.returncode}")
+        return json.loads(done.stdout)
+
+    @contextlib.contextmanager
+    def beside(self, command):
+        """A program that runs meanwhile, until its input ends; then what it printed is in `lines`."""
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process.lines = []
+        try:
+            yield process
+        finally:
+            process.lines += process.communicate()[0].splitlines()
+        if process.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, command[:2]))} ended with {process.returncode}")
+
+    def empty_server(self):
+        with self.beside([bench("floor"), "asio"]) as server:
+            pass
+        return json.loads(server.lines[0])["rss"]
+
+
+class Progress:
+    """What is done now, on stderr; in place where somebody watches."""
+
+    def __call__(self, what):
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{what} …")
+        else:
+            sys.stderr.write(f"bench: {what}\n")
+        sys.stderr.flush()
+
+    def end(self):
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+
+
+def bench(name):
+    return os.path.join(build(), "tests", "bench", f"bench_{name}")
+
+
+def raise_descriptor_limit():
+    """To what the system lets us have; daemons inherit it. Gives it."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def memory(daemon, name="VmRSS"):
+    """In bytes; VmHWM is the most there was."""
+    with open(f"/proc/{daemon.process.pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
+
+
+def cpu_s(daemon):
+    """All threads, to the nanosecond."""
+    total, tasks = 0, f"/proc/{daemon.process.pid}/task"
+    for task in os.listdir(tasks):
+        with open(f"{tasks}/{task}/schedstat") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
+
+
+def until_idle(daemon, still_s=0.3, most_s=20):
+    """Waits until it has used no processor for a while, so that memory is what it keeps."""
+    end, before, since = time.monotonic() + most_s, cpu_s(daemon), time.monotonic()
+    while time.monotonic() - since < still_s and time.monotonic() < end:
+        time.sleep(0.05)
+        if (now := cpu_s(daemon)) - before > 0.005:
+            since = time.monotonic()
+            before = now
+
+
+def metric(daemon, name):
+    request = urllib.request.Request(f"http://127.0.0.1:{daemon.port}/metrics", headers={"Authorization": f"Bearer {daemon.token}"})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + " ", name + "{")))
+
+
+def age(paths, hours=100):
+    """Makes files cold: not written for so long."""
+    then = time.time() - hours * 3600
+    for path in paths:
+        os.utime(path, (then, then))
+
+
+def project(root):
+    """The directory that the C++ programs write their sessions into."""
+    path = os.path.join(root, "projects", "-home-ada-bench")
+    os.makedirs(path, exist_ok=True)
+    return path

@@ -1,0 +1,73 @@
+"""Every row of the table: what it says, in which unit, beside which floor, and its budget. DESIGN calls these the budgets; here is the one list."""
+import dataclasses
+
+US, MS, MIB, GB = 1e-6, 1e-3, 1 << 20, 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    what: str                   # the row's name, never used twice
+    unit: str                   # s, B, B/s, or a plain number's word; figures are kept in it, undivided
+    group: str                  # what is measured together: rows_*.py
+    floor: str = ""             # what stands beside it
+    most: float = None          # budgets: of the figure,
+    least: float = None
+    ratio_most: float = None    # of figure / floor, or of what `gain` turns it into
+    ratio_least: float = None
+    gain: bool = False          # the ratio is floor / figure: how many times cheaper
+    better: str = "less"
+    scales: bool = False        # with the size of the input, when that had to be smaller than the budget says
+
+    def ratio(self, figure, floor):
+        return floor / figure if self.gain else figure / floor
+
+
+BARE = "inotify, pread, send"
+ROWS = (
+    Spec("append to subscriber, p50", "s", "latency", BARE, ratio_most=1.5),
+    Spec("append to subscriber, p99", "s", "latency", BARE, ratio_most=2.0),
+    Spec("a new session's first event, p50", "s", "latency", BARE, most=5 * MS),
+    Spec("20,000 lines at once: the last one", "s", "latency", BARE, most=60 * MS),
+
+    Spec("append during a 200 MB/s backfill and a catch-up, p50", "s", "load", BARE),
+    Spec("append during a 200 MB/s backfill and a catch-up, p99", "s", "load", BARE),
+    Spec("append while 100 clients stall, p50", "s", "load", BARE),
+    Spec("append while 100 clients stall, p99", "s", "load", BARE),
+    Spec("append while 1,000 subscribe at once, p50", "s", "load", BARE),
+    Spec("append while 1,000 subscribe at once, p99", "s", "load", BARE),
+    Spec("1,000 subscribe at once: all ready", "s", "load"),
+
+    Spec("fan-out to 1,000, bursts of 32 lines: CPU an event", "s", "fanout", "a Beast write each", ratio_least=25, gain=True),
+    Spec("fan-out to 1,000, bursts of 32 lines: time an event", "s", "fanout", "a Beast write each", ratio_least=25, gain=True),
+    Spec("fan-out to 1,000, bursts of 256 lines: CPU an event", "s", "fanout", "a Beast write each", ratio_least=25, gain=True),
+    Spec("fan-out to 1,000, bursts of 256 lines: time an event", "s", "fanout", "a Beast write each", ratio_least=25, gain=True),
+
+    Spec("bytes to events, recorded", "B/s", "fold", "simdjson's DOM", least=1 * GB, ratio_least=0.5, better="more"),
+    Spec("bytes to events, generated as recorded", "B/s", "fold", "simdjson's DOM", ratio_least=0.5, better="more"),
+    Spec("bytes to events, generated 2.1.330", "B/s", "fold", "simdjson's DOM", ratio_least=0.5, better="more"),
+    Spec("a 1.4 GB transcript: folded", "s", "huge", "reading it", most=1.5, scales=True),
+    Spec("a 1.4 GB transcript: peak memory", "B", "huge", "an empty Asio server", most=64 * MIB),
+
+    Spec("start, 2,000 sessions, 868 MB: ready", "s", "start", "reading it", most=1.0, scales=True),
+    Spec("start, 2,000 sessions, 868 MB: all snapshots sent", "s", "start", "reading it", most=1.0, scales=True),
+    Spec("start, 2,000 sessions, 868 MB: peak memory", "B", "start", "an empty Asio server", most=64 * MIB),
+    Spec("start, 2,000 sessions of 2.1.330, 868 MB: all snapshots sent", "s", "start", "reading it", most=1.0, scales=True),
+    Spec("idle, 2,000 sessions: CPU in 20 s", "s", "start", most=10 * MS),  # one tick of the clock: what top can see
+    Spec("start, 100,000 cold files in 10,000 directories", "s", "cold", "statx of each", most=1.0, scales=True),
+    Spec("100,000 cold files in 10,000 directories: memory", "B", "cold", "an empty Asio server", most=100 * MIB),
+
+    Spec("an idle subscriber", "B", "memory", "an idle Beast session", most=16 << 10),
+    Spec("an idle subscriber with TLS", "B", "memory", most=96 << 10),
+    Spec("a cold file", "B", "memory", most=256),
+    Spec("a live stream, without its uuids", "B", "memory", most=8 << 10),
+    Spec("a uuid of a live stream", "B", "memory", most=12),
+    Spec("the live log, full", "B", "memory", most=16 * MIB),
+    Spec("kept after a line of 15 MiB", "B", "memory", most=1 * MIB),  # that it is freed, not how much a malloc rounds
+)
+GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
+
+
+def chosen(name):
+    """The rows of the group that is called so, or those whose name contains it."""
+    name = name.lower()
+    return [row for row in ROWS if row.group == name] or [row for row in ROWS if name in row.what.lower()]
