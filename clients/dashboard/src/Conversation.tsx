@@ -4,7 +4,7 @@ import { Dialog } from "./Dialog.js";
 import { bytes, clock, ms, now, span } from "./format.js";
 import type { Entry, ToolCall } from "./model.js";
 import type { OpenSession } from "./session.js";
-import { gist } from "./SessionRow.js";
+import { gist } from "./Tool.js";
 
 const shown_first = 200; // the newest; earlier ones on demand, so many at a time
 const output_max = 20_000; // characters of an output on the page; `raw` has it all

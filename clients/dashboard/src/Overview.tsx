@@ -2,16 +2,16 @@ import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { ready, sessions, state } from "./connection.js";
 import { moves } from "./keyboard.js";
-import { go, onlyProject, onlyState, query } from "./route.js";
-import { rows, type Row } from "./rows.js";
+import { address, follow, go, onlyProject, onlyState, query } from "./route.js";
+import { nameOf, rows, type Row } from "./rows.js";
 import { SessionRow } from "./SessionRow.js";
 import { VirtualList } from "./VirtualList.js";
 
 const narrow = signal(innerWidth < 720);
 addEventListener("resize", () => (narrow.value = innerWidth < 720));
 
-const group_px = 40; // as style.css says
-const row_px = { wide: 56, narrow: 78 };
+const group_px = 40; // as overview.css says
+const row_px = { wide: 52, narrow: 76 };
 
 function Empty() {
   if (sessions.value.length > 0) {
@@ -31,6 +31,13 @@ function Empty() {
       <p>If one is at work and does not appear, <code>earshot doctor</code> says why.</p>
     </div>
   );
+}
+
+/** Its name tells, where it lies less so. A click shows this one only. */
+function Project({ path }: { path: string }) {
+  const name = nameOf(path);
+  const only = { project: onlyProject.value === path ? "" : path };
+  return <a href={address(only)} onClick={follow(only)} title={only.project ? `Only ${path}` : "All projects"}><span class="dir">{path.slice(0, path.length - name.length)}</span>{name}</a>;
 }
 
 export function Overview() {
@@ -56,10 +63,10 @@ export function Overview() {
     <VirtualList id="sessions" label="Sessions" items={list} keyOf={(row: Row) => row.kind + row.key} height={(row) => (row.kind === "group" ? group_px : width)}
       reveal={(given) => (show.current = given)}>
       {(row) => row.kind === "group" ? (
-        <div class="group" data-waiting={row.key === "waiting" ? "" : undefined}>
-          <h2>{row.title}</h2> <span class="count">{row.count}</span> <span class="host">{row.sub}</span>
+        <div class="group" data-waiting={row.project ? undefined : ""}>
+          <h2>{row.project ? <Project path={row.project} /> : row.title}</h2> <span class="count">{row.count}</span> <span class="host">{row.host}</span>
         </div>
-      ) : <SessionRow frame={row.session.now} id={row.key} phase={row.phase} where={row.where} />}
+      ) : <SessionRow frame={row.session.now} session={row.session} phase={row.phase} where={row.where} />}
     </VirtualList>
   );
 }

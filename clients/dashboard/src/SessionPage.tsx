@@ -5,8 +5,9 @@ import { shortModel, tokens } from "./format.js";
 import { openSession, type OpenSession } from "./session.js";
 import { projectOf, titleOf } from "./rows.js";
 import { follow, address } from "./route.js";
-import { Ticking, Todos } from "./SessionRow.js";
+import { Ticking } from "./Ticking.js";
 import { Timeline } from "./Timeline.js";
+import { Todos } from "./Todos.js";
 import { UsageChart } from "./UsageChart.js";
 
 const files_max = 200; // of the list; the newest

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { clock, now, span } from "./format.js";
 import type { SessionModel, ToolCall, Turn } from "./model.js";
 import { lanes, scale } from "./scale.js";
-import { gist } from "./SessionRow.js";
+import { gist } from "./Tool.js";
 
 const lane_px = 11;
 const gap_px = 3;

@@ -6,7 +6,6 @@ import { forgetToken, signIn, takeCode, token } from "./auth.js";
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
 
 const redraw_ms = 100; // the list is worked out anew at most so often, however much happens
-const samples_max = 48; // of a sparkline
 const lagged_ms = 8_000; // how long it is told
 
 export const state = signal<PageState>({ state: "connecting" });
@@ -16,15 +15,11 @@ export const sessionLive = signal<PageState | undefined>(undefined); // of the s
 
 const version = signal(0);
 const store = new SessionStore({ events_max: 0 });
-const history = new Map<string, number[]>(); // context sizes
-
 /** All sessions; another array whenever something changed. */
 export const sessions = computed<SessionState[]>(() => {
   void version.value;
   return [...store.sessions.values()];
 });
-
-export const contextSamples = (key: string): readonly number[] => history.get(key) ?? [];
 
 export const earshot = new Earshot({
   url: `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`,
@@ -43,17 +38,11 @@ function soon() {
 
 store.onChange((change) => {
   if (change.kind === "snapshot") ready.value = true;
-  if (change.kind === "gone") history.delete(change.session.key);
-  if (change.kind === "changed") sample(change.session);
   soon();
 });
 
-function sample({ key, now }: SessionState) {
-  const size = now.usage.context;
-  if (size === undefined) return;
-  const samples = history.get(key) ?? [];
-  if (samples.at(-1) !== size) history.set(key, [...samples, size].slice(-samples_max));
-}
+/** A context's course that was read from the transcript: history.ts. */
+export const recall = (key: string, sizes: Iterable<number>) => store.recall(key, sizes);
 
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 

@@ -1,4 +1,6 @@
 import "./style.css";
+import "./overview.css";
+import "./session.css";
 import { render } from "preact";
 import { App } from "./App.js";
 import "./attention.js";

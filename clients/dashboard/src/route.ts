@@ -28,6 +28,9 @@ export function go(changes: Record<string, string>, replace = false) {
   if (!replace) scrollTo(0, 0);
 }
 
+/** A pattern of the daemon's filters that fits this name. */
+export const exactly = (name: string) => name.replaceAll(/[*?]/g, "?");
+
 /** For links: a plain click stays in the page. */
 export function follow(changes: Record<string, string>) {
   return (event: MouseEvent) => {

@@ -12,7 +12,7 @@ export const phaseWords: Record<Phase, string> = { waiting: "needs you", working
 
 const done_ms = 30 * 60_000; // a turn that ended so lately is news
 
-export type Row = { kind: "group"; key: string; title: string; sub: string; count: number } | { kind: "session"; key: string; session: SessionState; phase: Phase; where: boolean };
+export type Row = { kind: "group"; key: string; title: string; project?: string; host: string; count: number } | { kind: "session"; key: string; session: SessionState; phase: Phase; where: boolean };
 
 export function phaseOf(frame: SessionFrame, at: number): Phase {
   const { state, reason } = frame.status;
@@ -23,6 +23,8 @@ export function phaseOf(frame: SessionFrame, at: number): Phase {
 
 export const titleOf = (frame: SessionFrame) => whole(frame.title) || whole(frame.turn.prompt) || frame.session;
 export const projectOf = (frame: SessionFrame) => frame.project ?? frame.directory;
+/** The last part of a path. */
+export const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1) || path;
 
 /** What is on screen of it: what a search looks through. */
 function text(frame: SessionFrame): string {
@@ -75,7 +77,7 @@ export const rows = computed<Row[]>(() => {
   };
   if (first.length > 0) {
     first.sort((a, b) => (since(a.session.now) < since(b.session.now) ? -1 : 1)); // who waits for longest
-    out.push({ kind: "group", key: "waiting", title: "Needs you", sub: "", count: first.length });
+    out.push({ kind: "group", key: "waiting", title: "Needs you", host: "", count: first.length });
     add(first, true);
   }
   const rank = (list: typeof chosen) => Math.min(...list.map(({ phase }) => phases.indexOf(phase)));
@@ -83,7 +85,7 @@ export const rows = computed<Row[]>(() => {
   for (const [key, list] of [...groups].sort(([a, x], [b, y]) => quiet(x) - quiet(y) || (a < b ? -1 : 1))) {
     const [host, project] = key.split("\u0000") as [string, string];
     list.sort((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase) || (since(a.session.now) < since(b.session.now) ? 1 : -1) || (a.session.key < b.session.key ? -1 : 1));
-    out.push({ kind: "group", key, title: project, sub: hosts.size > 1 ? host : "", count: list.length });
+    out.push({ kind: "group", key, title: project, project, host: hosts.size > 1 ? host : "", count: list.length });
     add(list, false);
   }
   return out;

@@ -3,6 +3,7 @@ import { signal, type Signal } from "@preact/signals";
 import { SessionStore, type Frame, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
 import { earshot, sessionLive } from "./connection.js";
 import { SessionModel } from "./model.js";
+import { exactly } from "./route.js";
 
 const redraw_ms = 100;
 const missing_ms = 400; // a session that is not told of in this time after `live` is not there
@@ -39,7 +40,7 @@ export function openSession(session: string, host: string): OpenSession {
     else if ("cursor" in got && typeof got.cursor === "string") opened.model.take(got);
     soon();
   };
-  const filter = { session: [session.replaceAll(/[*?]/g, "?")], ...(host && { host: [host.replaceAll(/[*?]/g, "?")] }) };
+  const filter = { session: [exactly(session)], ...(host && { host: [exactly(host)] }) };
   const start = () => earshot.watch({ filter, history: true, all: true, on_lag: "catch_up" }, store, {
     frame: take,
     state: (state) => {

@@ -1,5 +1,5 @@
 // One event on top of what a session is. Pure; a table from event type to function.
-import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked } from "./protocol.js";
+import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked, UsageUpdated } from "./protocol.js";
 
 interface Context {
   totals: ReadonlyMap<Stream, Tokens>; // before this event
@@ -17,6 +17,11 @@ function told(event: object): Partial<SessionFrame> {
 
 /** Is it a subagent's, in a transcript of its own or not? */
 const inner = (event: EarshotEvent) => event.agent !== undefined;
+
+/** How many tokens the model was given, as a message of the main chain tells it. */
+export function contextOf(event: UsageUpdated): number | undefined {
+  return inner(event) || event.input === undefined ? undefined : event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0);
+}
 
 function open(event: ToolInvoked): OpenTool {
   const { call, tool, input, time } = event;
@@ -76,7 +81,8 @@ const rules: Rules = {
     for (const name of counts) {
       usage[name] = only ? event.total[name] : usage[name] + (before ? event.total[name] - before[name] : (event[name] ?? 0));
     }
-    if (!inner(event) && event.input !== undefined) usage.context = event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0);
+    const context = contextOf(event);
+    if (context !== undefined) usage.context = context;
     if (!inner(event) && event.cost_usd !== undefined) usage.cost_usd = event.cost_usd;
     return { usage };
   },

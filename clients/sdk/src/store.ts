@@ -1,8 +1,9 @@
 // What sessions are like now, put together from frames: `session` and `status` frames are the truth, events move it on between them.
 import { splitPlace } from "./cursors.js";
 import type { EarshotEvent, Frame, SessionFrame, Stream, Tokens } from "./protocol.js";
-import { reduce } from "./reduce.js";
+import { contextOf, reduce } from "./reduce.js";
 import { Ring } from "./ring.js";
+import { Samples } from "./samples.js";
 
 export interface SessionState {
   /** Unique among all hosts. */
@@ -11,6 +12,8 @@ export interface SessionState {
   now: SessionFrame;
   /** Events as they came, the newest `events_max` of them. */
   readonly events: Ring<EarshotEvent>;
+  /** How large its context was, since it was first told of here. */
+  readonly context: Samples;
   readonly streams: Set<Stream>;
 }
 
@@ -19,6 +22,8 @@ export interface StoreOptions {
   events_max?: number;
   /** Beyond, whoever was quiet for longest is forgotten. Default 10,000. */
   sessions_max?: number;
+  /** Of each session's `context`; beyond, it is kept less finely. Default 64. */
+  context_samples_max?: number;
 }
 
 export type StoreChange = { kind: "changed" | "gone"; session: SessionState } | { kind: "snapshot" };
@@ -53,7 +58,7 @@ export class SessionStore {
         this.fresh = new Set();
         this.anew.clear();
         return;
-      case "session": return this.session(frame);
+      case "session": return this.session(frame, missed);
       case "ready": return this.ready();
       case "status": {
         const state = this.sessions.get(sessionKey(frame.host, frame.session));
@@ -69,17 +74,29 @@ export class SessionStore {
     }
   }
 
+  /** What its context was from the beginning on, from whoever read that: the store itself knows only what it was told. */
+  recall(key: string, sizes: Iterable<number>): void {
+    const state = this.sessions.get(key);
+    if (!state) return;
+    state.context.clear();
+    for (const size of sizes) sample(state, size);
+    sample(state, state.now.usage.context);
+    state.now = { ...state.now };
+    this.tell({ kind: "changed", session: state });
+  }
+
   private tell(change: StoreChange): void {
     for (const listener of this.listeners) listener(change);
   }
 
-  private session(frame: SessionFrame): void {
+  private session(frame: SessionFrame, missed: boolean): void {
     const key = sessionKey(frame.host, frame.session);
     this.fresh?.add(key);
     let state = this.sessions.get(key);
     if (state) state.now = frame;
     else state = this.add(key, frame);
     for (const place of frame.cursors) this.join(state, splitPlace(place)[0]);
+    if (!missed) sample(state, frame.usage.context); // else the events that follow tell it, in their order
     this.tell({ kind: "changed", session: state });
   }
 
@@ -89,7 +106,7 @@ export class SessionStore {
   }
 
   private add(key: string, now: SessionFrame): SessionState {
-    const state: SessionState = { key, now, events: new Ring(this.options.events_max ?? 5_000), streams: new Set() };
+    const state: SessionState = { key, now, events: new Ring(this.options.events_max ?? 5_000), context: new Samples(this.options.context_samples_max ?? 64), streams: new Set() };
     this.sessions.set(key, state);
     if (this.sessions.size > (this.options.sessions_max ?? 10_000)) this.forgetQuietest(key);
     return state;
@@ -134,6 +151,7 @@ export class SessionStore {
     } else if (state.streams.size === 1) {
       // Told anew: from its first line, or with a session frame that comes next.
       state.now = blank(state.now.host, state.now.session, state.now.directory, state.now.status);
+      state.context.clear();
     }
     this.tell({ kind: "changed", session: state });
   }
@@ -145,9 +163,16 @@ export class SessionStore {
     this.join(state, event.stream);
     if (state.events.limit > 0) state.events.push(event);
     if (!missed || this.anew.has(event.stream)) state.now = reduce(state.now, event, this.totals, state.streams.size === 1);
-    if (event.type === "usage.updated") this.totals.set(event.stream, event.total);
+    if (event.type === "usage.updated") {
+      this.totals.set(event.stream, event.total);
+      sample(state, contextOf(event));
+    }
     this.tell({ kind: "changed", session: state });
   }
+}
+
+function sample(state: SessionState, size: number | undefined): void {
+  if (size !== undefined && size !== state.context.last) state.context.push(size);
 }
 
 /** Of a session of which nothing is known but its name. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Backoff, Cursors, SessionStore, isCursor, matches, splitPlace, whole, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
+import { Backoff, Cursors, Samples, SessionStore, isCursor, matches, splitPlace, whole, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
 import { Queue } from "../src/queue.js";
 import { Ring } from "../src/ring.js";
 import { vectors } from "./daemon.js";
@@ -116,6 +116,18 @@ test("a ring keeps the newest", () => {
   assert.deepEqual([ring.length, ring.dropped, ring.at(0), ring.at(-1), ring.at(-1001)], [1000, 4000, 4000, 4999, undefined]);
 });
 
+test("samples keep the whole course in bounded space, and the newest always", () => {
+  const samples = new Samples(16);
+  for (let n = 1; n <= 10_000; n++) {
+    samples.push(n);
+    assert.ok(samples.list().length <= 16);
+    assert.equal(samples.list().at(-1), n);
+  }
+  const kept = samples.list();
+  assert.ok(kept.length >= 8 && kept[0]! < 2_500, kept.join());
+  assert.deepEqual(kept, [...kept].sort((a, b) => a - b));
+});
+
 const event = (type: string, cursor: number, more: object = {}) =>
   ({ type, host: "h", stream: "r/d/s", session: "s", cursor: `${cursor}.1.0000000000000000`, turn: 1, time: `2026-01-01T00:00:0${cursor}.000Z`, ...more }) as EarshotEvent;
 
@@ -130,6 +142,7 @@ test("events move a session on between its frames", () => {
   assert.deepEqual([now().tools.map((tool) => tool.tool), now().todos.length], [["Bash"], 1]);
   store.take(event("usage.updated", 3, { input: 3, output: 4, cache_read: 5, cache_write: 6, total: { input: 3, output: 4, cache_read: 5, cache_write: 6 } }));
   assert.deepEqual([now().usage.output, now().usage.context], [4, 14]);
+  assert.deepEqual(store.sessions.get("h\ns")!.context.list(), [14]);
   store.take(event("tool.finished", 4, { call: "c", outcome: "ok" }));
   store.take(event("turn.finished", 5, { outcome: "completed" }));
   assert.deepEqual([now().tools, now().turn.outcome, now().status.state, now().last_activity], [[], "completed", "idle", "2026-01-01T00:00:05.000Z"]);
