@@ -1,10 +1,12 @@
-import { useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isCut, whole, type EarshotEvent, type JsonValue, type Text } from "../../sdk/src/index.js";
 import { Dialog } from "./Dialog.js";
 import { bytes, clock, ms, now, span } from "./format.js";
+import { toEnd } from "./keyboard.js";
 import type { Entry, ToolCall } from "./model.js";
 import type { OpenSession } from "./session.js";
 import { gist } from "./Tool.js";
+import { visible } from "./visible.js";
 
 const shown_first = 200; // the newest; earlier ones on demand, so many at a time
 const output_max = 20_000; // characters of an output on the page; `raw` has it all
@@ -68,7 +70,7 @@ function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show; outc
     case "turn":
       return (
         <li class="entry begin" data-agent={agent}>
-          <div class="who" tabIndex={-1} data-item={entry.event.cursor}><b>Turn {entry.turn.number}</b> <span>{entry.event.origin === "human" ? "" : entry.event.origin}</span>{time}{rawButton}</div>
+          <div class="who" tabIndex={-1} data-item={entry.event.cursor}><b>Turn {entry.turn.number}</b>{entry.event.origin === "human" ? null : <span>{entry.event.origin}</span>}{time}{rawButton}</div>
           <Long text={entry.event.prompt} />
         </li>
       );
@@ -81,7 +83,7 @@ function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show; outc
       const media = one ? <span class="cut">{one.kind}, {one.media_type}{one.bytes ? `, ${bytes(one.bytes)}` : ""}</span> : null;
       return (
         <li class="entry" data-role={role} data-kind={kind} data-agent={agent}>
-          <div class="who" tabIndex={-1} data-item={entry.event.cursor}><b>{roles[role] ?? role}</b> <span>{kind === "text" ? "" : kind}</span>{time}{rawButton}</div>
+          <div class="who" tabIndex={-1} data-item={entry.event.cursor}><b>{roles[role] ?? role}</b>{kind === "text" ? null : <span>{kind}</span>}{time}{rawButton}</div>
           {thinking ? <details><summary>{text.slice(0, 120)}</summary><Long text={entry.event.text} /></details> : <Long text={entry.event.text} />}
           {media}
         </li>
@@ -94,7 +96,7 @@ function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show; outc
 
 function Raw({ title, event, session, close }: { title: string; event: EarshotEvent; session: OpenSession; close: () => void }) {
   const [got, set] = useState<{ text: string } | { error: string } | undefined>(undefined);
-  useState(() => session.read(event.stream, event.cursor).then((record) => set({ text: typeof record === "string" ? record : JSON.stringify(record, null, 2) }), (error: Error) => set({ error: error.message })));
+  useState(() => session.read(event.stream, event.cursor).then((record) => set({ text: visible(typeof record === "string" ? record : JSON.stringify(record, null, 2)) }), (error: Error) => set({ error: error.message })));
   return (
     <Dialog title={title} close={close}>
       <p class="cut">{event.stream} at {event.cursor}</p>
@@ -122,7 +124,30 @@ function fits(entry: Entry, words: string[]): boolean {
   return words.every((word) => said.includes(word));
 }
 
-export function Conversation({ session }: { session: OpenSession; version: number }) {
+const near_px = 80; // from the end of the page: whoever is there wants to see what comes
+
+/** Stays at the end of the page while somebody is there; says whether the end is out of sight. */
+function useEnd(version: number): boolean {
+  const there = useRef(false);
+  const [below, setBelow] = useState(false);
+  const look = () => {
+    const left = document.documentElement.scrollHeight - innerHeight - scrollY;
+    there.current = left < near_px && scrollY > near_px;
+    setBelow(left > innerHeight / 2);
+  };
+  useLayoutEffect(() => {
+    if (there.current) scrollTo(0, document.documentElement.scrollHeight);
+    else look();
+  }, [version]);
+  useEffect(() => {
+    addEventListener("scroll", look, { passive: true });
+    return () => removeEventListener("scroll", look);
+  }, []);
+  return below;
+}
+
+export function Conversation({ session, version }: { session: OpenSession; version: number }) {
+  const below = useEnd(version);
   const [more, setMore] = useState(0);
   const [agents, setAgents] = useState(true);
   const [find, setFind] = useState("");
@@ -142,6 +167,7 @@ export function Conversation({ session }: { session: OpenSession; version: numbe
       {first > 0 ? <p><button type="button" onClick={() => setMore(more + shown_first)}>Show earlier ({first.toLocaleString()} more)</button></p> : null}
       {first === 0 && forgotten > 0 ? <p class="cut">{forgotten.toLocaleString()} earlier entries are not kept by this page.</p> : null}
       <ol class="entries">{chosen.slice(first).map((entry) => <One key={entry.event.stream + entry.event.cursor + entry.kind} entry={entry} base={session.frame.value?.project ?? ""} raw={show} outcome={entry.kind === "tool" ? entry.tool.outcome : undefined} />)}</ol>
+      {below ? <p class="newest"><button type="button" onClick={() => toEnd()}>Newest ↓</button></p> : null}
       {raw ? <Raw {...raw} session={session} close={() => setRaw(undefined)} /> : null}
     </section>
   );

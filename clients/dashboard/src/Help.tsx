@@ -7,6 +7,7 @@ export const showHelp = () => (shown.value = true);
 const keys: Array<[string, string]> = [
   ["j, k", "next, previous session or entry"],
   ["Enter", "open the session; unfold the entry"],
+  ["g, G", "to the beginning, to the newest"],
   ["/", "search"],
   ["Esc", "leave the search, close, back to all sessions"],
   ["?", "these keys"],
@@ -15,7 +16,7 @@ const keys: Array<[string, string]> = [
 export function Help() {
   if (!shown.value) return null;
   return (
-    <Dialog title="Keys" close={() => (shown.value = false)}>
+    <Dialog title="Keys" small close={() => (shown.value = false)}>
       <dl class="keys">{keys.map(([key, what]) => <><dt><kbd>{key}</kbd></dt><dd>{what}</dd></>)}</dl>
     </Dialog>
   );

@@ -5,6 +5,7 @@ import { moves } from "./keyboard.js";
 import { address, follow, go, onlyProject, onlyState, query } from "./route.js";
 import { nameOf, rows, type Row } from "./rows.js";
 import { SessionRow } from "./SessionRow.js";
+import { Advice } from "./State.js";
 import { VirtualList } from "./VirtualList.js";
 
 const narrow = signal(innerWidth < 720);
@@ -22,7 +23,7 @@ function Empty() {
       </div>
     );
   }
-  if (!ready.value || state.value.state !== "live") return null;
+  if (!ready.value || state.value.state !== "live") return <Advice place="empty" />;
   return (
     <div class="empty">
       <p>No agent has been at work in the last day.</p>

@@ -18,8 +18,7 @@ function Head({ frame }: { frame: SessionFrame }) {
     <header class="head" data-state={status.state}>
       <h2>{titleOf(frame)}</h2>
       <p class="facts">
-        <span class="status" data-state={status.state}>{status.state}</span>
-        {status.reason ? <span>{status.reason}</span> : null}
+        <span class="status" data-state={status.state}>{status.state}{status.reason ? `: ${status.reason}` : ""}</span>
         <Ticking since={status.since ?? turn.started} />
         <span>{projectOf(frame)}</span>
         {frame.git_branch ? <span>{frame.git_branch}</span> : null}
@@ -75,7 +74,7 @@ export function SessionPage(props: { session: string; host: string }) {
       {frame ? (
         <>
           <Head frame={frame} />
-          <Timeline model={session.model} version={session.version.value} open={frame.status.state === "working" || frame.status.state === "waiting"} />
+          <Timeline model={session.model} base={frame.project ?? ""} version={session.version.value} open={frame.status.state === "working" || frame.status.state === "waiting"} />
           <div class="columns">
             <Conversation session={session} version={session.version.value} />
             <aside>

@@ -6,8 +6,9 @@ const scales = [200_000, 1_000_000]; // what contexts hold today: the smallest t
 export function Spark({ sizes }: { sizes: readonly number[] }) {
   const most = Math.max(...sizes, 0);
   const full = scales.find((one) => most <= one) ?? most;
-  const step = (width - 2) / Math.max(1, sizes.length - 1);
-  const points = sizes.map((size, n) => `${(n * step + 1).toFixed(1)},${(height - 1 - (size / full) * (height - 2)).toFixed(1)}`);
+  const course = sizes.length === 1 ? [sizes[0]!, sizes[0]!] : sizes;
+  const step = (width - 2) / Math.max(1, course.length - 1);
+  const points = course.map((size, n) => `${(n * step + 1).toFixed(1)},${(height - 1 - (size / full) * (height - 2)).toFixed(1)}`);
   return (
     <svg class="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
       <path class="floor" d={`M1 ${height - 0.5}H${width - 1}`} />

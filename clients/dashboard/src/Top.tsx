@@ -1,26 +1,9 @@
-import { state as connection, retry } from "./connection.js";
+import { sessions } from "./connection.js";
 import { showHelp } from "./Help.js";
 import { choose, preferences, toggleNotify } from "./preferences.js";
 import { follow, go, onlyProject, onlyState, openSession, query, address } from "./route.js";
 import { counts, phaseWords, phases } from "./rows.js";
-import { saying } from "./state.js";
-
-/** Its own component: it ticks, the rest of the header does not. */
-function State() {
-  const { text, kind, help, code, retry: can } = saying();
-  return (
-    <>
-      <p id="state" role="status" data-kind={kind}>{text}</p>
-      {help || can ? (
-        <div id="help" class="advice">
-          {help ? <p>{help}</p> : null}
-          {code ? <pre><code>{code}</code></pre> : null}
-          {can ? <button type="button" onClick={retry}>Try now</button> : null}
-        </div>
-      ) : null}
-    </>
-  );
-}
+import { Advice, State } from "./State.js";
 
 function Toggle(props: { on: boolean; label: string; title: string; toggle: () => void }) {
   return <button type="button" class="toggle" aria-pressed={props.on} title={props.title} onClick={props.toggle}>{props.label}</button>;
@@ -46,7 +29,7 @@ function Filters() {
 
 export function Top() {
   const { notify, sound } = preferences.value;
-  const inside = connection.value.state !== "signed_out" && connection.value.state !== "used" && connection.value.state !== "unauthorised";
+  const some = sessions.value.length > 0;
   return (
     <header class="top">
       <div class="bar">
@@ -57,8 +40,9 @@ export function Top() {
           <Toggle on={sound} label="Sound" title="A soft tone when someone needs you" toggle={() => choose({ sound: !sound })} />
           <button type="button" class="toggle" title="Keys (?)" aria-label="Keys" onClick={showHelp}>?</button>
         </div>
+        {some || openSession.value ? <Advice place="advice" /> : null}
       </div>
-      {inside && !openSession.value ? <Filters /> : null}
+      {some && !openSession.value ? <Filters /> : null}
     </header>
   );
 }

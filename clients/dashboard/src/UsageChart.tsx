@@ -1,13 +1,11 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { tokens } from "./format.js";
+import { hourMinute, tokens } from "./format.js";
 import type { SessionModel } from "./model.js";
 
 const height_px = 130;
 const dark = matchMedia("(prefers-color-scheme: dark)");
-
-const hour = (seconds: number) => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 
 function chart(place: HTMLElement, data: uPlot.AlignedData): uPlot {
   const style = getComputedStyle(place);
@@ -18,7 +16,7 @@ function chart(place: HTMLElement, data: uPlot.AlignedData): uPlot {
     width: place.clientWidth || 280, height: height_px, legend: { show: false }, cursor: { drag: { x: true, y: false }, points: { show: false } },
     scales: { x: { time: true }, y: { range: (_, _min, max) => [0, Math.max(max, 1) * 1.1] } },
     series: [{}, { label: "context", stroke: style.getPropertyValue("--text").trim(), width: 1.25, points: { show: false }, paths: uPlot.paths.stepped!({ align: 1 }) }],
-    axes: [{ ...axis, size: 24, grid: { show: false }, values: (_, all) => all.map(hour) }, { ...axis, size: 42, values: (_, all) => all.map(tokens) }],
+    axes: [{ ...axis, size: 24, grid: { show: false }, values: (_, all) => all.map((seconds) => hourMinute(seconds * 1000)) }, { ...axis, size: 42, values: (_, all) => all.map(tokens) }],
   }, data, place);
 }
 

@@ -54,7 +54,7 @@ export function VirtualList<T>(props: Props<T>) {
   while (last < items.length && offsets[last]! < view.bottom) last++;
   return (
     <ul ref={list} id={props.id} aria-label={props.label} style={{ paddingTop: `${offsets[first]!}px`, paddingBottom: `${offsets[items.length]! - offsets[last]!}px` }}>
-      {items.slice(first, last).map((item, n) => <li key={props.keyOf(item)} style={{ height: `${height(item)}px` }}>{props.children(item, first + n)}</li>)}
+      {items.slice(first, last).map((item, n) => <li key={props.keyOf(item)} aria-posinset={first + n + 1} aria-setsize={items.length} style={{ height: `${height(item)}px` }}>{props.children(item, first + n)}</li>)}
     </ul>
   );
 }

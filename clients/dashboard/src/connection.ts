@@ -1,6 +1,7 @@
 // The overview's subscription, and what became of it. Everything the page knows comes through here or through session.ts.
 import { computed, signal } from "@preact/signals";
 import { Earshot, SessionStore, type ConnectionState, type SessionState } from "../../sdk/src/index.js";
+import { harmlessSocket } from "./visible.js";
 import { forgetToken, signIn, takeCode, token } from "./auth.js";
 
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
@@ -22,7 +23,7 @@ export const sessions = computed<SessionState[]>(() => {
 });
 
 export const earshot = new Earshot({
-  url: `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`,
+  connect: () => harmlessSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`),
   token,
   client: "dashboard/0.1.0",
   backoff: { first_ms: 300 },

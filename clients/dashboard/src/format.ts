@@ -37,10 +37,15 @@ export function tokens(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-export const clock = (millis: number) => new Date(millis).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+export const clock = (millis: number) => new Date(millis).toLocaleTimeString([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
+
+export const hourMinute = (millis: number) => new Date(millis).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
 
 export const shortModel = (model: string | undefined) => (model ?? "").replace(/^claude-/, "").replace(/-\d{8}$/, "");
 
 export function bytes(count: number): string {
   return count < 1024 ? `${count} B` : count < 1 << 20 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / (1 << 20)).toFixed(1)} MiB`;
 }
+
+/** `1 turn`, `2 turns`. */
+export const count = (many: number, what: string) => `${many.toLocaleString()} ${what}${many === 1 ? "" : "s"}`;

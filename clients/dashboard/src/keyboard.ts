@@ -20,6 +20,8 @@ export function step(by: 1 | -1) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
+export const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
+
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const target = event.target as HTMLElement;
@@ -40,6 +42,8 @@ addEventListener("keydown", (event) => {
   const keys: Record<string, () => void> = {
     j: () => (mover ?? step)(1),
     k: () => (mover ?? step)(-1),
+    g: () => scrollTo(0, 0),
+    G: toEnd,
     "/": () => document.getElementById("search")?.focus(),
     "?": () => showHelp(),
   };

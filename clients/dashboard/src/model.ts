@@ -4,6 +4,9 @@ import { ms } from "./format.js";
 
 export const entries_max = 20_000; // older ones are forgotten
 export const usage_points_max = 4_000; // beyond, every second one goes
+const files_max = 2_000; // the newest
+const agents_max = 1_000; // the newest; their streams, too
+const compactions_max = 1_000; // the newest
 
 export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; prompt: string }
 export interface ToolCall { call: string; tool: string; agent: string | undefined; input?: JsonValue; start: number; end?: number; outcome?: string; finished?: EarshotEvent; background?: string }
@@ -15,6 +18,13 @@ export type Entry = { at: number } & (
   | { kind: "mark"; event: EarshotEvent; text: string });
 type New<T> = T extends Entry ? Omit<T, "at"> : never;
 export interface FileTouch { path: string; changed: number; read: number; last: number }
+
+/** The oldest goes when there are too many. */
+function put<V>(map: Map<string, V>, key: string, value: V, most: number) {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value!);
+}
 
 const writers = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit"]);
 
@@ -44,7 +54,7 @@ export class SessionModel {
       case "turn.started": {
         const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: whole(event.prompt) };
         this.turns.push(turn);
-        this.openTurns.set(event.stream + (event.agent ?? ""), turn);
+        put(this.openTurns, event.stream + (event.agent ?? ""), turn, agents_max);
         return this.add({ kind: "turn", event, turn });
       }
       case "turn.finished": {
@@ -71,20 +81,21 @@ export class SessionModel {
       }
       case "agent.started": {
         const agent: Agent = { key: event.subagent ?? event.call ?? "", name: whole(event.description) || event.agent_type || "agent", type: event.agent_type ?? "", call: event.call, start: at };
-        if (event.call) this.ofCall.set(event.call, agent);
-        if (event.subagent) this.agents.set(event.subagent, agent);
+        if (event.call) put(this.ofCall, event.call, agent, agents_max);
+        if (event.subagent) put(this.agents, event.subagent, agent, agents_max);
         return;
       }
       case "agent.finished": {
         const agent = (event.call ? this.ofCall.get(event.call) : undefined) ?? (event.subagent ? this.agents.get(event.subagent) : undefined);
         if (!agent) return;
         agent.end = at;
-        if (event.subagent) this.agents.set(event.subagent, agent);
+        if (event.subagent) put(this.agents, event.subagent, agent, agents_max);
         return;
       }
       case "compaction.finished": {
         const text = `context compacted${event.pre_tokens ? `, ${event.pre_tokens.toLocaleString()} tokens before` : ""}${event.post_tokens ? `, ${event.post_tokens.toLocaleString()} after` : ""}`;
         this.compactions.push({ at, text });
+        if (this.compactions.length > compactions_max) this.compactions.shift();
         return this.add({ kind: "mark", event, text });
       }
       case "usage.updated": return this.count(event, at);
@@ -98,7 +109,7 @@ export class SessionModel {
   private add(fresh: New<Entry>) {
     const { stream, time } = fresh.event;
     const at = Math.max(ms(time) ?? 0, this.newest.get(stream) ?? 0);
-    this.newest.set(stream, at);
+    put(this.newest, stream, at, agents_max);
     const entry = { ...fresh, at } as Entry;
     let place = this.entries.length;
     while (place > 0 && this.entries[place - 1]!.at > at) place--;
@@ -109,6 +120,8 @@ export class SessionModel {
     this.entries = this.entries.slice(-entries_max);
     this.tools = this.tools.slice(-entries_max);
     this.turns = this.turns.slice(-entries_max);
+    const open = new Set(this.tools);
+    for (const [call, tool] of this.open) if (!open.has(tool)) this.open.delete(call);
   }
 
   private touch({ tool, input, start }: ToolCall) {
@@ -119,7 +132,7 @@ export class SessionModel {
     if (writers.has(tool)) file.changed++;
     else file.read++;
     file.last = start;
-    this.files.set(path, file);
+    put(this.files, path, file, files_max);
   }
 
   private count(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {

@@ -1,51 +1,18 @@
-// The dashboard in a real browser, on a real daemon.
+// The dashboard in a real browser, on a real daemon: what it shows, and how one moves about in it.
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { Place, Transcript, missing } from "../../sdk/dist/test/daemon.js";
-import { axe, invitation, launch, open } from "./browser.mjs";
+import { rmSync } from "node:fs";
+import { test } from "node:test";
+import { house, many } from "./house.mjs";
 import { Scripted, morning, registry } from "./scene.mjs";
 
-const shots = process.env.EARSHOT_SCREENSHOTS;
-const many = 1000; // sessions
-const long_task_ms = 50; // as browsers count them
-const long_share_max = 0.25; // of the time, in a browser that shares two cores with all else
-const patience = { timeout: 30_000 };
-
-describe("the dashboard", { skip: missing }, () => {
-  let browser;
-  let place;
-  const ended = [];
-  before(async () => (browser = await launch()));
-  after(() => browser.close());
-  beforeEach(() => (place = new Place()));
-  afterEach(async () => {
-    for (const one of ended.splice(0)) await one();
-    await place.end();
-  });
-
-  async function visit(options, address) {
-    const opened = await open(browser, place, options);
-    opened.page.setDefaultTimeout(patience.timeout);
-    ended.push(() => opened.context.close());
-    await opened.page.goto(address ?? (await invitation(place)));
-    return opened;
-  }
-  const state = (page, text) => page.locator("#state", { hasText: text }).waitFor(patience);
-  const shot = async (page, name) => {
-    if (!shots) return;
-    mkdirSync(shots, { recursive: true });
-    await page.screenshot({ path: join(shots, `${name}.png`) });
-  };
-
+house("the page", (house) => {
   test("a session shows each stage: at work, a tool in hand, waiting, done; then in full, with the whole record behind an entry", async () => {
-    await place.start();
-    const { page, complaints } = await visit();
+    await house.place.start();
+    const { page, complaints } = await house.visit();
     await page.getByText("No agent has been at work").waitFor();
-    const one = new Scripted(place.root, "/home/ada/api");
-    const agent = registry(place.root, one, "/home/ada/api");
-    ended.push(agent.end);
+    const one = new Scripted(house.place.root, "/home/ada/api");
+    const agent = registry(house.place.root, one, "/home/ada/api");
+    house.ended.push(agent.end);
     one.asks("Mend the lamp");
     agent.says("busy");
     const row = page.locator("#sessions .row");
@@ -55,6 +22,7 @@ describe("the dashboard", { skip: missing }, () => {
     await row.locator(".tool", { hasText: "make lamp" }).waitFor();
     agent.says("waiting", "permission prompt");
     await page.locator(".group[data-waiting]", { hasText: "Needs you" }).waitFor();
+    await row.locator(".status", { hasText: "permission" }).waitFor();
     await row.locator(".said", { hasText: "make lamp" }).waitFor();
     assert.equal(await page.title(), "(1) earshot");
     one.ends(call, "x".repeat(9000)).todo(["Lamp", "completed"], ["Horn", "pending"]);
@@ -83,52 +51,157 @@ describe("the dashboard", { skip: missing }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test("filters are in the address: search, states, and what a reload shows", async () => {
-    const scene = morning(place.root);
-    ended.push(...scene.ended.map((one) => one.end));
-    await place.start();
-    const { page } = await visit();
+  test("a morning at a glance: who needs somebody comes first, groups, columns, and a sentence for screen readers", async () => {
+    house.scene(morning(house.place.root));
+    await house.place.start();
+    const { page } = await house.visit();
+    const rows = page.locator("#sessions .row");
+    await rows.first().waitFor();
+    const phases = await rows.evaluateAll((all) => all.map((row) => row.dataset.phase));
+    assert.deepEqual(phases.slice(0, 2), ["waiting", "waiting"]);
+    assert.ok(!phases.slice(2).includes("waiting"));
+    assert.deepEqual(await page.locator(".group h2").allTextContents(), ["Needs you", "/home/ada/harbour-web", "/home/ada/infra", "/home/ada/lighthouse-api", "/home/ada/notes"]);
+    // Who waits for longest is first; each says what for, in which project, what exactly, and for how long.
+    assert.deepEqual(await rows.locator(".status").evaluateAll((all) => all.slice(0, 2).map((one) => one.textContent)), ["question", "permission"]);
+    const second = rows.nth(1);
+    assert.equal(await second.locator(".said").textContent(), "lighthouse-apiapprove Bash: make soak HOURS=1");
+    assert.match(await second.locator(".tool").textContent(), /^Bash make soak HOURS=1\s?\d+ m \d\d s$/);
+    assert.equal((await second.locator(".todos").textContent()).trim(), "2/4");
+    assert.equal(await second.locator(".context").textContent(), "41.3k ctx");
+    assert.match(await second.locator(".written").textContent(), /^\d+\.\dk out$/);
+    assert.equal(await second.locator(".turn").textContent(), "turn 2");
+    assert.equal(await second.locator(".model").textContent(), "opus-5-5");
+    // The course of the context, also of what went before the page was opened: it rose, and fell when it was compacted.
+    await page.waitForFunction(() => document.querySelectorAll(".row")[1].querySelector(".spark .line").getAttribute("d").split("L").length > 10);
+    const heights = await second.locator(".spark .line").evaluate((line) => line.getAttribute("d").slice(1).split("L").map((point) => -Number(point.split(",")[1])));
+    const top = heights.indexOf(Math.max(...heights));
+    assert.ok(heights[0] < heights[top] && heights[top + 1] < heights[top] && top > 2, heights.join(" "));
+    const named = page.getByRole("link", { name: /^needs you, permission\. Good\. Now make the clock injectable.*in \/home\/ada\/lighthouse-api\. Bash make soak.*2 of 4 things to do are done.*approve Bash/ });
+    assert.equal(await named.count(), 1);
+    assert.equal(await page.getByRole("list", { name: "Sessions" }).count(), 1);
+    assert.deepEqual(await page.locator("#sessions > li").first().evaluate((li) => [li.ariaPosInSet, li.ariaSetSize]), ["1", "16"]);
+    // Times tick by themselves.
+    const time = second.locator(".tool time");
+    const was = await time.textContent();
+    await page.waitForFunction((old) => document.querySelectorAll(".row")[1].querySelector(".tool time").textContent !== old, was);
+  });
+
+  test("filters are in the address: search, states, projects, and what a reload shows", async () => {
+    house.scene(morning(house.place.root));
+    await house.place.start();
+    const { page } = await house.visit();
     await page.locator("#sessions .row").first().waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("tide");
-    await page.waitForFunction(() => document.querySelectorAll("#sessions .row").length === 1);
+    await many(page, "#sessions .row", 1);
     assert.match(page.url(), /\?q=tide$/);
     await page.reload();
-    await page.waitForFunction(() => document.querySelectorAll("#sessions .row").length === 1);
+    await many(page, "#sessions .row", 1);
     await page.keyboard.press("/");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: /^needs you/ }).click();
-    await page.waitForFunction(() => document.querySelectorAll("#sessions .row").length === 2);
+    await many(page, "#sessions .row", 2);
     assert.match(page.url(), /state=waiting/);
-    await page.keyboard.press("?");
-    await page.locator("dialog", { hasText: "next, previous" }).waitFor();
+    await page.goBack();
+    await many(page, "#sessions .row", 11);
+    await page.locator(".group a", { hasText: "infra" }).click();
+    await many(page, "#sessions .row", 3);
+    assert.equal(new URL(page.url()).searchParams.get("project"), "/home/ada/infra");
+    await page.getByRole("button", { name: "/home/ada/infra ✕" }).click();
+    await many(page, "#sessions .row", 11);
+    await page.keyboard.press("/");
+    await page.keyboard.type("nobody says this");
+    await page.getByText("Nothing fits what is asked for.").waitFor();
+    await page.getByRole("button", { name: "Show all 11" }).click();
+    await many(page, "#sessions .row", 11);
   });
 
-  test("it goes on after the daemon was away, and says so meanwhile", async () => {
-    const one = new Transcript(place.root);
-    one.append(one.prompt("before"));
-    await place.start();
-    const { page } = await visit();
-    await state(page, "Live.");
-    await place.stop();
-    await state(page, /gone\. Trying again in \d+ s/);
-    const other = new Transcript(place.root, "/home/ada/buoy");
-    other.append(other.prompt("born meanwhile"));
-    await place.start();
-    await state(page, "Live.");
-    await page.locator("#sessions .title", { hasText: "born meanwhile" }).waitFor();
+  test("the keyboard alone: j and k, Enter, /, ?, g and G, Escape", async () => {
+    const scene = house.scene(morning(house.place.root));
+    await house.place.start();
+    const { page } = await house.visit();
+    await page.locator("#sessions .row").first().waitFor();
+    const focused = () => page.evaluate(() => document.activeElement.querySelector(".title")?.textContent);
+    const title = (text) => page.waitForFunction((wanted) => document.activeElement.querySelector(".title")?.textContent.startsWith(wanted), text);
+    await page.keyboard.press("j");
+    await title("Add a tide table");
+    await page.keyboard.press("j");
+    await title("Good. Now make");
+    await page.keyboard.press("j"); // over the head of the next group
+    await title("Make the chart zoom");
+    await page.keyboard.press("k");
+    await title("Good. Now make");
+    await page.keyboard.press("?");
+    await page.locator("dialog", { hasText: "next, previous" }).waitFor();
+    await page.keyboard.press("j"); // not while a dialog is open
+    await page.keyboard.press("Escape");
+    await page.locator("dialog").waitFor({ state: "detached" });
+    assert.match(await focused(), /^Good\. Now make/);
+    await page.keyboard.press("Enter");
+    await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
+    await page.keyboard.press("G");
+    await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2);
+    scene.big.append(scene.big.says("Something new comes.", null));
+    await page.locator(".entry", { hasText: "Something new comes." }).waitFor();
+    await page.waitForFunction(() => innerHeight + scrollY >= document.documentElement.scrollHeight - 2); // it stays at the end
+    await page.keyboard.press("g");
+    await page.waitForFunction(() => scrollY === 0);
+    await page.keyboard.press("j");
+    await page.locator(".entry [data-item]:focus").waitFor();
+    await page.keyboard.press("Escape");
+    await many(page, "#sessions .row", 11);
+  });
+
+  test("a session's page: head, timeline, conversation, todo list, files, the context's course", async () => {
+    const scene = house.scene(morning(house.place.root));
+    await house.place.start();
+    const { page, complaints } = await house.visit();
+    await page.locator("#sessions .row .title", { hasText: "Good. Now make" }).click();
+    await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
+    assert.match(await page.locator(".facts").textContent(), /^waiting: permission.*\/home\/ada\/lighthouse-apimaintesthostopus-5-5turn 2/);
+    assert.equal(await page.locator(".asks").textContent(), "approve Bash: make soak HOURS=1");
+    const timeline = page.getByRole("img", { name: "Timeline: 2 turns, 23 tool calls, 1 subagent, 1 compaction" });
+    await timeline.waitFor();
+    // What is pointed at is told: over the whole picture there are turns, calls, the subagent's, and the compaction.
+    const box = await timeline.boundingBox();
+    await page.evaluate(() => {
+      globalThis.told = new Set();
+      new MutationObserver(() => told.add(document.querySelector(".says").textContent)).observe(document.querySelector(".says"), { childList: true, characterData: true, subtree: true });
+    });
+    for (let y = 6; y < box.height - 22; y += 17) {
+      await page.mouse.move(box.x + 2, box.y + y);
+      await page.mouse.move(box.x + box.width - 4, box.y + y, { steps: 60 });
+    }
+    const told = await page.evaluate(() => [...globalThis.told]);
+    for (const wanted of [/^Turn 1 · completed/, /^Turn 2 · open/, /^Bash make test · ok · 1 m/, /^Agent List every timer · ok · 1 m 48 s/, /^Read src\/signal\/lamp\.cpp · ok/, /^Bash make soak HOURS=1 · running/, /^nothing for 3\d m/]) {
+      assert.ok(told.some((one) => wanted.test(one)), `${wanted} is not among ${told.join("; ")}`);
+    }
+    const painted = await timeline.evaluate((canvas) => new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size);
+    assert.ok(painted > 6, `${painted} colours`);
+    const entries = page.locator(".entries > .entry");
+    assert.ok(await entries.locator("[data-agent]").or(page.locator(".entry[data-agent]")).count() >= 5); // the subagent's, nested
+    await page.locator(".entry.mark", { hasText: "context compacted, 155,000 tokens before" }).waitFor();
+    assert.deepEqual(await page.locator(".todo li").allTextContents(), ["completed: Find where the interval is set", "completed: Fix the override", "in_progress: Test with a fake clock", "pending: Tell the keepers"]);
+    assert.match(await page.locator(".files li").first().textContent(), /^test\/beacon_test\.cpp1 changed$/);
+    assert.match(await page.locator(".chart").getAttribute("aria-label"), /^Tokens in the context over time: 41\.3k now, 148k at most/);
+    await page.getByRole("button", { name: "Subagents" }).click();
+    await many(page, ".entry[data-agent]", 0);
+    await page.locator("details.call", { hasText: "make soak" }).locator(".took.running").waitFor();
+    scene.big.append(scene.big.says("And on it goes.", null));
+    await page.locator(".entry", { hasText: "And on it goes." }).waitFor();
+    assert.deepEqual(complaints, []);
   });
 
   test("a session's page: a search, a transcript that is written anew, and one that goes", async () => {
-    const one = new Scripted(place.root, "/home/ada/api").asks("the old prompt");
+    const one = new Scripted(house.place.root, "/home/ada/api").asks("the old prompt");
     one.uses("Bash", { command: "make old" }, 1).answers("old answer");
-    await place.start();
-    const { page, complaints } = await visit();
+    await house.place.start();
+    const { page, complaints } = await house.visit();
     await page.locator("#sessions .row").click();
     await page.locator(".entry", { hasText: "old answer" }).waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("make");
-    await page.waitForFunction(() => document.querySelectorAll(".entry").length === 1);
+    await many(page, ".entry", 1);
     await page.keyboard.press("Control+A");
     await page.keyboard.press("Delete");
     await page.locator(".entry", { hasText: "old answer" }).waitFor();
@@ -140,126 +213,5 @@ describe("the dashboard", { skip: missing }, () => {
     rmSync(one.path);
     await page.getByText("There is no such session here").waitFor();
     assert.deepEqual(complaints, []);
-  });
-
-  test("who has no token is told how to get in, and so is who comes with a used link", async () => {
-    await place.start();
-    const url = await invitation(place);
-    const { page } = await visit({}, `http://127.0.0.1:${place.port}/`);
-    await state(page, "Not signed in");
-    await page.locator("#help code", { hasText: "earshot open" }).waitFor();
-    const first = await visit({}, url);
-    await state(first.page, "Live.");
-    const second = await visit({}, url);
-    await state(second.page, "used already");
-    assert.equal(new URL(second.page.url()).hash, "");
-  });
-
-  test("hostile text shows as text, everywhere", async () => {
-    const hostile = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`;
-    const one = new Scripted(place.root, "/home/ada/<b>api").asks(hostile);
-    one.uses("Bash", { command: hostile, [hostile]: hostile }, 1, hostile).todo([hostile, "in_progress"]);
-    one.append(one.says(hostile, null));
-    one.begins("Write", { file_path: `/home/ada/${hostile}` });
-    await place.start();
-    const { page, complaints } = await visit();
-    await page.locator("#sessions .title", { hasText: hostile }).waitFor();
-    await page.locator("#sessions .row").click();
-    await page.locator(".entry[data-role=assistant]", { hasText: hostile }).waitFor();
-    for (const summary of await page.locator("details.call summary").all()) await summary.click();
-    await page.locator(".folded .output", { hasText: hostile }).waitFor();
-    assert.equal(await page.title(), "earshot");
-    assert.equal(await page.locator("main img, main script").count(), 0);
-    const refused = await page.evaluate(() => {
-      try {
-        document.body.innerHTML = "<b>x</b>";
-        return "set";
-      } catch {
-        return "refused";
-      }
-    });
-    assert.equal(refused, "refused"); // trusted types
-    assert.deepEqual(complaints.filter((said) => !said.includes("TrustedHTML") && !said.includes("Trusted Type")), []);
-  });
-
-  for (const [name, options] of Object.entries({
-    dark: { colorScheme: "dark" }, light: { colorScheme: "light" },
-    phone: { colorScheme: "light", viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
-  })) {
-    test(`readable: axe finds nothing, ${name}`, async () => {
-      const scene = morning(place.root);
-      ended.push(...scene.ended.map((one) => one.end));
-      await place.start();
-      const { page, complaints } = await visit({ ...options, bypassCSP: false });
-      await page.locator("#sessions .row").first().waitFor();
-      const judge = async (what) => {
-        const found = await page.evaluate(async (source) => {
-          if (!globalThis.axe) (0, eval)(source);
-          const { violations } = await globalThis.axe.run();
-          return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
-        }, axe).catch(async () => "blocked");
-        return { what, found };
-      };
-      // The policy forbids eval in the page: DevTools puts axe in, which it does not ask.
-      const session = await page.context().newCDPSession(page);
-      const inject = () => session.send("Runtime.evaluate", { expression: axe, allowUnsafeEvalBlockedByCSP: true });
-      await inject();
-      assert.deepEqual(await judge("overview"), { what: "overview", found: [] });
-      await shot(page, `overview-${name}`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      assert.ok(wide <= 0, `the overview is ${wide} px too wide`);
-      await page.goto(`http://127.0.0.1:${place.port}/?session=${scene.big.session}&host=testhost`);
-      await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
-      await page.locator(".chart canvas").waitFor();
-      await inject();
-      assert.deepEqual(await judge("session"), { what: "session", found: [] });
-      await shot(page, `session-${name}`);
-      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "the session's page is too wide");
-      assert.deepEqual(complaints, []);
-    });
-  }
-
-  test(`${many} sessions and 1,000 events a second: few rows on the page, few long tasks`, async (t) => {
-    const all = Array.from({ length: many }, (_, n) => new Scripted(place.root, `/home/ada/project-${n % 40}`).asks(n === 777 ? "the needle" : `task ${n}`));
-    await place.start();
-    const { page } = await visit();
-    await page.getByRole("button", { name: `working ${many}` }).waitFor();
-    await page.evaluate(() => {
-      globalThis.long = [];
-      new PerformanceObserver((list) => globalThis.long.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: "longtask" });
-    });
-    const seconds = 5;
-    const begin = Date.now();
-    for (let beat = 0; beat < seconds * 10; beat++) {
-      for (let n = 0; n < 50; n++) { // two events each: a message and its tokens
-        const one = all[(beat * 50 + n) % many];
-        one.append(one.says(`step ${beat}`, null));
-      }
-      if (beat % 10 === 5) await page.mouse.wheel(0, 2500);
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, begin + (beat + 1) * 100 - Date.now())));
-    }
-    const took = Date.now() - begin;
-    const { long, rows } = await page.evaluate(() => ({ long: globalThis.long, rows: document.querySelectorAll("#sessions li").length }));
-    const spent = long.reduce((sum, ms) => sum + ms, 0);
-    t.diagnostic(`${rows} rows on the page; ${long.length} tasks of more than ${long_task_ms} ms, ${Math.round(spent)} ms of ${took} ms, the longest ${Math.round(Math.max(0, ...long))} ms`);
-    assert.ok(rows < 80);
-    assert.ok(spent < took * long_share_max, `long tasks took ${spent} of ${took} ms`);
-    await page.evaluate(() => scrollTo(0, 0));
-    await page.keyboard.press("/");
-    await page.keyboard.type("needle");
-    await page.waitForFunction(() => document.querySelectorAll("#sessions .row").length === 1);
-  });
-
-  test("the page is small, and painted at once", async (t) => {
-    await place.start();
-    const { page } = await visit();
-    await state(page, "Live.");
-    const { gzipSync } = await import("node:zlib");
-    const fetched = await page.evaluate(async () => (await Promise.all(["/", "/app.js", "/style.css"].map(async (path) => (await fetch(path)).text()))));
-    const size = fetched.reduce((sum, text) => sum + gzipSync(text).length, 0);
-    assert.ok(size < 120 * 1024, `${size} bytes compressed`);
-    assert.ok(fetched[1].includes("MIT License"), "the license texts go with the code");
-    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
-    t.diagnostic(`${size} bytes compressed, first paint after ${Math.round(paint)} ms`);
   });
 });

@@ -50,6 +50,13 @@ export class Scripted extends Transcript {
     return this.uses("TodoWrite", { todos: items.map(([content, status]) => ({ content, status, activeForm: content })) }, 0.1, "Todos have been modified");
   }
 
+  /** Some words in between, which take so many minutes. */
+  says_(minutes, text) {
+    this.append(this.says(text, null));
+    this.minutes -= minutes;
+    return this;
+  }
+
   answers(text) {
     this.append(this.says(text));
     return this;
@@ -98,15 +105,22 @@ export function morning(root) {
   inner.append(inner.says("Three timers: lamp, horn, radio."));
   big.at(inner.minutes).ends(agent, [{ type: "text", text: "Three timers: lamp, horn, radio." }], {
     toolUseResult: { status: "completed", agentId: "a4c19e77", totalDurationMs: 108_000, totalTokens: 9120, totalToolUseCount: 3, content: [{ type: "text", text: "Three timers." }] } });
+  big.minutes -= 0.1;
   big.context(64_000).uses("Edit", { file_path: `${api}/src/override.cpp`, old_string: "int interval_s = 20;", new_string: "int interval_s = 30;" }, 1, "The file has been updated.");
   big.uses("Bash", { command: "make test", description: "Run the tests" }, 95, "[==========] 214 tests ran.\n[  PASSED  ] 214 tests.");
   big.context(88_000).answers("The override of the 2024 regatta was still in force. It is 30 s again, and all 214 tests pass.");
   big.at(21).asks("Good. Now make the clock injectable, so that the soak test does not take an hour.");
-  big.context(102_000).uses("Read", { file_path: `${api}/src/clock.hpp` }, 2, "struct Clock;").uses("Write", { file_path: `${api}/src/fake_clock.hpp`, content: "#pragma once\n" }, 3);
+  big.context(102_000).uses("Read", { file_path: `${api}/src/clock.hpp` }, 12, "struct Clock;").says_(0.2, "Everything that sleeps takes the clock by reference; the test's clock jumps.");
+  big.context(109_000).uses("Grep", { pattern: "sleep_for|steady_clock", path: `${api}/src` }, 9, "14 matches").uses("Write", { file_path: `${api}/src/fake_clock.hpp`, content: "#pragma once\n" }, 30);
+  for (const [n, file] of ["lamp", "horn", "radio", "beacon", "pump"].entries()) {
+    big.context(116_000 + n * 8_000).uses("Edit", { file_path: `${api}/src/signal/${file}.cpp`, old_string: "sleep(1)", new_string: "clock.sleep(1)" }, 24).says_(0.3, `${file} takes the clock now.`);
+  }
+  big.uses("Bash", { command: "make test", description: "Run the tests" }, 118, "[  FAILED  ] Beacon.Drift");
   big.append(JSON.stringify({ parentUuid: null, isSidechain: false, type: "system", subtype: "compact_boundary", content: "Conversation compacted", uuid: crypto.randomUUID(), timestamp: big.clock().toISOString(), sessionId: big.session, cwd: api, version: "2.1.330", level: "info", compactMetadata: { trigger: "auto", preTokens: 155_000 } }) + "\n");
-  big.context(24_000).uses("Edit", { file_path: `${api}/src/horn.cpp`, old_string: "sleep(1)", new_string: "clock.sleep(1)" }, 2);
+  big.context(24_000).uses("Read", { file_path: `${api}/test/beacon_test.cpp` }, 8, "TEST(Beacon, Drift)").says_(0.4, "The beacon's test slept by itself.");
+  big.context(30_000).uses("Edit", { file_path: `${api}/test/beacon_test.cpp`, old_string: "sleep(1)", new_string: "clock.sleep(1)" }, 30).uses("Bash", { command: "make test", description: "Run the tests" }, 112, "[  PASSED  ] 219 tests.");
   big.todo(["Find where the interval is set", "completed"], ["Fix the override", "completed"], ["Test with a fake clock", "in_progress"], ["Tell the keepers", "pending"]);
-  big.at(1.2).context(41_000).answers; big.append(big.says("The clock is injectable now. I will run the soak test.", null));
+  big.at(1.2).context(41_000).append(big.says("The clock is injectable now. I will run the soak test.", null));
   big.begins("Bash", { command: "make soak HOURS=1", description: "Run the soak test" });
   const asks = registry(root, big, api);
   asks.says("waiting", "permission prompt");
@@ -118,13 +132,14 @@ export function morning(root) {
 
   const working = new Scripted(root, web).at(6).context(12_000).asks("Make the chart zoom smoothly on a phone.");
   working.todo(["Measure", "completed"], ["Pinch gestures", "completed"], ["Inertia", "in_progress"]);
-  working.context(33_000).uses("Edit", { file_path: `${web}/src/chart.ts`, old_string: "a", new_string: "b" }, 2);
+  working.context(21_000).uses("Read", { file_path: `${web}/src/chart.ts` }, 2).context(33_000).uses("Edit", { file_path: `${web}/src/chart.ts`, old_string: "a", new_string: "b" }, 2);
   working.at(0.7).context(47_000).append(working.says("Pinch works. Now inertia: I measure before and after.", null));
   working.begins("Bash", { command: "npx playwright test chart.spec.ts --project=phone", description: "Run phone tests" });
   const second = new Scripted(root, infra).at(14).context(9_000).asks("Upgrade the staging database to 16 and keep a way back.");
-  second.uses("Bash", { command: "pg_dump --schema-only staging" }, 12).at(0.2).context(71_000).append(second.says("The dump is complete; the upgrade plan has four steps, each with its way back.", null));
-  const thinking = new Scripted(root, api).at(2).context(140_000).asks("Why does the radio beacon drift by 40 ms a day?");
-  thinking.uses("Grep", { pattern: "drift", path: `${api}/src/radio` }, 3);
+  for (const size of [14_000, 22_000, 41_000, 90_000, 150_000, 18_000, 33_000, 60_000]) second.context(size, 900).uses("Bash", { command: "pg_dump --schema-only staging" }, 12);
+  second.at(0.2).context(71_000).append(second.says("The dump is complete; the upgrade plan has four steps, each with its way back.", null));
+  const thinking = new Scripted(root, api).at(2).context(96_000).asks("Why does the radio beacon drift by 40 ms a day?");
+  thinking.uses("Read", { file_path: `${api}/src/radio/beacon.cpp` }, 2).context(118_000).uses("Grep", { pattern: "ppm" }, 2).context(140_000).uses("Grep", { pattern: "drift", path: `${api}/src/radio` }, 3);
 
   for (const [cwd, minutes, prompt, answer] of [
     [api, 18, "Rename horn::Signal to horn::FogSignal everywhere.", "Renamed in 31 files; the build and all tests pass."],
@@ -134,9 +149,9 @@ export function morning(root) {
     ["/home/ada/notes", 700, "Sort my reading list by how long each takes.", "Sorted. Three are under ten minutes."],
     [api, 95, "Explain the lamp's state machine to me.", "It has five states; the two that matter at night are Warming and Lit."],
   ]) {
-    const quiet = new Scripted(root, cwd).at(minutes).context(20_000 + minutes * 50).asks(prompt);
-    quiet.uses("Bash", { command: "git status" }, 2, "clean");
-    quiet.context(30_000 + minutes * 60).answers(answer);
+    const quiet = new Scripted(root, cwd).at(minutes).asks(prompt);
+    for (let n = 1; n < 9; n++) quiet.context(12_000 + ((n * 37 + minutes * 13) % 11) * 600 + n * (2_000 + minutes * 9), 150 + n * 40).uses("Bash", { command: "git status" }, 2, "clean");
+    quiet.answers(answer);
   }
   return { big, asked, working, ended };
 }

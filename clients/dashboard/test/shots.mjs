@@ -20,7 +20,8 @@ export async function views(browser, place, scene, options, take) {
   const { context, page, complaints } = await open(browser, place, options);
   try {
     await page.goto(await invitation(place));
-    await page.locator(".row .spark .line").first().waitFor({ state: "attached" }); // what the phone has no room for
+    await page.locator(".row").first().waitFor();
+    await page.waitForFunction(() => [...document.querySelectorAll(".spark .line")].filter((line) => line.getAttribute("d").split("L").length > 4).length > 5); // what was read of the past
     await take("overview", page);
     await page.goto(`http://127.0.0.1:${place.port}/?session=${scene.big.session}&host=testhost`);
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
