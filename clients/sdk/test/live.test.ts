@@ -52,6 +52,18 @@ describe("with a daemon", { skip: missing }, () => {
     await assert.rejects(told.subscription.read("claude/nobody/nothing", message.cursor), { name: "ReadError", code: "not_found" });
   });
 
+  test("a record of many parts is read as one, at once", async () => {
+    const one = new Transcript(place.root);
+    const long = "x".repeat(6 << 20);
+    one.append(one.prompt("go"), one.says(long));
+    const told = collect(client, { history: true });
+    const message = await until("the message", () => told.frames.find((frame) => frame.type === "message.added" && frame.role === "assistant"));
+    assert.ok(isEvent(message));
+    let read = 0;
+    void told.subscription.read(message.stream, message.cursor).then((record) => (read = JSON.stringify(record).length));
+    await until("all of it", () => read > long.length);
+  });
+
   test("after a restart it goes on where it was: nothing missing, nothing twice, streams that were born meanwhile from their first line", async () => {
     const one = new Transcript(place.root);
     one.append(one.prompt("1"));
