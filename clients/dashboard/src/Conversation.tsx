@@ -94,13 +94,28 @@ function One({ entry, base, raw }: { entry: Entry; base: string; raw: Show; outc
   }
 }
 
+const piece_max = 4000; // characters: a browser takes seconds to lay out a word of a megabyte, so that only what is in sight is
+
+/** In pieces that end with a line where they can. */
+export function pieces(text: string): string[] {
+  const out: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const line = text.length - at > piece_max ? text.lastIndexOf("\n", at + piece_max) : -1;
+    let end = line >= at ? line + 1 : Math.min(at + piece_max, text.length);
+    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end--; // not inside of a character
+    out.push(text.slice(at, end).replace(/\n$/, ""));
+    at = end;
+  }
+  return out;
+}
+
 function Raw({ title, event, session, close }: { title: string; event: EarshotEvent; session: OpenSession; close: () => void }) {
   const [got, set] = useState<{ text: string } | { error: string } | undefined>(undefined);
   useState(() => session.read(event.stream, event.cursor).then((record) => set({ text: visible(typeof record === "string" ? record : JSON.stringify(record, null, 2)) }), (error: Error) => set({ error: error.message })));
   return (
     <Dialog title={title} close={close}>
       <p class="cut">{event.stream} at {event.cursor}</p>
-      {!got ? <p>Reading…</p> : "error" in got ? <p role="alert">The daemon says: {got.error}</p> : <pre class="record" tabIndex={0}>{got.text}</pre>}
+      {!got ? <p>Reading…</p> : "error" in got ? <p role="alert">The daemon says: {got.error}</p> : <pre class="record" tabIndex={0}>{pieces(got.text).map((piece) => <div>{piece}</div>)}</pre>}
     </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 // The overview's subscription, and what became of it. Everything the page knows comes through here or through session.ts.
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import { Earshot, SessionStore, type ConnectionState, type SessionState } from "../../sdk/src/index.js";
 import { harmlessSocket } from "./visible.js";
 import { forgetToken, signIn, takeCode, token } from "./auth.js";
@@ -30,15 +30,19 @@ export const earshot = new Earshot({
 });
 
 let timer = 0;
+let complete = false;
 function soon() {
   timer ||= window.setTimeout(() => {
     timer = 0;
-    version.value++;
+    batch(() => {
+      version.value++;
+      ready.value = complete; // together: who was there when the page opened is no news
+    });
   }, redraw_ms);
 }
 
 store.onChange((change) => {
-  if (change.kind === "snapshot") ready.value = true;
+  complete ||= change.kind === "snapshot";
   soon();
 });
 
