@@ -12,7 +12,7 @@ import { gist, inHand, Tool } from "./Tool.js";
 /** The one word for what it does; of who waits, what for. */
 const word = (frame: SessionFrame, phase: Phase) => (phase === "waiting" ? (frame.status.reason ?? "waiting") : phaseWords[phase]);
 
-/** What a screen reader says of the row: a sentence, where the eye has columns. */
+/** What a screen reader says of the row: a sentence, where the eye has columns. What it has is hidden where it stands a second time. */
 function label(frame: SessionFrame, phase: Phase, said: string): string {
   const hand = inHand(frame)?.tool;
   const { usage, todos } = frame;
@@ -36,18 +36,18 @@ export function SessionRow({ frame, session, phase, where }: { frame: SessionFra
   const { context, output } = frame.usage;
   const since = phase === "waiting" || phase === "working" ? (frame.status.since ?? frame.turn.started) : (frame.last_activity ?? frame.status.since);
   return (
-    <a class="row" data-item={id} data-state={frame.status.state} data-phase={phase} href={address(target)} onClick={follow(target)} aria-label={label(frame, phase, said)}>
-      <span class="status" data-state={frame.status.state} data-phase={phase}>{word(frame, phase)}</span>
-      <span class="title">{titleOf(frame)}</span>
-      <Tool frame={frame} phase={phase} />
-      <Todos frame={frame} />
+    <div class="row" data-state={frame.status.state} data-phase={phase} onClick={follow(target)}>
+      <span class="status" data-state={frame.status.state} data-phase={phase} aria-hidden="true">{word(frame, phase)}</span>
+      <a class="title" data-item={id} href={address(target)} aria-label={label(frame, phase, said)}>{titleOf(frame)}</a>
+      <Tool frame={frame} phase={phase} hidden />
+      <Todos frame={frame} hidden />
       <Spark sizes={session.context.list()} />
-      <span class="context" title={context === undefined ? "" : `${context.toLocaleString()} tokens in the context`}>{context === undefined ? "" : <>{tokens(context)} <i>ctx</i></>}</span>
+      <span class="context" aria-hidden="true" title={context === undefined ? "" : `${context.toLocaleString()} tokens in the context`}>{context === undefined ? "" : <>{tokens(context)} <i>ctx</i></>}</span>
       <span class="written" title={`${output.toLocaleString()} tokens written in all`}>{output > 0 ? <>{tokens(output)} <i>out</i></> : ""}</span>
       <span class="model" title={frame.model}>{shortModel(frame.model)}</span>
       <span class="turn">{frame.turn.number > 0 ? `turn ${frame.turn.number}` : ""}</span>
       <span class="age"><Ticking since={since} short /></span>
-      <span class="said">{where ? <span class="where" title={projectOf(frame)}>{nameOf(projectOf(frame))}</span> : null}{said}</span>
-    </a>
+      <span class="said" aria-hidden="true">{where ? <span class="where" title={projectOf(frame)}>{nameOf(projectOf(frame))}</span> : null}{said}</span>
+    </div>
   );
 }

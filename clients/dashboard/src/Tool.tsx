@@ -33,11 +33,11 @@ function without(frame: SessionFrame, phase: Phase) {
 }
 
 /** The tool in hand, and for how long. */
-export function Tool({ frame, phase }: { frame: SessionFrame; phase: Phase }) {
+export function Tool({ frame, phase, hidden }: { frame: SessionFrame; phase: Phase; hidden?: boolean }) {
   const hand = inHand(frame);
-  if (!hand) return <span class="tool quiet">{without(frame, phase)}</span>;
+  if (!hand) return <span class="tool quiet" aria-hidden={hidden}>{without(frame, phase)}</span>;
   return (
-    <span class="tool" title={`${hand.tool.tool} ${gist(hand.tool.input)}`}>
+    <span class="tool" aria-hidden={hidden} title={`${hand.tool.tool} ${gist(hand.tool.input)}`}>
       <b>{hand.tool.tool}</b> <span class="gist">{gist(hand.tool.input, frame.project)}</span>
       {hand.agents > 0 ? <span class="agents">{hand.agents} {hand.agents === 1 ? "agent" : "agents"}</span> : null}
       <Ticking since={hand.tool.started} />

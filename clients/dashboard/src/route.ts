@@ -31,7 +31,7 @@ export function go(changes: Record<string, string>, replace = false) {
 /** A pattern of the daemon's filters that fits this name. */
 export const exactly = (name: string) => name.replaceAll(/[*?]/g, "?");
 
-/** For links: a plain click stays in the page. */
+/** For links and what holds one: a plain click stays in the page. */
 export function follow(changes: Record<string, string>) {
   return (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;

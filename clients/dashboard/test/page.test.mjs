@@ -35,7 +35,7 @@ house("the page", (house) => {
     assert.equal(await page.title(), "earshot");
 
     await page.keyboard.press("j");
-    await page.locator("#sessions .row:focus").waitFor();
+    await page.locator("#sessions .row .title:focus").waitFor();
     await page.keyboard.press("Enter");
     await page.locator(".entry", { hasText: "The lamp is lit." }).waitFor();
     assert.match(page.url(), new RegExp(`session=${one.session}`));
@@ -121,8 +121,8 @@ house("the page", (house) => {
     await house.place.start();
     const { page } = await house.visit();
     await page.locator("#sessions .row").first().waitFor();
-    const focused = () => page.evaluate(() => document.activeElement.querySelector(".title")?.textContent);
-    const title = (text) => page.waitForFunction((wanted) => document.activeElement.querySelector(".title")?.textContent.startsWith(wanted), text);
+    const focused = () => page.evaluate(() => document.activeElement.textContent);
+    const title = (text) => page.waitForFunction((wanted) => document.activeElement.textContent.startsWith(wanted), text);
     await page.keyboard.press("j");
     await title("Add a tide table");
     await page.keyboard.press("j");
