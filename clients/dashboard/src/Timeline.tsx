@@ -42,7 +42,7 @@ export function Timeline({ model, base, version, open }: { model: SessionModel; 
 
   const point = (event: MouseEvent) => {
     const hit = boxes.current.findLast(({ x, y, width: w, height: h }) => event.offsetX >= x && event.offsetX <= x + w && event.offsetY >= y && event.offsetY <= y + h);
-    setSays(hit?.says ?? "");
+    setSays(hit?.says() ?? "");
   };
   const turns = model.turns.filter((turn) => turn.agent === undefined).length;
   const summary = [count(turns, "turn"), count(model.tools.length, "tool call"), count(model.agents.size, "subagent"), count(model.compactions.length, "compaction")].join(", ");

@@ -1,12 +1,12 @@
 // The overview's subscription, and what became of it. Everything the page knows comes through here or through session.ts.
 import { batch, computed, signal } from "@preact/signals";
 import { Earshot, SessionStore, type ConnectionState, type SessionState } from "../../sdk/src/index.js";
-import { harmlessSocket } from "./visible.js";
 import { forgetToken, signIn, takeCode, token } from "./auth.js";
+import { beat } from "./beat.js";
+import { harmlessSocket } from "./visible.js";
 
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
 
-const redraw_ms = 100; // the list is worked out anew at most so often, however much happens
 const lagged_ms = 8_000; // how long it is told
 
 export const state = signal<PageState>({ state: "connecting" });
@@ -29,17 +29,11 @@ export const earshot = new Earshot({
   backoff: { first_ms: 300 },
 });
 
-let timer = 0;
 let complete = false;
-function soon() {
-  timer ||= window.setTimeout(() => {
-    timer = 0;
-    batch(() => {
-      version.value++;
-      ready.value = complete; // together: who was there when the page opened is no news
-    });
-  }, redraw_ms);
-}
+const { soon } = beat(() => batch(() => {
+  version.value++;
+  ready.value = complete; // together: who was there when the page opened is no news
+}));
 
 store.onChange((change) => {
   complete ||= change.kind === "snapshot";

@@ -16,7 +16,7 @@ const turns_max = 200; // the newest; what came before is not drawn
 const label_px_min = 36; // a bar that is narrower has no name on it
 
 /** Something on the canvas that can be pointed at. */
-export interface Box { x: number; y: number; width: number; height: number; says: string }
+export interface Box { x: number; y: number; width: number; height: number; says: () => string }
 
 export interface Colours { text: string; muted: string; line: string; raised: string; accent: string; onAccent: string; bar: string; bad: string; ground: string }
 
@@ -85,13 +85,16 @@ export function layout(model: SessionModel, base: string, width: number, until: 
       context.fillText(text, x, y + 0.5);
       context.restore();
     };
+    const drawn = new Map<number, number>(); // how far each lane is: of bars that would lie upon another one is enough
     const bar = (tool: ToolCall, y: number) => {
       const x = axis.x(within(tool.start));
       const size = Math.max(2, axis.x(within(tool.end ?? until)) - x - 1);
+      if (x + size < (drawn.get(y) ?? -1) + 1 && tool.outcome === "ok") return;
+      drawn.set(y, x + size);
       const bad = tool.outcome !== undefined && tool.outcome !== "ok";
       fill(tool.end === undefined ? paint.accent : bad ? paint.bad : paint.bar, x, y, size, lane_px);
       if (size >= label_px_min) write(`${tool.tool} ${gist(tool.input, base)}`, 10, tool.end === undefined ? paint.onAccent : bad ? paint.ground : paint.text, x + 4, y + lane_px / 2, size - 6);
-      boxes.push({ x, y, width: size, height: lane_px, says: `${tool.tool} ${gist(tool.input, base)} · ${tool.outcome ?? "running"} · ${span((tool.end ?? until) - tool.start)} · ${clock(tool.start)}` });
+      boxes.push({ x, y, width: size, height: lane_px, says: () => `${tool.tool} ${gist(tool.input, base)} · ${tool.outcome ?? "running"} · ${span((tool.end ?? until) - tool.start)} · ${clock(tool.start)}` });
     };
     const band = (turn: Turn) => {
       const x = axis.x(within(turn.start));
@@ -99,14 +102,14 @@ export function layout(model: SessionModel, base: string, width: number, until: 
       fill(paint.raised, x, 0, size, bandHeight);
       fill(paint.line, x, 0, 1, bandHeight);
       if (size > 20) write(`${turn.number}  ${turn.prompt.slice(0, 300).replaceAll(/\s+/g, " ")}`, 11, paint.muted, x + 6, head_px / 2, size - 10);
-      boxes.push({ x, y: 0, width: size, height: head_px, says: `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${span((turn.end ?? until) - turn.start)} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}` });
+      boxes.push({ x, y: 0, width: size, height: head_px, says: () => `Turn ${turn.number} · ${turn.outcome ?? "open"} · ${span((turn.end ?? until) - turn.start)} · ${clock(turn.start)}: ${turn.prompt.slice(0, 200)}` });
     };
 
     turns.forEach(band);
     for (const { x, from: a, to: b } of axis.breaks) {
       fill(paint.ground, x - 7, 0, 14, bandHeight);
       write("⋯", 11, paint.muted, x - 5, head_px / 2, 14);
-      boxes.push({ x: x - 9, y: 0, width: 18, height: bandHeight, says: `nothing for ${span(b - a)}` });
+      boxes.push({ x: x - 9, y: 0, width: 18, height: bandHeight, says: () => `nothing for ${span(b - a)}` });
     }
     for (const { bar: tool, lane } of main) bar(tool, head_px + lane * step);
     let y = mainHeight;
@@ -123,7 +126,7 @@ export function layout(model: SessionModel, base: string, width: number, until: 
       if (at < first) continue;
       const x = Math.round(axis.x(at));
       for (let dash = head_px - 4; dash < bandHeight; dash += 6) fill(paint.text, x, dash, 1, 3);
-      boxes.push({ x: x - 4, y: 0, width: 9, height: bandHeight, says: `${text} · ${clock(at)}` });
+      boxes.push({ x: x - 4, y: 0, width: 9, height: bandHeight, says: () => `${text} · ${clock(at)}` });
     }
     for (const { at, x } of ticks(axis.parts, width)) {
       fill(paint.line, Math.round(x), bandHeight, 1, 4);

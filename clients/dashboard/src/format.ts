@@ -37,9 +37,11 @@ export function tokens(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-export const clock = (millis: number) => new Date(millis).toLocaleTimeString([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
+const toSecond = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
+const toMinute = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });
+export const clock = (millis: number) => toSecond.format(millis);
 
-export const hourMinute = (millis: number) => new Date(millis).toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
+export const hourMinute = (millis: number) => toMinute.format(millis);
 
 export const shortModel = (model: string | undefined) => (model ?? "").replace(/^claude-/, "").replace(/-\d{8}$/, "");
 

@@ -2,10 +2,10 @@
 import { signal, type Signal } from "@preact/signals";
 import { SessionStore, type Frame, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
 import { earshot, sessionLive } from "./connection.js";
+import { beat } from "./beat.js";
 import { SessionModel } from "./model.js";
 import { exactly } from "./route.js";
 
-const redraw_ms = 100;
 const missing_ms = 400; // a session that is not told of in this time after `live` is not there
 
 export interface OpenSession {
@@ -24,16 +24,12 @@ export function openSession(session: string, host: string): OpenSession {
   const missing = signal(false);
   const store = new SessionStore({ events_max: 0 });
   const opened = { frame, version, missing, model: new SessionModel() } as OpenSession;
-  let timer = 0;
-  const soon = () => {
-    timer ||= window.setTimeout(() => {
-      timer = 0;
-      frame.value = [...store.sessions.values()][0]?.now;
-      if (frame.value) missing.value = false;
-      else if (subscription.state.state === "live") missing.value = true; // its last transcript went
-      version.value++;
-    }, redraw_ms);
-  };
+  const { soon, stop } = beat(() => {
+    frame.value = [...store.sessions.values()][0]?.now;
+    if (frame.value) missing.value = false;
+    else if (subscription.state.state === "live") missing.value = true; // its last transcript went
+    version.value++;
+  });
   const take = (got: Frame) => {
     // A stream that is told anew: all of them are, of this session. Its other streams' events come again only from the daemon, so ask.
     if ((got.type === "reset" || got.type === "stream.removed") && store.sessions.size > 0) restart();
@@ -59,7 +55,7 @@ export function openSession(session: string, host: string): OpenSession {
   };
   opened.read = (stream, cursor) => subscription.read(stream, cursor);
   opened.close = () => {
-    clearTimeout(timer);
+    stop();
     subscription.close();
     sessionLive.value = undefined;
   };

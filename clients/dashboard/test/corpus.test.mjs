@@ -10,7 +10,8 @@ import { house } from "./house.mjs";
 const corpus = process.env.EARSHOT_CORPUS ?? "";
 const player = join(corpus, "../tools/play.py");
 const absent = corpus && existsSync(player) ? false : "the recorded sessions are not here";
-const held_ms = 900; // a status that the recording held for as long must be seen
+const speed = 2;
+const held_ms = 900; // a status that the played recording held for as long must be seen
 const wanted = ["i_perm", "i_agent_bg", "compact", "agent_sync", "todo", "toolerr", "denied"];
 const states = { busy: "working", idle: "idle", waiting: "waiting", shell: "idle" };
 
@@ -31,7 +32,7 @@ function held(folder) {
     const { ms, path, text } = JSON.parse(line);
     if (!path.startsWith("sessions/")) continue;
     const was = before.get(path);
-    if (was && ms - was.ms >= held_ms) out.add(`${was.session} ${states[was.status]}`);
+    if (was && ms - was.ms >= held_ms * speed) out.add(`${was.session} ${states[was.status]}`);
     before.delete(path);
     const facts = text?.trim() ? JSON.parse(text) : {};
     if (facts.status) before.set(path, { ms, session: facts.sessionId, status: facts.status });
@@ -57,7 +58,7 @@ house("recorded sessions", (house) => {
     const { page, complaints } = await house.visit({}, undefined, (fresh) => fresh.addInitScript(noteStates));
     await page.getByText("No agent has been at work").waitFor();
     const plays = names.map((name, n) => {
-      const play = spawn("/usr/bin/python3", [player, recording(name), roots[n]], { stdio: "ignore" });
+      const play = spawn("/usr/bin/python3", [player, recording(name), roots[n], "--speed", String(speed)], { stdio: "ignore" });
       house.ended.push(() => play.kill());
       return new Promise((resolve) => play.on("exit", resolve));
     });

@@ -18,7 +18,7 @@ export class Ring<T> {
       this.start++;
       this.dropped++;
     }
-    if (this.start > 1024 && this.start * 2 > this.items.length) this.trim();
+    if (this.start > this.limit) this.trim(); // what went is held for no longer than as much again has come
   }
 
   private trim(): void {

@@ -141,7 +141,7 @@ export class Transcript {
     return this.says("", "tool_use", [{ type: "tool_use", id: call, name: tool, input }]);
   }
 
-  result(call: string, output: string): string {
-    return this.record("user", { role: "user", content: [{ type: "tool_result", tool_use_id: call, content: output, is_error: false }] });
+  result(call: string, output: string, failed = false): string {
+    return this.record("user", { role: "user", content: [{ type: "tool_result", tool_use_id: call, content: output, is_error: failed }] });
   }
 }
