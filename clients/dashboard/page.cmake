@@ -4,6 +4,7 @@ set(EARSHOT_PAGE auto CACHE STRING "the page that the daemon serves: auto or pla
 set(page_plain ${CMAKE_SOURCE_DIR}/daemon/serve/page)
 set(page_source ${CMAKE_SOURCE_DIR}/clients/dashboard)
 set(page_node_oldest 18)
+set(page_fetch_seconds_max 300) # without a network npm would try for long
 set(page_why "")
 
 if(EARSHOT_PAGE STREQUAL plain)
@@ -32,10 +33,13 @@ if(page_why STREQUAL "")
   endif()
   if(NOT page_have STREQUAL page_wanted)
     message(STATUS "page: npm ci in clients/dashboard")
-    execute_process(COMMAND ${NPM_PROGRAM} ci --no-audit --no-fund WORKING_DIRECTORY ${page_source} RESULT_VARIABLE page_failed
+    execute_process(COMMAND ${NPM_PROGRAM} ci --no-audit --no-fund --prefer-offline --fetch-retries=1 --fetch-timeout=30000 --loglevel=error
+                    WORKING_DIRECTORY ${page_source} TIMEOUT ${page_fetch_seconds_max} RESULT_VARIABLE page_failed
                     OUTPUT_VARIABLE page_said ERROR_VARIABLE page_said)
     if(page_failed)
-      set(page_why "npm ci failed in clients/dashboard, try it there: the dashboard is built in once it succeeded")
+      string(STRIP "${page_said}" page_said)
+      string(REGEX REPLACE "\n.*" "" page_said "${page_said}")
+      set(page_why "npm ci failed in clients/dashboard (${page_said}); the dashboard is built in once it succeeds there")
     else()
       file(WRITE ${page_source}/node_modules/.earshot-lock ${page_wanted})
     endif()
