@@ -33,13 +33,20 @@ def compiled(directory):
         file.write(digest.hexdigest())
 
 
+def failures(tap):
+    """Each test that failed, with what it says of that."""
+    for found in re.finditer(r"^( *)not ok .*\n(?:\1 .*\n)*", tap, re.MULTILINE):
+        if "type: 'suite'" not in found[0] and "subtestsFailed" not in found[0]:
+            yield found[0][:3000]
+
+
 def node_tests(directory, pattern, **environment):
     """Runs these, one file after the other, and prints the figures that they tell. Returns (passed, skipped with reasons)."""
     files = sorted(glob.glob(os.path.join(directory, pattern)))
     done = subprocess.run(["node", "--test", "--test-reporter=tap", "--test-concurrency=1", *files], cwd=directory, capture_output=True, text=True,
                           timeout=tests_seconds_max, env={**os.environ, "EARSHOT_BUILD": os.path.abspath(build()), **environment})
     if done.returncode != 0:
-        raise AssertionError(done.stdout[-8000:] + done.stderr[-2000:])
+        raise AssertionError("\n".join(failures(done.stdout)) or done.stdout[-4000:] + done.stderr[-2000:])
     for figure in re.findall(r"^ +# (?!Subtest)(.*\d.*)$", done.stdout, re.MULTILINE):
         print(f"        {figure}")
     passed = int(re.search(r"^# pass (\d+)", done.stdout, re.MULTILINE)[1])

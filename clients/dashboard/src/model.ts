@@ -118,10 +118,11 @@ export class SessionModel {
     if (this.entries.length <= entries_max * 1.1) return;
     this.forgotten += this.entries.length - entries_max;
     this.entries = this.entries.slice(-entries_max);
-    this.tools = this.tools.slice(-entries_max);
-    this.turns = this.turns.slice(-entries_max);
-    const open = new Set(this.tools);
-    for (const [call, tool] of this.open) if (!open.has(tool)) this.open.delete(call);
+    const tools = new Set(this.entries.flatMap((entry) => (entry.kind === "tool" ? [entry.tool] : [])));
+    const turns = new Set(this.entries.flatMap((entry) => (entry.kind === "turn" ? [entry.turn] : [])));
+    this.tools = this.tools.filter((tool) => tools.has(tool));
+    this.turns = this.turns.filter((turn) => turns.has(turn) || turn.end === undefined);
+    for (const [call, tool] of this.open) if (!tools.has(tool)) this.open.delete(call);
   }
 
   private touch({ tool, input, start }: ToolCall) {

@@ -17,7 +17,7 @@ const share_max = 0.5; // of one core, that the page's main thread uses, anywher
 const page_bytes_max = 120 * 1024; // compressed
 const opened_times = 7;
 const session_events = Number(process.env.EARSHOT_EVENTS ?? 80_000); // of one session, on its own page
-const growth_max = 1.25; // of the heap, from five eighths of them on, when what is kept is full
+const growth_max = 1.3; // of the heap, from five eighths of them on, when what is kept is full
 
 const middle = (list, share = 0.5) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))];
 const mega = (bytes) => `${(bytes / (1 << 20)).toFixed(1)} MiB`;

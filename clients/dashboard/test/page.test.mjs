@@ -170,7 +170,7 @@ house("the page", (house) => {
     });
     for (let y = 6; y < box.height - 22; y += 17) {
       await page.mouse.move(box.x + 2, box.y + y);
-      await page.mouse.move(box.x + box.width - 4, box.y + y, { steps: 60 });
+      await page.mouse.move(box.x + box.width - 4, box.y + y, { steps: 40 });
     }
     const told = await page.evaluate(() => [...globalThis.told]);
     for (const wanted of [/^Turn 1 · completed/, /^Turn 2 · open/, /^Bash make test · ok · 1 m/, /^Agent List every timer · ok · 1 m 48 s/, /^Read src\/signal\/lamp\.cpp · ok/, /^Bash make soak HOURS=1 · running/, /^nothing for 3\d m/]) {

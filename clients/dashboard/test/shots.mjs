@@ -71,7 +71,7 @@ async function main(target) {
     await place.start();
     if (target === "--readme") {
       const path = join(dirname(fileURLToPath(import.meta.url)), "../screenshot.png");
-      await views(browser, place, scene, { viewport: { width: 1200, height: 720 }, colorScheme: "light" }, async (name, page) => name === "overview" && void (await page.screenshot({ path })));
+      await views(browser, place, scene, { viewport: { width: 1200, height: 756 }, colorScheme: "light" }, async (name, page) => name === "overview" && void (await page.screenshot({ path })));
       return;
     }
     mkdirSync(target, { recursive: true });
