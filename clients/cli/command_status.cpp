@@ -2,29 +2,19 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <random>
 #include <thread>
 
 #include "cli/bar.hpp"
-#include "cli/client.hpp"
 #include "cli/commands.hpp"
-#include "cli/human.hpp"
-#include "cli/trouble.hpp"
+#include "link/backoff.hpp"
+#include "link/client.hpp"
+#include "link/human.hpp"
+#include "link/trouble.hpp"
 
 namespace earshot::cli {
 namespace {
-
-constexpr std::int64_t pause_first_ms = 250;
-constexpr std::int64_t pause_max_ms = 10'000;
-
-// Half of it for certain, half by chance: all bars must not come back at once.
-std::int64_t jittered(std::int64_t ms) {
-  static std::minstd_rand random(std::random_device{}());
-  return ms / 2 + std::uniform_int_distribution<std::int64_t>(0, ms / 2)(random);
-}
 
 /// A bar that goes away closes its end. There may be nothing to write for days, so that is waited for, too;
 /// then it is as if somebody had asked us to stop.
@@ -111,7 +101,7 @@ int StatusLine::ended() const {
 
 int StatusLine::run() {
   if (options_.follow) stop_when_nobody_reads();
-  std::int64_t pause_ms = pause_first_ms;
+  Backoff backoff;
   while (true) {
     const auto found = find_daemon(options_.daemon);  // again each time: it may have another address by now
     if (const auto* why = std::get_if<std::string>(&found)) {
@@ -129,9 +119,8 @@ int StatusLine::run() {
       return exit_failed;
     }
     show_away(why.substr(0, why.find('\n')));
-    if (ready_) pause_ms = pause_first_ms;
-    if (lines_.over() || !client_.pause(jittered(pause_ms))) return ended();
-    pause_ms = std::min(pause_ms * 2, pause_max_ms);
+    if (ready_) backoff.reset();
+    if (lines_.over() || !client_.pause(backoff.next_ms())) return ended();
   }
 }
 

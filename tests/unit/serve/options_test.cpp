@@ -7,6 +7,7 @@
 #include <map>
 
 #include "support.hpp"
+#include "unit/places.hpp"
 
 using namespace earshot;
 
@@ -263,7 +264,7 @@ TEST_CASE("every limit can be set, within its bounds") {
 }
 
 TEST_CASE("the example of a configuration tells every key, and the defaults as they are") {
-  const std::string told = test::read_text(EARSHOT_SOURCE "/daemon/earshot.toml");
+  const std::string told = test::read_text((test::sources() / "daemon/earshot.toml").string());
   std::string all;  // with each setting's # taken away
   std::istringstream lines(told);
   for (std::string line; std::getline(lines, line);) {
