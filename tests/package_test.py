@@ -146,7 +146,10 @@ class Debian(Packed):
     def test_what_is_in_it_and_nothing_else(self):
         pages = [f"usr/share/man/man{section}/{page}.{section}.gz" for page, section in PAGES.items()]
         units = [f"usr/lib/systemd/user/{name}.service" for name in ("earshot", "earshot-notify")]
-        documents = [f"usr/share/doc/earshot/{name}" for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml", "examples/notify-defaults.toml")]
+        documents = [f"usr/share/doc/earshot/{name}"
+                     for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml", "examples/notify-defaults.toml")]
+        if os.path.exists(os.path.join(build(), "page/LICENSES.txt")):  # what the dashboard has built in
+            documents.append("usr/share/doc/earshot/LICENSES.txt")
         expected = {*(f"usr/bin/{name}" for name in PROGRAMS), *pages, *units, *documents, *(f"usr/{path}" for path in SHELLS.values()),
                     "usr/lib/systemd/system/earshot@.service", "usr/lib/systemd/system/earshot@.socket", "usr/share/lintian/overrides/earshot"}
         found = set(tree(self.unpacked))
