@@ -75,7 +75,11 @@ class Tail::House final : private Tree::Keeper {
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
     tree_.start(switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::Ring& ring) {
-      if (const auto house = self.lock(); house && !house->stopped_) house->tree_.ring(ring);
+      const auto house = self.lock();
+      if (!house || house->stopped_) return;
+      house->tree_.ring(ring);
+      // One way round the loop less between an append and whoever listens.
+      if (ring.last && !house->stopped_) house->looks_.pump_now();
     }));
   }
 

@@ -44,11 +44,20 @@ std::string no_instance(int error) {
 
 /// Rings of one wake-up, each path once, in the order of their first notification.
 struct Inotify::Wakeup {
+  static constexpr std::size_t few = 8;  // so many are compared one by one: most wake-ups are of one file
   bool everything = false;
   std::vector<Ring> rings;
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string> seen;  // empty while they are few
   void add(Ring::Where where, std::string path) {
-    if (seen.insert(path).second) rings.push_back({where, std::move(path)});
+    if (rings.size() < few) {
+      for (const Ring& ring : rings)
+        if (ring.path == path) return;
+    } else {
+      if (seen.empty())
+        for (const Ring& ring : rings) seen.insert(ring.path);
+      if (!seen.insert(path).second) return;
+    }
+    rings.push_back({where, std::move(path)});
   }
 };
 
@@ -100,6 +109,7 @@ void Inotify::drain() {
   }
   const std::weak_ptr<char> weak(alive_);
   if (wakeup.everything) bell_({Ring::Where::everything, {}});
+  if (!wakeup.rings.empty()) wakeup.rings.back().last = true;
   for (const Ring& ring : wakeup.rings) {
     if (weak.expired()) return;
     bell_(ring);

@@ -15,6 +15,7 @@ struct Ring {
   Where where = Where::path;
   std::string path;    // absolute; empty for everything
   bool entry = false;  // said by the sweep: the name came or went, which a mount that notifies tells of
+  bool last = false;   // of those that came together: whoever gathers them may look now
 };
 
 using Doorbell = std::function<void(const Ring&)>;

@@ -8,6 +8,7 @@
 #include "cli/place.hpp"
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"
+#include "unit/places.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
@@ -58,13 +59,14 @@ class Audience : public EventSink {
 }  // namespace
 
 TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
-  if (!std::filesystem::is_directory(EARSHOT_CORPUS)) {
-    WARN("skipped: no recorded sessions at " EARSHOT_CORPUS);
+  const std::filesystem::path corpus = test::corpus();
+  if (!std::filesystem::is_directory(corpus)) {
+    WARN("skipped: no recorded sessions at " << corpus);
     return;
   }
   Workspace workspace;
   std::size_t told = 0;
-  for (const std::string& file : transcripts_at(EARSHOT_CORPUS).files) {
+  for (const std::string& file : transcripts_at(corpus.string()).files) {
     std::ifstream in(file, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::size_t size = text.size();

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "feed.hpp"
+#include "unit/places.hpp"
 
 namespace earshot::test {
 namespace {
@@ -43,7 +44,7 @@ Lines without_marks(Lines events) {
 
 std::vector<fs::path> fixtures() {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(EARSHOT_SOURCE) / "tests" / "golden")) {
+  for (const auto& entry : fs::recursive_directory_iterator(sources() / "tests" / "golden")) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".jsonl") && !name.ends_with(".events.jsonl")) found.push_back(entry.path());
   }

@@ -10,6 +10,7 @@
 #include "core/mark.hpp"
 #include "feed.hpp"
 #include "generator.hpp"
+#include "unit/places.hpp"
 
 namespace earshot::test {
 namespace {
@@ -222,7 +223,7 @@ TEST_CASE("an agent's own file is cut as any other") {
 }
 
 TEST_CASE("recorded sessions: cut or whole, the same; nothing is lost", "[corpus]") {
-  const fs::path corpus = EARSHOT_CORPUS;
+  const fs::path corpus = test::corpus();
   if (!fs::is_directory(corpus)) {
     WARN("SKIPPED: no recorded sessions at " << corpus);
     return;

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "canaries.hpp"
+#include "unit/places.hpp"
 
 namespace earshot::test {
 namespace {
@@ -199,7 +200,7 @@ TEST_CASE("sixteen times the text is about sixteen times the work, however hosti
 
 TEST_CASE("recorded sessions and golden fixtures have nothing that is taken for a secret but what is one") {
   std::size_t files = 0;
-  for (const fs::path& top : {fs::path(EARSHOT_SOURCE) / "tests" / "golden", fs::path(EARSHOT_CORPUS)}) {
+  for (const fs::path& top : {sources() / "tests" / "golden", corpus()}) {
     if (!fs::exists(top)) {
       WARN(top << " is not there: skipped");
       continue;

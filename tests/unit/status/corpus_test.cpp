@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "status/decide.hpp"
+#include "unit/places.hpp"
 
 using namespace earshot::status;
 namespace fs = std::filesystem;
@@ -42,7 +43,7 @@ Status said_by(const Entry& entry) {
 }  // namespace
 
 TEST_CASE("every registry file that was recorded is understood") {
-  const fs::path corpus = EARSHOT_CORPUS;
+  const fs::path corpus = earshot::test::corpus();
   if (!fs::exists(corpus)) {
     WARN("skipped: no recorded sessions in " << corpus);
     return;
@@ -69,7 +70,7 @@ TEST_CASE("every registry file that was recorded is understood") {
 }
 
 TEST_CASE("a recorded session with two permission prompts") {
-  const fs::path timeline = fs::path(EARSHOT_CORPUS) / "claude-2.1.330/i_perm/timeline.jsonl";
+  const fs::path timeline = earshot::test::corpus() / "claude-2.1.330/i_perm/timeline.jsonl";
   if (!fs::exists(timeline)) {
     WARN("skipped: no recorded session " << timeline);
     return;

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "rig.hpp"
+#include "unit/places.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -12,15 +13,15 @@ using namespace earshot::test;
 TEST_CASE("recorded sessions that grow in pieces cut anywhere give the events of their final bytes") {
   constexpr std::uintmax_t bytes_max = 4 << 20;  // of one transcript: the whole corpus is for other tests
   std::vector<std::string> files;
-  if (fs::is_directory(EARSHOT_CORPUS))
-    for (const auto& entry : fs::recursive_directory_iterator(EARSHOT_CORPUS)) {
+  if (fs::is_directory(corpus()))
+    for (const auto& entry : fs::recursive_directory_iterator(corpus())) {
       const std::string path = entry.path().string();
       if (entry.is_regular_file() && entry.path().extension() == ".jsonl" && entry.file_size() <= bytes_max &&
           path.find("/tree/projects/") != std::string::npos)
         files.push_back(path);
     }
   if (files.empty()) {
-    WARN("skipped: no recorded sessions below " EARSHOT_CORPUS);
+    WARN("skipped: no recorded sessions below " << corpus());
     return;
   }
   std::sort(files.begin(), files.end());
