@@ -1,6 +1,6 @@
 import { sessions } from "./connection.js";
 import { showHelp } from "./Help.js";
-import { choose, preferences, toggleNotify } from "./preferences.js";
+import { blocked, choose, preferences, toggleNotify } from "./preferences.js";
 import { follow, go, onlyProject, onlyState, openSession, query, address } from "./route.js";
 import { counts, phaseWords, phases } from "./rows.js";
 import { Advice, State } from "./State.js";
@@ -36,7 +36,7 @@ export function Top() {
         <h1><a href={address({ session: "", host: "" })} onClick={follow({ session: "", host: "" })}>earshot</a></h1>
         <State />
         <div class="toggles">
-          {"Notification" in window ? <Toggle on={notify} label="Notify" title="A notification when someone needs you and this page is hidden" toggle={() => void toggleNotify()} /> : null}
+          {"Notification" in window ? <Toggle on={notify} label={blocked.value ? "Notify: blocked" : "Notify"} title={blocked.value ? "The browser forbids it: allow notifications for this page in its settings" : "A notification when someone needs you and this page is hidden"} toggle={() => void toggleNotify()} /> : null}
           <Toggle on={sound} label="Sound" title="A soft tone when someone needs you" toggle={() => choose({ sound: !sound })} />
           <button type="button" class="toggle" title="Keys (?)" aria-label="Keys" onClick={showHelp}>?</button>
         </div>

@@ -20,11 +20,15 @@ export function choose(changed: Partial<Preferences>) {
   localStorage.setItem(key, JSON.stringify(preferences.value));
 }
 
+/** The browser said no to notifications: it does not ask a second time. */
+export const blocked = signal(false);
+
 /** Asks the browser, too. */
 export async function toggleNotify() {
   if (preferences.value.notify) return choose({ notify: false });
-  if (!("Notification" in window)) return;
-  if ((await Notification.requestPermission()) === "granted") choose({ notify: true });
+  const granted = (await Notification.requestPermission()) === "granted";
+  blocked.value = !granted;
+  if (granted) choose({ notify: true });
 }
 
 let audio: AudioContext | undefined;

@@ -24,7 +24,7 @@ function noteCalls() {
   globalThis.Notification = class {
     static requestPermission() {
       calls.push("asked");
-      return Promise.resolve("granted");
+      return Promise.resolve(globalThis.forbidden ? "denied" : "granted");
     }
     constructor(title, { body }) {
       calls.push(`${title}: ${body}`);
@@ -155,6 +155,13 @@ house("what the page says of itself", (house) => {
     agent.says("busy");
     await title("earshot");
 
+    await page.evaluate(() => (globalThis.forbidden = true));
+    await notify.click();
+    await page.getByRole("button", { name: "Notify: blocked", pressed: false }).waitFor();
+    await page.evaluate(() => {
+      globalThis.forbidden = false;
+      globalThis.calls.length = 0;
+    });
     await notify.click();
     await sound.click();
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
