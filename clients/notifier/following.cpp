@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* look_id = "look";
 constexpr const char* own_id = "notify";
+constexpr const char* young_id = "young";
 constexpr std::size_t moves_max = 4096;  // of more, those that moved first are no longer kept for a restart
 
 }  // namespace
@@ -48,6 +49,8 @@ std::string Following::begin(std::int64_t now_ms, std::int64_t max_age_ms) {
   resumes_ = true;
   seen_.clear();
   rewritten_.clear();
+  asked_.clear();
+  young_.clear();
   decider_.begin();
   return link::subscribe_message({}, {.id = look_id, .state = true});
 }
@@ -63,12 +66,16 @@ void Following::take(std::string_view json, std::int64_t now_ms) {
   if (type == "session") {
     take_session(*frame, json, now_ms);
   } else if (type == "ready") {
-    if (id == look_id && phase_ == Phase::looking) ask(now_ms);
-    if (id == own_id && phase_ == Phase::asking) phase_ = Phase::catching_up;
+    if (id == look_id && phase_ == Phase::looking) ask();
+    if (id == own_id && phase_ == Phase::asking) {
+      phase_ = Phase::catching_up;
+      ask_for_the_young();
+      if (awaited_ == 0) caught_up(now_ms);
+    }
   } else if (type == "bookmark") {
-    if (phase_ == Phase::catching_up && id == own_id && frame->flag("complete")) {
+    if (phase_ == Phase::catching_up && (id == own_id || id == young_id)) {
       cursors_.learn(*frame);
-      caught_up(now_ms);
+      if (frame->flag("complete") && --awaited_ == 0) caught_up(now_ms);
     } else if (phase_ == Phase::live) {
       cursors_.learn(*frame);
     }
@@ -91,6 +98,13 @@ void Following::take(std::string_view json, std::int64_t now_ms) {
 
 void Following::take_session(const link::Fields& frame, std::string_view json, std::int64_t now_ms) {
   if (phase_ == Phase::looking) link::append_seen(frame, seen_);
+  if (phase_ == Phase::asking) {
+    std::vector<link::SeenStream> seen;
+    link::append_seen(frame, seen);
+    for (const link::SeenStream& each : seen) {
+      if (!asked_.contains(each.name)) young_.insert(each.name);
+    }
+  }
   if (phase_ == Phase::catching_up) cursors_.learn(frame, &rewritten_);
   if (phase_ == Phase::live) cursors_.learn(frame);
   decider_.take(frame, json, now_ms);
@@ -105,17 +119,29 @@ void Following::take_reset(const link::Fields& frame) {
 
 // Between the look and this nothing is lost: every stream that the look told of is asked for from there, or
 // from where it was handled last; a status that changed between the two is in the second snapshot.
-void Following::ask(std::int64_t now_ms) {
+void Following::ask() {
   link::After after = cursors_.after(std::exchange(seen_, {}), cut_ms_);
   if (after.left_out > 0)
     complaints_.push_back(std::to_string(after.left_out) + " transcripts are followed only from now on");
-  const bool awaits_bookmark = !after.places.empty();
+  for (const std::string& place : after.places) asked_.emplace(link::parse_place(place).stream);
+  awaited_ = after.places.empty() ? 0 : 1;
   phase_ = Phase::asking;
   requests_.push_back(link::unsubscribe_message(look_id));
   requests_.push_back(link::subscribe_message(
       {.type = types_},
       {.id = own_id, .snapshot = true, .catch_up = true, .after = std::move(after.places)}));
-  if (!awaits_bookmark) caught_up(now_ms);
+}
+
+// A stream that was born between the look and the subscription is told of by the second snapshot, its events
+// so far are not: they are asked for from the first one.
+void Following::ask_for_the_young() {
+  if (young_.empty()) return;
+  link::SubscribeOptions options{.id = young_id, .snapshot = false, .catch_up = true};
+  for (const std::string& stream : young_) options.after.push_back(stream + ":");
+  if (options.after.size() > link::Cursors::after_places_max)
+    options.after.resize(link::Cursors::after_places_max);
+  requests_.push_back(link::subscribe_message({.type = types_}, options));
+  ++awaited_;
 }
 
 void Following::caught_up(std::int64_t now_ms) {

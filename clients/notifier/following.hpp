@@ -40,10 +40,11 @@ class Following {
   enum class Phase {
     looking,      // session frames of the subscription `look`, until its `ready`
     asking,       // until the `ready` of the one that is wanted
-    catching_up,  // until its bookmark
+    catching_up,  // until its bookmark, and that of the streams which were born between the two
     live,
   };
-  void ask(std::int64_t now_ms);
+  void ask();
+  void ask_for_the_young();
   void caught_up(std::int64_t now_ms);
   void moved(std::string_view stream);
   void take_session(const link::Fields& frame, std::string_view json, std::int64_t now_ms);
@@ -59,6 +60,9 @@ class Following {
   std::uint64_t move_ = 0;
   std::vector<link::SeenStream> seen_;
   std::set<std::string, std::less<>> rewritten_;
+  std::set<std::string, std::less<>> asked_;  // streams that are asked for
+  std::set<std::string, std::less<>> young_;  // that the second snapshot is the first to tell of
+  int awaited_ = 0;                           // bookmarks
   link::FrameParser parser_;
   std::vector<std::string> requests_, complaints_;
 };

@@ -1,5 +1,6 @@
 #include "notifier/station.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <random>
 
@@ -176,14 +177,22 @@ void Station::settle() {
   const std::int64_t now_ms = now();
   read_mail();
   decider_.tick(now_ms);
+  const std::vector<Notice> notices = decider_.take_notices();
+  const auto is_replaced = [&](const Close& close, const std::string& sink) {
+    return std::any_of(notices.begin(), notices.end(), [&](const Notice& each) {
+      return each.slot == close.slot &&
+             std::find(each.sinks.begin(), each.sinks.end(), sink) != each.sinks.end();
+    });
+  };
   for (const Close& close : decider_.take_closings()) {
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
-      if (sink != nullptr && sink->takes_back() && desktop_) desktop_->close(close.slot, close.id);
+      if (sink != nullptr && sink->takes_back() && desktop_ && !is_replaced(close, name))
+        desktop_->close(close.slot, close.id);
     }
     office_.withdraw(close.id, close.sinks);
   }
-  for (const Notice& notice : decider_.take_notices()) office_.take(notice, now_ms);
+  for (const Notice& notice : notices) office_.take(notice, now_ms);
   if (desktop_) {
     for (const Letter& letter : office_.collect(now_ms, true)) send(letter);
   }

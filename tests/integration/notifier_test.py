@@ -26,11 +26,17 @@ class NotifierCase(Case):
         self.addCleanup(notifier.finish)
         return notifier
 
-    def waiting(self, root=None, cwd="/home/ada/lighthouse", reason="permission prompt"):
-        """A session that has begun; and its registry, which is told when to wait."""
-        session = Session(root or self.root, cwd=cwd)
+    def start(self, *args, **more):
+        self.daemon = super().start(*args, **more)
+        self.witness = self.daemon.subscriber()
+        return self.daemon
+
+    def waiting(self, cwd="/home/ada/lighthouse"):
+        """A session that is known by name; and its registry, which is told when to wait."""
+        session = Session(self.root, cwd=cwd)
         session.prompt("do it")
-        return session, Registry(root or self.root, session.session, self.process())
+        self.witness.wait(lambda: self.witness.find(type="session.started", session=session.session), "the session")
+        return session, Registry(self.root, session.session, self.process())
 
     def seen(self, client, session, state="working"):
         client.wait(lambda: client.find(type="status", session=session.session, state=state) or any(
