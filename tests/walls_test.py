@@ -19,7 +19,7 @@ class Seeded(unittest.TestCase):
         self.copy = tempfile.mkdtemp(prefix="earshot-walls-", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.copy)
         for folder in ("daemon", "clients"):
-            shutil.copytree(os.path.join(walls.TOP, folder), os.path.join(self.copy, folder))
+            shutil.copytree(os.path.join(walls.TOP, folder), os.path.join(self.copy, folder), ignore=shutil.ignore_patterns("node_modules", "dist"))
         self.before = set(walls.violations(self.copy))
 
     def caught(self, path, text):

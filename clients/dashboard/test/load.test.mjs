@@ -16,7 +16,7 @@ const frames_min = 50; // a second, there; 60 is what is aimed at
 const share_max = 0.5; // of one core, that the page's main thread uses, anywhere
 const page_bytes_max = 120 * 1024; // compressed
 const opened_times = 7;
-const session_events = Number(process.env.EARSHOT_EVENTS ?? 80_000); // of one session, on its own page
+const session_events = Number(process.env.EARSHOT_EVENTS ?? 64_000); // of one session, on its own page
 const growth_max = 1.3; // of the heap, from five eighths of them on, when what is kept is full
 
 const middle = (list, share = 0.5) => [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))];
@@ -57,12 +57,19 @@ function measure() {
 house("load", (house) => {
   test("the page is small, asks for three files only, and paints its frame before the daemon has answered", async (t) => {
     await house.place.start();
-    const paints = [];
-    for (let n = 0; n < opened_times; n++) { // a cold cache each time
-      const { page, context } = await house.visit();
+    const paints = { "a new tab": [], "a tab that is there": [] };
+    const painted = async (page, where) => {
       await house.state(page, "Live.");
       await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
-      paints.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+      paints[where].push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+    };
+    for (let n = 0; n < opened_times; n++) { // a cold cache each time; a new tab is a new process, too
+      const { page, context } = await house.visit();
+      await painted(page, "a new tab");
+      const devtools = await context.newCDPSession(page);
+      await devtools.send("Network.clearBrowserCache");
+      await page.reload();
+      await painted(page, "a tab that is there");
       if (n === 0) {
         const before = await page.evaluate(() => performance.getEntriesByType("resource").map((entry) => `${new URL(entry.name).pathname} ${entry.initiatorType} ${entry.renderBlockingStatus}`));
         assert.deepEqual(before.filter((one) => !one.startsWith("/v1/")).sort(), ["/app.js script non-blocking", "/style.css link blocking"]);
@@ -77,7 +84,7 @@ house("load", (house) => {
       }
       await context.close();
     }
-    t.diagnostic(`first contentful paint after ${Math.round(middle(paints))} ms (median of ${opened_times}; ${paints.map(Math.round).join(", ")})`);
+    for (const [where, all] of Object.entries(paints)) t.diagnostic(`first contentful paint in ${where} after ${Math.round(middle(all))} ms (median of ${opened_times}; ${all.map(Math.round).join(", ")})`);
   });
 
   test(`${sessions} sessions and 1,000 events a second: few rows on the page, frames come, no long tasks`, async (t) => {
@@ -149,7 +156,7 @@ house("load", (house) => {
     const entries = await page.locator(".entry").count();
     t.diagnostic(`${session_events.toLocaleString("en")} events in ${((Date.now() - begin) / 1000).toFixed(1)} s; heap ${heaps.map(mega).join(", ")}; ${entries} entries on the page`);
     assert.ok(entries <= 201);
-    assert.ok(heaps.at(-1) < heaps[(parts * 5) / 8] * growth_max, heaps.map(mega).join(", "));
+    assert.ok(Math.min(...heaps.slice(-3)) < heaps[(parts * 5) / 8] * growth_max, heaps.map(mega).join(", ")); // a leak would be in each of them
     await page.getByRole("button", { name: /^Show earlier/ }).waitFor();
   });
 });

@@ -1,9 +1,10 @@
 // What README.md shows is compiled as it stands there, and run.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Place, Transcript, missing, until } from "./daemon.js";
 
@@ -12,8 +13,8 @@ const sdk = join(dirname(fileURLToPath(import.meta.url)), "../..");
 test("the examples of the README do what they say", { skip: missing }, async () => {
   const blocks = [...readFileSync(join(sdk, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text]) => text!);
   assert.equal(blocks.length, 2);
-  const folder = join(sdk, "dist/readme"); // as a project of its own, that has the package
-  rmSync(folder, { recursive: true, force: true });
+  const folder = mkdtempSync(join(tmpdir(), "earshot-readme-")); // a project of its own, that has the package
+  after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, "node_modules/@earshot"), { recursive: true });
   symlinkSync(sdk, join(folder, "node_modules/@earshot/sdk"));
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
