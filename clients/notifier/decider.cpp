@@ -157,14 +157,16 @@ void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t no
   }
   changed_ = true;
   const std::int64_t age = subject.time_ms > 0 ? std::max<std::int64_t>(0, now_ms - subject.time_ms) : 0;
-  const bool undated = subject.time_ms == 0 && missed_ && subject.type != "status";
-  if (age > rules_.max_age_ms || undated)
-    return verdict("too old", whole,
-                   undated ? "nothing says when it happened"
-                           : "it happened " + link::human_duration(age) + " ago, more than " +
-                                 say_duration(rules_.max_age_ms),
-                   now_ms);
-  const bool is_past = missed_ && subject.type != "status";  // it may be answered already
+  const bool is_event = subject.type != "status";
+  std::string why;
+  if (age > rules_.max_age_ms)
+    why = "it happened " + link::human_duration(age) + " ago, more than " + say_duration(rules_.max_age_ms);
+  else if (is_event && missed_ && subject.time_ms == 0)
+    why = "nothing says when it happened";
+  else if (is_event && subject.time_ms > 0 && subject.time_ms < memory_.since_ms)
+    why = "it happened before the notifier was first started";
+  if (!why.empty()) return verdict("too old", whole, std::move(why), now_ms);
+  const bool is_past = missed_ && is_event;  // it may be answered already
   for (auto& [hold, sinks] : lanes) {
     Memory::Held held{made(rule, subject, std::move(sinks)),
                       is_past ? forever : now_ms + std::max<std::int64_t>(0, hold - age)};

@@ -37,6 +37,7 @@ struct Memory {
     std::int64_t due_ms = 0;
     bool gathered = false;  // for a group
   };
+  std::int64_t since_ms = 0;                    // the very first start: no event from before it is told
   std::map<std::string, std::int64_t> handled;  // rule and matter → when
   std::vector<Held> held;                       // the oldest first
   std::vector<Notice> open;                     // told, and not answered yet; the oldest first

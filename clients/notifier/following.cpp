@@ -15,8 +15,8 @@ constexpr std::size_t moves_max = 4096;  // of more, those that moved first are 
 }  // namespace
 
 Following::Following(Decider& decider, std::vector<std::string> types, const Places& places,
-                     bool after_a_restart)
-    : decider_(decider), types_(std::move(types)), resumes_(after_a_restart) {
+                     std::int64_t since_ms)
+    : decider_(decider), types_(std::move(types)), since_ms_(since_ms) {
   for (const auto& [stream, cursor] : places) {
     cursors_.handled(stream, cursor);
     moved(stream);
@@ -45,8 +45,7 @@ Following::Places Following::places(std::size_t count_max) const {
 
 std::string Following::begin(std::int64_t now_ms, std::int64_t max_age_ms) {
   phase_ = Phase::looking;
-  cut_ms_ = resumes_ ? now_ms - max_age_ms : now_ms;
-  resumes_ = true;
+  cut_ms_ = std::max(now_ms - max_age_ms, since_ms_);
   seen_.clear();
   rewritten_.clear();
   asked_.clear();

@@ -19,8 +19,8 @@ class Following {
  public:
   using Places = std::vector<std::pair<std::string, std::string>>;  // stream, cursor
   /// `types` are those of the events that are wanted; the decider outlives this. Streams that `places` does
-  /// not know begin where they are, or, `after_a_restart`, at their first event when they moved lately.
-  Following(Decider& decider, std::vector<std::string> types, const Places& places, bool after_a_restart);
+  /// not know begin at their first event when they moved lately, and after `since_ms`; else where they are.
+  Following(Decider& decider, std::vector<std::string> types, const Places& places, std::int64_t since_ms);
 
   /// A connection is open: what is to be asked for first.
   std::string begin(std::int64_t now_ms, std::int64_t max_age_ms);
@@ -52,7 +52,7 @@ class Following {
 
   Decider& decider_;
   std::vector<std::string> types_;
-  bool resumes_;
+  std::int64_t since_ms_;
   Phase phase_ = Phase::live;
   std::int64_t cut_ms_ = 0;
   link::Cursors cursors_;

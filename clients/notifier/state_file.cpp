@@ -12,7 +12,7 @@ constexpr int version = 1;
 std::string written(const State& state) {
   std::string out;
   Object object(out);
-  object.add("version", version);
+  object.add("version", version).add("since_ms", state.memory.since_ms);
   append_array(object.begin("cursors"), state.cursors,
                [](std::string& to, const auto& each) { append_string(to, each.first + ":" + each.second); });
   append_array(object.begin("handled"), state.memory.handled, [](std::string& to, const auto& each) {
@@ -45,6 +45,7 @@ std::optional<State> parse_state(std::string_view json) {
   const auto fields = parser.parse(json);
   if (!fields || fields->integer("version") != version) return std::nullopt;
   State state;
+  state.memory.since_ms = fields->integer("since_ms").value_or(0);
   if (const auto cursors = fields->get("cursors")) {
     simdjson::dom::array array;
     if (cursors->get(array) == simdjson::SUCCESS) {

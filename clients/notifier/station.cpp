@@ -27,7 +27,9 @@ State read_state(const std::string& path) {
   auto state = text ? parse_state(*text) : std::nullopt;
   if (text && !state)
     link::complain(link::for_stderr(path) + " is not what this program wrote: it begins anew");
-  return state ? std::move(*state) : State{};
+  if (!state) state.emplace();
+  if (state->memory.since_ms == 0) state->memory.since_ms = link::now_ms();
+  return std::move(*state);
 }
 
 Shown shown_of(const State& state) {
@@ -67,8 +69,7 @@ Station::Station(const Rules& rules, const link::DaemonWish& daemon, link::Clien
       verbose_(verbose),
       before_(read_state(places.state())),
       decider_(rules, local_time, before_.memory),
-      following_(decider_, rules.types(), before_.cursors,
-                 !before_.cursors.empty() || !before_.memory.handled.empty()),
+      following_(decider_, rules.types(), before_.cursors, before_.memory.since_ms),
       spool_(places.spool()),
       office_(rules, spool_, std::random_device{}(), now()),
       journal_(places.journal()),
@@ -211,7 +212,7 @@ void Station::settle() {
 
 void Station::write_state(std::int64_t now_ms) {
   const bool decided = decider_.changed();
-  const bool due = decided || std::exchange(shown_changed_, false) || !courier_ ||
+  const bool due = decided || state_text_.empty() || std::exchange(shown_changed_, false) || !courier_ ||
                    (following_.moves() != moves_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
   if (!due) return;
   moves_written_ = following_.moves();

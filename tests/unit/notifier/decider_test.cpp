@@ -141,6 +141,14 @@ TEST_CASE("nothing older than 5 minutes is told") {
   CHECK(desk.told.size() == 1);  // its 5 s are long over
 }
 
+TEST_CASE("no event from before the very first start is told, a wait that goes on is") {
+  Desk desk({}, noon_ms, noon_ms);
+  desk.finishes("s", 1, 95'000, "completed", noon_ms - 1);
+  desk.waits("t", "permission", noon_ms - 60'000);
+  desk.passes(60'000);
+  CHECK(desk.titles() == std::vector<std::string>{"t needs you"});
+}
+
 TEST_CASE("what was missed is told once all of it is known, and not when it is answered") {
   Desk desk;
   desk.begin();

@@ -44,8 +44,12 @@ inline LocalTime utc(std::int64_t ms) {
 /// One notifier's life; `restart` is a new program with what the old one wrote down.
 class Desk {
  public:
-  explicit Desk(const std::string& rules = {}, std::int64_t now = noon_ms)
-      : now_ms(now), rules_(rules_of(rules)), decider_(std::make_unique<Decider>(rules_, utc)) {}
+  explicit Desk(const std::string& rules = {}, std::int64_t now = noon_ms, std::int64_t since_ms = 0)
+      : now_ms(now), rules_(rules_of(rules)) {
+    Memory memory;
+    memory.since_ms = since_ms;
+    decider_ = std::make_unique<Decider>(rules_, utc, std::move(memory));
+  }
 
   void restart() {
     Memory memory = decider_->memory();

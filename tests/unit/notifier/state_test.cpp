@@ -37,6 +37,7 @@ TEST_CASE("what is written down is what is read") {
   State state;
   state.memory = desk.memory();
   state.cursors = {{"c/p/s", "1.1.ab"}, {"c/a:b", ""}};
+  state.memory.since_ms = 7;
   state.bus = "bus:1.5";
   state.shown = {{"s", 7}};
   state.shown_ids = {{"s", "abc"}};
@@ -52,6 +53,7 @@ TEST_CASE("what is written down is what is read") {
     CHECK(read->memory.held[i].notice == state.memory.held[i].notice);
     CHECK(read->memory.held[i].due_ms == state.memory.held[i].due_ms);
   }
+  CHECK(read->memory.since_ms == 7);
   CHECK(read->bus == state.bus);
   CHECK(read->shown == state.shown);
   CHECK(read->shown_ids == state.shown_ids);
@@ -68,7 +70,7 @@ TEST_CASE(
     "after a restart known streams go on where they were; those that moved lately begin at their first "
     "event") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {{"c/known", "7.1.aa"}}, true);
+  Following following(desk.decider(), {"turn.*"}, {{"c/known", "7.1.aa"}}, 0);
   CHECK(following.begin(desk.now_ms, 300'000).find(R"("deliver":"state")") != std::string::npos);
   following.take(session("c/known:9.1.bb", desk.now_ms), desk.now_ms);
   following.take(session("c/young:5.1.cc", desk.now_ms - 299'000), desk.now_ms);
@@ -86,7 +88,7 @@ TEST_CASE(
 
 TEST_CASE("the very first time everything begins where it is") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, false);
+  Following following(desk.decider(), {"turn.*"}, {}, desk.now_ms);
   following.begin(desk.now_ms, 300'000);
   following.take(session("c/young:5.1.cc", desk.now_ms - 1000), desk.now_ms);
   following.take(look_ready, desk.now_ms);
@@ -95,7 +97,7 @@ TEST_CASE("the very first time everything begins where it is") {
 
 TEST_CASE("events are handled from where they were asked for, once; the cursors say so") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, false);
+  Following following(desk.decider(), {"turn.*"}, {}, desk.now_ms);
   following.begin(desk.now_ms, 300'000);
   following.take(look_ready, desk.now_ms);
   following.take_requests();
@@ -113,7 +115,7 @@ TEST_CASE("events are handled from where they were asked for, once; the cursors 
 
 TEST_CASE("what was missed is decided when its bookmark says that it is complete") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {{"c/p/s", "0.0.aa"}}, true);
+  Following following(desk.decider(), {"turn.*"}, {{"c/p/s", "0.0.aa"}}, 0);
   following.begin(desk.now_ms, 300'000);
   following.take(session("c/p/s:9.1.bb", desk.now_ms), desk.now_ms);
   following.take(look_ready, desk.now_ms);
@@ -128,7 +130,7 @@ TEST_CASE("what was missed is decided when its bookmark says that it is complete
 
 TEST_CASE("a stream that is born between the look and the subscription is told from its first event") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, true);
+  Following following(desk.decider(), {"turn.*"}, {}, 0);
   following.begin(desk.now_ms, 300'000);
   following.take(session("c/p/old:9.1.bb", desk.now_ms), desk.now_ms);
   following.take(look_ready, desk.now_ms);
@@ -147,7 +149,7 @@ TEST_CASE("a stream that is born between the look and the subscription is told f
 
 TEST_CASE("nonsense from the daemon is complained of, and nothing else") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, false);
+  Following following(desk.decider(), {"turn.*"}, {}, desk.now_ms);
   following.begin(desk.now_ms, 300'000);
   following.take("[1,2", desk.now_ms);
   following.take(R"({"type":"error","code":"bad_cursor","message":"no"})", desk.now_ms);
