@@ -26,6 +26,8 @@ std::string written(const State& state) {
   });
   append_array(object.begin("open"), state.memory.open,
                [](std::string& to, const Notice& each) { append_notice(to, each); });
+  append_array(object.begin("outgoing"), state.outgoing,
+               [](std::string& to, const Notice& each) { append_notice(to, each); });
   append_array(object.begin("throttles"), state.memory.throttles, [](std::string& to, const auto& each) {
     Object(to).add("of", each.first).add("at_ms", each.second.first).add("id", each.second.second).close();
   });
@@ -65,6 +67,9 @@ std::optional<State> parse_state(std::string_view json) {
   }
   for (const link::Fields& each : fields->objects("open")) {
     if (auto notice = parse_notice(each)) state.memory.open.push_back(std::move(*notice));
+  }
+  for (const link::Fields& each : fields->objects("outgoing")) {
+    if (auto notice = parse_notice(each)) state.outgoing.push_back(std::move(*notice));
   }
   for (const link::Fields& each : fields->objects("throttles"))
     state.memory.throttles[std::string(each.text("of"))] = {each.integer("at_ms").value_or(0),

@@ -15,6 +15,7 @@ struct State {
       512;  // of the streams that moved last: older ones are too old to tell of
 
   Memory memory;
+  std::vector<Notice> outgoing;  // told, and not yet in the spool
   std::vector<std::pair<std::string, std::string>>
       cursors;      // stream, cursor; the one that moved last is the last
   std::string bus;  // whose the ids below are

@@ -79,6 +79,8 @@ Station::Station(const Rules& rules, const link::DaemonWish& daemon, link::Clien
       courier_(std::make_unique<WebCourier>([this](const std::string& key, const Delivery& delivery) {
         put({key, delivery});
       })) {
+  for (const Notice& notice : before_.outgoing) office_.take(notice, now());
+  office_.save();  // before the state is written, which need not name them then
   decider_.resume(now());
   settle();
 }
@@ -181,11 +183,12 @@ void Station::settle() {
   const std::vector<Notice> notices = decider_.take_notices();
   const auto is_replaced = [&](const Close& close, const std::string& sink) {
     return std::any_of(notices.begin(), notices.end(), [&](const Notice& each) {
-      return each.slot == close.slot &&
+      return each.slot == close.slot && each.id != close.id &&
              std::find(each.sinks.begin(), each.sinks.end(), sink) != each.sinks.end();
     });
   };
-  for (const Close& close : decider_.take_closings()) {
+  for (const Notice& notice : notices) office_.take(notice, now_ms);
+  for (const Close& close : decider_.take_closings()) {  // perhaps of what was told in the same moment
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
       if (sink != nullptr && sink->takes_back() && desktop_ && !is_replaced(close, name))
@@ -193,15 +196,10 @@ void Station::settle() {
     }
     office_.withdraw(close.id, close.sinks);
   }
-  for (const Notice& notice : notices) office_.take(notice, now_ms);
   if (desktop_) {
     for (const Letter& letter : office_.collect(now_ms, true)) send(letter);
   }
-  const std::string trouble = office_.save();
-  if (!trouble.empty() && trouble != disk_trouble_)
-    link::complain("the spool cannot be written: " + link::for_stderr(trouble));
-  disk_trouble_ = trouble;
-  write_state(now_ms);
+  write_down(notices, now_ms);
   if (courier_) {
     for (const Letter& letter : office_.collect(now_ms, false)) send(letter);
   }
@@ -210,7 +208,21 @@ void Station::settle() {
   set_alarm(now_ms);
 }
 
-void Station::write_state(std::int64_t now_ms) {
+// The state says what was decided and what of it is outgoing; then that is in the spool; then the state need
+// not say so. Between any two of these a crash finds each notice in one of both, or in both under the same
+// name.
+void Station::write_down(const std::vector<Notice>& told, std::int64_t now_ms) {
+  write_state(now_ms, told);
+  const std::string trouble = office_.save();
+  if (!trouble.empty() && trouble != disk_trouble_)
+    link::complain("the spool cannot be written: " + link::for_stderr(trouble));
+  disk_trouble_ = trouble;
+  if (told.empty() || !trouble.empty()) return;
+  state_text_.clear();
+  write_state(now_ms, {});
+}
+
+void Station::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
   const bool decided = decider_.changed();
   const bool due = decided || state_text_.empty() || std::exchange(shown_changed_, false) || !courier_ ||
                    (following_.moves() != moves_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
@@ -218,6 +230,7 @@ void Station::write_state(std::int64_t now_ms) {
   moves_written_ = following_.moves();
   State state;
   state.memory = decider_.memory();
+  state.outgoing = outgoing;
   // While the past is read, streams are not where they were handled to: what is held is written down with
   // them.
   state.cursors = following_.places(State::cursors_max);

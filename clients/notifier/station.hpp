@@ -62,7 +62,8 @@ class Station {
   void read_mail();
   void send(const Letter& letter);
   void open_page();
-  void write_state(std::int64_t now_ms);
+  void write_down(const std::vector<Notice>& told, std::int64_t now_ms);
+  void write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing);
   void write_journal();
   void journal(const Verdict& verdict);
   void set_alarm(std::int64_t now_ms);

@@ -1,16 +1,24 @@
 """earshot-notify beside a real daemon: what is told, to whom, how often, and what happens when things break."""
+import collections
 import hashlib
 import hmac
 import json
 import os
 import random
+import re
+import signal
 import stat
+import subprocess
+import sys
 import time
 import unittest
 
-from harness import Case, build, wait_for
+from harness import TOP, Case, build, wait_for
 from notifying import Desktop, Notifier, Receiver, hook_rules, missing_desktop, notify
 from sessions import Registry, Session
+
+sys.path.insert(0, os.path.join(TOP, "tests", "fault"))
+from kernel import compiled  # noqa: E402
 
 
 class NotifierCase(Case):
@@ -359,20 +367,56 @@ class Chaos(NotifierCase):
             time.sleep(chance.uniform(0, 0.03))  # what is tried is every moment, not one
             notifier.kill()
             notifier.start(wait=chance.random() < 0.3)
-        wait_for(lambda: {m for n in receiver.taken() for m in self.named(n)} >= {f"p{n}" for n in range(12)}, "every notice",
-                 give_up=lambda: notifier.process.poll() is not None and notifier.said()[-3000:])
-        counts = {}
-        for notice in receiver.taken():
-            counts[notice["id"]] = counts.get(notice["id"], 0) + 1
-        self.assertLessEqual(max(counts.values()), 2, counts)
-        singles = [n["session"] for n in receiver.taken() if "session" in n]
-        self.assertLessEqual(set(singles), set(sessions))
+        try:
+            wait_for(lambda: self.told_of(receiver) >= len(sessions), "every notice",
+                     give_up=lambda: notifier.process.poll() is not None and notifier.said()[-3000:])
+        finally:
+            print(f"        {len(receiver.requests)} requests, told of {self.told_of(receiver)} turns in {len({n['id'] for n in receiver.taken()})} notices", flush=True)
+        self.assertEqual(self.told_of(receiver), len(sessions), "a turn is told of twice")
+        self.at_most_twice(receiver)
+        self.assertLessEqual({n["session"] for n in receiver.taken() if "session" in n}, set(sessions))
 
-    @staticmethod
-    def named(notice):
-        """The projects that a notice, or a group of them, tells of."""
-        lines = [notice["title"], *notice["body"].splitlines()]
-        return {line.split(" failed")[0] for line in lines if " failed" in line}
+    def test_killed_at_each_step_in_turn_a_notice_comes_once_or_twice(self):
+        library = compiled(self, "die", "-shared", "-fPIC")
+        linked = subprocess.run(["ldd", os.path.join(build(), "earshot-notify")], capture_output=True, text=True).stdout
+        preload = " ".join([*re.findall(r"=> (\S*/libasan\.so\S*)", linked), library])
+        self.start()
+        receiver = self.receiver()
+        notifier = self.notifier(hook_rules(receiver))
+        usual = notifier.environment
+        died = lived = 0
+        for step in range(60, 330, 5):
+            notifier.kill()
+            session = Session(self.root, cwd=f"/home/ada/step{step}")
+            session.prompt("go")
+            session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+            notifier.environment = {**usual, "LD_PRELOAD": preload, "DIE_AT": str(step)}
+            notifier.start(wait=False)
+            of_it = lambda: [n for n in receiver.taken() if n["session"] == session.session]
+            wait_for(lambda: notifier.process.poll() is not None or (of_it() and not os.listdir(notifier.own("spool"))), "its end or its work's")
+            notifier.environment = usual
+            if notifier.process.poll() is None:
+                lived += 1
+            else:
+                self.assertEqual(notifier.process.returncode, -signal.SIGKILL, notifier.said()[-3000:])
+                died += 1
+                notifier.start()
+                wait_for(of_it, f"the notice after a death at step {step}", give_up=lambda: notifier.process.poll() is not None and notifier.said()[-3000:])
+            if lived == 3:
+                break
+        self.at_most_twice(receiver)
+        self.assertEqual(self.told_of(receiver), died + lived)
+        print(f"        died at {died} steps; {len(receiver.taken()) - self.told_of(receiver)} notices came twice", flush=True)
+        self.assertGreater(died, 10)
+
+    def told_of(self, receiver):
+        """How many turns are told of; a notice that came again counts once, a group as many as it says."""
+        notices = {n["id"]: n for n in receiver.taken()}
+        return sum(1 if "session" in n else int(n["title"].split()[0]) for n in notices.values())
+
+    def at_most_twice(self, receiver):
+        counts = collections.Counter(n["id"] for n in receiver.taken())
+        self.assertLessEqual(max(counts.values()), 2, counts)
 
 
 @unittest.skipIf(missing_desktop(), f"not installed: {', '.join(missing_desktop())}")

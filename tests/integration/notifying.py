@@ -3,7 +3,6 @@ Xvfb and dunst, all of them real."""
 import http.server
 import json
 import os
-import re
 import shutil
 import signal
 import struct
@@ -294,6 +293,3 @@ title = "{{name}} failed"
 {more}
 """
 
-
-def words_of(text):
-    return re.findall(r"\w+", text)

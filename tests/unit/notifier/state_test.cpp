@@ -38,6 +38,7 @@ TEST_CASE("what is written down is what is read") {
   state.memory = desk.memory();
   state.cursors = {{"c/p/s", "1.1.ab"}, {"c/a:b", ""}};
   state.memory.since_ms = 7;
+  state.outgoing = desk.told;
   state.bus = "bus:1.5";
   state.shown = {{"s", 7}};
   state.shown_ids = {{"s", "abc"}};
@@ -54,6 +55,8 @@ TEST_CASE("what is written down is what is read") {
     CHECK(read->memory.held[i].due_ms == state.memory.held[i].due_ms);
   }
   CHECK(read->memory.since_ms == 7);
+  CHECK(read->outgoing == desk.told);
+  CHECK(read->outgoing.size() == 2);
   CHECK(read->bus == state.bus);
   CHECK(read->shown == state.shown);
   CHECK(read->shown_ids == state.shown_ids);
