@@ -207,7 +207,7 @@ TEST_CASE("tail comes back to a daemon that went away, and tells what it missed 
   CHECK(look.find(R"("deliver":"state")") != std::string::npos);
   CHECK(unsubscribe == R"({"type":"unsubscribe","id":"look"})");
   CHECK(subscribe.find(R"("after":["claude/-home-u-api/2eaa1c04:)" + cursor + R"("])") != std::string::npos);
-  CHECK(subscribe.find(R"("snapshot":false)") != std::string::npos);
+  CHECK(subscribe.find(R"("snapshot":true)") != std::string::npos);
   CHECK(printed.err.find("trying to come back") != std::string::npos);
   CHECK(printed.err.find("connected again") != std::string::npos);
 }
