@@ -48,7 +48,8 @@ class Desktop {
 /// The words that make macOS show it. Texts are arguments of a script that never changes.
 std::vector<std::string> osascript_words(const Notice& notice);
 
-/// `&`, `<` and `>` as a server wants them that understands markup.
+/// `&`, `<` and `>` as a server wants them that understands markup; to Slack nothing is a mention, a channel
+/// or a link without them.
 std::string without_markup(std::string_view text);
 
 }  // namespace earshot::notifier

@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "notifier/desktop.hpp"
 #include "notifier/json.hpp"
 
 namespace earshot::notifier {
@@ -14,23 +15,6 @@ std::string cut_bytes(std::string text, std::size_t bytes_max) {
   std::size_t end = bytes_max;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end) + "…";
-}
-
-// Slack's three control characters: without them nothing is a mention, a channel or a link.
-std::string slack_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 // Discord's and Teams' marks mean nothing behind a backslash.
@@ -49,7 +33,7 @@ std::string below(const std::string& title, const std::string& body) {
 
 void slack(const Notice& notice, const Keys&, WebRequest& request) {
   Object(request.body)
-      .add("text", below("*" + slack_text(notice.title) + "*", slack_text(notice.body)))
+      .add("text", below("*" + without_markup(notice.title) + "*", without_markup(notice.body)))
       .close();
 }
 
