@@ -76,11 +76,10 @@ int run_command(const Options& options) {
     }
     link::Doors doors = std::get<link::Doors>(std::move(found));
     if (!rules.wants_text()) ask_for_meta(doors);
-    bool is_open = false;
+    bool is_open = false, is_live = false;
     link::Handlers handlers;
     handlers.on_open = [&] {
       is_open = true;
-      teller.say("listening to the daemon");
       client.send(station.begin());
     };
     handlers.on_message = [&](std::string_view json) {
@@ -88,7 +87,11 @@ int run_command(const Options& options) {
       for (std::string& request : station.take_requests()) client.send(std::move(request));
       return true;
     };
-    handlers.on_quiet = [&] { station.settle(); };
+    handlers.on_quiet = [&] {
+      station.settle();
+      if (!is_live && station.live()) teller.say("listening to the daemon");
+      is_live = is_live || station.live();
+    };
     const link::Visit visit = client.visit(doors, handlers);
     if (visit.last().ending == link::Ending::stopped) return exit_ok;
     if (is_open) {
