@@ -13,6 +13,7 @@
 #include "log.hpp"
 #include "notify.hpp"
 #include "options.hpp"
+#include "version/version.hpp"
 
 namespace {
 
@@ -63,8 +64,8 @@ int run(const Options& options) {
   if (const auto* error = std::get_if<std::string>(&doors)) return fail(*error);
   std::unique_ptr<House> house;
   try {
-    house =
-        std::make_unique<House>(io, options, roots.roots, std::get<Doors>(std::move(doors)), EARSHOT_VERSION);
+    house = std::make_unique<House>(io, options, roots.roots, std::get<Doors>(std::move(doors)),
+                                    std::string(build.version));
   } catch (const boost::system::system_error& error) {
     const std::string where =
         options.listen.address().to_string() + ":" + std::to_string(options.listen.port());
@@ -106,7 +107,7 @@ int main(int argc, char** argv) {
   if (!given.error.empty()) return fail(given.error);
   std::vector<std::string> words(argv + 1, argv + argc);
   if (given.descriptor >= 0) words.insert(words.end(), {"--listen", given.listen});  // the last one counts
-  Parsed parsed = parse_options(words, environment, EARSHOT_VERSION);
+  Parsed parsed = parse_options(words, environment, version_text());
   std::fputs(parsed.out.c_str(), stdout);
   std::fputs(parsed.err.c_str(), stderr);
   if (!parsed.options) return parsed.exit_code;

@@ -291,7 +291,8 @@ Parsed parse_options(const std::vector<std::string>& words, const Environment& e
       ->excludes(install_flag)
       ->group("As a service");
   app.set_help_flag("-h,--help", "Print this and exit")->group("General");
-  app.set_version_flag("--version", "earshotd " + version, "Print the version and exit")->group("General");
+  app.set_version_flag("--version", "earshotd " + version, "Print the version and what build it is, and exit")
+      ->group("General");
   app.footer(examples);
 
   Parsed parsed;

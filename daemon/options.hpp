@@ -71,7 +71,8 @@ struct Parsed {
 /// Reads one environment variable; nothing when it is not set or empty.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// `words` without the program's name. Touches no file but the configuration.
+/// `words` without the program's name; `version` is what --version says behind it. Touches no file but the
+/// configuration.
 Parsed parse_options(const std::vector<std::string>& words, const Environment& environment,
                      const std::string& version);
 

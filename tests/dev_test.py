@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMANDS = ("deps", "build", "run", "demo", "team-demo", "test", "bench", "fuzz", "mutants", "lint", "help")
+COMMANDS = ("deps", "build", "package", "run", "demo", "team-demo", "test", "bench", "fuzz", "mutants", "lint", "help")
 
 
 class Dev(unittest.TestCase):

@@ -13,6 +13,7 @@ BUILD = os.path.join(TOP, "build", "release")
 EARSHOT = os.path.join(BUILD, "earshot")
 PAGES = {
     "earshot": os.path.join(TOP, "clients/cli/man/earshot.1"),
+    "earshot-notify": os.path.join(TOP, "clients/notifier/man/earshot-notify.1"),
     "earshotd": os.path.join(TOP, "daemon/man/earshotd.1"),
     "earshot.toml": os.path.join(TOP, "daemon/man/earshot.toml.5"),
 }
@@ -59,18 +60,36 @@ class Manual(unittest.TestCase):
     def test_every_option_of_earshot_is_in_its_page_and_none_too_many(self):
         page = rendered(PAGES["earshot"])
         found = commands()
-        self.assertEqual(set(found), {"ls", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
+        self.assertEqual(set(found), {"ls", "status", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
         known = options(EARSHOT)
         for command in found:
             known |= options(EARSHOT, command)
             self.assertRegex(page, rf"(?m)^     {command}\b", f"`{command}` is not described")
         self.missing(known, page)
-        of_others = {"-L", "-l", "-R", "-c", "-r", "-s", "-FRX"}
+        of_others = {"-L", "-g", "-l", "-R", "-c", "-r", "-s", "-FRX"}
         told = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", page)) - of_others
         self.assertEqual(told - known, set(), "the page tells of options that there are not")
 
     def test_every_option_of_earshotd_is_in_its_page(self):
         self.missing(options(os.path.join(BUILD, "earshotd")), rendered(PAGES["earshotd"]))
+
+    def test_every_option_key_and_name_of_earshot_notify_is_in_its_page(self):
+        page = rendered(PAGES["earshot-notify"])
+        program = os.path.join(BUILD, "earshot-notify")
+        known = options(program)
+        for command in ("check", "test", "why"):
+            known |= options(program, command)
+            self.assertRegex(page, rf"(?m)^     {command}\b", f"`{command}` is not described")
+        self.missing(known, page)
+        words = set()
+        for name in ("rules_rule.cpp", "rules_sink.cpp", "rules_file.cpp", "subject.cpp"):
+            with open(os.path.join(TOP, "clients/notifier", name), encoding="utf-8") as file:
+                text = file.read()
+            words |= set(re.findall(r'\{"(\w+)",', text)) | set(re.findall(r'key\.str\(\) == "(\w+)"', text))
+        self.assertGreater(len(words), 50)
+        for word in sorted(words - {"rule", "sink"}):
+            with self.subTest(word=word):
+                self.assertRegex(page, rf"(?<![\w-]){word}(?![\w-])")
 
     def test_every_key_of_the_configuration_is_in_its_page(self):
         text = ""
@@ -87,6 +106,17 @@ class Manual(unittest.TestCase):
         for key in keys:
             with self.subTest(key=key):
                 self.assertRegex(page, rf"(?m)^ .*(?<![\w-]){re.escape(key)}(?![\w-])")
+
+    def test_the_example_s_defaults_are_those_of_its_page(self):
+        """That they are the daemon's own, the unit tests say."""
+        page = re.sub(r"[\u2018\u2019\u201c\u201d]", '"', rendered(PAGES["earshot.toml"]))
+        with open(os.path.join(TOP, "daemon/earshot.toml"), encoding="utf-8") as file:
+            said = re.findall(r"^#([\w-]+ = (?:\d+|true|false|\"[\w.:]+\"))$", file.read(), re.MULTILINE)
+        self.assertGreater(len(said), 40)
+        examples = ("host", "names", "tls_cert", "tls_key", "allow_remote")  # no defaults
+        for each in said:
+            if not each.startswith(examples):
+                self.assertIn(each, page)
 
     def missing(self, known, page):
         self.assertGreater(len(known), 5)
@@ -134,6 +164,7 @@ class Completions(unittest.TestCase):
 
     def test_bash_completes_commands_options_and_their_words(self):
         self.assertEqual(self.bash("earshot", "t"), {"tail", "token"})
+        self.assertEqual(self.bash("earshot", "status", "--f"), {"--follow"})
         self.assertEqual(self.bash("earshot", ""), set(commands()))
         self.assertEqual(self.bash("earshot", "--ver"), {"--version"})
         self.assertEqual(self.bash("earshot", "tail", "--s"), {"--since", "--session", "--socket", "--state"})

@@ -32,7 +32,8 @@ class Later(unittest.TestCase):
 
     def test_what_is_still_compiled_is_waited_for(self):
         compiling = threading.Thread(target=self.ends, args=(0,))
-        with mock.patch.object(run.time, "sleep", side_effect=lambda _: compiling.is_alive() or compiling.start()), mock.patch("builtins.print"):
+        starts = iter([compiling.start])
+        with mock.patch.object(run.time, "sleep", side_effect=lambda _: next(starts, lambda: None)()), mock.patch("builtins.print"):
             run.await_later()
         self.assertTrue(os.path.exists(self.later + ".status"))
         compiling.join()

@@ -13,7 +13,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNITS = os.path.join(TOP, "systemd")
 BUILD = os.path.join(TOP, "build", "release")
 # unit → how exposed it may be at most, times ten, as systemd 252 judges it
-EXPOSURE = {"user/earshot.service": 17, "system/earshot@.service": 9, "system/earshot-hub.service": 9}
+EXPOSURE = {"user/earshot.service": 17, "user/earshot-notify.service": 16, "system/earshot@.service": 9, "system/earshot-hub.service": 9}
 
 
 def read(name):
@@ -45,7 +45,7 @@ class Units(unittest.TestCase):
         """The unit with a program that is there."""
         path = os.path.join(self.folder, os.path.basename(name))
         with open(path, "w") as file:
-            file.write(read(name).replace("/usr/bin/earshotd", os.path.join(BUILD, "earshotd")))
+            file.write(read(name).replace("/usr/bin/earshot", os.path.join(BUILD, "earshot")))
         return path
 
     def test_systemd_understands_every_unit(self):
@@ -84,6 +84,16 @@ class Units(unittest.TestCase):
         self.assertEqual(directives("user/earshot.service")["PrivateNetwork"], ["no"])
         self.assertEqual(directives("user/earshot.service")["RuntimeDirectoryPreserve"], ["yes"])
 
+    def test_no_wall_shuts_off_the_desktop_the_daemon_or_the_network(self):
+        said = directives("user/earshot-notify.service")
+        hidden = " ".join(said["InaccessiblePaths"])
+        for needed in ("%t/bus", "%t/earshot"):
+            self.assertNotIn(needed + " ", hidden + " ")
+        self.assertEqual(said["PrivateNetwork"], ["no"])
+        self.assertNotIn("IPAddressDeny", said)
+        self.assertEqual(said["RestrictAddressFamilies"], ["AF_UNIX AF_INET AF_INET6"])
+        self.assertEqual(said["PrivateUsers"], ["yes"], "without it a user's manager builds no wall")
+
     def test_every_unit_says_which_systemd_it_needs_and_no_newer_directive(self):
         newer = {"RestartSteps", "RestartMaxDelaySec", "PrivatePIDs", "ProtectHostname=private", "PrivateBPF", "DelegateNamespaces"}
         for name in EXPOSURE:
@@ -97,10 +107,10 @@ class Units(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             there = f"{stage}{prefix}/lib/systemd"
             units = sorted(os.path.relpath(path, there) for path in glob.glob(f"{there}/*/*"))
-            self.assertEqual(units, ["system/earshot-hub.service", "system/earshot@.service", "system/earshot@.socket", "user/earshot.service"])
+            self.assertEqual(units, ["system/earshot-hub.service", "system/earshot@.service", "system/earshot@.socket", "user/earshot-notify.service", "user/earshot.service"])
             for unit in units:
                 with open(os.path.join(there, unit)) as file:
-                    self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshotd", f"{programs}/earshotd"))
+                    self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshot", f"{programs}/earshot"))
 
     def test_the_hub_s_unit_starts_a_hub_with_a_configuration_of_its_own(self):
         start = directives("system/earshot-hub.service")["ExecStart"][0]

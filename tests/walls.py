@@ -20,12 +20,20 @@ ROOMS = {
     "redact": {"redact", "core"},
     "serve": {"serve", "tail", "status", "watch", "core"},
     "service": {"service"},
+    "version": {"version"},
     "relay": {"relay", "serve", "tail", "status", "watch", "core"},
+}
+# clients/: the same. The TypeScript ones include nothing.
+CLIENT_ROOMS = {
+    "link": {"link"},
+    "cli": {"cli", "link"},
+    "notifier": {"notifier", "link"},
 }
 KNOWS_ALL = "main"
 # The C++ standard library, two others, and what the processor can do with 16 bytes.
 CORE_MAY_USE = re.compile(r"[a-z_0-9]+|simdjson\.h|xxhash\.h|xxh_x86dispatch\.h|emmintrin\.h")
-CLIENT_JSON = "core/event_json.hpp"                      # how text becomes JSON: one writer for all
+CLIENT_MAY_USE = {"core/event_json.hpp", "toml.hpp",  # how text becomes JSON, and how TOML is read: one writer and one reader for all
+                  "version/version.hpp"}              # what build it is
 CLIENT_MAY_USE_CORE = re.compile(r"replay|stats")        # the part of the command line that needs no daemon; it redacts, too
 DIALECTS = re.compile(r"claude-(messages|flat|code)\b")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -81,12 +89,15 @@ def wrong_includes(top):
             if target not in ROOMS[room]:
                 yield f'{path}:{line}: {room} may not include "{name}"'
     for path in sources(top, "clients"):
+        room = room_of(path)
         for line, system, name in includes(top, path):
             target = name.split("/")[0]
-            if name == CLIENT_JSON or (target in ("core", "redact") and CLIENT_MAY_USE_CORE.search(os.path.basename(path))):
+            if system or name in CLIENT_MAY_USE:
                 continue
-            if target in ROOMS:
-                yield f'{path}:{line}: a client may not include "{name}"'
+            if room == "cli" and target in ("core", "redact") and CLIENT_MAY_USE_CORE.search(os.path.basename(path)):
+                continue
+            if target in ROOMS or target not in CLIENT_ROOMS.get(room, {target}):
+                yield f'{path}:{line}: {room} may not include "{name}"'
 
 
 def wrong_names(top):

@@ -19,7 +19,7 @@ class Seeded(unittest.TestCase):
         self.copy = tempfile.mkdtemp(prefix="earshot-walls-", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.copy)
         for folder in ("daemon", "clients"):
-            shutil.copytree(os.path.join(walls.TOP, folder), os.path.join(self.copy, folder))
+            shutil.copytree(os.path.join(walls.TOP, folder), os.path.join(self.copy, folder), ignore=shutil.ignore_patterns("node_modules", "dist"))
         self.before = set(walls.violations(self.copy))
 
     def caught(self, path, text):
@@ -46,6 +46,12 @@ class Seeded(unittest.TestCase):
     def test_clients_and_the_daemon(self):
         self.caught("clients/cli/seeded.cpp", '#include "serve/hub.hpp"')
         self.caught("clients/cli/seeded.cpp", '#include "core/transcript.hpp"')
+        self.caught("clients/notifier/replay.cpp", '#include "core/transcript.hpp"')
+
+    def test_clients_and_one_another(self):
+        for room, name in (("link", "cli/narrator.hpp"), ("link", "notifier/notice.hpp"), ("cli", "notifier/notice.hpp"), ("notifier", "cli/narrator.hpp")):
+            with self.subTest(room=room, name=name):
+                self.caught(f"clients/{room}/seeded.cpp", f'#include "{name}"')
 
     def test_dialects_and_places(self):
         self.caught("daemon/serve/seeded.cpp", 'bool old = dialect == "claude-flat";')

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/human.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 

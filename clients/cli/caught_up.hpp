@@ -11,9 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cli/frame.hpp"
+#include "link/frame.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 class CaughtUp {
  public:

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cli/human.hpp"
 #include "cli/roster.hpp"
 #include "cli/terminal.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 

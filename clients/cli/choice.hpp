@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/frame.hpp"
+#include "link/frame.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 struct Choice {
   std::string frame;     // the session frame; empty: none

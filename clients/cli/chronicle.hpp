@@ -6,11 +6,13 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cli/frame.hpp"
 #include "cli/look.hpp"
 #include "cli/timeline.hpp"
+#include "link/frame.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 namespace telling {
 struct Parts;

@@ -1,79 +1,22 @@
 // `earshot open` and `earshot token`: what lets a browser or another program in.
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "cli/commands.hpp"
-#include "cli/frame.hpp"
-#include "cli/http.hpp"
-#include "cli/small_file.hpp"
-#include "cli/trouble.hpp"
-
-extern char** environ;
+#include "link/frame.hpp"
+#include "link/http.hpp"
+#include "link/small_file.hpp"
+#include "link/trouble.hpp"
+#include "link/web_page.hpp"
 
 namespace earshot::cli {
 namespace {
-
-constexpr std::chrono::seconds opener_time_max{3};  // one that takes longer is at work: it is left alone
-constexpr std::chrono::milliseconds opener_beat{20};
-
-bool is_set(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr && value[0] != '\0';
-}
-
-// The program that opens addresses where there is something to see them on; null: there is no display.
-const char* opener() {
-#ifdef __APPLE__
-  return is_set("SSH_CONNECTION") ? nullptr : "open";
-#else
-  return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") ? "xdg-open" : nullptr;
-#endif
-}
-
-// Only an http address of printable characters is ever handed to another program or printed.
-bool is_web_address(std::string_view url) {
-  if (!url.starts_with("http://") && !url.starts_with("https://")) return false;
-  for (const char c : url) {
-    if (c <= ' ' || c > '~' || c == '"' || c == '\'' || c == '`' || c == '\\') return false;
-  }
-  return true;
-}
-
-// False: it could not be started, or failed at once.
-bool open_in_browser(const char* program, const std::string& url) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);  // ^C here is not meant for the browser
-  std::string name = program, address = url;
-  char* const words[] = {name.data(), address.data(), nullptr};
-  pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, program, &files, &attributes, words, environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) return false;
-  const auto until = std::chrono::steady_clock::now() + opener_time_max;
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > until) return true;
-    std::this_thread::sleep_for(opener_beat);
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 int not_found(const std::variant<Doors, std::string>& found, const DaemonWish& wish) {
   complain(for_stderr(std::get<std::string>(found)));

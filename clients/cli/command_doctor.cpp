@@ -3,9 +3,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/doctor.hpp"
-#include "cli/http.hpp"
-#include "cli/human.hpp"
-#include "cli/small_file.hpp"
+#include "link/http.hpp"
+#include "link/human.hpp"
+#include "link/small_file.hpp"
+#include "version/version.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -72,7 +73,7 @@ int doctor_command(const DoctorOptions& options) {
     met = meet(doors);
   }
   const doctor::Health* const health = met.health ? &*met.health : nullptr;
-  add(doctor::judge_daemon(met, EARSHOT_VERSION));
+  add(doctor::judge_daemon(met, std::string(build.version)));
   const bool told = health != nullptr && !health->state.empty() && options.daemon.state.empty();
   const std::string state = told ? health->state : options.daemon.state_directory();
   add(doctor::check_state(state, options.daemon.token_file, socket_of(met, doors), health != nullptr));

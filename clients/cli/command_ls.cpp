@@ -1,11 +1,11 @@
 // `earshot ls`: the sessions and what they are doing.
 #include <vector>
 
-#include "cli/client.hpp"
 #include "cli/commands.hpp"
-#include "cli/human.hpp"
 #include "cli/overview.hpp"
-#include "cli/trouble.hpp"
+#include "link/client.hpp"
+#include "link/human.hpp"
+#include "link/trouble.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -1,7 +1,7 @@
 // `earshot complete-sessions`: what a shell completes a session's id with.
-#include "cli/client.hpp"
 #include "cli/commands.hpp"
 #include "cli/roster.hpp"
+#include "link/client.hpp"
 
 namespace earshot::cli {
 

@@ -4,12 +4,12 @@
 
 #include "cli/choice.hpp"
 #include "cli/chronicle.hpp"
-#include "cli/client.hpp"
 #include "cli/commands.hpp"
-#include "cli/cursors.hpp"
 #include "cli/pager.hpp"
 #include "cli/timeline.hpp"
-#include "cli/trouble.hpp"
+#include "link/client.hpp"
+#include "link/cursors.hpp"
+#include "link/trouble.hpp"
 
 namespace earshot::cli {
 namespace {

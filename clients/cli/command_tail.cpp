@@ -1,35 +1,21 @@
 // `earshot tail`: follows live.
 #include <unistd.h>
 
-#include <algorithm>
-#include <random>
-
-#include "cli/client.hpp"
 #include "cli/commands.hpp"
 #include "cli/follower.hpp"
-#include "cli/human.hpp"
-#include "cli/trouble.hpp"
+#include "link/backoff.hpp"
+#include "link/client.hpp"
+#include "link/human.hpp"
+#include "link/trouble.hpp"
 
 namespace earshot::cli {
-namespace {
-
-constexpr std::int64_t backoff_first_ms = 250;
-constexpr std::int64_t backoff_max_ms = 10'000;
-
-// Half of it for certain, half by chance: a thousand clients must not come back at once.
-std::int64_t jittered(std::int64_t ms) {
-  static std::minstd_rand random(std::random_device{}());
-  return ms / 2 + std::uniform_int_distribution<std::int64_t>(0, ms / 2)(random);
-}
-
-}  // namespace
 
 int tail_command(const TailOptions& options) {
   const bool pretty =
       options.format == Format::pretty || (options.format == Format::automatic && is_terminal(STDOUT_FILENO));
   Client client;
   Follower follower(options, pretty);
-  std::int64_t backoff_ms = backoff_first_ms;
+  Backoff backoff;
   bool was_open = false, warned = false;
   while (true) {
     // Again each time: a new daemon may have another address and token.
@@ -68,11 +54,10 @@ int tail_command(const TailOptions& options) {
       return exit_failed;
     }
     if (is_open) {
-      backoff_ms = backoff_first_ms;
+      backoff.reset();
       complain("lost the daemon (" + for_stderr(visit.last().text) + "); trying to come back");
     }
-    if (!client.pause(jittered(backoff_ms))) return exit_ok;
-    backoff_ms = std::min(backoff_ms * 2, backoff_max_ms);
+    if (!client.pause(backoff.next_ms())) return exit_ok;
   }
 }
 

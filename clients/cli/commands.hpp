@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/daemon_address.hpp"
-#include "cli/subscription.hpp"
 #include "cli/terminal.hpp"
 #include "core/event_json.hpp"
+#include "link/daemon_address.hpp"
+#include "link/subscription.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // something could not be read or reached
@@ -37,6 +39,14 @@ struct ListOptions {
   bool json = false;
 };
 int list_command(const ListOptions& options);
+
+struct StatusOptions {
+  Filters filters;
+  DaemonWish daemon;
+  bool follow = false;  // a line at each change, with a daemon or without, until ^C
+  bool json = false;
+};
+int status_command(const StatusOptions& options);
 
 struct ShowOptions {
   std::string session;  // an id, a unique beginning of one, or `last`

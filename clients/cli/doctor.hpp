@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/daemon_address.hpp"
 #include "cli/look.hpp"
+#include "link/daemon_address.hpp"
 
 namespace earshot::cli::doctor {
 

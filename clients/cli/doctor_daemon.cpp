@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cli/frame.hpp"
-#include "cli/human.hpp"
+#include "link/frame.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli::doctor {
 namespace {

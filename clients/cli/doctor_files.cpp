@@ -12,9 +12,9 @@
 #include <filesystem>
 
 #include "cli/doctor.hpp"
-#include "cli/human.hpp"
 #include "cli/place.hpp"
-#include "cli/small_file.hpp"
+#include "link/human.hpp"
+#include "link/small_file.hpp"
 
 namespace earshot::cli::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "cli/doctor.hpp"
-#include "cli/small_file.hpp"
+#include "link/small_file.hpp"
 
 namespace earshot::cli::doctor {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/client.hpp"
-#include "cli/human.hpp"
+#include "link/client.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -52,8 +52,15 @@ std::string Follower::begin() {
     // Names are learned from the snapshot, shown or not.
     return subscribe_message(options_.filters, {.snapshot = options_.snapshot || pretty_, .catch_up = true});
   }
-  phase_ = Phase::looking;
   introduced_ = true;  // sessions are not introduced again; with --since events come first
+  return look();
+}
+
+std::string Follower::look() {
+  phase_ = Phase::looking;
+  seen_.clear();
+  news_.clear();
+  late_ = false;
   Filters filters = options_.filters;
   filters.type.clear();
   const bool all = options_.since_ms && cut_ms_ == *options_.since_ms && cut_ms_ < now_ms() - live_ms;
@@ -118,6 +125,11 @@ void Follower::take_ready(std::string_view id, const Fields& frame, std::string_
     return;
   }
   if (phase_ == Phase::asking) {
+    if (late_) {
+      requests_.push_back(unsubscribe_message(own_id));
+      requests_.push_back(look());
+      return;
+    }
     phase_ = Phase::catching_up;
     if (!pretty_) {
       if (!options_.snapshot && first_) news_.clear();
@@ -132,7 +144,11 @@ void Follower::take_ready(std::string_view id, const Fields& frame, std::string_
 }
 
 // Between two events nothing is lost: the look brought no events, and what came after it comes with `after`.
+// A stream that came into being after the look is in the snapshot, its events so far are not: then it is
+// looked once more.
 void Follower::ask() {
+  looked_at_.clear();
+  for (const SeenStream& each : seen_) looked_at_.insert(each.name);
   After after = cursors_.after(seen_, cut_ms_);
   if (after.left_out > 0)
     complain(std::to_string(after.left_out) + " transcripts are followed only from now on: use filters");
@@ -141,7 +157,7 @@ void Follower::ask() {
   phase_ = Phase::asking;
   requests_.push_back(unsubscribe_message(look_id));
   requests_.push_back(subscribe_message(
-      options_.filters, {.snapshot = false, .catch_up = true, .after = std::move(after.places)}));
+      options_.filters, {.snapshot = true, .catch_up = true, .after = std::move(after.places)}));
 }
 
 void Follower::take_session(const Fields& frame, std::string_view json) {
@@ -149,6 +165,12 @@ void Follower::take_session(const Fields& frame, std::string_view json) {
     narrator_.learn(frame);
     if (phase_ == Phase::looking) append_seen(frame, seen_);
     if (phase_ == Phase::looking && status_is_news(frame)) news_.emplace_back(json);
+    if (phase_ == Phase::asking) {
+      std::vector<SeenStream> there;
+      append_seen(frame, there);
+      late_ = late_ || std::any_of(there.begin(), there.end(),
+                                   [&](const auto& each) { return !looked_at_.contains(each.name); });
+    }
     return;
   }
   if (phase_ == Phase::live) cursors_.learn(frame);

@@ -12,11 +12,13 @@
 
 #include "cli/caught_up.hpp"
 #include "cli/commands.hpp"
-#include "cli/cursors.hpp"
 #include "cli/narrator.hpp"
 #include "cli/roster.hpp"
+#include "link/cursors.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 class Follower {
  public:
@@ -56,6 +58,7 @@ class Follower {
   void take_reset(const Fields& frame, std::string_view json);
   void take_bookmark(const Fields& frame, std::string_view json);
   void take_event(const Fields& frame, std::string_view json);
+  std::string look();
   void ask();
   void caught_up();
   void show_news();
@@ -76,6 +79,8 @@ class Follower {
   std::int64_t cut_ms_ = 0;  // of streams that begin at their first event, only what is newer is told
   std::vector<std::string> requests_;
   std::vector<SeenStream> seen_;
+  std::set<std::string, std::less<>> looked_at_;  // what the look told of
+  bool late_ = false;                             // another stream came since
   std::set<std::string, std::less<>> from_the_beginning_, rewritten_;
   bool awaits_bookmark_ = false;
   std::vector<std::string> news_;  // session frames that tell another status than was told

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/completions.hpp"
+#include "version/version.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr const char* examples =
     "Examples:\n"
     "  earshot ls                             the sessions, those that wait for you first\n"
+    "  earshot status --follow                one line for a status bar, at each change\n"
     "  earshot tail                           what happens, as it happens\n"
     "  earshot tail --since 30m --project api what happened in the last half hour, too\n"
     "  earshot show last                      what the last session did, turn by turn\n"
@@ -22,15 +24,6 @@ constexpr const char* examples =
     "\n"
     "Exit codes: 0 done, or stopped by ^C; 1 the daemon or a file could not be reached or read; 2 usage.\n"
     "`earshot COMMAND --help` tells more, `man earshot` all.";
-
-// Options as a person writes them: no REQUIRED, and no type that only repeats the name.
-class Words : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (option->get_positional() || option->get_type_size() == 0) return {};
-    return " " + option->get_type_name() + (option->get_expected_max() > 1 ? " ..." : "");
-  }
-};
 
 Command add_completions(CLI::App& app) {
   CLI::App* command = app.add_subcommand("completions", "what a shell needs to complete these commands");
@@ -96,18 +89,6 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
   if (types) add("--type", filters.type, "only events of this type", "GLOB");
 }
 
-void add_daemon(CLI::App& command, DaemonWish& daemon) {
-  const auto add = [&](const char* name, std::string& value, const char* what, const char* type) {
-    command.add_option(name, value, what)->type_name(type)->group("Daemon");
-  };
-  add("--connect", daemon.connect, "the daemon's address, ws://HOST:PORT/v1/ws, with the token", "URL");
-  add("--socket", daemon.socket, "the daemon's Unix socket (default: the one that STATE/socket names)",
-      "FILE");
-  add("--token-file", daemon.token_file, "its token, where one is needed (default: STATE/token)", "FILE");
-  add("--state", daemon.state,
-      "its state directory (default: $XDG_STATE_HOME/earshot, ~/.local/state/earshot)", "DIR");
-}
-
 void add_colour(CLI::App& command, ColourWish& colour) {
   const std::map<std::string, ColourWish> wishes{
       {"auto", ColourWish::automatic}, {"always", ColourWish::always}, {"never", ColourWish::never}};
@@ -120,14 +101,15 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.description(
       "Listens to coding agents at work: what they do now, what they did, and who waits for you.\n"
       "All but `replay` ask the daemon, earshotd; `replay` reads transcripts by itself.");
-  app.set_version_flag("--version", "earshot " EARSHOT_VERSION, "the version");
+  app.set_version_flag("--version", "earshot " + version_text(), "the version, and what build it is");
   app.set_help_flag("-h,--help", "this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
   app.formatter(std::make_shared<Words>());
   app.get_formatter()->column_width(28);
-  return {add_ls(app),    add_tail(app),   add_show(app),        add_replay(app),   add_open(app),
-          add_token(app), add_doctor(app), add_completions(app), add_sessions(app), add_help(app)};
+  return {add_ls(app),          add_status(app),   add_tail(app),  add_show(app),
+          add_replay(app),      add_open(app),     add_token(app), add_doctor(app),
+          add_completions(app), add_sessions(app), add_help(app)};
 }
 
 }  // namespace earshot::cli

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "link/flags.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 /// A command and what runs it once the words were parsed; the program's exit code.
 struct Command {
@@ -16,6 +19,7 @@ struct Command {
 };
 
 Command add_ls(CLI::App& app);
+Command add_status(CLI::App& app);
 Command add_tail(CLI::App& app);
 Command add_show(CLI::App& app);
 Command add_replay(CLI::App& app);
@@ -30,7 +34,6 @@ std::vector<Command> add_commands(CLI::App& app);
 
 // What several commands have.
 void add_filters(CLI::App& command, Filters& filters, bool types);
-void add_daemon(CLI::App& command, DaemonWish& daemon);
 void add_colour(CLI::App& command, ColourWish& colour);
 
 /// Says what is wrong with the words, and how to learn more; the exit code.

@@ -1,9 +1,9 @@
-// ls, tail and show: what the daemon tells.
+// ls, status, tail and show: what the daemon tells.
 #include <memory>
 
 #include "cli/grammar.hpp"
-#include "cli/human.hpp"
 #include "cli/since.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 
@@ -21,6 +21,24 @@ Command add_ls(CLI::App& app) {
                   "Examples:\n  earshot ls --project 'api*'\n  earshot ls --json | jq -r '.[] | "
                   "select(.status.state == \"waiting\") | .session'");
   return {command, [options] { return list_command(*options); }};
+}
+
+Command add_status(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("status", "one line for a status bar: how many wait for you, how many work");
+  const auto options = std::make_shared<StatusOptions>();
+  command->add_flag("--follow", options->follow,
+                    "a new line at each change, until ^C; without a daemon it waits for one");
+  command->add_flag("--json", options->json,
+                    "one JSON object a line, as bars take it: text, class, tooltip and counts");
+  add_filters(*command, options->filters, false);
+  add_daemon(*command, options->daemon);
+  command->footer(std::string(filter_help) +
+                  "\n\nExamples:\n  earshot status\n  tmux set -g status-right '#(earshot status --follow)'\n"
+                  "  earshot status --follow --json       for waybar; more bars: RECIPES.md\n\n"
+                  "Nobody waits or works: the line is empty. With --follow and no daemon: earshot?\n"
+                  "Exit codes: 0 done, or stopped by ^C; 1 no daemon; 2 usage.");
+  return {command, [options] { return status_command(*options); }};
 }
 
 Command add_tail(CLI::App& app) {

@@ -5,9 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/text.hpp"
+#include "link/text.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 enum class Palette { none, ansi16, ansi256 };
 

@@ -6,10 +6,12 @@
 #include <memory>
 #include <string>
 
-#include "cli/frame.hpp"
 #include "cli/look.hpp"
+#include "link/frame.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 namespace telling {
 struct Parts;

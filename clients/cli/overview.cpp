@@ -4,10 +4,10 @@
 #include <iterator>
 #include <set>
 
-#include "cli/human.hpp"
 #include "cli/roster.hpp"
 #include "cli/table.hpp"
 #include "cli/tool_line.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/frame.hpp"
 #include "cli/look.hpp"
+#include "link/frame.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 /// What a session's row says; everything printable.
 struct Overview {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/text.hpp"
+#include "link/text.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -3,7 +3,6 @@
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t short_id_bytes = 8;
 constexpr std::size_t label_id_bytes = 4;
 
 // `-home-u-api` of claude/-home-u-api/2eaa…: stands for the project until it is known.
@@ -15,14 +14,6 @@ std::string_view directory_of_stream(std::string_view stream) {
 }
 
 }  // namespace
-
-std::string_view short_id(std::string_view id) { return id.substr(0, short_id_bytes); }
-
-std::string_view last_component(std::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
-  const std::size_t slash = path.rfind('/');
-  return slash == path.npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
-}
 
 void Roster::learn(const Fields& frame) {
   const std::string_view type = frame.text("type");

@@ -1,46 +1,17 @@
 // Who is who: what sessions, agents and calls are called, learned from the frames that pass.
 #pragma once
-#include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "cli/frame.hpp"
+#include "link/frame.hpp"
+#include "link/names.hpp"
+#include "link/recent.hpp"
 
 namespace earshot::cli {
 
-/// A map that forgets the oldest key when it holds `size_max`.
-template <class Value, std::size_t size_max>
-class Recent {
- public:
-  const Value* find(std::string_view key) const {
-    const auto found = values_.find(std::string(key));
-    return found == values_.end() ? nullptr : &found->second;
-  }
-  Value& operator[](std::string_view key) {
-    const auto [place, is_new] = values_.try_emplace(std::string(key));
-    if (!is_new) return place->second;
-    order_.push_back(place->first);
-    if (order_.size() > size_max) {
-      values_.erase(order_.front());
-      order_.pop_front();
-    }
-    return place->second;
-  }
-  void erase(std::string_view key) {
-    if (values_.erase(std::string(key)) == 0) return;
-    order_.erase(std::find(order_.begin(), order_.end(), key));
-  }
-  std::size_t size() const { return values_.size(); }
-  auto begin() const { return values_.begin(); }
-  auto end() const { return values_.end(); }
-
- private:
-  std::unordered_map<std::string, Value> values_;
-  std::deque<std::string> order_;  // as inserted
-};
+using namespace link;
 
 class Roster {
  public:
@@ -72,11 +43,5 @@ class Roster {
   Recent<std::string, agents_max> agents_;
   std::unordered_map<std::string, std::size_t> sharing_;  // a project's name → how many sessions have it
 };
-
-/// The first eight characters of a session's or an agent's id.
-std::string_view short_id(std::string_view id);
-
-/// `api` of /home/u/api; the text itself when it has no component.
-std::string_view last_component(std::string_view path);
 
 }  // namespace earshot::cli

@@ -4,9 +4,12 @@
 #include <ctime>
 #include <string>
 
-#include "cli/human.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
+
 namespace {
 
 struct Unit {

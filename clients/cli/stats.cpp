@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/human.hpp"
 #include "cli/table.hpp"
 #include "core/event_json.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "cli/frame.hpp"
-#include "cli/human.hpp"
 #include "cli/look.hpp"
 #include "cli/roster.hpp"
+#include "link/frame.hpp"
+#include "link/human.hpp"
 
 namespace earshot::cli::telling {
 

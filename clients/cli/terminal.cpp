@@ -1,12 +1,10 @@
 #include "cli/terminal.hpp"
 
-#include <langinfo.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <clocale>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,12 +14,6 @@ namespace {
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
-}
-
-Charset charset_of_locale() {
-  std::setlocale(LC_CTYPE, "");  // only how characters are encoded: numbers are written the same everywhere
-  const std::string_view codeset = nl_langinfo(CODESET);
-  return codeset == "UTF-8" || codeset == "utf8" ? Charset::utf8 : Charset::ascii;
 }
 
 Palette palette(ColourWish wish) {
@@ -48,16 +40,6 @@ std::size_t terminal_columns() {
 }
 
 Look look_of_stdout(ColourWish wish) { return {charset_of_locale(), palette(wish), terminal_columns()}; }
-
-std::string for_stderr(std::string_view text) { return printable(text, charset_of_locale(), Newlines::mark); }
-
-void complain(std::string_view text) {
-  std::string line = "earshot: ";
-  line += text;
-  line += '\n';
-  // Nobody may be reading; there is nobody else to tell.
-  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;
-}
 
 void Output::flush() {
   std::string_view rest = buffer_;

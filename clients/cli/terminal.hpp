@@ -5,8 +5,11 @@
 #include <string_view>
 
 #include "cli/look.hpp"
+#include "link/complaint.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 enum class ColourWish { always, never, automatic };
 
@@ -17,12 +20,6 @@ std::size_t terminal_columns();
 
 /// From the locale, TERM, NO_COLOR and what stdout is.
 Look look_of_stdout(ColourWish wish);
-
-/// Control characters escaped: for names and messages from outside that go to stderr.
-std::string for_stderr(std::string_view text);
-
-/// `earshot: …` on stderr, with a line end.
-void complain(std::string_view text);
 
 /// stdout, buffered. A reader that went away (EPIPE) is no error: everything after is swallowed and
 /// `closed()` says so.

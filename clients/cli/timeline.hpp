@@ -10,9 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cli/frame.hpp"
+#include "link/frame.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 class Timeline {
  public:

@@ -6,10 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "cli/frame.hpp"
-#include "cli/text.hpp"
+#include "link/frame.hpp"
+#include "link/text.hpp"
 
 namespace earshot::cli {
+
+using namespace link;
 
 /// `npm test` for Bash, the path for Read, the pattern for Grep, … Paths below `project` are shown without
 /// it. Printable; empty when nothing is known (the meta view has no inputs).

@@ -97,8 +97,11 @@ void Records::give(RecordReader& reader) {
   out += R"(,"data":)";
   append_string(out, piece);
   out += '}';
-  if (request->part == request->parts) drop(request);
+  const bool last = request->part == request->parts;
+  if (last) drop(request);
   reader.on_record(out);
+  if (!last)
+    reader.on_record_there();  // the next part goes out behind this one, not when the daemon next wakes
 }
 
 void Records::refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,

@@ -87,11 +87,13 @@ void Looks::prove(Live& live, const Cursor& told) {
 
 void Looks::pump_soon() {
   if (std::exchange(pumping_, true)) return;
-  disk_.soon([this] { pump_now(); });
+  disk_.soon([this] {
+    if (pumping_) pump();
+  });
 }
 
 void Looks::pump_now() {
-  if (pumping_) pump();
+  if (pumping_ && !queue_.empty()) pump();
 }
 
 void Looks::pump() {

@@ -37,7 +37,7 @@ class Looks {
   /// So far somebody was told of the file: if that is gone, it is a reset.
   void prove(Live& live, const Cursor& told);
   void pump_soon();         // the listener was told something outside a look: ring it
-  void pump_now();          // what waits for the next pump, if anything does, waits no longer
+  void pump_now();          // a look that waits for the next pump, if any does, waits no longer
   void appear(Live& live);  // it is as the listener may know it
   void remove(Live& live);
   void drop(Live& live);  // its directory is gone: what its descriptor still gives, then the end

@@ -3,20 +3,21 @@
 // as an HTTP answer, as text and as an address.
 #include <memory>
 
-#include "cli/cursors.hpp"
-#include "cli/daemon_address.hpp"
-#include "cli/frame.hpp"
-#include "cli/http.hpp"
-#include "cli/human.hpp"
 #include "cli/narrator.hpp"
-#include "cli/text.hpp"
 #include "core/utf8.hpp"
 #include "fuzz.hpp"
+#include "link/cursors.hpp"
+#include "link/daemon_address.hpp"
+#include "link/frame.hpp"
+#include "link/http.hpp"
+#include "link/human.hpp"
+#include "link/text.hpp"
 
 namespace {
 
 using namespace earshot;
 using namespace earshot::cli;
+using namespace earshot::link;
 using fuzz::require;
 
 /// UTF-8 without a character that a terminal obeys: C0, DEL, C1, bidirectional controls.

@@ -41,8 +41,8 @@ AIMS = {
     "fuzz_status": ["daemon/status/ask.cpp", "daemon/status/decide.cpp", "daemon/status/registry.cpp", "daemon/status/tasks.cpp",
                     "daemon/status/text.cpp", "daemon/tail/meta.cpp"],
     "fuzz_redact": ["daemon/redact/*.cpp", "daemon/core/json_copy.cpp", "daemon/core/record_json.cpp"],
-    "fuzz_frame": ["clients/cli/frame.cpp", "clients/cli/narrator.cpp", "clients/cli/tell*.cpp", "clients/cli/tool_line.cpp",
-                   "clients/cli/roster.cpp", "clients/cli/text.cpp", "clients/cli/wrap.cpp", "clients/cli/http.cpp"],
+    "fuzz_frame": ["clients/link/frame.cpp", "clients/cli/narrator.cpp", "clients/cli/tell*.cpp", "clients/cli/tool_line.cpp",
+                   "clients/cli/roster.cpp", "clients/link/text.cpp", "clients/link/wrap.cpp", "clients/link/http.cpp"],
 }
 
 

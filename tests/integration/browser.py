@@ -71,8 +71,13 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def tell(self, expression):
-        """The value of a JavaScript expression in the page; None while there is none."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        """The value of a JavaScript expression in the page; None while there is none, as while another page comes."""
+        try:
+            result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        except AssertionError as failed:
+            if "execution context" in str(failed):
+                return None
+            raise
         return None if "exceptionDetails" in result else result["result"].get("value")
 
     def text(self, selector):

@@ -21,7 +21,7 @@ exec unshare --mount --cgroup --pid --ipc --uts $([ "$kind" = system ] && echo -
   kind=$1 uid=$2 bin=$3 tests=$4 units=$5
   mount --make-rprivate /
   mount -t tmpfs -o mode=755 tmpfs /opt
-  cp "$bin"/earshotd "$bin"/earshot "$tests"/sessions.py /opt
+  cp "$bin"/earshotd "$bin"/earshot "$bin"/earshot-notify "$tests"/sessions.py /opt
   cp -r "$units" /opt/units
   mount -t tmpfs -o mode=755 tmpfs /run
   for place in /home /var/lib; do mount -t tmpfs -o mode=755 tmpfs $place; done

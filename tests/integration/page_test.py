@@ -1,4 +1,4 @@
-"""The page at `/`, in a real browser."""
+"""The page at `/`, in a real browser: what holds of the dashboard and of the plain one, whichever this build has."""
 import json
 import os
 import unittest
@@ -35,7 +35,8 @@ class Page(HttpCase):
         self.assertEqual(page.tell("document.cookie + Object.keys({...localStorage}).join()"), "")
         page.wait_text("#sessions .status", "working")
         session.says("All done.", stop_reason="end_turn")
-        page.wait_text("#sessions .status", "idle")
+        state = "document.querySelector('#sessions .status').dataset.state"  # of either page: the dashboard calls what ended just now done
+        wait_for(lambda: page.tell(state) == "idle", "idle")
         page.wait_text("#sessions", "All done.")
         other = Session(self.root, cwd="/home/ada/web")
         other.prompt("a second one")

@@ -80,7 +80,7 @@ class Status(Case):
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
         registry.says("idle")
-        self.told(session, "idle")
+        self.told(session, "idle", source="registry")
         os.unlink(registry.path)
         self.told(session, "ended")
 

@@ -146,6 +146,42 @@ class UserManager(Behind):
         self.assertEqual(self.manager.show("earshot.service", "LoadState"), "not-found")
         self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd", "-name", "earshot*").stdout, "")
 
+    def test_the_notifier_s_one_command_makes_it_tell_from_behind_its_walls(self):
+        self.begin("user", {})
+        self.assertEqual(self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0").returncode, 0, self.manager.said())
+        self.started("earshot.service", "/home/ada/.local/state/earshot", f"/run/user/{uid}/earshot/sock")
+        with open(os.path.join(UNITS, "user", "earshot-notify.service")) as file:
+            unit = file.read().replace("/usr/bin/earshot-notify", "/opt/earshot-notify")
+        heard = "/home/ada/.local/state/earshot/notify/heard"
+        rules = f"""sinks = ["script"]
+[sink.script]
+kind = "command"
+command = ["/bin/sh", "-c", "cat > $0.new; touch ~/wall 2>> $0.new; mv $0.new $0", "{heard}"]
+[[rule]]
+name = "waiting"
+status = "waiting"
+hold = "0"
+title = "{{reason}}"
+"""
+        agent = self.manager.agent()
+        agent.does(f"append('/home/ada/.config/systemd/user/earshot-notify.service', {unit.encode()!r})")
+        agent.does(f"append('/home/ada/.config/earshot/notify.toml', {rules.encode()!r})")
+        self.assertEqual(self.manager.systemctl("daemon-reload").returncode, 0)
+        done = self.manager.systemctl("enable", "--now", "earshot-notify.service")
+        self.unit = "earshot-notify.service"
+        self.assertEqual(done.returncode, 0, done.stderr + self.why())
+        self.started("earshot-notify.service", "/home/ada/.local/state/earshot/notify", None)
+        agent.does("p = subprocess.Popen(['sleep', '600']); s = Session('/home/ada/.claude'); s.prompt('hello')")
+        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('waiting', 'permission prompt')")
+        wait_for(lambda: self.manager.run("test", "-e", heard).returncode == 0, f"the notice: {self.why()}")
+        said = self.read("heard").splitlines()
+        self.assertEqual(json.loads(said[0])["title"], "permission")
+        self.assertIn("Read-only file system", said[1])
+        self.check_walls()
+        self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd/user/default.target.wants", "-name", self.unit).stdout.count(self.unit), 1)
+        self.assertEqual(self.manager.systemctl("stop", self.unit).returncode, 0)
+        self.assertEqual([self.manager.show(self.unit, name) for name in ("Result", "ExecMainStatus", "NRestarts")], ["success", "0", "0"], self.why())
+
     def test_words_reach_the_daemon_as_they_were(self):
         self.begin("user", {})
         name = 'a b/100%h/$HOME ${HOME} "c" \'d\' \\e ; #f é'

@@ -157,7 +157,7 @@ class Build:
     def make(self, killers):
         """None, or what the compiler said."""
         if not os.path.exists(os.path.join(self.folder, "build.ninja")):
-            done = subprocess.run(["cmake", "-S", TREE, "-B", self.folder, "-G", "Ninja", *self.flags], capture_output=True, text=True)
+            done = subprocess.run(["cmake", "-S", TREE, "-B", self.folder, "-G", "Ninja", "-DEARSHOT_PAGE=plain", *self.flags], capture_output=True, text=True)
             if done.returncode != 0:
                 raise Broken(f"cmake fails:\n{told(done.stderr)}")
         targets = sorted({program_of(killer) for killer in killers})

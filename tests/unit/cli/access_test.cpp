@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "unit/cli/captured.hpp"
-#include "unit/cli/fake_daemon.hpp"
+#include "unit/link/captured.hpp"
+#include "unit/link/fake_daemon.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 
 namespace {
 

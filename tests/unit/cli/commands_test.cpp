@@ -4,11 +4,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "unit/cli/captured.hpp"
-#include "unit/cli/fake_daemon.hpp"
+#include "unit/link/captured.hpp"
+#include "unit/link/fake_daemon.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 
 namespace {
 
@@ -207,7 +207,7 @@ TEST_CASE("tail comes back to a daemon that went away, and tells what it missed 
   CHECK(look.find(R"("deliver":"state")") != std::string::npos);
   CHECK(unsubscribe == R"({"type":"unsubscribe","id":"look"})");
   CHECK(subscribe.find(R"("after":["claude/-home-u-api/2eaa1c04:)" + cursor + R"("])") != std::string::npos);
-  CHECK(subscribe.find(R"("snapshot":false)") != std::string::npos);
+  CHECK(subscribe.find(R"("snapshot":true)") != std::string::npos);
   CHECK(printed.err.find("trying to come back") != std::string::npos);
   CHECK(printed.err.find("connected again") != std::string::npos);
 }

@@ -8,12 +8,12 @@
 #include <cerrno>
 
 #include "cli/commands.hpp"
-#include "cli/frame.hpp"
-#include "unit/cli/captured.hpp"
-#include "unit/cli/fake_daemon.hpp"
+#include "link/frame.hpp"
+#include "unit/link/captured.hpp"
+#include "unit/link/fake_daemon.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 namespace doc = earshot::cli::doctor;
 
 namespace {

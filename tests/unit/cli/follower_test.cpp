@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "cli/human.hpp"
-#include "unit/cli/captured.hpp"
+#include "link/human.hpp"
+#include "unit/link/captured.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 
 namespace {
 
@@ -102,7 +102,6 @@ TEST_CASE("what was missed comes in order of time, each stream in its own order,
   REQUIRE(tail.asked.size() == 3);
   CHECK(tail.asked[1] == R"({"type":"unsubscribe","id":"look"})");
   CHECK(tail.asked_for(R"("after":["a:2.1.x","b:1.1.x"])"));
-  CHECK(tail.asked_for(R"("snapshot":false)"));
   const std::string a3 = event("a", "3.1.x", "10:03:00"), a4 = event("a", "4.1.x", "10:01:00");
   const std::string b2 = event("b", "2.1.x", "10:02:00"), b3 = event("b", "3.1.x", "");
   CHECK(tail.brings({ready, a3, a4, b2, b3}) == Lines{ready});
@@ -171,6 +170,26 @@ TEST_CASE("bookmarks move streams on of which nothing matched") {
   tail.connects();
   tail.brings({look_ready});
   CHECK(tail.asked_for(R"("after":["a:6.0.x"])"));
+}
+
+TEST_CASE("a stream that is born between the look and the subscription is told from its first event") {
+  Tail tail;
+  tail.connects();
+  tail.brings({session("\"a:1.1.x\"", "10:00:00"), ready, event("a", "2.1.x", "10:00:01")});
+  tail.loses(*parse_time("2026-11-24T10:00:02Z"));
+  tail.connects();
+  tail.brings({session("\"a:2.1.x\"", "10:00:01"), look_ready});
+  CHECK(tail.asked_for(R"("after":["a:2.1.x"])"));
+  const std::string both = session("\"a:2.1.x\",\"b:2.1.x\"", "10:00:03");
+  CHECK(tail.brings({both, ready, event("b", "3.1.x", "10:00:03")}).empty());
+  REQUIRE(tail.asked.size() == 5);
+  CHECK(tail.asked[3] == R"({"type":"unsubscribe","id":"cli"})");
+  CHECK(tail.asked_for(R"("id":"look")"));
+  tail.brings({both, look_ready});
+  CHECK(tail.asked_for(R"("after":["a:2.1.x","b:"])"));
+  const std::string b1 = event("b", "1.1.x", "10:00:02"), b3 = event("b", "3.1.x", "10:00:03");
+  const Lines told = tail.brings({both, ready, b1, b3, complete});
+  CHECK(Lines(told.end() - 3, told.end()) == Lines{b1, b3, complete});
 }
 
 TEST_CASE("--since begins with what happened since, from the files") {

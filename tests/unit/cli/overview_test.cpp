@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/human.hpp"
+#include "link/human.hpp"
 
 using namespace earshot::cli;
 

@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/frame.hpp"
-#include "unit/cli/captured.hpp"
+#include "link/frame.hpp"
+#include "unit/link/captured.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::cli::test;
+using namespace earshot::link::test;
 
 namespace {
 

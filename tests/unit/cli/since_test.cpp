@@ -5,9 +5,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "cli/human.hpp"
+#include "link/human.hpp"
 
 using namespace earshot::cli;
+using namespace earshot::link;
 
 namespace {
 

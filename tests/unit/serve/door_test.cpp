@@ -127,7 +127,8 @@ TEST_CASE("the page and the health check need no token, and the page may do litt
   REQUIRE(status_line(page) == "HTTP/1.1 200 OK");
   REQUIRE(page.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
   REQUIRE(page.find("connect-src 'self' ws://" + own + ";") != std::string::npos);
-  REQUIRE(page.find("/v1/ws") != std::string::npos);
+  REQUIRE(page.find("src=\"/app.js\"") != std::string::npos);
+  REQUIRE(test::exchange(house.io, house.port(), get("/app.js", own)).find("/v1/ws") != std::string::npos);
   REQUIRE(page.find(token) == std::string::npos);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "support.hpp"
+#include "unit/places.hpp"
 
 using namespace earshot;
 
@@ -260,6 +261,46 @@ TEST_CASE("every limit can be set, within its bounds") {
   REQUIRE(says(place.parse_file("[limits]\nconnections = -5\n").err, "not -5"));
   REQUIRE(says(place.parse_file("[limits]\nping_ms = 50000\n").err, "`silence_ms` is more than `ping_ms`"));
   REQUIRE(says(place.parse_file("limits = 7\n").err, "a table, [limits]"));
+}
+
+TEST_CASE("the example of a configuration tells every key, and the defaults as they are") {
+  const std::string told = test::read_text((test::sources() / "daemon/earshot.toml").string());
+  std::string all;  // with each setting's # taken away
+  std::istringstream lines(told);
+  for (std::string line; std::getline(lines, line);) {
+    const bool setting = line.size() > 1 && line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
+    all += (setting ? line.substr(1) : line) + "\n";
+  }
+  for (const Key& key : keys) {
+    CAPTURE(key.name);
+    const bool table = key.name == "redaction" || key.name == "limits";
+    CHECK(says(all, table ? "\n[" + std::string(key.name) + "]\n" : "\n" + std::string(key.name) + " = "));
+  }
+  const Place place;
+  const Options usual = place.parse({}).options.value();
+  const Parsed as_it_is = place.parse_file(told), with_all = place.parse_file(all);
+  REQUIRE(as_it_is.err == "");
+  REQUIRE(with_all.err == "");
+  CHECK(as_it_is.options->roots.empty());
+  CHECK(as_it_is.options->redaction.empty());
+  CHECK(with_all.options->redaction.size() == 1);
+  CHECK(with_all.options->roots == std::vector<std::string>{"~/.claude"});
+  for (const Options& options : {as_it_is.options.value(), with_all.options.value()}) {
+    CHECK(options.listen == usual.listen);
+    CHECK(options.recent == usual.recent);
+    CHECK(options.log_level == usual.log_level);
+    CHECK(options.watch == usual.watch);
+    CHECK(options.demo == usual.demo);
+    CHECK(options.redact == usual.redact);
+    CHECK(options.remote_view == usual.remote_view);
+    CHECK(options.log_bytes_max == usual.log_bytes_max);
+    for (const serve::LimitRule& rule : serve::limit_rules()) {
+      CAPTURE(rule.name);
+      CHECK(says(all, "\n" + std::string(rule.name) + " = "));
+      CHECK(serve::get(options.limits, rule) == serve::get(usual.limits, rule));
+    }
+  }
+  CHECK(says(all, "\nallow_remote = false\n"));
 }
 
 TEST_CASE("help teaches, and the version is one line") {

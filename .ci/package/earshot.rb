@@ -1,0 +1,50 @@
+# Homebrew's way to earshot, for macOS and Linux: it builds what is committed in a checkout.
+#
+#   brew tap-new you/agents && cp .ci/package/earshot.rb "$(brew --repository you/agents)/Formula"
+#   HOMEBREW_EARSHOT_SOURCE=$PWD brew install --HEAD you/agents/earshot
+#   brew services start earshot        # to have it run whenever you are logged in
+#
+# A release fills in `url` and `sha256` of its source archive (`git archive`: it carries its commit), and the environment
+# variable is needed no more.
+class Earshot < Formula
+  desc "Daemon that listens to coding agents at work"
+  homepage "https://earshot.dev"
+  license "MIT"
+  head "file://#{ENV.fetch("HOMEBREW_EARSHOT_SOURCE", File.expand_path("../..", __dir__))}", using: :git, branch: "main"
+
+  depends_on "cli11" => :build
+  depends_on "cmake" => :build
+  depends_on "ninja" => :build
+  depends_on "pkg-config" => :build
+  depends_on "tomlplusplus" => :build
+  depends_on "boost"
+  depends_on "cnats"
+  depends_on "curl"
+  depends_on "fmt"
+  depends_on "openssl@3"
+  depends_on "re2"
+  depends_on "simdjson"
+  depends_on "spdlog"
+  depends_on "xxhash"
+
+  def install
+    system "cmake", "-S", ".", "-B", "build", "-G", "Ninja", *std_cmake_args
+    system "cmake", "--build", "build", "--target", "programs"
+    system "cmake", "--install", "build"
+  end
+
+  service do
+    run opt_bin/"earshotd"
+    keep_alive crashed: true
+    log_path var/"log/earshotd.log"
+    error_log_path var/"log/earshotd.log"
+  end
+
+  test do
+    assert_match version.to_s, shell_output("#{bin}/earshot --version") unless head?
+    (testpath/"session.jsonl").write <<~LINES
+      {"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","cwd":"/p","isSidechain":false,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"hello"}}
+    LINES
+    assert_match "turn.started", shell_output("#{bin}/earshot replay #{testpath}/session.jsonl")
+  end
+end

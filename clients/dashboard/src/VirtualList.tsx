@@ -1,0 +1,60 @@
+// Of a long list only what is near the window is on the page. Heights are known beforehand: CSS and `height` agree.
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+const overscan_px = 400;
+
+interface Props<T> {
+  items: readonly T[];
+  height: (item: T) => number;
+  keyOf: (item: T) => string;
+  label: string;
+  id: string;
+  children: (item: T, position: number) => ComponentChildren;
+  /** Handed a function that brings an item onto the page and scrolls to it. */
+  reveal?: (show: (index: number) => void) => void;
+}
+
+export function VirtualList<T>(props: Props<T>) {
+  const { items, height } = props;
+  const list = useRef<HTMLUListElement>(null);
+  const [view, setView] = useState({ top: 0, bottom: 2000 });
+  const offsets = new Float64Array(items.length + 1);
+  for (let n = 0; n < items.length; n++) offsets[n + 1] = offsets[n]! + height(items[n]!);
+
+  const measure = () => {
+    const box = list.current?.getBoundingClientRect();
+    if (!box) return;
+    const top = Math.floor((-box.top - overscan_px) / 200) * 200; // in steps: not each pixel of scrolling is a new page
+    const bottom = top + innerHeight + 2 * overscan_px + 200;
+    setView((old) => (old.top === top && old.bottom === bottom ? old : { top, bottom }));
+  };
+  useLayoutEffect(measure, [items.length]);
+  useEffect(() => {
+    addEventListener("scroll", measure, { passive: true });
+    addEventListener("resize", measure);
+    return () => {
+      removeEventListener("scroll", measure);
+      removeEventListener("resize", measure);
+    };
+  }, []);
+
+  props.reveal?.((index) => {
+    const box = list.current!.getBoundingClientRect();
+    const margin = document.querySelector("header.top")?.getBoundingClientRect().height ?? 0;
+    const top = box.top + offsets[index]!;
+    if (top < margin + 40) scrollBy(0, top - margin - 40);
+    else if (top + 80 > innerHeight) scrollBy(0, top + 80 - innerHeight);
+    measure();
+  });
+
+  let first = 0;
+  while (first < items.length && offsets[first + 1]! < view.top) first++;
+  let last = first;
+  while (last < items.length && offsets[last]! < view.bottom) last++;
+  return (
+    <ul ref={list} id={props.id} aria-label={props.label} style={{ paddingTop: `${offsets[first]!}px`, paddingBottom: `${offsets[items.length]! - offsets[last]!}px` }}>
+      {items.slice(first, last).map((item, n) => <li key={props.keyOf(item)} aria-posinset={first + n + 1} aria-setsize={items.length} style={{ height: `${height(item)}px` }}>{props.children(item, first + n)}</li>)}
+    </ul>
+  );
+}

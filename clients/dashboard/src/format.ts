@@ -1,0 +1,53 @@
+// Numbers and times as people read them. What is relative ticks: it depends on `now`.
+import { signal } from "@preact/signals";
+
+/** The time, by the second. */
+export const now = signal(Date.now());
+setInterval(() => (now.value = Date.now()), 1000);
+
+export const ms = (time: string | undefined): number | undefined => {
+  const parsed = time === undefined ? NaN : Date.parse(time);
+  return Number.isNaN(parsed) ? undefined : parsed;
+};
+
+export function span(millis: number): string {
+  const s = Math.max(0, Math.floor(millis / 1000));
+  if (millis < 1000 && millis > 0) return `${Math.round(millis)} ms`;
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} m ${String(s % 60).padStart(2, "0")} s`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} m`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+}
+
+/** `5 s`, `12 m`, `3 h`, `2 d`: how long ago, short. */
+export function ago(time: string | undefined, at: number): string {
+  const then = ms(time);
+  if (then === undefined) return "";
+  const s = Math.max(0, Math.floor((at - then) / 1000));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} m`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86_400)} d`;
+}
+
+export function tokens(count: number): string {
+  if (count < 1000) return String(count);
+  if (count < 100_000) return `${(count / 1000).toFixed(1)}k`;
+  if (count < 1_000_000) return `${Math.round(count / 1000)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+const toSecond = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
+const toMinute = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });
+export const clock = (millis: number) => toSecond.format(millis);
+
+export const hourMinute = (millis: number) => toMinute.format(millis);
+
+export const shortModel = (model: string | undefined) => (model ?? "").replace(/^claude-/, "").replace(/-\d{8}$/, "");
+
+export function bytes(count: number): string {
+  return count < 1024 ? `${count} B` : count < 1 << 20 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / (1 << 20)).toFixed(1)} MiB`;
+}
+
+/** `1 turn`, `2 turns`. */
+export const count = (many: number, what: string) => `${many.toLocaleString()} ${what}${many === 1 ? "" : "s"}`;

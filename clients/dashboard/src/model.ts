@@ -1,0 +1,145 @@
+// A session's events as things to draw: turns, tools on lanes, agents, marks, and the conversation. Built event by event, bounded.
+import { whole, type EarshotEvent, type JsonValue, type TurnFinished } from "../../sdk/src/index.js";
+import { ms } from "./format.js";
+
+export const entries_max = 20_000; // older ones are forgotten
+export const usage_points_max = 4_000; // beyond, every second one goes
+const files_max = 2_000; // the newest
+const agents_max = 1_000; // the newest; their streams, too
+const compactions_max = 1_000; // the newest
+
+export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; prompt: string }
+export interface ToolCall { call: string; tool: string; agent: string | undefined; input?: JsonValue; start: number; end?: number; outcome?: string; finished?: EarshotEvent; background?: string }
+export interface Agent { key: string; name: string; type: string; call: string | undefined; start: number; end?: number }
+export type Entry = { at: number } & (
+  | { kind: "turn"; event: Extract<EarshotEvent, { type: "turn.started" }>; turn: Turn }
+  | { kind: "message"; event: Extract<EarshotEvent, { type: "message.added" }> }
+  | { kind: "tool"; event: Extract<EarshotEvent, { type: "tool.invoked" }>; tool: ToolCall }
+  | { kind: "mark"; event: EarshotEvent; text: string });
+type New<T> = T extends Entry ? Omit<T, "at"> : never;
+export interface FileTouch { path: string; changed: number; read: number; last: number }
+
+/** The oldest goes when there are too many. */
+function put<V>(map: Map<string, V>, key: string, value: V, most: number) {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value!);
+}
+
+const writers = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit"]);
+
+export class SessionModel {
+  entries: Entry[] = [];
+  forgotten = 0;
+  turns: Turn[] = [];
+  tools: ToolCall[] = [];
+  agents = new Map<string, Agent>();
+  compactions: Array<{ at: number; text: string }> = [];
+  files = new Map<string, FileTouch>();
+  usage: Array<{ at: number; context: number; output: number }> = [];
+  start = 0;
+  end = 0;
+  private readonly newest = new Map<string, number>();
+  private readonly open = new Map<string, ToolCall>();
+  private readonly openTurns = new Map<string, Turn>();
+  private readonly ofCall = new Map<string, Agent>();
+
+  take(event: EarshotEvent) {
+    const at = ms(event.time) ?? this.end;
+    if (at > 0) {
+      if (this.start === 0 || at < this.start) this.start = at;
+      if (at > this.end) this.end = at;
+    }
+    switch (event.type) {
+      case "turn.started": {
+        const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: whole(event.prompt) };
+        this.turns.push(turn);
+        put(this.openTurns, event.stream + (event.agent ?? ""), turn, agents_max);
+        return this.add({ kind: "turn", event, turn });
+      }
+      case "turn.finished": {
+        const turn = this.openTurns.get(event.stream + (event.agent ?? ""));
+        if (turn) Object.assign(turn, { end: at, outcome: event.outcome });
+        if (event.outcome !== "completed") this.add({ kind: "mark", event, text: `turn ${event.turn} ${event.outcome}` });
+        return;
+      }
+      case "message.added":
+        if (event.role === "user" && this.openTurns.get(event.stream + (event.agent ?? ""))?.prompt === whole(event.text)) return; // the turn says it
+        return this.add({ kind: "message", event });
+      case "tool.invoked": {
+        const tool: ToolCall = { call: event.call, tool: event.tool, agent: event.agent, start: at, ...(event.input !== undefined && { input: event.input as JsonValue }) };
+        this.tools.push(tool);
+        this.open.set(event.call, tool);
+        this.touch(tool);
+        return this.add({ kind: "tool", event, tool });
+      }
+      case "tool.finished": {
+        const tool = this.open.get(event.call);
+        if (tool) Object.assign(tool, { end: at, outcome: event.outcome, finished: event, ...(event.background && { background: event.background }) });
+        this.open.delete(event.call);
+        return;
+      }
+      case "agent.started": {
+        const agent: Agent = { key: event.subagent ?? event.call ?? "", name: whole(event.description) || event.agent_type || "agent", type: event.agent_type ?? "", call: event.call, start: at };
+        if (event.call) put(this.ofCall, event.call, agent, agents_max);
+        if (event.subagent) put(this.agents, event.subagent, agent, agents_max);
+        return;
+      }
+      case "agent.finished": {
+        const agent = (event.call ? this.ofCall.get(event.call) : undefined) ?? (event.subagent ? this.agents.get(event.subagent) : undefined);
+        if (!agent) return;
+        agent.end = at;
+        if (event.subagent) put(this.agents, event.subagent, agent, agents_max);
+        return;
+      }
+      case "compaction.finished": {
+        const text = `context compacted${event.pre_tokens ? `, ${event.pre_tokens.toLocaleString()} tokens before` : ""}${event.post_tokens ? `, ${event.post_tokens.toLocaleString()} after` : ""}`;
+        this.compactions.push({ at, text });
+        if (this.compactions.length > compactions_max) this.compactions.shift();
+        return this.add({ kind: "mark", event, text });
+      }
+      case "usage.updated": return this.count(event, at);
+      case "api.failed": return this.add({ kind: "mark", event, text: `the API failed${event.status ? ` with ${event.status}` : ""}${event.fatal ? "" : ", tried again"}: ${whole(event.error)}` });
+      case "task.finished": return this.add({ kind: "mark", event, text: `background task ${event.outcome}: ${whole(event.summary)}` });
+      case "line.skipped": return this.add({ kind: "mark", event, text: `${event.lines} ${event.lines === 1 ? "line" : "lines"} of the transcript could not be used: ${event.reason}` });
+    }
+  }
+
+  /** By time, and no stream's own order is changed: while history is told, one stream comes after the other. */
+  private add(fresh: New<Entry>) {
+    const { stream, time } = fresh.event;
+    const at = Math.max(ms(time) ?? 0, this.newest.get(stream) ?? 0);
+    put(this.newest, stream, at, agents_max);
+    const entry = { ...fresh, at } as Entry;
+    let place = this.entries.length;
+    while (place > 0 && this.entries[place - 1]!.at > at) place--;
+    if (place === this.entries.length) this.entries.push(entry);
+    else this.entries.splice(place, 0, entry);
+    if (this.entries.length <= entries_max * 1.1) return;
+    this.forgotten += this.entries.length - entries_max;
+    this.entries = this.entries.slice(-entries_max);
+    const tools = new Set(this.entries.flatMap((entry) => (entry.kind === "tool" ? [entry.tool] : [])));
+    const turns = new Set(this.entries.flatMap((entry) => (entry.kind === "turn" ? [entry.turn] : [])));
+    this.tools = this.tools.filter((tool) => tools.has(tool));
+    this.turns = this.turns.filter((turn) => turns.has(turn) || turn.end === undefined);
+    for (const [call, tool] of this.open) if (!tools.has(tool)) this.open.delete(call);
+  }
+
+  private touch({ tool, input, start }: ToolCall) {
+    if (typeof input !== "object" || input === null || Array.isArray(input)) return;
+    const path = input.file_path ?? input.notebook_path;
+    if (typeof path !== "string") return;
+    const file = this.files.get(path) ?? { path, changed: 0, read: 0, last: 0 };
+    if (writers.has(tool)) file.changed++;
+    else file.read++;
+    file.last = start;
+    put(this.files, path, file, files_max);
+  }
+
+  private count(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {
+    if (event.agent !== undefined || event.input === undefined) return;
+    const last = this.usage.at(-1);
+    this.usage.push({ at: Math.max(at, last?.at ?? 0), context: event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0), output: event.total.output });
+    if (this.usage.length > usage_points_max) this.usage = this.usage.filter((_, n) => n % 2 === 1);
+  }
+}

@@ -1,0 +1,48 @@
+// What is known of the sessions that frames tell of, so that a rule may name the project, the tool, the cost.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "link/frame.hpp"
+#include "link/recent.hpp"
+#include "notifier/subject.hpp"
+
+namespace earshot::notifier {
+
+class Acquaintance {
+ public:
+  static constexpr std::size_t sessions_max = 8192;  // the longest known is forgotten
+  static constexpr std::size_t open_calls_max = 64;  // of a session; more are not followed
+
+  void learn(const link::Fields& frame);
+
+  /// An event, or a `status` frame, as rules see it.
+  Subject subject(const link::Fields& frame, std::string_view json, std::int64_t now_ms);
+  /// The status that a session frame holds.
+  Subject status_of(const link::Fields& session_frame, std::string_view json, std::int64_t now_ms);
+
+ private:
+  struct Call {
+    std::string call, tool, stream;
+  };
+  struct Session {
+    std::string host, project, directory, title, model, branch;
+    std::vector<Call> calls;
+    std::optional<double> cost_usd;
+    std::string api_status, api_error;
+    std::string state, since, source, status_id;
+  };
+  void learn_facts(const link::Fields& frame, Session& session);
+  void take_status(const link::Fields& status, Session& session, Subject& subject, std::int64_t now_ms);
+  void name(const Session& session, Subject& subject) const;
+  std::string waiting_tool(const Session& session) const;
+
+  link::Recent<Session, sessions_max> sessions_;
+  link::Recent<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
+};
+
+}  // namespace earshot::notifier

@@ -1,0 +1,181 @@
+// `earshot-notify test EVENT`: what the rules would send, and with --send, sends it.
+#include <condition_variable>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <mutex>
+#include <sstream>
+
+#include "link/complaint.hpp"
+#include "link/human.hpp"
+#include "notifier/acquaintance.hpp"
+#include "notifier/command.hpp"
+#include "notifier/commands.hpp"
+#include "notifier/decider.hpp"
+#include "notifier/desktop.hpp"
+#include "notifier/json.hpp"
+#include "notifier/payload.hpp"
+#include "notifier/rules_file.hpp"
+#include "notifier/sample.hpp"
+#include "notifier/web_courier.hpp"
+
+namespace earshot::notifier {
+namespace {
+
+constexpr std::size_t event_bytes_max = 1 << 20;
+
+// Names the session of the samples, as a session frame would.
+constexpr const char* introduction =
+    R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Mend the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"cost_usd":6.4}})";
+
+// The frame: a sample, a file, or stdin. Empty: there is none, and it was said why.
+std::string frame_of(const std::string& event) {
+  if (std::string made = sample(event, link::now_ms()); !made.empty()) return made;
+  std::ostringstream text;
+  std::ifstream file;
+  if (event == "-") {
+    text << std::cin.rdbuf();
+  } else {
+    file.open(event, std::ios::binary);
+    if (file) text << file.rdbuf();
+  }
+  std::string json = text.str();
+  if (event != "-" && !file) {
+    std::string names;
+    for (const std::string_view each : sample_names())
+      names += (names.empty() ? "" : ", ") + std::string(each);
+    link::complain("there is no event and no file called " + link::for_stderr(event) +
+                   "; events are: " + names);
+    return {};
+  }
+  if (json.size() > event_bytes_max) {
+    link::complain("that is more than 1 MiB");
+    return {};
+  }
+  return json;
+}
+
+// One letter to one sink, waited for.
+class Outbox {
+ public:
+  Delivery send(const Sink& sink, const Notice& notice) {
+    if (sink.kind == SinkKind::command) return run_command(sink, notice);
+    if (sink.kind == SinkKind::bell) return ring_bell(sink);
+    Letter letter;
+    letter.notice = notice;
+    letter.sink = sink.name;
+    const auto done = [this](const std::string&, const Delivery& delivery) {
+      const std::lock_guard lock(mutex_);
+      delivery_ = delivery;
+      wake_.notify_one();
+    };
+    std::unique_ptr<Desktop> desktop;
+    std::unique_ptr<WebCourier> courier;
+    if (sink.kind == SinkKind::desktop) {
+      Desktop::Hooks hooks{done, [] {}, [](const Shown&) {}, [](const std::string&) {}};
+      desktop = Desktop::make(std::move(hooks), {});
+      desktop->show(letter);
+    } else {
+      const auto keys = read_keys(sink);
+      if (const auto* trouble = std::get_if<SecretTrouble>(&keys)) return {.why = trouble->why};
+      auto request = web_request(sink, std::get<Keys>(keys), notice, link::now_ms());
+      if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return {.why = trouble->why};
+      courier = std::make_unique<WebCourier>(done);
+      courier->send(letter.key(), std::get<WebRequest>(std::move(request)));
+    }
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return delivery_.has_value(); });
+    return *std::exchange(delivery_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::optional<Delivery> delivery_;
+};
+
+// What would go out, with secrets as dots.
+std::string shown(const Sink& sink, const Notice& notice) {
+  if (sink.kind == SinkKind::desktop)
+    return "a notice of urgency " + std::string(say_urgency(notice.urgency)) + ":\n      " + notice.title +
+           "\n      " + notice.body + "\n";
+  if (sink.kind == SinkKind::bell) return "BEL, to " + (sink.tty.empty() ? "the terminal" : sink.tty) + "\n";
+  if (sink.kind == SinkKind::command) {
+    std::string text = "runs";
+    for (const std::string& word : sink.command) text += " " + word;
+    return text + "\n      with " + notice_json(notice) + "\n";
+  }
+  Keys keys;
+  keys.url = sink.url.empty() ? "https://…/…" : sink.url;
+  keys.token = sink.token.given() ? "…" : "";
+  keys.secret = sink.secret.given() ? "…" : "";
+  const auto request = web_request(sink, keys, notice, link::now_ms());
+  if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return trouble->why + "\n";
+  const auto& web = std::get<WebRequest>(request);
+  std::string text = "POST " + web.url + "\n";
+  for (const std::string& header : web.headers)
+    text +=
+        "      " +
+        (header.starts_with("X-Earshot-Signature") ? std::string("X-Earshot-Signature: sha256=…") : header) +
+        "\n";
+  for (const std::string& header : web.secret_headers) text += "      " + header + "\n";
+  return text + "      " + web.body + "\n";
+}
+
+}  // namespace
+
+int test_command(const Options& options) {
+  const ReadRules read = load_rules(options.rules);
+  for (const Problem& each : read.problems) link::complain(link::for_stderr(each.text()));
+  if (!read.problems.empty()) return exit_usage;
+  const std::string json = frame_of(options.event);
+  if (json.empty()) return exit_usage;
+  link::FrameParser parser, introducer;
+  const auto frame = parser.parse(json);
+  if (!frame || frame->text("type").empty() || frame->text("session").empty()) {
+    link::complain(
+        "that is no frame: a JSON object with `type` and `session`, as earshot tail --json prints them");
+    return exit_usage;
+  }
+  Acquaintance acquaintance;
+  if (const auto known = introducer.parse(introduction)) acquaintance.learn(*known);
+  acquaintance.learn(*frame);
+  const bool is_session = frame->text("type") == "session";
+  const Subject subject = is_session ? acquaintance.status_of(*frame, json, link::now_ms())
+                                     : acquaintance.subject(*frame, json, link::now_ms());
+  Outbox outbox;
+  bool all_sent = true;
+  std::size_t matched = 0;
+  for (const Rule& rule : read.rules.rules) {
+    const Miss miss = miss_of(rule, subject);
+    if (!miss.why.empty()) {
+      if (!options.json) std::cout << rule.name << ": no, " << link::for_stderr(miss.why) << "\n";
+      continue;
+    }
+    ++matched;
+    const Notice notice = Decider::made(rule, subject, rule.sinks);
+    if (options.json) {
+      std::string line;
+      append_notice(line, notice);
+      std::cout << line << "\n";
+    } else {
+      std::cout << rule.name << ": yes\n";
+    }
+    for (const std::string& name : rule.sinks) {
+      const Sink* const sink = read.rules.sink(name);
+      if (sink == nullptr) continue;
+      const std::int64_t hold = rule.hold_of(*sink);
+      if (!options.json)
+        std::cout << "  " << name << (hold > 0 ? " after " + say_duration(hold) : " at once") << ": "
+                  << shown(*sink, notice);
+      if (!options.send) continue;
+      const Delivery delivery = outbox.send(*sink, notice);
+      all_sent = all_sent && delivery.done;
+      link::complain(name + ": " + (delivery.done ? "sent" : "not sent: " + link::for_stderr(delivery.why)));
+    }
+  }
+  if (matched == 0 && !options.json) std::cout << "No rule tells of it.\n";
+  return all_sent ? exit_ok : exit_failed;
+}
+
+}  // namespace earshot::notifier

@@ -1,0 +1,392 @@
+// Linux: org.freedesktop.Notifications on the session bus, through sd-bus, on a thread of its own: a bus that
+// hangs holds up nothing else.
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-bus.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <variant>
+
+#include "link/web_page.hpp"
+#include "notifier/desktop.hpp"
+
+namespace earshot::notifier {
+namespace {
+
+constexpr const char* server_name = "org.freedesktop.Notifications";
+constexpr const char* server_path = "/org/freedesktop/Notifications";
+constexpr const char* portal_name = "org.freedesktop.portal.Desktop";
+constexpr const char* portal_path = "/org/freedesktop/portal/desktop";
+constexpr std::chrono::milliseconds reconnect_pause{1000};
+constexpr std::uint64_t answer_usec = Desktop::answer_ms * 1000;
+
+struct Bus {
+  sd_bus* bus = nullptr;
+  Bus() = default;
+  Bus(const Bus&) = delete;
+  Bus& operator=(const Bus&) = delete;
+  ~Bus() { close(); }
+  void close() {
+    if (bus != nullptr) sd_bus_close_unref(bus);
+    bus = nullptr;
+  }
+};
+
+struct Message {
+  sd_bus_message* message = nullptr;
+  Message() = default;
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  ~Message() { sd_bus_message_unref(message); }
+};
+
+class BusDesktop : public Desktop {
+ public:
+  BusDesktop(Hooks hooks, Shown before)
+      : hooks_(std::move(hooks)),
+        shown_(std::move(before)),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        thread_([this] { run(); }) {}
+
+  ~BusDesktop() override {
+    post(Stop{});
+    thread_.join();
+    ::close(wake_);
+  }
+
+  void show(const Letter& letter) override { post(letter); }
+  void close(const std::string& slot, const std::string& notice) override { post(Closing{slot, notice}); }
+  void open(const std::string& url) override { post(Page{url}); }
+
+ private:
+  struct Stop {};
+  struct Closing {
+    std::string slot, notice;
+  };
+  struct Page {
+    std::string url;
+  };
+  using Task = std::variant<Letter, Closing, Page, Stop>;
+
+  // A call whose answer is awaited.
+  struct Call {
+    BusDesktop* self;
+    std::string key, slot, notice, url;
+    bool close_at_once = false;  // it was answered before the server said its id
+  };
+
+  void post(Task task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    const std::uint64_t one = 1;
+    if (::write(wake_, &one, sizeof one) < 0) return;  // it is awake
+  }
+
+  std::deque<Task> take_tasks() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(tasks_, {});
+  }
+
+  void run() {
+    while (true) {
+      for (Task& task : take_tasks()) {
+        if (std::holds_alternative<Stop>(task)) return stop();
+        todo_.push_back(std::move(task));
+      }
+      work();
+      while (bus_.bus != nullptr) {
+        const int more = sd_bus_process(bus_.bus, nullptr);
+        if (more < 0) lost(more);
+        if (more <= 0) break;
+      }
+      if (ready_ && !todo_.empty()) continue;  // the server has just become known
+      wait();
+    }
+  }
+
+  // What was asked for reaches the bus before the end.
+  void stop() {
+    if (ready_) work();
+    if (bus_.bus != nullptr) sd_bus_flush(bus_.bus);
+    bus_.close();
+    for (const Call* call : std::exchange(calls_, {})) delete call;
+  }
+
+  void wait() {
+    pollfd ready[2] = {{wake_, POLLIN, 0}, {-1, 0, 0}};
+    int timeout_ms = -1;
+    if (bus_.bus != nullptr) {
+      std::uint64_t until = 0;
+      ready[1] = {sd_bus_get_fd(bus_.bus), static_cast<short>(std::max(0, sd_bus_get_events(bus_.bus))), 0};
+      if (sd_bus_get_timeout(bus_.bus, &until) >= 0 && until != UINT64_MAX) {
+        timespec now{};
+        ::clock_gettime(CLOCK_MONOTONIC, &now);
+        const std::uint64_t now_usec = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
+                                       static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+        timeout_ms = until <= now_usec
+                         ? 0
+                         : static_cast<int>(std::min<std::uint64_t>((until - now_usec) / 1000 + 1, 60'000));
+      }
+    }
+    ::poll(ready, bus_.bus != nullptr ? 2 : 1, timeout_ms);
+    std::uint64_t count = 0;
+    if (::read(wake_, &count, sizeof count) < 0) return;  // it was not that
+  }
+
+  void work() {
+    if (todo_.empty()) return;
+    if (bus_.bus == nullptr && !connect()) return;
+    if (!ready_) return ask();
+    for (Task& task : std::exchange(todo_, {})) {
+      if (bus_.bus == nullptr) {
+        refuse(task, "the session bus went away");
+      } else if (const auto* letter = std::get_if<Letter>(&task)) {
+        notify(*letter);
+      } else if (const auto* closing = std::get_if<Closing>(&task)) {
+        close_shown(*closing);
+      } else if (const auto* page = std::get_if<Page>(&task)) {
+        open_page(page->url);
+      }
+    }
+  }
+
+  void refuse(const Task& task, const std::string& why) {
+    if (const auto* letter = std::get_if<Letter>(&task)) hooks_.done(letter->key(), {.why = why});
+    if (const auto* page = std::get_if<Page>(&task)) hooks_.cannot_open(page->url);
+  }
+
+  void refuse_all(const std::string& why) {
+    ready_ = asking_ = false;
+    for (const Task& task : std::exchange(todo_, {})) refuse(task, why);
+    for (const Call* call : std::exchange(calls_, {})) {
+      if (!call->key.empty()) hooks_.done(call->key, {.why = why});
+      delete call;
+    }
+  }
+
+  bool connect() {
+    const auto now = std::chrono::steady_clock::now();
+    std::string why = "no session bus";
+    if (now >= next_connect_) {
+      next_connect_ = now + reconnect_pause;
+      const int opened = sd_bus_open_user(&bus_.bus);
+      if (opened >= 0) {
+        const char* const from = server_name;
+        sd_bus_match_signal_async(bus_.bus, nullptr, from, server_path, server_name, "NotificationClosed",
+                                  on_closed, nullptr, this);
+        sd_bus_match_signal_async(bus_.bus, nullptr, from, server_path, server_name, "ActionInvoked",
+                                  on_action, nullptr, this);
+        sd_bus_match_signal_async(bus_.bus, nullptr, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                  "org.freedesktop.DBus", "NameOwnerChanged", on_owner, nullptr, this);
+        return true;
+      }
+      bus_.bus = nullptr;
+      why += std::string(": ") + std::strerror(-opened);
+    }
+    refuse_all(why);
+    return false;
+  }
+
+  void lost(int error) {
+    bus_.close();
+    refuse_all(std::string("the session bus went away: ") + std::strerror(-error));
+  }
+
+  // What the server can do, and who it is: another one than before never gave our ids.
+  void ask() {
+    if (asking_) return;
+    asking_ = true;
+    const int sent = sd_bus_call_method_async(bus_.bus, nullptr, server_name, server_path, server_name,
+                                              "GetCapabilities", on_capabilities, this, nullptr);
+    if (sent < 0) lost(sent);
+  }
+
+  static int on_capabilities(sd_bus_message* answer, void* self_pointer, sd_bus_error*) {
+    auto& self = *static_cast<BusDesktop*>(self_pointer);
+    self.asking_ = false;
+    if (const sd_bus_error* error = sd_bus_message_get_error(answer)) {
+      self.refuse_all("no notification server answers on the session bus" +
+                      (error->message != nullptr ? std::string(": ") + error->message : std::string()));
+      return 0;
+    }
+    self.markup_ = self.actions_ = false;
+    if (sd_bus_message_enter_container(answer, 'a', "s") > 0) {
+      const char* word = nullptr;
+      while (sd_bus_message_read_basic(answer, 's', &word) > 0) {
+        self.markup_ = self.markup_ || std::strcmp(word, "body-markup") == 0;
+        self.actions_ = self.actions_ || std::strcmp(word, "actions") == 0;
+      }
+    }
+    const char* const sender = sd_bus_message_get_sender(answer);
+    sd_id128_t bus_id{};
+    char bus_text[SD_ID128_STRING_MAX] = "";
+    if (sd_bus_get_bus_id(self.bus_.bus, &bus_id) >= 0) sd_id128_to_string(bus_id, bus_text);
+    const std::string server = std::string(bus_text) + (sender == nullptr ? "" : sender);
+    if (server != self.shown_.server) {
+      self.shown_ = {server, {}};
+      self.hooks_.shown(self.shown_);
+    }
+    self.ready_ = true;
+    return 0;
+  }
+
+  Shown::Place* find(const std::string& slot) {
+    const auto found = std::find_if(shown_.places.begin(), shown_.places.end(),
+                                    [&](const auto& each) { return each.slot == slot; });
+    return found == shown_.places.end() ? nullptr : &*found;
+  }
+
+  void notify(const Letter& letter) {
+    const Notice& notice = letter.notice;
+    const Shown::Place* const before = find(notice.slot);
+    const std::string body = markup_ ? without_markup(notice.body) : notice.body;
+    Message call;
+    int made = sd_bus_message_new_method_call(bus_.bus, &call.message, server_name, server_path, server_name,
+                                              "Notify");
+    const auto add = [&](auto append) {
+      if (made >= 0) made = append();
+    };
+    add([&] {
+      return sd_bus_message_append(call.message, "susss", "earshot", before == nullptr ? 0U : before->id,
+                                   "utilities-terminal", notice.title.c_str(), body.c_str());
+    });
+    add([&] {
+      return actions_ ? sd_bus_message_append(call.message, "as", 4, "default", "Open", "open", "Open")
+                      : sd_bus_message_append(call.message, "as", 0);
+    });
+    add([&] {
+      return sd_bus_message_append(call.message, "a{sv}i", 2, "urgency", "y",
+                                   static_cast<int>(notice.urgency), "category", "s", "im.received", -1);
+    });
+    auto* const waiting = new Call{this, letter.key(), notice.slot, notice.id, {}};
+    if (made >= 0) made = sd_bus_call_async(bus_.bus, nullptr, call.message, on_shown, waiting, answer_usec);
+    if (made >= 0) {
+      calls_.insert(waiting);
+      return;
+    }
+    delete waiting;
+    hooks_.done(letter.key(),
+                {.hopeless = made == -EINVAL, .why = std::string("Notify: ") + std::strerror(-made)});
+  }
+
+  static int on_shown(sd_bus_message* answer, void* call_pointer, sd_bus_error*) {
+    auto* const call = static_cast<Call*>(call_pointer);
+    BusDesktop& self = *call->self;
+    if (self.calls_.erase(call) == 0) return 0;
+    std::uint32_t id = 0;
+    if (const sd_bus_error* error = sd_bus_message_get_error(answer)) {
+      self.hooks_.done(call->key, {.why = std::string("the notification server: ") +
+                                          (error->message != nullptr ? error->message : error->name)});
+    } else if (sd_bus_message_read_basic(answer, 'u', &id) > 0) {
+      std::erase_if(self.shown_.places, [&](const auto& each) { return each.slot == call->slot; });
+      self.shown_.places.push_back({call->slot, call->notice, id});
+      if (self.shown_.places.size() > places_max) self.shown_.places.erase(self.shown_.places.begin());
+      self.hooks_.shown(self.shown_);
+      self.hooks_.done(call->key, {.done = true});
+      if (call->close_at_once) self.close_shown({call->slot, call->notice});
+    }
+    delete call;
+    return 0;
+  }
+
+  void close_shown(const Closing& closing) {
+    for (Call* call : calls_) {
+      if (call->slot == closing.slot && call->notice == closing.notice) call->close_at_once = true;
+    }
+    const Shown::Place* const place = find(closing.slot);
+    if (place == nullptr || place->notice != closing.notice) return;
+    sd_bus_call_method_async(bus_.bus, nullptr, server_name, server_path, server_name, "CloseNotification",
+                             nullptr, nullptr, "u", place->id);
+    forget(place->id);
+  }
+
+  void forget(std::uint32_t id) {
+    if (std::erase_if(shown_.places, [&](const auto& each) { return each.id == id; }) > 0)
+      hooks_.shown(shown_);
+  }
+
+  static int on_closed(sd_bus_message* signal, void* self, sd_bus_error*) {
+    std::uint32_t id = 0, reason = 0;
+    if (sd_bus_message_read(signal, "uu", &id, &reason) > 0) static_cast<BusDesktop*>(self)->forget(id);
+    return 0;
+  }
+
+  static int on_action(sd_bus_message* signal, void* self_pointer, sd_bus_error*) {
+    auto& self = *static_cast<BusDesktop*>(self_pointer);
+    std::uint32_t id = 0;
+    const char* action = nullptr;
+    if (sd_bus_message_read(signal, "us", &id, &action) <= 0) return 0;
+    const bool ours = std::any_of(self.shown_.places.begin(), self.shown_.places.end(),
+                                  [&](const auto& each) { return each.id == id; });
+    if (ours) self.hooks_.opened();
+    return 0;
+  }
+
+  static int on_owner(sd_bus_message* signal, void* self_pointer, sd_bus_error*) {
+    auto& self = *static_cast<BusDesktop*>(self_pointer);
+    const char *name = nullptr, *before = nullptr, *now = nullptr;
+    if (sd_bus_message_read(signal, "sss", &name, &before, &now) <= 0 || std::strcmp(name, server_name) != 0)
+      return 0;
+    if (*before == '\0') return 0;  // it has just come: ask() hears of it
+    self.ready_ = false;
+    self.shown_ = {};
+    self.hooks_.shown(self.shown_);
+    return 0;
+  }
+
+  // The portal starts the browser outside of whatever walls this program runs behind.
+  void open_page(const std::string& url) {
+    auto* const waiting = new Call{this, {}, {}, {}, url};
+    const int sent = sd_bus_call_method_async(bus_.bus, nullptr, portal_name, portal_path,
+                                              "org.freedesktop.portal.OpenURI", "OpenURI", on_page, waiting,
+                                              "ssa{sv}", "", url.c_str(), 0);
+    if (sent >= 0) {
+      calls_.insert(waiting);
+      return;
+    }
+    delete waiting;
+    hooks_.cannot_open(url);
+  }
+
+  static int on_page(sd_bus_message* answer, void* call_pointer, sd_bus_error*) {
+    auto* const call = static_cast<Call*>(call_pointer);
+    BusDesktop& self = *call->self;
+    if (self.calls_.erase(call) == 0) return 0;
+    if (sd_bus_message_get_error(answer) != nullptr) self.hooks_.cannot_open(call->url);
+    delete call;
+    return 0;
+  }
+
+  Hooks hooks_;
+  // The thread's own, but for tasks_.
+  Shown shown_;
+  Bus bus_;
+  bool ready_ = false, asking_ = false;
+  bool markup_ = false, actions_ = false;
+  std::chrono::steady_clock::time_point next_connect_{};
+  std::deque<Task> todo_;
+  std::set<Call*> calls_;
+  std::mutex mutex_;
+  std::deque<Task> tasks_;
+  int wake_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown before) {
+  return std::make_unique<BusDesktop>(std::move(hooks), std::move(before));
+}
+
+}  // namespace earshot::notifier

@@ -1,0 +1,26 @@
+// Where there is neither D-Bus nor macOS.
+#include "notifier/desktop.hpp"
+
+namespace earshot::notifier {
+namespace {
+
+class NoDesktop : public Desktop {
+ public:
+  explicit NoDesktop(Hooks hooks) : hooks_(std::move(hooks)) {}
+  void show(const Letter& letter) override {
+    hooks_.done(letter.key(), {.hopeless = true, .why = "this build knows no desktop: use another sink"});
+  }
+  void close(const std::string&, const std::string&) override {}
+  void open(const std::string& url) override { hooks_.cannot_open(url); }
+
+ private:
+  Hooks hooks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown) {
+  return std::make_unique<NoDesktop>(std::move(hooks));
+}
+
+}  // namespace earshot::notifier

@@ -1,0 +1,82 @@
+#include "notifier/notice.hpp"
+
+#include <xxhash.h>
+
+#include <cstdio>
+
+#include "link/text.hpp"
+#include "notifier/json.hpp"
+
+namespace earshot::notifier {
+
+std::string digest(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  char digits[33];
+  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return digits;
+}
+
+std::string clean_line(std::string_view text, std::size_t columns) {
+  return link::cut(link::printable(text, link::Charset::utf8), columns, "…");
+}
+
+std::string clean_lines(std::string_view text) {
+  std::string out;
+  std::size_t lines = 0;
+  while (!text.empty() && lines < Notice::body_lines_max) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string line = clean_line(text.substr(0, end), Notice::body_columns_max);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    if (lines++ > 0) out += '\n';
+    out += line;
+  }
+  return out;
+}
+
+void append_notice(std::string& out, const Notice& notice) {
+  Object object(out);
+  object.add("id", notice.id).add("rule", notice.rule).add("sinks", notice.sinks).add("slot", notice.slot);
+  object.add("title", notice.title).add("body", notice.body).add("urgency", say_urgency(notice.urgency));
+  object.add("time_ms", notice.time_ms).add("type", notice.type).add("host", notice.host);
+  object.add("session", notice.session).add("project", notice.project).maybe("event", notice.event);
+  append_array(object.begin("matters"), notice.matters, [](std::string& to, const Matter& matter) {
+    Object each(to);
+    each.add("id", matter.id).add("session", matter.session).add("of_status", matter.of_status);
+    each.close();
+  });
+  object.close();
+}
+
+std::optional<Notice> parse_notice(const link::Fields& fields) {
+  Notice notice;
+  notice.id = fields.text("id");
+  if (notice.id.empty()) return std::nullopt;
+  notice.rule = fields.text("rule");
+  notice.slot = fields.text("slot");
+  notice.title = fields.text("title");
+  notice.body = fields.text("body");
+  const std::string_view urgency = fields.text("urgency");
+  for (const Urgency each : {Urgency::low, Urgency::normal, Urgency::critical}) {
+    if (say_urgency(each) == urgency) notice.urgency = each;
+  }
+  notice.time_ms = fields.integer("time_ms").value_or(0);
+  notice.type = fields.text("type");
+  notice.host = fields.text("host");
+  notice.session = fields.text("session");
+  notice.project = fields.text("project");
+  notice.event = fields.text("event");
+  if (const auto sinks = fields.get("sinks")) {
+    simdjson::dom::array array;
+    if (sinks->get(array) == simdjson::SUCCESS) {
+      for (const simdjson::dom::element item : array) notice.sinks.emplace_back(link::text_of(item));
+    }
+  }
+  for (const link::Fields& each : fields.objects("matters"))
+    notice.matters.push_back(
+        {std::string(each.text("id")), std::string(each.text("session")), each.flag("of_status")});
+  return notice;
+}
+
+}  // namespace earshot::notifier

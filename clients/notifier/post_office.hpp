@@ -1,0 +1,68 @@
+// Which letter goes out when: one at a time to a sink, again after a failure, later each time; what cannot be
+// delivered is a dead letter. It knows no clock and sends nothing itself.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "notifier/letter.hpp"
+#include "notifier/rules.hpp"
+#include "notifier/spool.hpp"
+
+namespace earshot::notifier {
+
+class PostOffice {
+ public:
+  static constexpr std::size_t letters_max = 500;                 // of more the oldest is a dead letter
+  static constexpr int attempts_max = 20;                         // then it is a dead letter
+  static constexpr std::int64_t age_ms_max = 24LL * 3600 * 1000;  // likewise
+  static constexpr std::int64_t backoff_first_ms = 1000;
+  static constexpr std::int64_t backoff_max_ms = 5 * 60 * 1000;
+  static constexpr std::int64_t retry_after_ms_max = 3600LL * 1000;  // a longer wish is cut to this
+
+  /// Both outlive this. Takes up what the spool holds.
+  PostOffice(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
+
+  void take(const Notice& notice, std::int64_t now_ms);
+  /// Letters that may go out at once: those that can be taken back are given before they are saved, the
+  /// others after. Each is on its way until report().
+  std::vector<Letter> collect(std::int64_t now_ms, bool takes_back);
+  /// To the spool. What went wrong there; empty: nothing.
+  std::string save();
+  void report(const std::string& key, const Delivery& delivery, std::int64_t now_ms);
+  /// It is answered: what did not go out yet need not.
+  void withdraw(const std::string& notice, const std::vector<std::string>& sinks);
+  std::optional<std::int64_t> next_ms(std::int64_t now_ms) const;
+  std::size_t size() const { return letters_.size(); }
+
+  struct Event {
+    enum class What { sent, failed, dead, withdrawn } what;
+    Letter letter;
+    std::string why;
+  };
+  std::vector<Event> take_events() { return std::exchange(events_, {}); }
+
+ private:
+  struct Waiting {
+    Letter letter;
+    std::int64_t due_ms = 0;
+    bool saved = false, on_its_way = false;
+  };
+  void dead(Waiting& waiting, std::string why);
+  std::int64_t backoff_ms(int attempts);
+  bool takes_back(const Letter& letter) const;
+
+  const Rules& rules_;
+  const Spool& spool_;
+  std::minstd_rand random_;
+  std::deque<Waiting> letters_;                       // the oldest first
+  std::map<std::string, std::int64_t> paused_until_;  // sinks that asked for time
+  std::vector<Event> events_;
+};
+
+}  // namespace earshot::notifier

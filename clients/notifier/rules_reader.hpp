@@ -1,0 +1,44 @@
+// What reading rules and reading sinks have in common.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "notifier/rules_file.hpp"
+#include "toml.hpp"
+
+namespace earshot::notifier {
+
+struct Reader {
+  std::string file;  // empty: built in
+  std::string home;
+  std::vector<Problem>& problems;
+
+  void wrong(const toml::source_region& at, std::string why) const;
+  void wrong_type(std::string_view key, const toml::node& node, std::string_view wanted) const;
+  void unknown(const toml::key& key, const std::vector<std::string_view>& known) const;
+
+  std::optional<std::string> text(std::string_view key, const toml::node& node) const;
+  std::optional<bool> flag(std::string_view key, const toml::node& node) const;
+  /// A string, or an array of strings.
+  std::optional<std::vector<std::string>> texts(std::string_view key, const toml::node& node) const;
+  std::optional<std::int64_t> duration(std::string_view key, const toml::node& node) const;
+  std::optional<std::vector<QuietHours>> quiet(std::string_view key, const toml::node& node) const;
+  /// Which of `words` it is; what is allowed is said when it is none.
+  std::optional<std::size_t> choice(std::string_view key, const toml::node& node,
+                                    const std::vector<std::string_view>& words) const;
+  std::string path(const std::string& said) const;  // with ~/ replaced
+};
+
+/// Which sinks a rule without `sinks` tells, and when nothing is told at all.
+struct Usual {
+  std::vector<std::string> sinks{"desktop"};
+  std::vector<QuietHours> quiet;
+};
+
+/// Nothing: it cannot be used, or is turned off (`enabled = false`); then `name` says which one.
+std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, std::string& name);
+std::optional<Sink> read_sink(const Reader& reader, std::string_view name, const toml::table& table);
+
+}  // namespace earshot::notifier

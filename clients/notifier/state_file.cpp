@@ -1,0 +1,85 @@
+#include "notifier/state_file.hpp"
+
+#include "notifier/json.hpp"
+
+namespace earshot::notifier {
+namespace {
+
+constexpr int version = 1;
+
+}  // namespace
+
+std::string written(const State& state) {
+  std::string out;
+  Object object(out);
+  object.add("version", version).add("since_ms", state.memory.since_ms);
+  append_array(object.begin("cursors"), state.cursors,
+               [](std::string& to, const auto& each) { append_string(to, each.first + ":" + each.second); });
+  append_array(object.begin("handled"), state.memory.handled, [](std::string& to, const auto& each) {
+    Object(to).add("id", each.first).add("at_ms", each.second).close();
+  });
+  append_array(object.begin("held"), state.memory.held, [](std::string& to, const Memory::Held& each) {
+    Object held(to);
+    held.add("due_ms", each.due_ms).add("gathered", each.gathered);
+    append_notice(held.begin("notice"), each.notice);
+    held.close();
+  });
+  append_array(object.begin("open"), state.memory.open,
+               [](std::string& to, const Notice& each) { append_notice(to, each); });
+  append_array(object.begin("outgoing"), state.outgoing,
+               [](std::string& to, const Notice& each) { append_notice(to, each); });
+  append_array(object.begin("throttles"), state.memory.throttles, [](std::string& to, const auto& each) {
+    Object(to).add("of", each.first).add("at_ms", each.second.first).add("id", each.second.second).close();
+  });
+  object.maybe("bus", state.bus);
+  append_array(object.begin("shown"), state.shown, [](std::string& to, const auto& each) {
+    Object(to).add("slot", each.first).add("id", each.second).close();
+  });
+  append_array(object.begin("shown_ids"), state.shown_ids, [](std::string& to, const auto& each) {
+    Object(to).add("slot", each.first).add("notice", each.second).close();
+  });
+  object.close();
+  return out;
+}
+
+std::optional<State> parse_state(std::string_view json) {
+  link::FrameParser parser;
+  const auto fields = parser.parse(json);
+  if (!fields || fields->integer("version") != version) return std::nullopt;
+  State state;
+  state.memory.since_ms = fields->integer("since_ms").value_or(0);
+  if (const auto cursors = fields->get("cursors")) {
+    simdjson::dom::array array;
+    if (cursors->get(array) == simdjson::SUCCESS) {
+      for (const simdjson::dom::element item : array) {
+        const std::string_view place = link::text_of(item);
+        const std::size_t colon = place.rfind(':');
+        if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
+      }
+    }
+  }
+  for (const link::Fields& each : fields->objects("handled"))
+    state.memory.handled.emplace(each.text("id"), each.integer("at_ms").value_or(0));
+  for (const link::Fields& each : fields->objects("held")) {
+    if (auto notice = parse_notice(each.object("notice")))
+      state.memory.held.push_back(
+          {std::move(*notice), each.integer("due_ms").value_or(0), each.flag("gathered")});
+  }
+  for (const link::Fields& each : fields->objects("open")) {
+    if (auto notice = parse_notice(each)) state.memory.open.push_back(std::move(*notice));
+  }
+  for (const link::Fields& each : fields->objects("outgoing")) {
+    if (auto notice = parse_notice(each)) state.outgoing.push_back(std::move(*notice));
+  }
+  for (const link::Fields& each : fields->objects("throttles"))
+    state.memory.throttles[std::string(each.text("of"))] = {each.integer("at_ms").value_or(0),
+                                                            std::string(each.text("id"))};
+  state.bus = fields->text("bus");
+  for (const link::Fields& each : fields->objects("shown"))
+    state.shown.emplace_back(each.text("slot"), static_cast<std::uint32_t>(each.count("id")));
+  for (const link::Fields& each : fields->objects("shown_ids"))
+    state.shown_ids.emplace_back(each.text("slot"), each.text("notice"));
+  return state;
+}
+
+}  // namespace earshot::notifier

@@ -1,0 +1,11 @@
+# cmake -D template=page.cpp.in -D from=DIRECTORY -D to=page.cpp -P embed_page.cmake: the three files of a page as one C++ source.
+foreach(file index.html app.js style.css)
+  file(READ ${from}/${file} text)
+  string(FIND "${text}" ")earshot\"" found)
+  if(NOT found EQUAL -1)
+    message(FATAL_ERROR "${from}/${file} has )earshot\" in it, which ends it as a C++ string: change it there")
+  endif()
+  string(REGEX REPLACE "[.]" "_" variable page_${file})
+  set(${variable} "${text}")
+endforeach()
+configure_file(${template} ${to} @ONLY)

@@ -1,0 +1,93 @@
+#include "notifier/command.hpp"
+
+#include <fcntl.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "notifier/files.hpp"
+#include "notifier/payload.hpp"
+#include "unit/notifier/rig.hpp"
+
+using namespace earshot::notifier;
+using namespace earshot::notifier::test;
+
+namespace {
+
+Sink shell(const std::string& script, std::int64_t timeout_ms = 20'000) {
+  Sink sink;
+  sink.name = "x";
+  sink.kind = SinkKind::command;
+  sink.command = {"/bin/sh", "-c", script};
+  sink.timeout_ms = timeout_ms;
+  return sink;
+}
+
+Notice notice() {
+  Notice made;
+  made.id = "0123";
+  made.rule = "r";
+  made.title = "$(touch /tmp/never); `x`";
+  made.body = "b";
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a command gets the notice on its stdin and in its environment, and no shell sees it") {
+  Scratch scratch;
+  const Delivery delivery = run_command(
+      shell("cat > " + (scratch / "in") + "; printf %s \"$EARSHOT_TITLE\" > " + (scratch / "title")),
+      notice());
+  INFO(delivery.why);
+  CHECK(delivery.done);
+  CHECK(read_whole(scratch / "in", 10'000) == notice_json(notice()) + "\n");
+  CHECK(read_whole(scratch / "title", 1000) == notice().title);
+}
+
+TEST_CASE("a command that fails says why; one that is not there is hopeless") {
+  const Delivery failed = run_command(shell("echo the reason >&2; exit 3"), notice());
+  CHECK_FALSE(failed.done);
+  CHECK_FALSE(failed.hopeless);
+  CHECK(failed.why == "/bin/sh exited with 3: the reason");
+  Sink none = shell("");
+  none.command = {"/nonexistent/program"};
+  CHECK(run_command(none, notice()).hopeless);
+}
+
+TEST_CASE("a command that does not end is ended, with its children, though it ignores SIGTERM") {
+  Scratch scratch;
+  const auto begin = std::chrono::steady_clock::now();
+  const Delivery delivery = run_command(
+      shell("trap '' TERM; (sleep 600; touch " + (scratch / "late") + ") & sleep 600", 300), notice());
+  CHECK_FALSE(delivery.done);
+  CHECK(delivery.why.find("took longer than 300ms") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+}
+
+TEST_CASE("a command that does not read what it is given is no trouble, nor one that says much") {
+  Notice large = notice();
+  large.event = "\"" + std::string(200'000, 'x') + "\"";
+  CHECK(run_command(shell("exit 0"), large).done);
+  CHECK(run_command(shell("yes | head -c 300000 >&2; exit 0"), large).done);
+}
+
+TEST_CASE("the bell wants a terminal") {
+  Scratch scratch;
+  Sink sink;
+  sink.kind = SinkKind::bell;
+  sink.tty = scratch / "file";
+  std::ofstream(sink.tty) << "";
+  CHECK(ring_bell(sink).hopeless);
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  sink.tty = ::ptsname(terminal);
+  CHECK(ring_bell(sink).done);
+  char heard = 0;
+  CHECK(::read(terminal, &heard, 1) == 1);
+  CHECK(heard == '\a');
+  ::close(terminal);
+}

@@ -1,0 +1,163 @@
+// A decider, its rules and its time, and the frames of a daemon that a test makes up.
+#pragma once
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "notifier/decider.hpp"
+#include "notifier/rules_file.hpp"
+
+namespace earshot::notifier::test {
+
+constexpr std::int64_t noon_ms = 1'774'872'000'000;  // 2026-03-30T12:00:00Z, a Monday
+
+inline std::string time_text(std::int64_t ms) {
+  const std::time_t seconds = ms / 1000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32], whole[48];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(whole, sizeof whole, "%s.%03dZ", text, static_cast<int>(ms % 1000));
+  return whole;
+}
+
+inline Rules rules_of(const std::string& text) {
+  ReadRules read = read_rules(text, "notify.toml", "/home/ada");
+  std::string problems;
+  for (const Problem& each : read.problems) problems += each.text() + "\n";
+  INFO(problems);
+  REQUIRE(read.problems.empty());
+  return std::move(read.rules);
+}
+
+inline LocalTime utc(std::int64_t ms) {
+  const std::int64_t minutes = ms / 60'000;
+  return {static_cast<int>((minutes / 1440 + 3) % 7),
+          static_cast<int>(minutes % 1440)};  // 1970 began on a Thursday
+}
+
+/// One notifier's life; `restart` is a new program with what the old one wrote down.
+class Desk {
+ public:
+  explicit Desk(const std::string& rules = {}, std::int64_t now = noon_ms, std::int64_t since_ms = 0)
+      : now_ms(now), rules_(rules_of(rules)) {
+    Memory memory;
+    memory.since_ms = since_ms;
+    decider_ = std::make_unique<Decider>(rules_, utc, std::move(memory));
+  }
+
+  void restart() {
+    Memory memory = decider_->memory();
+    decider_ = std::make_unique<Decider>(rules_, utc, std::move(memory));
+    decider_->resume(now_ms);
+  }
+  void frame(const std::string& json) {
+    const auto fields = parser_.parse(json);
+    REQUIRE(fields);
+    decider_->take(*fields, json, now_ms);
+    drain();
+  }
+  void begin() { decider_->begin(); }
+  void caught_up() {
+    decider_->caught_up(now_ms);
+    drain();
+  }
+  /// Time passes; ticks come when they are wanted.
+  void passes(std::int64_t ms) {
+    const std::int64_t until = now_ms + ms;
+    while (const auto next = decider_->next_ms()) {
+      if (*next > until) break;
+      now_ms = std::max(now_ms, *next);
+      decider_->tick(now_ms);
+      drain();
+    }
+    now_ms = until;
+  }
+
+  void waits(const std::string& session, const std::string& reason = "permission", std::int64_t since = 0) {
+    status(session, "waiting", reason, since);
+  }
+  void status(const std::string& session, const std::string& state, const std::string& reason = {},
+              std::int64_t since = 0) {
+    frame(R"({"type":"status","host":"h","session":")" + session + R"(","state":")" + state + "\"" +
+          (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") + R"(,"source":"registry","since":")" +
+          time_text(since == 0 ? now_ms : since) + R"("})");
+  }
+  std::string event(const std::string& session, const std::string& type, int turn,
+                    const std::string& more = {}, std::int64_t at = 0) {
+    return R"({"type":")" + type + R"(","host":"h","stream":"c/p/)" + session + R"(","session":")" + session +
+           R"(","cursor":"1.1.0000000000000001","time":")" + time_text(at == 0 ? now_ms : at) +
+           R"(","turn":)" + std::to_string(turn) + more + "}";
+  }
+  void finishes(const std::string& session, int turn, std::int64_t took_ms = 60'000,
+                const std::string& outcome = "completed", std::int64_t at = 0) {
+    frame(event(
+        session, "turn.finished", turn,
+        R"(,"outcome":")" + outcome + R"(","duration_ms":)" + std::to_string(took_ms) + R"(,"tools":2)", at));
+  }
+  void starts(const std::string& session, int turn) {
+    frame(event(session, "turn.started", turn, R"(,"origin":"human")"));
+  }
+  void project(const std::string& session, const std::string& path) {
+    frame(R"({"type":"session","host":"h","session":")" + session + R"(","project":")" + path +
+          R"(","directory":"d","cursors":[]})");
+  }
+
+  std::vector<std::string> titles() {
+    std::vector<std::string> out;
+    for (const Notice& each : told) out.push_back(each.title);
+    return out;
+  }
+  std::string words() {
+    std::string out;
+    for (const Verdict& each : verdicts) out += (out.empty() ? "" : " ") + each.word;
+    return out;
+  }
+  void forget() {
+    told.clear();
+    closed.clear();
+    verdicts.clear();
+  }
+  const Memory& memory() const { return decider_->memory(); }
+  Decider& decider() { return *decider_; }
+  const Rules& rules() const { return rules_; }
+
+  std::int64_t now_ms;
+  std::vector<Notice> told;
+  std::vector<Close> closed;
+  std::vector<Verdict> verdicts;
+
+ private:
+  void drain() {
+    for (Notice& each : decider_->take_notices()) told.push_back(std::move(each));
+    for (Close& each : decider_->take_closings()) closed.push_back(std::move(each));
+    for (Verdict& each : decider_->take_verdicts()) verdicts.push_back(std::move(each));
+  }
+  Rules rules_;
+  link::FrameParser parser_;
+  std::unique_ptr<Decider> decider_;
+};
+
+/// A directory that is gone afterwards.
+class Scratch {
+ public:
+  Scratch() { REQUIRE(::mkdtemp(path_) != nullptr); }
+  ~Scratch() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path() + "/" + name; }
+
+ private:
+  char path_[32] = "/tmp/earshot-notify-XXXXXX";
+};
+
+}  // namespace earshot::notifier::test
