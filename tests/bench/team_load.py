@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A hub under a team's load, simulated: many hosts that publish as a relay does, and subscribers that read everything.
 
-usage: team.py [--hosts 1000] [--sessions 10] [--rate 2000] [--subscribers 100] [--seconds 30] [--json FILE]
+usage: team_load.py [--hosts 1000] [--sessions 10] [--rate 2000] [--subscribers 100] [--seconds 30] [--json FILE]
 
 One process is all hosts: a connection each, one message on its way a subject, each naming the sequence that its subject must be at. Another process is all
 subscribers: most only read what comes, a few look at every event, for its time from publication. The broker, the hub and both of these share this machine.
