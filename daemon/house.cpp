@@ -87,7 +87,9 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
       hub_(io, hub_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
       tail_(io, disk_.get_executor(), watchers_.switchboard(),
-            tail_options(options, roots_, doors.secrets, redactor_), hub_) {
+            tail_options(options, roots_, doors.secrets, redactor_), hub_),
+      team_(io, hub_, options, doors.secrets.mark_key,
+            [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& line = watchers_.switchboard().connect(paths_of(roots_), [this](const watch::Ring& ring) {
     if (board_) board_->ring(ring);
   });
@@ -110,7 +112,6 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
   };
   hub_.ask_outside(std::move(outside));
   hub_.show_remote(options.remote_view);
-  begin_team(options, doors.secrets);
   hub_.listen(options.listen, std::move(doors.tls), options.names, options.listen_descriptor);
   hub_.listen(std::move(doors.socket));
 }
@@ -137,45 +138,7 @@ void House::ready() {
   ::malloc_trim(0);  // what listing and folding took for a moment; nothing that comes later needs as much
 #endif
   on_ready_(url_);
-  if (relay_) relay_->start();
-  if (intake_) intake_->start();
-  if (hosts_) hosts_->start();
-}
-
-void House::begin_team(const Options& options, const serve::Secrets& secrets) {
-  if (options.hub) {
-    hub_.speak_for_many_hosts();
-    hub_.let_in(options.hub->users);
-    hosts_ =
-        std::make_unique<relay::Hosts>(io_, [this](const std::string& session, const status::Status& status) {
-          hub_.status_changed(session, status);
-        });
-    reader_ = relay::make_reader(io_, options.hub->link);
-    hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
-      reader_->read(line, std::move(done));
-    });
-    relay::IntakeOptions intake;
-    intake.link = options.hub->link;
-    intake.durable = options.hub->durable;
-    intake.directory = state_ + "/hub";
-    intake.shelf = options.hub->shelf;
-    intake.sync = options.hub->sync;
-    intake_ = std::make_unique<relay::Intake>(
-        io_, std::move(intake),
-        [this](const std::string& payload, std::int64_t time_ms) { hosts_->hear(payload, time_ms); });
-  }
-  if (hosts_) hosts_->hears = [this] { return intake_->figures().open; };
-  if (!options.relay) return;
-  relay::RelayOptions relay;
-  relay.link = options.relay->link;
-  relay.host = options.host;
-  relay.owner = relay::owner_of(secrets.mark_key);
-  relay.instance = hub_.shared().instance;
-  relay.full = options.relay->full;
-  relay.read = options.relay->read;
-  relay_ = std::make_unique<relay::Relay>(
-      io_, hub_, [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); },
-      std::move(relay));
+  team_.start();
 }
 
 void House::log_troubles() const {
@@ -224,6 +187,7 @@ void House::fill(serve::Figures& figures) const {
   figures.troubles = tail_.health().size();
   figures.inotify_watches = watchers_.watches();
   figures.watch_trouble = !watchers_.trouble().empty();
+  team_.fill(figures);
 }
 
 void House::fill(serve::Health& health) const {
@@ -246,44 +210,11 @@ void House::fill(serve::Health& health) const {
   health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
   for (const tail::Health& trouble : tail_.health())
     health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
-  const auto add_trouble = [&](const char* part, const std::string& why) {
-    if (!why.empty()) health.troubles.push_back({part, why, "it is tried again"});
-  };
-  if (relay_) {
-    const relay::RelayFigures figures = relay_->figures();
-    add_trouble("[relay]", figures.trouble);
-    health.team = {{"open", figures.open},
-                   {"published", figures.published},
-                   {"refused", figures.refused},
-                   {"opened", figures.opened},
-                   {"resets", figures.resets},
-                   {"on_the_way", figures.on_the_way},
-                   {"waiting_bytes", figures.waiting_bytes}};
-  }
-  if (!intake_) return;
-  const relay::IntakeFigures figures = intake_->figures();
-  add_trouble("[hub]", figures.trouble);
-  health.team = {{"open", figures.open},
-                 {"received", figures.received},
-                 {"unsound", figures.unsound},
-                 {"opened", figures.opened},
-                 {"hosts", figures.shelf.hosts},
-                 {"files", figures.shelf.files},
-                 {"bytes", figures.shelf.bytes},
-                 {"appended", figures.shelf.appended},
-                 {"dropped", figures.shelf.dropped},
-                 {"restarted", figures.shelf.restarted},
-                 {"removed", figures.shelf.removed},
-                 {"hosts_refused", figures.shelf.refused},
-                 {"retired", figures.shelf.retired}};
-  for (const relay::HostSeen& host : hosts_->seen())
-    health.hosts.push_back({host.name, host.online, host.heard});
+  team_.fill(health);
 }
 
 void House::stop() {
-  if (relay_) relay_->stop();
-  if (intake_) intake_->stop();
-  if (hosts_) hosts_->stop();
+  team_.stop();
   tail_.stop();
   board_->stop();
   forget_address();

@@ -11,15 +11,12 @@
 #include "doors.hpp"
 #include "options.hpp"
 #include "redact/redactor.hpp"
-#include "relay/hosts.hpp"
-#include "relay/intake.hpp"
-#include "relay/reader.hpp"
-#include "relay/relay.hpp"
 #include "serve/auth.hpp"
 #include "serve/hub.hpp"
 #include "status/board.hpp"
 #include "tail/roots.hpp"
 #include "tail/tail.hpp"
+#include "team.hpp"
 #include "watch/all.hpp"
 
 namespace earshot {
@@ -45,7 +42,6 @@ class House final : public status::Listener {
   void want(const std::string& session);
   void read_cold(const std::function<bool(std::string_view)>& wanted, std::function<void()> then);
   void read_next(const std::shared_ptr<Reading>& reading);
-  void begin_team(const Options& options, const serve::Secrets& secrets);
   void ready();
   void log_troubles() const;
   void write_address() const;
@@ -65,10 +61,7 @@ class House final : public status::Listener {
   watch::All watchers_;
   std::unique_ptr<status::Board> board_;
   tail::Tail tail_;
-  std::unique_ptr<relay::Relay> relay_;    // null: nothing is published
-  std::unique_ptr<relay::Hosts> hosts_;    // null: this is no hub
-  std::unique_ptr<relay::Intake> intake_;  // likewise
-  std::unique_ptr<relay::Reader> reader_;  // likewise
+  Team team_;
   bool reading_done_ = false;
   std::function<void(const std::string&)> on_ready_;
 };

@@ -288,7 +288,11 @@ void read_team(const std::string& file, std::string_view key, const toml::node& 
 }
 
 void read_relay(const std::string& file, std::string_view key, const toml::node& node, Said& said) {
-  read_team(file, key, node, said.relay.emplace(), relay_keys);
+  const RelayWords& words = said.relay.emplace();
+  read_team(file, key, node, *said.relay, relay_keys);
+  if (words.read && !words.full)
+    throw Failure(place(file, node.source()) +
+                  "`read` lets whole records be read from elsewhere: that needs view = \"full\", too");
 }
 void read_hub(const std::string& file, std::string_view key, const toml::node& node, Said& said) {
   read_team(file, key, node, said.hub.emplace(), hub_keys);

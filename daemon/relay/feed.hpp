@@ -17,14 +17,19 @@ struct Delivery {
   std::string ack;     // how it is acknowledged
 };
 
+/// A status or a beat, as it was published.
+struct HeardStatus {
+  std::string subject, payload;
+  std::int64_t time_ms = 0;  // by the broker's clock
+};
+
 class Feed {
  public:
   virtual ~Feed() = default;
   /// Connects; makes the streams and the durable consumer where there are none. Statuses and beats go to
   /// `on_status` from then on, from another thread. Empty: done. Otherwise why not, for people.
   /// `anew`: the consumer begins at the first message again, for nothing is left of what it fetched.
-  virtual std::string open(bool anew,
-                           std::function<void(std::string payload, std::int64_t time_ms)> on_status) = 0;
+  virtual std::string open(bool anew, std::function<void(HeardStatus heard)> on_status) = 0;
   /// What has come, at most `count`; waits for the first one. False: the connection is over, `why` says it.
   virtual bool next(std::vector<Delivery>& into, std::size_t count, std::chrono::milliseconds wait,
                     std::string& why) = 0;

@@ -29,15 +29,19 @@ void Hosts::start() {
 
 void Hosts::stop() { ticker_.cancel(); }
 
-void Hosts::hear(std::string_view payload, std::int64_t time_ms) {
-  const auto frame = read_frame(payload);
+void Hosts::hear(const HeardStatus& heard) {
+  const auto frame = read_frame(heard.payload);
   if (!frame || !is_host(frame->host)) return;
+  const bool is_beat = frame->type == "host";
+  if (heard.subject != (is_beat ? beat_subject(frame->host) : status_subject(frame->host, frame->session)))
+    return;
+  if (hosts_.size() >= hosts_max && !hosts_.contains(frame->host)) return;
   const auto [found, fresh] = hosts_.try_emplace(frame->host);
   Host& host = found->second;
   if (fresh) host.beat = Clock::now();  // its next beats will tell: their own times are another clock's
-  if (frame->type == "host") {
+  if (is_beat) {
     host.beat = Clock::now();
-    host.heard_ms = time_ms;
+    host.heard_ms = heard.time_ms;
     if (host.online) return;
     host.online = true;
     for (const auto& [session, status] : host.sessions) show_(session, status);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "relay/feed.hpp"
 #include "status/status.hpp"
 #include "watch/clock.hpp"
 
@@ -25,14 +26,15 @@ class Hosts {
  public:
   static constexpr std::size_t sessions_max =
       100'000;  // whose status is remembered; of more it is only passed on
+  static constexpr std::size_t hosts_max = 10'000;  // of more nothing is heard
 
   using Show = std::function<void(const std::string& session, const status::Status&)>;
   Hosts(boost::asio::io_context& io, Show show);
   void start();
   void stop();
 
-  /// A status or a beat, as it was published; `time_ms` is the broker's time of it.
-  void hear(std::string_view payload, std::int64_t time_ms);
+  /// Nothing is believed of a host that was not published under its own subjects.
+  void hear(const HeardStatus& heard);
   /// Whether anybody could be heard now: while the broker is away, nobody is said to be away for that.
   std::function<bool()> hears;
   bool online(std::string_view host) const;

@@ -30,7 +30,7 @@ Intake::Intake(boost::asio::io_context& io, IntakeOptions options, OnStatus on_s
       anew_(!std::filesystem::exists(filled_from())),
       shelf_(options_.directory, options_.shelf),
       feed_(make_feed(options_.link, options_.durable)) {
-  figures_.shelf = shelf_.figures();
+  figures_.shelf = mine_.shelf = shelf_.figures();
 }
 
 Intake::~Intake() {
@@ -48,14 +48,11 @@ void Intake::stop() {
   alive_.reset();
 }
 
-IntakeFigures Intake::figures() const {
-  const std::lock_guard lock(mutex_);
-  return figures_;
-}
-
-void Intake::note(const std::function<void(IntakeFigures&)>& change) {
-  const std::lock_guard lock(mutex_);
-  change(figures_);
+/// What the thread sees, for the loop.
+void Intake::tell(const std::weak_ptr<char>& alive) {
+  boost::asio::post(io_, [this, alive, figures = mine_] {
+    if (!alive.expired()) figures_ = figures;
+  });
 }
 
 void Intake::pause(milliseconds time) {
@@ -63,12 +60,12 @@ void Intake::pause(milliseconds time) {
     std::this_thread::sleep_for(std::min(step, time));
 }
 
-void Intake::run(const std::weak_ptr<char>& alive) {
+void Intake::run(std::weak_ptr<char> alive) {
   milliseconds patience = pause_first;
   while (!stopping_) {
-    std::string why = feed_->open(anew_, [this, weak = alive](std::string payload, std::int64_t time_ms) {
-      boost::asio::post(io_, [this, weak, payload = std::move(payload), time_ms] {
-        if (!weak.expired()) on_status_(payload, time_ms);
+    std::string why = feed_->open(anew_, [this, alive](HeardStatus heard) {
+      boost::asio::post(io_, [this, alive, heard = std::move(heard)] {
+        if (!alive.expired()) on_status_(heard);
       });
     });
     if (why.empty() && anew_) {
@@ -76,29 +73,27 @@ void Intake::run(const std::weak_ptr<char>& alive) {
       anew_ = !std::filesystem::exists(filled_from());
     }
     if (why.empty()) {
-      spdlog::info("hub: {} is there", options_.link.urls.front());
-      note([](IntakeFigures& figures) {
-        figures.open = true;
-        ++figures.opened;
-        figures.trouble.clear();
-      });
+      spdlog::info("hub: {} is there", options_.link.where());
+      mine_.open = true;
+      ++mine_.opened;
+      mine_.trouble.clear();
+      tell(alive);
       patience = pause_first;
-      serve(why);
+      serve(why, alive);
     }
     feed_->close();
     if (stopping_) return;
-    if (figures().trouble != why) spdlog::warn("hub: {}; it is tried again", why);
-    note([&](IntakeFigures& figures) {
-      figures.open = false;
-      figures.trouble = why;
-    });
+    if (mine_.trouble != why) spdlog::warn("hub: {}; it is tried again", why);
+    mine_.open = false;
+    mine_.trouble = why;
+    tell(alive);
     pause(patience);
     patience = std::min(patience * 2, pause_last);
   }
 }
 
 /// Until the connection is over.
-void Intake::serve(std::string& why) {
+void Intake::serve(std::string& why, const std::weak_ptr<char>& alive) {
   std::vector<Delivery> batch;
   std::vector<std::string> acks;  // of what is written, but not yet being made to last
   std::vector<std::string> lasting;
@@ -137,8 +132,9 @@ void Intake::serve(std::string& why) {
       acks.push_back(std::move(each.ack));
     }
     for (std::string failed = shelf_.write(); !failed.empty(); failed = shelf_.write()) {
-      note([&](IntakeFigures& figures) { figures.trouble = failed; });
-      spdlog::warn("hub: {}; it is tried again", failed);
+      if (mine_.trouble != failed) spdlog::warn("hub: {}; it is tried again", failed);
+      mine_.trouble = failed;
+      tell(alive);
       pause(full_pause);
       if (stopping_) return;
     }
@@ -149,13 +145,12 @@ void Intake::serve(std::string& why) {
       retired = now;
       shelf_.retire(watch::wall_now_ms());
     }
-    if (!batch.empty())
-      note([&](IntakeFigures& figures) {
-        figures.received += batch.size();
-        figures.unsound += unsound;
-        figures.shelf = shelf_.figures();
-        figures.trouble.clear();
-      });
+    if (batch.empty()) continue;
+    mine_.received += batch.size();
+    mine_.unsound += unsound;
+    mine_.shelf = shelf_.figures();
+    mine_.trouble.clear();
+    tell(alive);
   }
   for (int round = 0; round < 2; ++round) acknowledge(true);  // what is under way, then the rest
   if (syncing.valid() && syncing.get().empty()) why = feed_->ack(lasting);

@@ -5,7 +5,6 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -35,21 +34,21 @@ class Intake {
   static constexpr std::size_t batch_max = 512;                // messages between two writes
   static constexpr std::chrono::milliseconds sync_every{200};  // acknowledged then
 
-  using OnStatus = std::function<void(const std::string& payload, std::int64_t time_ms)>;
+  using OnStatus = std::function<void(const HeardStatus& heard)>;
 
   /// Reads what the files have. Throws std::runtime_error, for people. `on_status` is called on the loop.
   Intake(boost::asio::io_context& io, IntakeOptions options, OnStatus on_status);
   ~Intake();
   void start();
   void stop();  // on_status is not called any more; its thread ends with what it is at
-  IntakeFigures figures() const;
+  const IntakeFigures& figures() const { return figures_; }
 
  private:
-  void run(const std::weak_ptr<char>& alive);
-  void serve(std::string& why);
+  void run(std::weak_ptr<char> alive);
+  void serve(std::string& why, const std::weak_ptr<char>& alive);
   void pause(std::chrono::milliseconds time);
   std::string filled_from() const { return options_.directory + "/consumer"; }
-  void note(const std::function<void(IntakeFigures&)>& change);
+  void tell(const std::weak_ptr<char>& alive);
 
   boost::asio::io_context& io_;
   const IntakeOptions options_;
@@ -57,8 +56,8 @@ class Intake {
   bool anew_;  // the files were thrown away, or never there
   Shelf shelf_;
   std::unique_ptr<Feed> feed_;
-  mutable std::mutex mutex_;
-  IntakeFigures figures_;
+  IntakeFigures figures_;  // the loop's: as the thread last said
+  IntakeFigures mine_;     // the thread's
   std::atomic<bool> stopping_{false};
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   std::thread thread_;

@@ -14,6 +14,14 @@ struct Link {
   std::string tls_cert, tls_key;   // files, for a server that asks for a certificate; both or none
   bool operator==(const Link&) const = default;
 
+  /// For people: where the first one is, without a password.
+  std::string where() const {
+    if (urls.empty()) return "NATS";
+    const std::string& url = urls.front();
+    const auto begin = url.find("://"), at = url.rfind('@');
+    if (at == std::string::npos) return url;
+    return (begin == std::string::npos ? std::string() : url.substr(0, begin + 3)) + url.substr(at + 1);
+  }
   std::string status_stream() const { return stream + "_status"; }
 };
 

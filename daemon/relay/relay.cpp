@@ -89,7 +89,7 @@ void Relay::on_open(std::vector<Published> published, std::uint64_t beat_sequenc
     places_[std::string(parts->stream)] = place;
   }
   outbox_.begin_at(beat_subject(options_.host), beat_sequence);
-  spdlog::info("relay: {} is there, with {} streams of {}", options_.link.urls.front(), places_.size(),
+  spdlog::info("relay: {} is there, with {} streams of {}", options_.link.where(), places_.size(),
                options_.host);
   answered_ = Clock::now();
   beat();

@@ -161,6 +161,14 @@ void house_part(Page& page, const Figures& figures) {
       .each("name", figures.limits);
 }
 
+void team_part(Page& page, const TeamFigures& team) {
+  for (const TeamFigure& each : team.all) {
+    std::string name = "earshot_";
+    name.append(team.part).append("_").append(each.name).append(each.only_grows ? "_total" : "");
+    (each.only_grows ? page.counter(name, each.help) : page.gauge(name, each.help)).sample(each.value);
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const Figures& figures) {
@@ -171,6 +179,7 @@ std::string metrics_text(const Figures& figures) {
   hub_part(page, figures);
   counts_part(page, figures.counts);
   house_part(page, figures);
+  team_part(page, figures.team);
   return page.text;
 }
 

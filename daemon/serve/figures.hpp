@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "serve/counts.hpp"
+#include "serve/team_figures.hpp"
 
 namespace earshot::serve {
 
@@ -47,6 +48,7 @@ struct Figures {
   std::uint64_t troubles = 0, inotify_watches = 0;
   bool watch_trouble = false;
   Labelled redactions;  // by rule
+  TeamFigures team;
 };
 
 /// The text exposition format 0.0.4 of Prometheus.

@@ -89,10 +89,10 @@ std::string health_json(const Health& health) {
       append_array(redaction.key("rules"), health.redaction.rules,
                    [&](const std::string& rule) { append_string(out, rule); });
     }
-    if (!health.team.empty()) {
+    if (!health.team.all.empty()) {
       object.key("team");
       Object team(out);
-      for (const auto& [name, value] : health.team) team.number(name, value);
+      for (const TeamFigure& each : health.team.all) team.number(each.name, each.value);
     }
     if (!health.hosts.empty()) {
       append_array(object.key("hosts"), health.hosts, [&](const Health::Host& host) {

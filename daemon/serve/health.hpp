@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "serve/team_figures.hpp"
+
 namespace earshot::serve {
 
 struct Health {
@@ -38,8 +40,7 @@ struct Health {
   Watch watch;
   std::vector<Trouble> troubles;
   Redaction redaction;
-  std::vector<std::pair<std::string, std::uint64_t>>
-      team;  // figures of a relay or a hub; empty: it is neither
+  TeamFigures team;
   std::vector<Host> hosts;
   std::size_t connections = 0, sessions = 0;
   std::vector<std::pair<std::string, std::uint64_t>> limits;  // as they are called in [limits]

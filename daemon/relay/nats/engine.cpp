@@ -108,9 +108,8 @@ class NatsEngine final : public Engine {
       open->asked_heard = open->line->listen(read_subject(beat.host), [this, life](natsMsg* message) {
         const char* reply = natsMsg_GetReply(message);
         if (!reply) return;
-        tell(life, [asked = Asked{reply, std::string(data(message))}](EngineListener& to) {
-          to.on_asked(asked);
-        });
+        tell(life,
+             [asked = Asked{reply, std::string(data(message))}](EngineListener& to) { to.on_asked(asked); });
       });
       open_ = std::move(open);
       tell(life, [published = std::move(published), beat_sequence](EngineListener& to) mutable {

@@ -42,7 +42,7 @@ class NatsFeed final : public Feed {
   NatsFeed(Link link, std::string durable) : link_(std::move(link)), durable_(std::move(durable)) {}
   ~NatsFeed() override { close(); }
 
-  std::string open(bool anew, std::function<void(std::string, std::int64_t)> on_status) override {
+  std::string open(bool anew, std::function<void(HeardStatus)> on_status) override {
     close();
     lost_ = false;
     try {
@@ -183,12 +183,13 @@ class NatsFeed final : public Feed {
       throw Failure("JetStream's consumer `" + durable_ + "` cannot be had: " + made.description);
   }
 
-  void hear_statuses(std::function<void(std::string, std::int64_t)> on_status) {
+  void hear_statuses(std::function<void(HeardStatus)> on_status) {
     const std::string inbox = line_->inbox();
     statuses_ = line_->listen(inbox, [on_status = std::move(on_status)](natsMsg* message) {
       const std::string_view text = data(message);
       const auto place = delivered(natsMsg_GetReply(message));
-      if (!text.empty()) on_status(std::string(text), place ? place->time_ns / 1'000'000 : 0);
+      if (!text.empty())
+        on_status({natsMsg_GetSubject(message), std::string(text), place ? place->time_ns / 1'000'000 : 0});
     });
     const std::string name = "status_" + inbox.substr(inbox.rfind('.') + 1);
     const ApiAnswer made = line_->api(

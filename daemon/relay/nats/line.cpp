@@ -85,7 +85,7 @@ void Line::connect(const Link& link) {
   const Options options(made);
   std::vector<const char*> urls;
   for (const std::string& url : link.urls) urls.push_back(url.c_str());
-  const std::string where = link.urls.empty() ? std::string("NATS") : link.urls.front();
+  const std::string where = link.where();
   check(natsOptions_SetServers(made, urls.data(), static_cast<int>(urls.size())), where);
   check(natsOptions_SetNoRandomize(made, true), where);
   check(natsOptions_SetName(made, "earshot"), where);

@@ -4,10 +4,22 @@
 #include <random>
 #include <set>
 
+#include "relay/link.hpp"
 #include "tail/told_names.hpp"
 
 using namespace earshot;
 using namespace earshot::relay;
+
+TEST_CASE("a password in a URL is shown to nobody") {
+  Link link;
+  CHECK(link.where() == "NATS");
+  link.urls = {"nats://ada:sec@ret@broker.example:4222", "nats://b"};
+  CHECK(link.where() == "nats://broker.example:4222");
+  link.urls = {"tls://broker.example"};
+  CHECK(link.where() == "tls://broker.example");
+  link.urls = {"token@broker.example:4222"};
+  CHECK(link.where() == "broker.example:4222");
+}
 
 TEST_CASE("a word is one token of letters, digits, dashes, and comes back") {
   struct Row {

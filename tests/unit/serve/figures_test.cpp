@@ -27,6 +27,7 @@ Figures some() {
   figures.counts.refuse(Refusal::token);
   figures.counts.answers[200] = 7;
   figures.tail_bytes = 1'000'000;
+  figures.team = {"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}};
   return figures;
 }
 
@@ -73,6 +74,8 @@ TEST_CASE("numbers stand where they belong, and labels are escaped") {
   REQUIRE(has_line(text, R"(earshot_redactions_total{rule="od\"d\\na\nme"} 4)"));
   REQUIRE(has_line(text, "earshot_tail_read_bytes_total 1000000"));
   REQUIRE(has_line(text, R"(earshot_limit{name="connections"} 1100)"));
+  REQUIRE(has_line(text, "earshot_hub_open 1"));
+  REQUIRE(has_line(text, "earshot_hub_received_total 5"));
 }
 
 TEST_CASE("what nobody filled in is not told") {

@@ -263,16 +263,113 @@ TEST_CASE("every limit can be set, within its bounds") {
   REQUIRE(says(place.parse_file("limits = 7\n").err, "a table, [limits]"));
 }
 
+namespace {
+
+/// The example with the # of each setting taken away: what every daemon has, and what only one of a team has,
+/// by the names of these tables.
+std::map<std::string, std::string> example() {
+  std::map<std::string, std::string> parts;
+  std::string part;
+  std::istringstream lines(test::read_text((test::sources() / "daemon/earshot.toml").string()));
+  for (std::string line; std::getline(lines, line);) {
+    const bool team = line.starts_with("#[");
+    if (team && !line.starts_with("#[hub.users.")) part = line.substr(2, line.size() - 3);
+    const bool setting = line.size() > 1 && line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
+    parts[part] += (setting || team ? line.substr(1) : line) + "\n";
+  }
+  return parts;
+}
+
+bool tells(const std::string& text, std::string_view key) {
+  return says(text, "\n" + std::string(key) + " = ");
+}
+
+template <class Words>
+void check_team_keys(const std::string& text, const auto& own) {
+  const auto look = [&](const auto& keys) {
+    for (const auto& key : keys) {
+      CAPTURE(key.name);
+      CHECK((tells(text, key.name) || says(text, "[hub." + std::string(key.name) + ".")));
+    }
+  };
+  look(link_keys<Words>);
+  look(own);
+}
+
+}  // namespace
+
+TEST_CASE("the example of a configuration tells a team's keys, and their defaults as they are") {
+  const Place place;
+  auto parts = example();
+  check_team_keys<RelayWords>(parts["relay"], relay_keys);
+  check_team_keys<HubWords>(parts["hub"], hub_keys);
+  const Parsed relay = place.parse_file(parts["relay"], {"--host", "dev7"});
+  REQUIRE(relay.err == "");
+  CHECK(relay.options->relay->link.stream == relay::Link{}.stream);
+  CHECK(relay.options->relay->full == RelayWords{}.full);
+  CHECK(relay.options->relay->read == RelayWords{}.read);
+  CHECK(relay.options->relay->link.nkey_seed == place.home / "dev7.nk");
+  const Parsed hub = place.parse_file(parts["hub"]);
+  REQUIRE(hub.err == "");
+  CHECK(hub.options->hub->durable == HubWords{}.durable);
+  CHECK(hub.options->hub->sync == HubWords{}.sync);
+  CHECK(hub.options->hub->shelf.age_ms == relay::ShelfLimits{}.age_ms);
+  CHECK(hub.options->hub->shelf.bytes_max == relay::ShelfLimits{}.bytes_max);
+  CHECK(hub.options->hub->shelf.hosts_max == relay::ShelfLimits{}.hosts_max);
+  REQUIRE(hub.options->hub->users.size() == 1);
+  CHECK(hub.options->hub->users[0].view == serve::User{}.view);
+}
+
+TEST_CASE("what is wrong with a team's configuration is said with its line and what to do") {
+  struct Row {
+    std::string_view text, said;
+  };
+  const Row rows[] = {
+      {"[relay]\n", "e.toml:1: [relay] needs the broker's address: url = "},
+      {"[hub]\ndurable = \"d\"\n", "e.toml:1: [hub] needs the broker's address"},
+      {"[relay]\nurl = 7\n", "e.toml:2: `url`"},
+      {"[relay]\nurl = []\n", "needs the broker's address"},
+      {"[relay]\nurl = [\"\"]\n", "e.toml:2: `url`"},
+      {"[relay]\nurl = \"nats://a\"\nview = \"ful\"\n", "\"meta\" or \"full\""},
+      {"[relay]\nurl = \"nats://a\"\nreed = true\n", "e.toml:3: unknown key `reed`; did you mean `read`?"},
+      {"[relay]\nurl = \"nats://a\"\nnkey = \"U\"\n", "`nkey` and `nkey_seed` belong together"},
+      {"[relay]\nurl = \"nats://a\"\ntls_key = \"k\"\n", "`tls_cert` and `tls_key` belong together"},
+      {"[hub]\nurl = \"nats://a\"\ndurable = \"a.b\"\n", "a name of letters and digits"},
+      {"[hub]\nurl = \"nats://a\"\nkeep = \"0s\"\n", "a duration"},
+      {"[hub]\nurl = \"nats://a\"\nhosts = 0\n", "a number from 1"},
+      {"[hub]\nurl = \"nats://a\"\n[hub.users.ada]\nhosts = [\"a\"]\n", "user `ada` needs `token_sha256`"},
+      {"[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"abc\"\n", "64 hex digits"},
+      {"[hub]\nurl = \"nats://a\"\n[relay]\nurl = \"nats://a\"\n", "[relay] and [hub] are for two daemons"},
+      {"host = \"a b\"\n[relay]\nurl = \"nats://a\"\n", "choose a name with --host"},
+      {"root = [\"/a\"]\n[hub]\nurl = \"nats://a\"\n", "a hub listens to no directory of its own"},
+      {"relay = 7\n", "a table, [relay]"},
+      {"[relay]\nurl = \"nats://a\"\nread = true\n", "that needs view = \"full\", too"},
+  };
+  const Place place;
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Parsed parsed = place.parse_file(row.text);
+    CHECK_FALSE(parsed.options);
+    CHECK(parsed.exit_code == 2);
+    CHECK(says(parsed.err, row.said));
+  }
+}
+
+TEST_CASE("--hub makes a hub of the broker on this machine, or of the file's") {
+  const Place place;
+  const Parsed plain = place.parse({"--hub"});
+  REQUIRE(plain.err == "");
+  CHECK(plain.options->hub->link.urls == std::vector<std::string>{"nats://127.0.0.1:4222"});
+  const Parsed filed = place.parse_file("[hub]\nurl = \"tls://b:1\"\n", {"--hub"});
+  CHECK(filed.options->hub->link.urls == std::vector<std::string>{"tls://b:1"});
+}
+
 TEST_CASE("the example of a configuration tells every key, and the defaults as they are") {
   const std::string told = test::read_text((test::sources() / "daemon/earshot.toml").string());
-  std::string all;  // with each setting's # taken away
-  std::istringstream lines(told);
-  for (std::string line; std::getline(lines, line);) {
-    const bool setting = line.size() > 1 && line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
-    all += (setting ? line.substr(1) : line) + "\n";
-  }
+  const std::string all = example()[""];
   for (const Key& key : keys) {
     CAPTURE(key.name);
+    if (key.name == "relay" || key.name == "hub") continue;  // of them each daemon may have one
     const bool table = key.name == "redaction" || key.name == "limits";
     CHECK(says(all, table ? "\n[" + std::string(key.name) + "]\n" : "\n" + std::string(key.name) + " = "));
   }

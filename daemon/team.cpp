@@ -1,0 +1,108 @@
+#include "team.hpp"
+
+#include <utility>
+
+namespace earshot {
+
+Team::Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options, std::uint64_t mark_key,
+           relay::Relay::ForEach for_each)
+    : io_(io), hub_(hub) {
+  if (options.hub) be_hub(*options.hub, options.state);
+  if (options.relay) be_relay(*options.relay, options, mark_key, std::move(for_each));
+}
+
+void Team::be_hub(const HubWords& words, const std::string& state) {
+  hub_.speak_for_many_hosts();
+  hub_.let_in(words.users);
+  hosts_ =
+      std::make_unique<relay::Hosts>(io_, [this](const std::string& session, const status::Status& status) {
+        hub_.status_changed(session, status);
+      });
+  reader_ = relay::make_reader(io_, words.link);
+  hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
+    reader_->read(line, std::move(done));
+  });
+  relay::IntakeOptions intake;
+  intake.link = words.link;
+  intake.durable = words.durable;
+  intake.directory = state + "/hub";
+  intake.shelf = words.shelf;
+  intake.sync = words.sync;
+  intake_ = std::make_unique<relay::Intake>(io_, std::move(intake),
+                                            [this](const relay::HeardStatus& heard) { hosts_->hear(heard); });
+  hosts_->hears = [this] { return intake_->figures().open; };
+}
+
+void Team::be_relay(const RelayWords& words, const Options& options, std::uint64_t mark_key,
+                    relay::Relay::ForEach for_each) {
+  relay::RelayOptions relay;
+  relay.link = words.link;
+  relay.host = options.host;
+  relay.owner = relay::owner_of(mark_key);
+  relay.instance = hub_.shared().instance;
+  relay.full = words.full;
+  relay.read = words.read;
+  relay_ = std::make_unique<relay::Relay>(io_, hub_, std::move(for_each), std::move(relay));
+}
+
+void Team::start() {
+  if (relay_) relay_->start();
+  if (intake_) intake_->start();
+  if (hosts_) hosts_->start();
+}
+
+void Team::stop() {
+  if (relay_) relay_->stop();
+  if (intake_) intake_->stop();
+  if (hosts_) hosts_->stop();
+}
+
+serve::TeamFigures Team::figures() const {
+  if (relay_) {
+    const relay::RelayFigures f = relay_->figures();
+    return {"relay",
+            {{"open", "1 while JetStream is there and takes what is published.", false, f.open},
+             {"published", "Messages that JetStream acknowledged.", true, f.published},
+             {"refused", "Messages that JetStream did not take.", true, f.refused},
+             {"opened", "Connections to the broker since the start.", true, f.opened},
+             {"resets", "Transcripts that were published as another history.", true, f.resets},
+             {"on_the_way", "Messages that were sent and not acknowledged yet.", false, f.on_the_way},
+             {"waiting_bytes", "Bytes of messages that wait here; then the files are the buffer.", false,
+              f.waiting_bytes}}};
+  }
+  if (!intake_) return {};
+  const relay::IntakeFigures& f = intake_->figures();
+  std::uint64_t online = 0;
+  for (const relay::HostSeen& host : hosts_->seen()) online += host.online;
+  return {"hub",
+          {{"open", "1 while JetStream is there and is listened to.", false, f.open},
+           {"received", "Messages that JetStream delivered.", true, f.received},
+           {"unsound", "Messages that were not what their subject said; they were let go.", true, f.unsound},
+           {"opened", "Connections to the broker since the start.", true, f.opened},
+           {"hosts", "Hosts of which there are files.", false, f.shelf.hosts},
+           {"hosts_online", "Hosts that are heard.", false, online},
+           {"files", "Files, one a stream.", false, f.shelf.files},
+           {"bytes", "Bytes of the files.", false, f.shelf.bytes},
+           {"appended", "Events that were appended to a file.", true, f.shelf.appended},
+           {"dropped", "Messages that the files had already.", true, f.shelf.dropped},
+           {"restarted", "Files that began anew, with another history.", true, f.shelf.restarted},
+           {"removed", "Files that went because their transcript did.", true, f.shelf.removed},
+           {"hosts_refused", "Events of hosts beyond those that the hub takes.", true, f.shelf.refused},
+           {"retired", "Files that were too old or too much.", true, f.shelf.retired}}};
+}
+
+void Team::fill(serve::Figures& figures) const { figures.team = this->figures(); }
+
+void Team::fill(serve::Health& health) const {
+  health.team = figures();
+  const auto add_trouble = [&](const char* part, const std::string& why) {
+    if (!why.empty()) health.troubles.push_back({part, why, "it is tried again"});
+  };
+  if (relay_) add_trouble("[relay]", relay_->figures().trouble);
+  if (!intake_) return;
+  add_trouble("[hub]", intake_->figures().trouble);
+  for (const relay::HostSeen& host : hosts_->seen())
+    health.hosts.push_back({host.name, host.online, host.heard});
+}
+
+}  // namespace earshot
