@@ -28,6 +28,12 @@ void append_member(std::string& out, std::string_view key, std::string_view valu
 
 }  // namespace
 
+bool is_head(std::string_view key) {
+  constexpr std::string_view heads[] = {"type",  "host",   "stream", "session",
+                                        "agent", "cursor", "time",   "turn"};
+  return std::find(std::begin(heads), std::end(heads), key) != std::end(heads);
+}
+
 std::optional<Frame> read_frame(std::string_view text) {
   thread_local simdjson::dom::parser parser;
   element json;
@@ -69,15 +75,19 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
   simdjson::dom::object object;
   if (parser.parse(payload.data(), payload.size(), true).get(json) || json.get_object().get(object))
     return {};
-  // The longest members shrink until all of it fits: half as much each round.
+  // The longest members shrink until all of it fits: half as much each round. Of too many short ones only
+  // what says whose event it is stays.
+  constexpr std::size_t member_bytes_min = 64;
   for (std::size_t member_bytes_max = 64 << 10;; member_bytes_max /= 2) {
+    const bool heads_only = member_bytes_max < member_bytes_min;
     std::string out = "{";
     for (const auto field : object) {
+      if (heads_only && !is_head(field.key)) continue;
       if (out.size() > 1) out += ',';
       append_string(out, field.key);
       out += ':';
       const std::string value = simdjson::minify(field.value);
-      if (value.size() <= member_bytes_max) {
+      if (heads_only || value.size() <= member_bytes_max) {
         out += value;
         continue;
       }
@@ -87,7 +97,7 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
                  value.size());
     }
     out += '}';
-    if (out.size() <= bytes_max || member_bytes_max < 64) return out;
+    if (out.size() <= bytes_max || heads_only) return out;
   }
 }
 

@@ -26,7 +26,11 @@ std::optional<Frame> read_frame(std::string_view text);
 /// Of a `record` frame: no part comes after it.
 bool is_last_part(std::string_view payload);
 
-/// An event that is at most `bytes_max` long: its longest members are cut as long texts are.
+/// A member that every event has, or nearly every: whose it is, and which.
+bool is_head(std::string_view key);
+
+/// An event that is at most `bytes_max` long, unless its heads alone are longer: its longest members are cut
+/// as long texts are. Empty: it is no JSON object.
 std::string fit(std::string_view payload, std::size_t bytes_max);
 
 /// {"type":"reset",…}: what was published of this stream is not what its file says now. `last`: how far it

@@ -40,6 +40,7 @@ AIMS = {
     "fuzz_options": ["daemon/options.cpp", "daemon/options_file.cpp", "daemon/serve/limits.cpp"],
     "fuzz_status": ["daemon/status/ask.cpp", "daemon/status/decide.cpp", "daemon/status/registry.cpp", "daemon/status/tasks.cpp",
                     "daemon/status/text.cpp", "daemon/tail/meta.cpp"],
+    "fuzz_hub": ["daemon/core/dialects/told.cpp", "daemon/core/assembler_told.cpp", "daemon/relay/payload.cpp"],
     "fuzz_redact": ["daemon/redact/*.cpp", "daemon/core/json_copy.cpp", "daemon/core/record_json.cpp"],
     "fuzz_frame": ["clients/link/frame.cpp", "clients/cli/narrator.cpp", "clients/cli/tell*.cpp", "clients/cli/tool_line.cpp",
                    "clients/cli/roster.cpp", "clients/link/text.cpp", "clients/link/wrap.cpp", "clients/link/http.cpp"],

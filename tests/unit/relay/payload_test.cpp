@@ -39,4 +39,9 @@ TEST_CASE("an event that is too long is cut where it is long, and says so") {
   std::string many = R"({"type":"x")";
   for (int i = 0; i < 40; ++i) many += ",\"m" + std::to_string(i) + "\":\"" + std::string(30'000, 'y') + "\"";
   CHECK(fit(many + "}", 500 << 10).size() <= 500u << 10);
+
+  std::string short_ones = R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3)";
+  for (int i = 0; i < 1000; ++i) short_ones += ",\"m" + std::to_string(i) + "\":1";
+  CHECK(fit(short_ones + "}", 600) ==
+        R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3})");
 }
