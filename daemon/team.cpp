@@ -27,6 +27,7 @@ void Team::be_hub(const HubWords& words, const std::string& state) {
   intake.durable = words.durable;
   intake.directory = state + "/hub";
   intake.shelf = words.shelf;
+  hosts_max_ = words.shelf.hosts_max;
   intake.sync = words.sync;
   intake_ = std::make_unique<relay::Intake>(io_, std::move(intake),
                                             [this](const relay::HeardStatus& heard) { hosts_->hear(heard); });
@@ -101,6 +102,11 @@ void Team::fill(serve::Health& health) const {
   if (relay_) add_trouble("[relay]", relay_->figures().trouble);
   if (!intake_) return;
   add_trouble("[hub]", intake_->figures().trouble);
+  if (intake_->figures().shelf.refused > 0)
+    health.troubles.push_back({"[hub]",
+                               "more than " + std::to_string(hosts_max_) +
+                                   " hosts publish: what the others told is not kept",
+                               "raise `hosts` in [hub]"});
   for (const relay::HostSeen& host : hosts_->seen())
     health.hosts.push_back({host.name, host.online, host.heard});
 }

@@ -38,6 +38,7 @@ class Team {
 
   boost::asio::io_context& io_;
   serve::Hub& hub_;
+  std::size_t hosts_max_ = 0;
   std::unique_ptr<relay::Relay> relay_;    // null: nothing is published
   std::unique_ptr<relay::Hosts> hosts_;    // null: this is no hub
   std::unique_ptr<relay::Intake> intake_;  // likewise

@@ -19,15 +19,11 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
-from team import Broker  # noqa: E402
+from team import Broker, word  # noqa: E402
 from harness import Daemon, wait_for  # noqa: E402
 
 LOOKERS = 3  # subscribers that look at every event
 TICK_S = 0.02
-
-
-def word(text):
-    return "".join(c if c.isalnum() and c.isascii() or c in "-_" else "".join(f"={b:02X}" for b in c.encode()) for c in text) or "="
 
 
 class Stream:

@@ -1,4 +1,5 @@
 """What goes wrong between machines: brokers, hosts and hubs that die, sleep, are cut off or lose what they had. Afterwards the hub has what the files say, once each."""
+import datetime
 import glob
 import json
 import os
@@ -10,8 +11,11 @@ import threading
 import time
 import unittest
 
-from harness import TOP, wait_for
-from team import SERVER, TeamCase
+from harness import TOP, build, sanitized, wait_for
+from team import SERVER, TeamCase, word
+
+
+CLOCK = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
 
 
 class Writers:
@@ -191,6 +195,63 @@ class Faults(TeamCase):
         self.hosts = taken
         self.equal(hub)
 
+    def test_the_thousand_and_first_host(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        one = self.anybody(broker)
+        for n in range(1001):
+            self.wait_team(hub, received=n) if n % 250 == 0 else None
+            host, stream = f"host{n:04}", f"claude/-srv/{n:04}"
+            answer = one.publish(f"earshot.v1.{host}.-srv.{n:04}.{word(stream)}",
+                                 {"type": "session.started", "host": host, "stream": stream, "session": f"{n:04}", "cursor": f"10.1.{n:016x}", "turn": 0, "cwd": "/srv"})
+            self.assertIn("seq", answer)
+        self.wait_team(hub, received=1001)
+        health = self.health(hub)
+        self.assertEqual({n: health["team"][n] for n in ("hosts", "files", "appended", "hosts_refused", "unsound")},
+                         {"hosts": 1000, "files": 1000, "appended": 1000, "hosts_refused": 1, "unsound": 0})
+        self.assertIn("1000", next(t["reason"] for t in health["troubles"] if t["path"] == "[hub]"))
+        self.assertEqual({e["host"] for events in self.kept(hub).values() for e in events}, {f"host{n:04}" for n in range(1000)})
+
+    def test_a_host_that_lies_is_believed_of_itself_alone(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        ada = self.host("ada", broker)
+        one = self.session(ada)
+        client = hub.subscriber()
+        one.prompt("go")
+        client.wait_frame(type="status", host="ada", state="working")
+        self.equal(hub)
+        eve = self.anybody(broker)
+        honest = {"type": "session.started", "host": "eve", "stream": "claude/p/s", "session": "s", "cursor": "10.1.00000000000000ff", "turn": 0}
+        mine = f"earshot.v1.eve.p.s.{word('claude/p/s')}"
+        stream = next(name for host, name in self.published() if host == "ada")
+        lies = [{**honest, "host": "ada"}, {**honest, "host": "ada", "stream": stream, "session": one.session}, {**honest, "stream": "../../../../tmp/x"},
+                {**honest, "host": "../eve"}, {**honest, "stream": ""}, {**honest, "cursor": "x"}, [honest], 7,
+                {"type": "stream.removed", "host": "ada", "stream": stream}, {"type": "reset", "host": "ada", "stream": stream},
+                b"", b"{", b"\xff\xfe{}", b"[" * 100_000, b'{"type":' + b'{"a":' * 5000]
+        for lie in lies:
+            self.assertIn("seq", eve.publish(mine, lie))
+        self.wait_team(hub, unsound=len(lies))
+        # Of what others do it says nothing either; a name that is a path is a name.
+        seen = len(client.frames)
+        for subject in ("earshot.status.v1.eve.s", "earshot.status.v1.eve"):
+            eve.publish(subject, {"type": "status", "host": "ada", "session": one.session, "state": "idle", "source": "registry"})
+            eve.publish(subject, {"type": "host", "host": "ada", "owner": "x", "instance": "y"})
+        up = "claude/../../../x"
+        self.assertIn("seq", eve.publish(f"earshot.v1.eve.{word('..')}.s.{word(up)}", {**honest, "stream": up}))
+        hostile = {**honest, "cursor": "20.1.00000000000000ff", "type": "session.updated", "title": "<script>\u0000\u202e\n\u001b[31m", "cwd": "x" * 100_000}
+        eve.publish(mine, honest)
+        eve.publish(mine, hostile)
+        client.wait_frame(type="session.updated", host="eve")
+        self.wait_team(hub, files=3)
+        self.assertEqual(client.find(type="session.updated", host="eve")["title"], hostile["title"])
+        one.turn("goes on")
+        client.wait_frame(type="turn.finished", host="ada")
+        self.assertFalse([f for f in client.frames[seen:] if f["type"] == "status" and f["host"] == "ada" and f["state"] == "idle" and f["source"] == "registry"])
+        self.assertEqual(self.kept(hub)["eve", up][0]["cursor"], honest["cursor"])
+        self.assertEqual(sorted(os.listdir(hub.files)), ["ada", "eve"])
+        self.assertEqual([h["name"] for h in self.health(hub)["hosts"]], ["ada"])
+
     def test_an_event_of_the_greatest_size(self):
         broker = self.broker()
         hub = self.hub(broker)
@@ -214,6 +275,28 @@ class Faults(TeamCase):
             one.record = lambda *a, plain=plain, times=times, **more: {**plain(*a, **more), "timestamp": times}
             one.turn(name)
         self.told(hub, self.equal(hub))
+
+    @unittest.skipUnless(CLOCK, "no other clock can be given to a host (Debian: faketime)")
+    @unittest.skipIf(sanitized(build()), "a sanitized program and a clock of its own do not go together")
+    def test_hosts_whose_own_clocks_are_years_apart(self):
+        broker = self.broker()
+        hub = self.hub(broker)
+        sessions = []
+        for name, clock in (("past", "-900d"), ("future", "+900d")):
+            sessions.append(self.session(self.host(name, broker, prefix=("env", f"LD_PRELOAD={CLOCK}", f"FAKETIME={clock}", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"))))
+        for one in sessions:
+            one.turn("first")
+        self.told(hub, self.equal(hub))
+        hosts = wait_for(lambda: len(all := self.health(hub)["hosts"]) == 2 and all, "both hosts are heard")
+        for host in hosts:  # by the broker's clock
+            self.assertTrue(host["online"])
+            heard = datetime.datetime.fromisoformat(host["heard"].replace("Z", "+00:00"))
+            self.assertLess(abs((datetime.datetime.now(datetime.timezone.utc) - heard).days), 1)
+        broker.kill()
+        for one in sessions:
+            one.turn("second")
+        broker.start()
+        self.equal(hub, deadline=60)
 
     def test_a_host_publishes_under_its_own_name_alone_with_the_configuration_that_the_page_shows(self):
         with open(os.path.join(TOP, "protocol", "TEAM.md")) as page:

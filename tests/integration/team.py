@@ -83,6 +83,41 @@ class Broker:
         self.log.close()
 
 
+def word(text):
+    """A name as a token of a subject (protocol/TEAM.md), where it is not too long."""
+    return "".join(c if c.isalnum() and c.isascii() or c in "-_" else "".join(f"={b:02X}" for b in c.encode()) for c in text) or "="
+
+
+class Anybody:
+    """Publishes what it likes, in NATS' own words: https://docs.nats.io/reference/reference-protocols/nats-protocol"""
+
+    def __init__(self, broker):
+        self.socket = socket.create_connection((broker.address, broker.port), timeout=20)
+        self.file = self.socket.makefile("rb")
+        self.file.readline()
+        self.say(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1,"lang":"test","version":"0"}\r\nSUB anybody 1\r\n')
+
+    def say(self, words):
+        self.socket.sendall(words)
+
+    def publish(self, subject, payload, **headers):
+        """What JetStream answers."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"NATS/1.0\r\n{lines}\r\n".encode()
+        body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        self.say(f"HPUB {subject} anybody {len(head)} {len(head) + len(body)}\r\n".encode() + head + body + b"\r\n")
+        while line := self.file.readline():
+            if line.startswith(b"PING"):
+                self.say(b"PONG\r\n")
+            elif line.startswith((b"MSG", b"HMSG")):
+                return json.loads(self.file.read(int(line.split()[-1]) + 2)[:-2])
+        raise AssertionError("the broker hung up")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
 @unittest.skipUnless(SERVER, "nats-server is not here (Debian: nats-server)")
 class TeamCase(Case):
     def setUp(self):
@@ -95,6 +130,11 @@ class TeamCase(Case):
         broker = Broker(home, **given)
         self.addCleanup(broker.end)
         return broker
+
+    def anybody(self, broker):
+        one = Anybody(broker)
+        self.addCleanup(one.close)
+        return one
 
     def write(self, name, text):
         path = os.path.join(self.home, name)
