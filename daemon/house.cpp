@@ -88,7 +88,7 @@ House::House(boost::asio::io_context& io, const Options& options, std::vector<ta
       watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
       tail_(io, disk_.get_executor(), watchers_.switchboard(),
             tail_options(options, roots_, doors.secrets, redactor_), hub_),
-      team_(io, hub_, options, doors.secrets.mark_key,
+      team_(io, hub_, options, doors.secrets.mark_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& line = watchers_.switchboard().connect(paths_of(roots_), [this](const watch::Ring& ring) {
     if (board_) board_->ring(ring);

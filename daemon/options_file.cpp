@@ -228,8 +228,9 @@ constexpr TeamKey<HubWords> hub_keys[] = {
     {"durable",
      [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
        const auto name = node.value_exact<std::string>();
-       if (!name || name->empty() || name->find_first_of(" .*>/\\") != std::string::npos)
-         wrong_type(file, key, node, "a name of letters and digits");
+       if (!name || name->empty() || name->find_first_of(" .*>/\\") != std::string::npos ||
+           name->starts_with("last_"))  // as relays call theirs
+         wrong_type(file, key, node, "a name of letters and digits, which does not begin with last_");
        words.durable = *name;
      }},
     {"keep",

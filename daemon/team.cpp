@@ -1,17 +1,41 @@
 #include "team.hpp"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
-namespace earshot {
+#include "tail/naming.hpp"
+#include "tail/told_names.hpp"
 
-Team::Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options, std::uint64_t mark_key,
-           relay::Relay::ForEach for_each)
-    : io_(io), hub_(hub) {
-  if (options.hub) be_hub(*options.hub, options.state);
-  if (options.relay) be_relay(*options.relay, options, mark_key, std::move(for_each));
+namespace earshot {
+namespace {
+
+/// Certainly: its root is one of ours and is there to be looked into, and the file is not.
+bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
+  const auto slash = stream.find('/');
+  const auto root = std::find_if(roots.begin(), roots.end(), [&](const tail::Root& each) {
+    return each.name == stream.substr(0, slash);
+  });
+  const auto place = slash == stream.npos ? std::nullopt : tail::place_of(stream.substr(slash + 1));
+  if (root == roots.end() || !place) return false;
+  const std::string hall = root->path + "/" + std::string(tail::directory_of(place->hall));
+  struct stat facts {};
+  if (::stat(hall.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return false;
+  return ::lstat((hall + "/" + place->below + ".jsonl").c_str(), &facts) != 0 && errno == ENOENT;
 }
 
-void Team::be_hub(const HubWords& words, const std::string& state) {
+}  // namespace
+
+Team::Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options, std::uint64_t mark_key,
+           std::vector<tail::Root> roots, relay::Relay::ForEach for_each)
+    : io_(io), hub_(hub) {
+  if (options.hub) be_hub(*options.hub, options.state, mark_key);
+  if (options.relay) be_relay(*options.relay, options, mark_key, std::move(roots), std::move(for_each));
+}
+
+void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t mark_key) {
   hub_.speak_for_many_hosts();
   hub_.let_in(words.users);
   hosts_ =
@@ -26,6 +50,7 @@ void Team::be_hub(const HubWords& words, const std::string& state) {
   intake.link = words.link;
   intake.durable = words.durable;
   intake.directory = state + "/hub";
+  intake.owner = relay::owner_of(mark_key);
   intake.shelf = words.shelf;
   hosts_max_ = words.shelf.hosts_max;
   intake.sync = words.sync;
@@ -35,9 +60,11 @@ void Team::be_hub(const HubWords& words, const std::string& state) {
 }
 
 void Team::be_relay(const RelayWords& words, const Options& options, std::uint64_t mark_key,
-                    relay::Relay::ForEach for_each) {
+                    std::vector<tail::Root> roots, relay::Relay::ForEach for_each) {
   relay::RelayOptions relay;
   relay.link = words.link;
+  relay.link.inbox = "_INBOX_" + tail::word(options.host);
+  relay.is_gone = [roots = std::move(roots)](const std::string& stream) { return is_gone(roots, stream); };
   relay.host = options.host;
   relay.owner = relay::owner_of(mark_key);
   relay.instance = hub_.shared().instance;
@@ -75,21 +102,23 @@ serve::TeamFigures Team::figures() const {
   const relay::IntakeFigures& f = intake_->figures();
   std::uint64_t online = 0;
   for (const relay::HostSeen& host : hosts_->seen()) online += host.online;
-  return {"hub",
-          {{"open", "1 while JetStream is there and is listened to.", false, f.open},
-           {"received", "Messages that JetStream delivered.", true, f.received},
-           {"unsound", "Messages that were not what their subject said; they were let go.", true, f.unsound},
-           {"opened", "Connections to the broker since the start.", true, f.opened},
-           {"hosts", "Hosts of which there are files.", false, f.shelf.hosts},
-           {"hosts_online", "Hosts that are heard.", false, online},
-           {"files", "Files, one a stream.", false, f.shelf.files},
-           {"bytes", "Bytes of the files.", false, f.shelf.bytes},
-           {"appended", "Events that were appended to a file.", true, f.shelf.appended},
-           {"dropped", "Messages that the files had already.", true, f.shelf.dropped},
-           {"restarted", "Files that began anew, with another history.", true, f.shelf.restarted},
-           {"removed", "Files that went because their transcript did.", true, f.shelf.removed},
-           {"hosts_refused", "Events of hosts beyond those that the hub takes.", true, f.shelf.refused},
-           {"retired", "Files that were too old or too much.", true, f.shelf.retired}}};
+  return {
+      "hub",
+      {{"open", "1 while JetStream is there and is listened to.", false, f.open},
+       {"received", "Messages that JetStream delivered.", true, f.received},
+       {"unsound", "Messages that were not what their subject said; they were let go.", true, f.unsound},
+       {"opened", "Connections to the broker since the start.", true, f.opened},
+       {"hosts", "Hosts of which there are files.", false, f.shelf.hosts},
+       {"hosts_online", "Hosts that are heard.", false, online},
+       {"files", "Files, one a stream.", false, f.shelf.files},
+       {"bytes", "Bytes of the files.", false, f.shelf.bytes},
+       {"appended", "Events that were appended to a file.", true, f.shelf.appended},
+       {"dropped", "Messages that the files had already.", true, f.shelf.dropped},
+       {"restarted", "Files that began anew, with another history.", true, f.shelf.restarted},
+       {"removed", "Files that went because their transcript did.", true, f.shelf.removed},
+       {"hosts_refused", "Events of hosts beyond those that the hub takes.", true, f.shelf.hosts_refused},
+       {"files_refused", "Events of streams beyond those that a host may have.", true, f.shelf.files_refused},
+       {"retired", "Files that were too old or too much.", true, f.shelf.retired}}};
 }
 
 void Team::fill(serve::Figures& figures) const { figures.team = this->figures(); }
@@ -102,11 +131,11 @@ void Team::fill(serve::Health& health) const {
   if (relay_) add_trouble("[relay]", relay_->figures().trouble);
   if (!intake_) return;
   add_trouble("[hub]", intake_->figures().trouble);
-  if (intake_->figures().shelf.refused > 0)
-    health.troubles.push_back({"[hub]",
-                               "more than " + std::to_string(hosts_max_) +
-                                   " hosts publish: what the others told is not kept",
-                               "raise `hosts` in [hub]"});
+  if (intake_->figures().shelf.hosts_refused > 0)
+    health.troubles.push_back(
+        {"[hub]",
+         "more than " + std::to_string(hosts_max_) + " hosts publish: what the others told is not kept",
+         "raise `hosts` in [hub]"});
   for (const relay::HostSeen& host : hosts_->seen())
     health.hosts.push_back({host.name, host.online, host.heard});
 }

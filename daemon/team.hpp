@@ -14,6 +14,7 @@
 #include "serve/figures.hpp"
 #include "serve/health.hpp"
 #include "serve/hub.hpp"
+#include "tail/roots.hpp"
 
 namespace earshot {
 
@@ -23,7 +24,7 @@ class Team {
   /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
   /// for people.
   Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options, std::uint64_t mark_key,
-       relay::Relay::ForEach for_each);
+       std::vector<tail::Root> roots, relay::Relay::ForEach for_each);
   void start();
   void stop();
 
@@ -31,9 +32,9 @@ class Team {
   void fill(serve::Health& health) const;
 
  private:
-  void be_hub(const HubWords& words, const std::string& state);
+  void be_hub(const HubWords& words, const std::string& state, std::uint64_t mark_key);
   void be_relay(const RelayWords& words, const Options& options, std::uint64_t mark_key,
-                relay::Relay::ForEach for_each);
+                std::vector<tail::Root> roots, relay::Relay::ForEach for_each);
   serve::TeamFigures figures() const;
 
   boost::asio::io_context& io_;

@@ -16,6 +16,8 @@ namespace earshot::relay {
 /// The last message of one of our subjects.
 struct Published {
   std::string subject, id, type;
+  std::string time;   // of the event, RFC 3339; empty: not said
+  std::string owner;  // who published it, as in Beat
   std::uint64_t sequence = 0;
 };
 
@@ -41,6 +43,12 @@ class EngineListener {
 
 /// The broker's word for: your subject's last message is not the one that you think.
 constexpr int wrong_last_sequence = 10071;
+/// Longer than the stream takes: that will not change by asking again.
+constexpr int message_too_long = 10054;
+/// With each event: the cursor of the one before it, so that who receives knows what is missing.
+constexpr char after_header[] = "Earshot-After";
+/// With each event: who published it, as in Beat.
+constexpr char owner_header[] = "Earshot-Owner";
 
 /// Who publishes under a host's name.
 struct Beat {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "relay/fate.hpp"
 #include "relay/link.hpp"
-#include "relay/shelf.hpp"
 
 namespace earshot::relay {
 
@@ -21,18 +21,38 @@ struct Delivery {
 struct HeardStatus {
   std::string subject, payload;
   std::int64_t time_ms = 0;  // by the broker's clock
+  bool old = false;          // it was there before we listened
+};
+
+/// Everything up to this message of a store was acknowledged.
+struct Floor {
+  std::string store;
+  std::uint64_t sequence = 0;
+};
+
+/// What a hub knows when it connects.
+struct FeedStart {
+  std::string owner;  // stands for the hub's state directory
+  /// Begin at the first message: nothing, or not all, is left of what was fetched.
+  bool anew = false;
+  Floor floor;  // as it was last kept; where the broker knows nothing of us
+  /// Of all that was taken from this store, what came last.
+  std::function<Kept(const std::string& store)> newest;
+  /// Keeps it. Empty: done. Otherwise what went wrong.
+  std::function<std::string(const Floor&)> keep_floor;
 };
 
 class Feed {
  public:
   virtual ~Feed() = default;
   /// Connects; makes the streams and the durable consumer where there are none. Statuses and beats go to
-  /// `on_status` from then on, from another thread. Empty: done. Otherwise why not, for people.
-  /// `anew`: the consumer begins at the first message again, for nothing is left of what it fetched.
-  virtual std::string open(bool anew, std::function<void(HeardStatus heard)> on_status) = 0;
-  /// What has come, at most `count`; waits for the first one. False: the connection is over, `why` says it.
-  virtual bool next(std::vector<Delivery>& into, std::size_t count, std::chrono::milliseconds wait,
-                    std::string& why) = 0;
+  /// `on_status` from then on, from another thread; it returns false when it takes no more. Empty: done.
+  /// Otherwise why not, for people.
+  virtual std::string open(const FeedStart& start, std::function<bool(HeardStatus heard)> on_status) = 0;
+  /// What has come, at most `count` and about `bytes`; waits for the first one. False: the connection is
+  /// over, `why` says it.
+  virtual bool next(std::vector<Delivery>& into, std::size_t count, std::size_t bytes,
+                    std::chrono::milliseconds wait, std::string& why) = 0;
   /// Empty: done. Otherwise what went wrong: they come again.
   virtual std::string ack(const std::vector<std::string>& acks) = 0;
   virtual void close() = 0;

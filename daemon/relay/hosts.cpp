@@ -1,5 +1,6 @@
 #include "relay/hosts.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -38,26 +39,34 @@ void Hosts::hear(const HeardStatus& heard) {
   if (hosts_.size() >= hosts_max && !hosts_.contains(frame->host)) return;
   const auto [found, fresh] = hosts_.try_emplace(frame->host);
   Host& host = found->second;
-  if (fresh) host.beat = Clock::now();  // its next beats will tell: their own times are another clock's
-  if (is_beat) {
-    host.beat = Clock::now();
-    host.heard_ms = heard.time_ms;
-    if (host.online) return;
-    host.online = true;
-    for (const auto& [session, status] : host.sessions) show_(session, status);
-    return;
-  }
+  if (fresh) host.beat = Clock::now();
+  if (is_beat) return beat(host, heard);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
   const std::string session = tail::session_at(frame->session, frame->host);
   const auto known = host.sessions.find(session);
-  if (known != host.sessions.end()) {
-    if (known->second == *frame->status) return;
-    known->second = *frame->status;
-  } else if (sessions_ < sessions_max) {
-    host.sessions.emplace(session, *frame->status);
-    ++sessions_;
+  if (known != host.sessions.end() && known->second.status == *frame->status) return;
+  remember(host, session, *frame->status);
+  if (host.is == Host::Is::online) show_(session, *frame->status);
+}
+
+/// A beat from before we listened says when the host was heard, but not that it is there.
+void Hosts::beat(Host& host, const HeardStatus& heard) {
+  const bool is_news = heard.time_ms > host.heard_ms;
+  host.heard_ms = std::max(host.heard_ms, heard.time_ms);
+  if (heard.old || !is_news) return;
+  host.beat = Clock::now();
+  if (host.is == Host::Is::online) return;
+  host.is = Host::Is::online;
+  for (const auto& [session, last] : host.sessions) show_(session, last.status);
+}
+
+void Hosts::remember(Host& host, const std::string& session, const status::Status& status) {
+  if (status.state == "ended") return void(host.sessions.erase(session));
+  if (host.sessions.size() >= sessions_max && !host.sessions.contains(session)) {
+    const auto older = [](const auto& a, const auto& b) { return a.second.number < b.second.number; };
+    host.sessions.erase(std::min_element(host.sessions.begin(), host.sessions.end(), older));
   }
-  if (host.online) show_(session, *frame->status);
+  host.sessions[session] = {status, ++host.told};
 }
 
 /// Those who were there have their time again to be heard.
@@ -69,13 +78,14 @@ void Hosts::listen_again() {
 
 bool Hosts::online(std::string_view name) const {
   const auto found = hosts_.find(name);
-  return found != hosts_.end() && found->second.online;
+  return found != hosts_.end() && found->second.is == Host::Is::online;
 }
 
 std::vector<HostSeen> Hosts::seen() const {
   std::vector<HostSeen> all;
   for (const auto& [name, host] : hosts_)
-    all.push_back({name, host.online, host.heard_ms ? format_time(host.heard_ms) : std::string()});
+    all.push_back(
+        {name, host.is == Host::Is::online, host.heard_ms ? format_time(host.heard_ms) : std::string()});
   return all;
 }
 
@@ -83,19 +93,18 @@ void Hosts::tick() {
   listen_again();
   const auto now = Clock::now();
   for (auto& [name, host] : hosts_)
-    if (!deaf_ && host.online && now - host.beat > away_after) away(host);
+    if (!deaf_ && host.is != Host::Is::away && now - host.beat > away_after) away(host);
   start();
 }
 
 void Hosts::away(Host& host) {
-  host.online = false;
+  host.is = Host::Is::away;
   status::Status status;
   status.state = "unknown";
   status.reason = "host_offline";
   status.source = "clock";
   if (host.heard_ms) status.since = format_time(host.heard_ms);
-  for (const auto& [session, last] : host.sessions)
-    if (last.state != "ended") show_(session, status);
+  for (const auto& [session, last] : host.sessions) show_(session, status);
 }
 
 }  // namespace earshot::relay

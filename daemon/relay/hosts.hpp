@@ -24,9 +24,8 @@ struct HostSeen {
 /// All calls and callbacks on the loop's thread.
 class Hosts {
  public:
-  static constexpr std::size_t sessions_max =
-      100'000;  // whose status is remembered; of more it is only passed on
-  static constexpr std::size_t hosts_max = 10'000;  // of more nothing is heard
+  static constexpr std::size_t sessions_max = 2000;  // of one host, whose status is known; the oldest goes
+  static constexpr std::size_t hosts_max = 10'000;   // of more nothing is heard
 
   using Show = std::function<void(const std::string& session, const status::Status&)>;
   Hosts(boost::asio::io_context& io, Show show);
@@ -42,20 +41,26 @@ class Hosts {
 
  private:
   struct Host {
-    bool online = true;
-    watch::Clock::time_point beat;
+    enum class Is { unsure, online, away } is = Is::unsure;  // unsure: nothing but old words of it
+    watch::Clock::time_point beat;                           // or since when we listen
     std::int64_t heard_ms = 0;
-    std::map<std::string, status::Status> sessions;  // as `<session>@<host>`
+    std::uint64_t told = 0;  // statuses
+    struct Session {
+      status::Status status;
+      std::uint64_t number = 0;  // the newest has the greatest
+    };
+    std::map<std::string, Session> sessions;  // as `<session>@<host>`
   };
 
   void tick();
   void away(Host& host);
+  void beat(Host& host, const HeardStatus& heard);
+  static void remember(Host& host, const std::string& session, const status::Status& status);
   void listen_again();
 
   const Show show_;
   watch::Timer ticker_;
   std::map<std::string, Host, std::less<>> hosts_;
-  std::size_t sessions_ = 0;
   bool deaf_ = false;
 };
 

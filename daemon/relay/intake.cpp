@@ -27,10 +27,11 @@ Intake::Intake(boost::asio::io_context& io, IntakeOptions options, OnStatus on_s
     : io_(io),
       options_(std::move(options)),
       on_status_(std::move(on_status)),
-      anew_(!std::filesystem::exists(filled_from())),
-      shelf_(options_.directory, options_.shelf),
+      anew_(!std::filesystem::exists(floor_path())),
+      shelf_(std::make_unique<Shelf>(options_.directory, options_.shelf)),
       feed_(make_feed(options_.link, options_.durable)) {
-  figures_.shelf = mine_.shelf = shelf_.figures();
+  figures_.shelf = mine_.shelf = shelf_->figures();
+  anew_ = anew_ || shelf_->lost_something();
 }
 
 Intake::~Intake() {
@@ -63,16 +64,12 @@ void Intake::pause(milliseconds time) {
 void Intake::run(std::weak_ptr<char> alive) {
   milliseconds patience = pause_first;
   while (!stopping_) {
-    std::string why = feed_->open(anew_, [this, alive](HeardStatus heard) {
-      boost::asio::post(io_, [this, alive, heard = std::move(heard)] {
-        if (!alive.expired()) on_status_(heard);
-      });
-    });
-    if (why.empty() && anew_) {
-      std::ofstream(filled_from()) << options_.durable << '\n';
-      anew_ = !std::filesystem::exists(filled_from());
-    }
+    std::string why;
+    if (!doubtful_ || read_again(why))
+      why = feed_->open(start_of(),
+                        [this, alive](HeardStatus heard) { return hand_on(std::move(heard), alive); });
     if (why.empty()) {
+      anew_ = false;
       spdlog::info("hub: {} is there", options_.link.where());
       mine_.open = true;
       ++mine_.opened;
@@ -92,6 +89,54 @@ void Intake::run(std::weak_ptr<char> alive) {
   }
 }
 
+/// From libnats' threads. Only the newest of a subject counts, so no more waits than there are subjects.
+bool Intake::hand_on(HeardStatus heard, const std::weak_ptr<char>& alive) {
+  const std::string subject = heard.subject;
+  const auto put = statuses_.put(subject, std::move(heard));
+  if (put == Latest<HeardStatus>::Put::first)
+    boost::asio::post(io_, [this, alive] {
+      if (alive.expired()) return;
+      for (const HeardStatus& each : statuses_.take()) on_status_(each);
+    });
+  return put != Latest<HeardStatus>::Put::full;
+}
+
+FeedStart Intake::start_of() const {
+  FeedStart start;
+  start.owner = options_.owner;
+  start.anew = anew_;
+  std::ifstream kept(floor_path());
+  std::getline(kept, start.floor.store);
+  if (!(kept >> start.floor.sequence)) start.floor = {};
+  start.newest = [this](const std::string& store) { return shelf_->newest(store); };
+  start.keep_floor = [this](const Floor& floor) -> std::string {
+    const std::string path = floor_path(), fresh = path + ".fresh";
+    {
+      std::ofstream file(fresh, std::ios::trunc);
+      file << floor.store << '\n' << floor.sequence << '\n';
+      if (!file.flush()) return fresh + " cannot be written: is the disk full?";
+    }
+    std::error_code failed;
+    std::filesystem::rename(fresh, path, failed);
+    return failed ? path + ": " + failed.message() : shelf_->sync();
+  };
+  return start;
+}
+
+/// What reached the disk nobody knows any more: what is there counts, and the rest comes again.
+bool Intake::read_again(std::string& why) {
+  try {
+    shelf_.reset();
+    shelf_ = std::make_unique<Shelf>(options_.directory, options_.shelf);
+    doubtful_ = false;
+    anew_ = anew_ || shelf_->lost_something();
+    return true;
+  } catch (const std::runtime_error& error) {
+    why = error.what();
+    return false;
+  }
+}
+
 /// Until the connection is over.
 void Intake::serve(std::string& why, const std::weak_ptr<char>& alive) {
   std::vector<Delivery> batch;
@@ -103,35 +148,34 @@ void Intake::serve(std::string& why, const std::weak_ptr<char>& alive) {
   const auto acknowledge = [&](bool wait_for_it) {
     if (syncing.valid()) {
       if (!wait_for_it && syncing.wait_for(milliseconds(0)) != std::future_status::ready) return;
-      const std::string failed = syncing.get();
-      if (failed.empty()) {
-        why = feed_->ack(lasting);
-        lasting.clear();
-      } else {  // they go with the next ones
-        spdlog::warn("hub: {}", failed);
-        acks.insert(acks.end(), lasting.begin(), lasting.end());
-        lasting.clear();
+      why = syncing.get();
+      if (!why.empty()) {  // none of them is acknowledged: the system says only once that it lost something
+        doubtful_ = true;
+        return;
       }
+      why = feed_->ack(lasting);
+      lasting.clear();
+      if (!why.empty()) return;
     }
     const auto now = Clock::now();
     if (acks.empty() || (!wait_for_it && now - synced < sync_every && acks.size() < batch_max * 4)) return;
     synced = now;
     std::swap(acks, lasting);
     syncing =
-        std::async(std::launch::async, [this] { return options_.sync ? shelf_.sync() : std::string(); });
+        std::async(std::launch::async, [this] { return options_.sync ? shelf_->sync() : std::string(); });
   };
   while (!stopping_) {
     batch.clear();
-    if (!feed_->next(batch, batch_max, wait, why)) return;
+    if (!feed_->next(batch, batch_max, batch_bytes, wait, why)) return;
     std::uint64_t unsound = 0;
     for (Delivery& each : batch) {
       if (each.sound)
-        shelf_.take(each.received);
+        shelf_->take(each.received);
       else
         ++unsound;
       acks.push_back(std::move(each.ack));
     }
-    for (std::string failed = shelf_.write(); !failed.empty(); failed = shelf_.write()) {
+    for (std::string failed = shelf_->write(); !failed.empty(); failed = shelf_->write()) {
       if (mine_.trouble != failed) spdlog::warn("hub: {}; it is tried again", failed);
       mine_.trouble = failed;
       tell(alive);
@@ -143,17 +187,17 @@ void Intake::serve(std::string& why, const std::weak_ptr<char>& alive) {
     if (!why.empty()) return;
     if (now - retired >= retire_every) {
       retired = now;
-      shelf_.retire(watch::wall_now_ms());
+      shelf_->retire(watch::wall_now_ms());
     }
     if (batch.empty()) continue;
     mine_.received += batch.size();
     mine_.unsound += unsound;
-    mine_.shelf = shelf_.figures();
+    mine_.shelf = shelf_->figures();
     mine_.trouble.clear();
     tell(alive);
   }
-  for (int round = 0; round < 2; ++round) acknowledge(true);  // what is under way, then the rest
-  if (syncing.valid() && syncing.get().empty()) why = feed_->ack(lasting);
+  for (int round = 0; round < 3 && why.empty(); ++round)
+    acknowledge(true);  // what is under way, then the rest
 }
 
 }  // namespace earshot::relay

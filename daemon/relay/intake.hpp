@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "relay/feed.hpp"
+#include "relay/latest.hpp"
 #include "relay/shelf.hpp"
 
 namespace earshot::relay {
@@ -17,6 +18,7 @@ struct IntakeOptions {
   Link link;
   std::string durable = "hub";
   std::string directory;
+  std::string owner;  // stands for the state directory
   ShelfLimits shelf;
   bool sync =
       true;  // false: after a power cut the newest lines may be missing, though they were acknowledged
@@ -32,7 +34,10 @@ struct IntakeFigures {
 class Intake {
  public:
   static constexpr std::size_t batch_max = 512;                // messages between two writes
+  static constexpr std::size_t batch_bytes = 8 << 20;          // likewise, about
   static constexpr std::chrono::milliseconds sync_every{200};  // acknowledged then
+
+  static constexpr std::size_t statuses_max = 200'000;  // that wait for the loop; more: we connect anew
 
   using OnStatus = std::function<void(const HeardStatus& heard)>;
 
@@ -47,14 +52,19 @@ class Intake {
   void run(std::weak_ptr<char> alive);
   void serve(std::string& why, const std::weak_ptr<char>& alive);
   void pause(std::chrono::milliseconds time);
-  std::string filled_from() const { return options_.directory + "/consumer"; }
+  FeedStart start_of() const;
+  std::string floor_path() const { return options_.directory + "/consumer"; }
+  bool hand_on(HeardStatus heard, const std::weak_ptr<char>& alive);
+  bool read_again(std::string& why);
   void tell(const std::weak_ptr<char>& alive);
 
   boost::asio::io_context& io_;
   const IntakeOptions options_;
   const OnStatus on_status_;
-  bool anew_;  // the files were thrown away, or never there
-  Shelf shelf_;
+  bool doubtful_ = false;  // what the files have
+  bool anew_;              // the files were thrown away, or never there
+  std::unique_ptr<Shelf> shelf_;
+  Latest<HeardStatus> statuses_{statuses_max};
   std::unique_ptr<Feed> feed_;
   IntakeFigures figures_;  // the loop's: as the thread last said
   IntakeFigures mine_;     // the thread's

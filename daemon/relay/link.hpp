@@ -12,6 +12,7 @@ struct Link {
   std::string nkey, nkey_seed;     // a user's public key, and the file with its seed; both or none
   std::string tls_ca;              // a file; empty: the system's
   std::string tls_cert, tls_key;   // files, for a server that asks for a certificate; both or none
+  std::string inbox = "_INBOX";    // what answers to us come to begins so
   bool operator==(const Link&) const = default;
 
   /// For people: where the first one is, without a password.

@@ -53,16 +53,32 @@ std::vector<Outgoing> Outbox::take() {
   return out;
 }
 
-bool Outbox::acked(std::uint64_t number, std::uint64_t sequence) {
+/// Whose lane is free again; null: nobody waits for this number.
+Outbox::Lane* Outbox::answered(std::uint64_t number, std::string& subject) {
   const auto found = on_the_way_.find(number);
-  if (found == on_the_way_.end()) return false;
-  const std::string subject = std::move(found->second.subject);
+  if (found == on_the_way_.end()) return nullptr;
+  subject = std::move(found->second.subject);
   bytes_ -= found->second.bytes;
   on_the_way_.erase(found);
   Lane& lane = lanes_[subject];
   lane.busy = false;
-  lane.sequence = sequence;
-  ready(subject, lane);
+  return &lane;
+}
+
+bool Outbox::acked(std::uint64_t number, std::uint64_t sequence) {
+  std::string subject;
+  Lane* lane = answered(number, subject);
+  if (!lane) return false;
+  lane->sequence = sequence;
+  ready(subject, *lane);
+  return true;
+}
+
+bool Outbox::given_up(std::uint64_t number) {
+  std::string subject;
+  Lane* lane = answered(number, subject);
+  if (!lane) return false;
+  ready(subject, *lane);
   return true;
 }
 

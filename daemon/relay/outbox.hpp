@@ -20,6 +20,7 @@ namespace earshot::relay {
 struct Message {
   enum class To { events, statuses } to = To::events;
   std::string subject, id, type, time, payload;
+  std::string after;  // of an event: the cursor of the one before it in its stream
 };
 
 /// A message with its place in line.
@@ -53,6 +54,8 @@ class Outbox {
   std::vector<Outgoing> take();
   /// The broker has it. False: nobody waits for this number.
   bool acked(std::uint64_t number, std::uint64_t sequence);
+  /// The broker will never take it: what follows it in its lane goes on. False: nobody waits for this number.
+  bool given_up(std::uint64_t number);
   /// Which message it is; null: none.
   struct OnTheWay {
     std::string subject, id;
@@ -73,6 +76,7 @@ class Outbox {
   };
   explicit Outbox(std::uint64_t next) : next_(next) {}
   void ready(const std::string& subject, Lane& lane);
+  Lane* answered(std::uint64_t number, std::string& subject);
 
   std::uint64_t next_ = 1;  // never used twice: a late answer finds nothing
   std::unordered_map<std::string, Lane> lanes_;

@@ -26,6 +26,19 @@ void append_member(std::string& out, std::string_view key, std::string_view valu
   append_string(out, value);
 }
 
+/// A list stays one: of its elements the first that fit.
+void append_beginning(std::string& out, const simdjson::dom::array& list, std::size_t bytes_max) {
+  const std::size_t begin = out.size();
+  out += '[';
+  for (const element one : list) {
+    const std::string text = simdjson::minify(one);
+    if (out.size() - begin + text.size() + 2 > bytes_max) break;
+    if (out.back() != '[') out += ',';
+    out += text;
+  }
+  out += ']';
+}
+
 }  // namespace
 
 bool is_head(std::string_view key) {
@@ -89,6 +102,11 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
       const std::string value = simdjson::minify(field.value);
       if (heads_only || value.size() <= member_bytes_max) {
         out += value;
+        continue;
+      }
+      simdjson::dom::array list;
+      if (!field.value.get_array().get(list)) {
+        append_beginning(out, list, member_bytes_max);
         continue;
       }
       constexpr std::size_t shown_bytes = 4096;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/event_json.hpp"
+#include "core/time.hpp"
 #include "relay/names.hpp"
 #include "serve/auth.hpp"
 
@@ -20,6 +21,8 @@ constexpr milliseconds pause_first{200}, pause_last{10'000};  // between two tri
 constexpr milliseconds tick_every{1000};
 constexpr milliseconds answer_patience{10'000};  // for the oldest answer; then the connection is given up
 constexpr milliseconds unreadable_pause{30'000};
+// A file that changed so much later than its last event says may have become another one.
+constexpr std::int64_t quiet_change_ms = 60'000;
 constexpr std::size_t asked_max = 16;  // records on their way; more are refused
 constexpr std::size_t history_bytes = 4;
 constexpr std::string_view ce_prefix = "dev.earshot.";
@@ -37,7 +40,8 @@ Relay::Relay(boost::asio::io_context& io, serve::Hub& hub, ForEach for_each, Rel
       options_(std::move(options)),
       engine_(make_engine(io, options_.link, *this)),
       retry_(io),
-      ticker_(io) {}
+      ticker_(io),
+      unreadable_(io) {}
 
 Relay::~Relay() { stop(); }
 
@@ -52,6 +56,7 @@ void Relay::stop() {
   if (inside_) std::exchange(inside_, nullptr)->leave();
   retry_.cancel();
   ticker_.cancel();
+  unreadable_.cancel();
   if (engine_) engine_->close();
 }
 
@@ -72,8 +77,13 @@ void Relay::on_open(std::vector<Published> published, std::uint64_t beat_sequenc
   ++figures_.opened;
   figures_.trouble.clear();
   outbox_.clear();
+  // What was compared in this life need not be again.
+  std::map<std::string, std::uint64_t> proven;
+  for (const auto& [stream, place] : places_)
+    if (place.proven_bytes > 0) proven[stream] = place.proven_bytes;
   places_.clear();
   statuses_.clear();
+  attend_due_ = false;
   // Of two subjects of one stream (its session became another) the later message counts.
   std::sort(published.begin(), published.end(),
             [](const Published& a, const Published& b) { return a.sequence < b.sequence; });
@@ -86,6 +96,10 @@ void Relay::on_open(std::vector<Published> published, std::uint64_t beat_sequenc
     // A reset, or that it was removed, has no cursor: what follows is told from the first line.
     if (const auto cursor = parse_cursor(parts->cursor)) place.last = *cursor;
     place.history = parts->history;
+    place.told_ms = parse_time(each.time).value_or(0);
+    place.ours = each.owner == options_.owner;
+    if (const auto found = proven.find(std::string(parts->stream)); found != proven.end())
+      place.proven_bytes = found->second;
     places_[std::string(parts->stream)] = place;
   }
   outbox_.begin_at(beat_subject(options_.host), beat_sequence);
@@ -115,6 +129,7 @@ void Relay::away(const std::string& why) {
   engine_->close();
   if (inside_) std::exchange(inside_, nullptr)->leave();
   ticker_.cancel();
+  unreadable_.cancel();
   outbox_.clear();
   asked_.clear();
   attend_due_ = false;
@@ -142,6 +157,7 @@ void Relay::beat() {
   Message message;
   message.to = Message::To::statuses;
   message.subject = beat_subject(options_.host);
+  message.id = options_.host + "/beat/" + options_.instance + "." + std::to_string(++statuses_told_);
   message.type = std::string(ce_prefix) + "host";
   message.payload = beat_payload({options_.host, options_.owner, options_.instance});
   outbox_.add_newest(std::move(message), true);
@@ -166,6 +182,12 @@ void Relay::on_refused(std::uint64_t number, int error, const std::string& why) 
     contested_ = true;
     return away("another daemon has begun to publish as host `" + options_.host + "`");
   }
+  if (error == message_too_long) {
+    spdlog::warn("relay: {} is longer than the stream takes, and is left out", refused->id);
+    outbox_.given_up(number);
+    answered_ = Clock::now();
+    return flush_soon();
+  }
   // A message of an earlier connection may have come in after the broker was asked: it is asked again.
   away("JetStream did not take " + refused->id + ": " + why);
 }
@@ -175,16 +197,26 @@ void Relay::on_refused(std::uint64_t number, int error, const std::string& why) 
 /// Everything that is live, from where the broker has it; what is cold only where its file has gone on.
 void Relay::attend() {
   if (inside_) inside_->leave();
+  give_reads_up();
+  ++rounds_;
+  std::vector<std::string> cold;
   inside_ = hub_.attend(*this, options_.full ? serve::Shown::full : serve::Shown::meta);
   std::vector<std::string> after;
   for_each_([&](const tail::Stream& stream) {
     const auto known = places_.find(stream.name());
     const bool is_live = stream.transcript() != nullptr;
-    if (!is_live && (known == places_.end() || known->second.last.offset == stream.bytes())) return;
+    if (known != places_.end()) known->second.round = rounds_;
+    if (!is_live && known == places_.end()) return;
+    if (!is_live && known->second.last.offset == stream.bytes()) {
+      cold.push_back(stream.name());
+      if (!is_doubtful(known->second, stream)) return;
+    }
     Place& place = known == places_.end() ? places_[stream.name()] : known->second;
+    place.round = rounds_;
+    if (!is_live) place.proven_bytes = stream.bytes();
     place.unreadable = false;
     if (place.last == begin_cursor && !place.subject.empty() && place.history.empty())
-      place.history = serve::random_hex(history_bytes);
+      place.history = serve::random_hex(history_bytes);  // it was removed, and is there again
     after.push_back(stream.name() + ':' + (place.last == begin_cursor ? "" : to_string(place.last)));
   });
   const std::size_t entries_max = hub_.shared().limits.after_entries;
@@ -198,12 +230,42 @@ void Relay::attend() {
         after.begin() + static_cast<std::ptrdiff_t>(std::min(at + entries_max, after.size())));
     inside_->subscribe(std::move(asked));
   }
+  settle_cold(cold);
+  remove_gone();
+}
+
+/// Whether a cold one may be another file than the one that was published, though it is as long.
+bool Relay::is_doubtful(const Place& place, const tail::Stream& stream) const {
+  if (place.proven_bytes == stream.bytes()) return false;
+  return place.told_ms == 0 || stream.modified_ms() > place.told_ms + quiet_change_ms;
+}
+
+/// When one of them grows or is touched, what was published of it must still be there: else it is a reset.
+void Relay::settle_cold(const std::vector<std::string>& cold) {
+  tail::Archive* archive = hub_.shared().archive;
+  for (const std::string& name : cold) {
+    const tail::Stream* stream = archive ? archive->find(name) : nullptr;
+    const auto place = places_.find(name);
+    if (stream && place != places_.end()) archive->told(*stream, place->second.last);
+  }
+}
+
+/// What was published, and went while nobody was here to say so.
+void Relay::remove_gone() {
+  if (!options_.is_gone) return;
+  for (auto place = places_.begin(); place != places_.end();) {
+    const bool gone = place->second.round != rounds_ && place->second.ours &&
+                      !place->second.subject.empty() && place->second.last != begin_cursor &&
+                      options_.is_gone(place->first);
+    if (gone) publish_removed(place->first, place->second);
+    place = gone ? places_.erase(place) : std::next(place);
+  }
 }
 
 /// A stream came into view that had a history already: it is told from its first line, and nothing of what
 /// was handed over is told again.
 void Relay::attend_again() {
-  if (std::exchange(attend_due_, true)) return;
+  if (stopped_ || !inside_ || state_ != State::open || std::exchange(attend_due_, true)) return;
   boost::asio::post(io_, [this, alive = std::weak_ptr<serve::Inside>(inside_)] {
     if (alive.expired() || stopped_ || state_ != State::open || !std::exchange(attend_due_, false)) return;
     attend();
@@ -230,23 +292,23 @@ void Relay::on_frame(std::string_view payload) {
 void Relay::on_event(const Frame& frame, std::string_view payload) {
   if (attend_due_) return;  // all of it comes again, in order
   auto place = places_.find(frame.stream);
-  const bool is_new = place == places_.end();
-  if (is_new) {
+  if (place == places_.end()) {
     // A new one is told from its first event; of any other nothing is known: it is attended from its first
     // line.
     if (frame.type != "session.started" || frame.cursor->index != 1) return attend_again();
     place = places_.emplace(frame.stream, Place{}).first;
   }
   if (place->second.unreadable || !is_behind(*frame.cursor, place->second.last)) return;
-  place->second.last = *frame.cursor;
-  if (place->second.session != frame.session || place->second.subject.empty()) {
-    place->second.session = frame.session;
-    place->second.subject = event_subject(options_.host, frame.session, frame.stream);
-  }
-  // It was removed and came again.
-  if (is_new && outbox_.knows(place->second.subject))
-    place->second.history = serve::random_hex(history_bytes);
   Message message;
+  message.after = to_string(place->second.last);
+  place->second.last = *frame.cursor;
+  place->second.ours = true;
+  place->second.session = frame.session;
+  if (place->second.subject.empty()) {
+    place->second.subject = event_subject(options_.host, frame.session, frame.stream);
+    // It was removed and came again.
+    if (outbox_.knows(place->second.subject)) place->second.history = serve::random_hex(history_bytes);
+  }
   message.subject = place->second.subject;
   message.id = message_id(options_.host, frame.stream, to_string(*frame.cursor), place->second.history);
   message.type = std::string(ce_prefix) + frame.type;
@@ -270,13 +332,13 @@ void Relay::on_reset(const Frame& frame) {
   if (place == places_.end()) return;
   if (frame.reason == "unreadable") {
     place->second.unreadable = true;
-    retry_.expires_after(unreadable_pause);
-    retry_.async_wait([this](boost::system::error_code ec) {
+    unreadable_.expires_after(unreadable_pause);
+    unreadable_.async_wait([this](boost::system::error_code ec) {
       if (!ec) attend_again();
     });
     return;
   }
-  if (frame.reason == "unknown") return void(places_.erase(place));
+  if (frame.reason == "unknown") return on_removed(frame);
   const std::string last = to_string(place->second.last);
   if (place->second.last != begin_cursor && !place->second.subject.empty()) {
     ++figures_.resets;
@@ -299,19 +361,22 @@ void Relay::on_reset(const Frame& frame) {
 void Relay::on_removed(const Frame& frame) {
   const auto place = places_.find(frame.stream);
   if (place == places_.end()) return;
-  if (!place->second.subject.empty()) {
-    Message message;
-    message.subject = place->second.subject;
-    message.id = message_id(options_.host, frame.stream, "removed-" + to_string(place->second.last),
-                            serve::random_hex(history_bytes));
-    message.type = std::string(ce_prefix) + "stream.removed";
-    Frame told = frame;
-    told.host = options_.host;
-    message.payload = removed_payload(told, place->second.session);
-    outbox_.add(std::move(message));
-    flush_soon();
-  }
+  if (!place->second.subject.empty()) publish_removed(frame.stream, place->second);
   places_.erase(place);
+}
+
+void Relay::publish_removed(const std::string& stream, const Place& place) {
+  Message message;
+  message.subject = place.subject;
+  message.id =
+      message_id(options_.host, stream, "removed-" + to_string(place.last), serve::random_hex(history_bytes));
+  message.type = std::string(ce_prefix) + "stream.removed";
+  Frame told;
+  told.host = options_.host;
+  told.stream = stream;
+  message.payload = removed_payload(told, place.session);
+  outbox_.add(std::move(message));
+  flush_soon();
 }
 
 void Relay::publish_status(const std::string& session, const status::Status& status) {
@@ -320,6 +385,7 @@ void Relay::publish_status(const std::string& session, const status::Status& sta
   Message message;
   message.to = Message::To::statuses;
   message.subject = status_subject(options_.host, session);
+  message.id = options_.host + "/status/" + options_.instance + "." + std::to_string(++statuses_told_);
   message.type = std::string(ce_prefix) + "status";
   message.payload = status_payload(options_.host, session, shown);
   std::string& last = statuses_[session];
@@ -333,15 +399,22 @@ void Relay::publish_status(const std::string& session, const status::Status& sta
 
 void Relay::on_asked(Asked asked) {
   const auto frame = read_frame(asked.text);
-  const auto refuse = [&](std::string_view code, std::string_view why) {
-    engine_->answer(asked.reply, {serve::message::error("", code, why)});
+  const auto refuse = [&](std::string_view code, std::string_view why, bool retry = false) {
+    engine_->answer(asked.reply, {serve::message::error("", code, why, retry)});
   };
   if (!frame || frame->stream.empty() || !frame->cursor) return refuse("bad_message", "no stream and cursor");
   if (!options_.read || !options_.full)
     return refuse("not_allowed", "host " + options_.host + " does not let records be read from elsewhere");
-  if (asked_.size() >= asked_max || !inside_) return refuse("busy", "too many records are being read");
+  if (asked_.size() >= asked_max || !inside_) return refuse("busy", "too many records are being read", true);
   if (!asked_.emplace(asked.reply, std::vector<std::string>{}).second) return;
   inside_->read({asked.reply, frame->stream, *frame->cursor});
+}
+
+/// Who is asked for them is not here any more.
+void Relay::give_reads_up() {
+  for (const auto& [reply, parts] : asked_)
+    engine_->answer(reply, {serve::message::error("", "busy", "the host reads anew; ask again", true)});
+  asked_.clear();
 }
 
 void Relay::on_record(const Frame& frame, std::string_view payload) {

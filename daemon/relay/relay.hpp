@@ -25,6 +25,8 @@ struct RelayOptions {
   std::string instance;  // of this start
   bool full = false;     // else the meta view
   bool read = false;     // hubs may ask for whole records
+  /// There is certainly no transcript of this name any more; not: it cannot be seen now.
+  std::function<bool(const std::string& stream)> is_gone;
 };
 
 struct RelayFigures {
@@ -50,9 +52,14 @@ class Relay final : private EngineListener, private serve::InsideListener {
   enum class State { closed, opening, open };
   struct Place {  // of a stream: how far it was handed to the outbox
     Cursor last = begin_cursor;
-    std::string subject, session;
-    std::string history;      // of message_id()
-    bool unreadable = false;  // until it is attended again, nothing of it is published
+    std::string subject;  // the first one for its life: one stream, one lane
+    std::string session;
+    std::string history;             // of message_id()
+    std::int64_t told_ms = 0;        // when the last event was, by its line; 0: not known
+    bool ours = true;                // published by a daemon of our state directory
+    std::uint64_t round = 0;         // of attend(): it was there
+    std::uint64_t proven_bytes = 0;  // of a cold one that was compared in this life
+    bool unreadable = false;         // until it is attended again, nothing of it is published
   };
 
   void on_open(std::vector<Published> published, std::uint64_t beat_sequence) override;
@@ -66,15 +73,20 @@ class Relay final : private EngineListener, private serve::InsideListener {
   void on_frame(std::string_view payload) override;
 
   void attend();
+  bool is_doubtful(const Place& place, const tail::Stream& stream) const;
+  void settle_cold(const std::vector<std::string>& cold);
+  void remove_gone();
   void attend_again();
   void on_event(const Frame& frame, std::string_view payload);
   void on_session(const Frame& frame);
   void on_reset(const Frame& frame);
   void on_removed(const Frame& frame);
+  void publish_removed(const std::string& stream, const Place& place);
   void on_record(const Frame& frame, std::string_view payload);
   void publish_status(const std::string& session, const status::Status& status);
   void flush();
   void flush_soon();
+  void give_reads_up();
   void away(const std::string& why);
   void beat();
   void tick();
@@ -91,11 +103,11 @@ class Relay final : private EngineListener, private serve::InsideListener {
   std::map<std::string, std::string> statuses_;  // by session: what was published last
   std::shared_ptr<serve::Inside> inside_;
   std::map<std::string, std::vector<std::string>> asked_;  // reply → parts so far, of records
-  watch::Timer retry_, ticker_;
+  watch::Timer retry_, ticker_, unreadable_;
   std::chrono::milliseconds pause_{0};
   watch::Clock::time_point beaten_, answered_;
   RelayFigures figures_;
-  std::uint64_t subscriptions_ = 0;
+  std::uint64_t subscriptions_ = 0, rounds_ = 0, statuses_told_ = 0;
 };
 
 }  // namespace earshot::relay

@@ -5,66 +5,45 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
-#include "core/cursor.hpp"
+#include "relay/fate.hpp"
+#include "relay/shelf_file.hpp"
 
 namespace earshot::relay {
 
-/// One message as the broker delivered it.
-struct Received {
-  std::string store;           // another one when the broker's store was made anew
-  std::uint64_t sequence = 0;  // in the store
-  std::int64_t time_ns = 0;    // when it was stored, by the broker's clock
-  std::string host, stream, session, type, payload;
-  std::optional<Cursor> cursor;  // of an event
-  bool begins = false;           // its publisher found nothing of this stream in the store: its first event
-};
-
-/// How far a file has come.
-struct Kept {
-  bool there = false;
-  std::string store;           // of its last line
-  std::uint64_t sequence = 0;  // likewise
-  std::int64_t time_ns = 0;    // likewise
-  Cursor last = begin_cursor;  // of its last event; begin_cursor: its history begins anew
-};
-
-/// What is to be done with a message: an event once each, whatever was redelivered, published again or lost.
-enum class Fate {
-  append,
-  drop,     // the file has it
-  restart,  // another history: the file begins anew, with this event if it is one
-  remove,   // the transcript is gone, and so is the file
-};
-/// `holds`: the file has an event with this very cursor.
-Fate fate_of(const Kept& kept, const Received& received, const std::function<bool(const Cursor&)>& holds);
-
 struct ShelfLimits {
-  std::size_t hosts_max = 1000;                       // what a further one tells is not kept
-  std::uint64_t bytes_max = std::uint64_t{20} << 30;  // beyond it the files that rested longest go
-  std::int64_t age_ms = 30LL * 24 * 3600 * 1000;      // a file that rested longer goes
-  std::size_t open_files_max = 256;                   // more are opened again when they grow
+  std::size_t hosts_max = 1000;           // what a further one tells is not kept
+  std::size_t host_files_max = 20'000;    // likewise of a further stream of one host
+  std::uint64_t bytes_max = 20ULL << 30;  // beyond it the files that rested longest go, of who has most
+  std::int64_t age_ms = 30LL * 24 * 3600 * 1000;  // a file that rested longer goes
+  std::size_t open_files_max = 256;               // more are opened again when they grow
+  std::size_t entries_bytes_max =
+      64 << 20;                 // what is remembered of files; more is read again when it is asked for
+  std::size_t gone_max = 4096;  // removed streams of which late repetitions are known
 };
 
 struct ShelfFigures {
   std::size_t hosts = 0, files = 0;
-  std::uint64_t bytes = 0, appended = 0, dropped = 0, restarted = 0, removed = 0, refused = 0, retired = 0;
+  std::uint64_t bytes = 0, appended = 0, dropped = 0, restarted = 0, removed = 0, retired = 0;
+  std::uint64_t hosts_refused = 0, files_refused = 0;  // events that are not kept
 };
 
 class Shelf {
  public:
   /// `directory` is made; files lie in `<directory>/projects/<word of the host>/<word of the stream>.jsonl`.
-  /// Lines without an end, left by a crash, are cut off. Throws std::runtime_error, for people.
+  /// Throws std::runtime_error, for people.
   Shelf(std::string directory, ShelfLimits limits);
-  ~Shelf();
+
+  /// Some file had a line without an end, left by a crash: it was cut off, and should be fetched again.
+  bool lost_something() const { return lost_something_; }
+  /// Of all that was taken from this store, what came last; sequence 0: nothing.
+  Kept newest(const std::string& store) const;
 
   /// What became of it. Nothing reaches the disk before write().
   Fate take(const Received& received);
@@ -77,31 +56,32 @@ class Shelf {
   const ShelfFigures& figures() const { return figures_; }
 
  private:
-  struct File {
-    Kept kept;
+  struct Host {
+    std::size_t files = 0;
     std::uint64_t bytes = 0;
-    int descriptor = -1;
-    std::string waiting;  // lines to append
-    bool fresh = false;   // begins anew: in another file, which takes its place
-    std::unique_ptr<std::unordered_set<std::string>> cursors;  // that it has; read when somebody asks
-    std::int64_t used_ms = 0;
   };
-  using Files = std::map<std::string, File>;  // by path below projects/, without .jsonl
+  using Files = std::map<std::string, ShelfFile>;  // by path below projects/, without .jsonl
 
   void load();
-  void load_file(const std::string& name, File& file);
-  bool holds(const std::string& name, File& file, const Cursor& cursor);
-  std::string path_of(const std::string& name) const { return directory_ + "/projects/" + name + ".jsonl"; }
-  std::string write_file(const std::string& name, File& file);
-  void close_some();
-  void forget(Files::iterator file);
+  Files::iterator add(const std::string& name);
+  bool has_room(const std::string& name) const;
+  std::string path_of(const std::string& name) const {
+    return directory_ + "/projects/" + name + std::string(ShelfFile::suffix);
+  }
+  void grew(const std::string& name, std::uint64_t before, std::uint64_t now);
+  void remember_gone(const std::string& name, const Received& received);
+  void bound_entries(const ShelfFile& used);
+  void let_go(Files::iterator file);  // it, and what is on the disk of it
 
   const std::string directory_;
   const ShelfLimits limits_;
   Files files_;
-  std::map<std::string, std::size_t> hosts_;  // word → files
-  std::vector<std::string> due_;              // names with something to write
-  std::size_t open_ = 0;
+  std::map<std::string, Host> hosts_;  // by word
+  std::map<std::string, Kept> gone_;   // by name: what removed it
+  std::deque<std::string> gone_order_;
+  std::vector<std::string> due_;  // names with something to write
+  std::size_t entries_bytes_ = 0, open_ = 0;
+  bool lost_something_ = false;
   ShelfFigures figures_;
 };
 

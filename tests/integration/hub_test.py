@@ -198,12 +198,13 @@ class Faults(TeamCase):
     def test_the_thousand_and_first_host(self):
         broker = self.broker()
         hub = self.hub(broker)
+        self.wait_team(hub, open=1)
         one = self.anybody(broker)
         for n in range(1001):
             self.wait_team(hub, received=n) if n % 250 == 0 else None
             host, stream = f"host{n:04}", f"claude/-srv/{n:04}"
             answer = one.publish(f"earshot.v1.{host}.-srv.{n:04}.{word(stream)}",
-                                 {"type": "session.started", "host": host, "stream": stream, "session": f"{n:04}", "cursor": f"10.1.{n:016x}", "turn": 0, "cwd": "/srv"})
+                                 {"type": "session.started", "host": host, "stream": stream, "session": f"{n:04}", "cursor": f"10.1.{n:016x}", "turn": 0, "dialect": "claude-code", "cwd": "/srv"})
             self.assertIn("seq", answer)
         self.wait_team(hub, received=1001)
         health = self.health(hub)
@@ -222,7 +223,7 @@ class Faults(TeamCase):
         client.wait_frame(type="status", host="ada", state="working")
         self.equal(hub)
         eve = self.anybody(broker)
-        honest = {"type": "session.started", "host": "eve", "stream": "claude/p/s", "session": "s", "cursor": "10.1.00000000000000ff", "turn": 0}
+        honest = {"type": "session.started", "host": "eve", "stream": "claude/p/s", "session": "s", "cursor": "10.1.00000000000000ff", "turn": 0, "dialect": "claude-code"}
         mine = f"earshot.v1.eve.p.s.{word('claude/p/s')}"
         stream = next(name for host, name in self.published() if host == "ada")
         lies = [{**honest, "host": "ada"}, {**honest, "host": "ada", "stream": stream, "session": one.session}, {**honest, "stream": "../../../../tmp/x"},
@@ -239,14 +240,18 @@ class Faults(TeamCase):
             eve.publish(subject, {"type": "host", "host": "ada", "owner": "x", "instance": "y"})
         up = "claude/../../../x"
         self.assertIn("seq", eve.publish(f"earshot.v1.eve.{word('..')}.s.{word(up)}", {**honest, "stream": up}))
-        hostile = {**honest, "cursor": "20.1.00000000000000ff", "type": "session.updated", "title": "<script>\u0000\u202e\n\u001b[31m", "cwd": "x" * 100_000}
+        hostile = {**honest, "cursor": "20.1.00000000000000ff", "type": "session.updated", "title": "<script>\u0000\u202e\n\u001b[31m"}
+        del hostile["dialect"]
+        lacking = {**hostile, "cursor": "30.1.00000000000000ff", "type": "turn.finished", "tools": "many"}
         eve.publish(mine, honest)
         eve.publish(mine, hostile)
+        eve.publish(mine, lacking)  # clients rely on what it lacks
         client.wait_frame(type="session.updated", host="eve")
         self.wait_team(hub, files=3)
         self.assertEqual(client.find(type="session.updated", host="eve")["title"], hostile["title"])
         one.turn("goes on")
         client.wait_frame(type="turn.finished", host="ada")
+        self.assertFalse(client.find(type="turn.finished", host="eve"))
         self.assertFalse([f for f in client.frames[seen:] if f["type"] == "status" and f["host"] == "ada" and f["state"] == "idle" and f["source"] == "registry"])
         self.assertEqual(self.kept(hub)["eve", up][0]["cursor"], honest["cursor"])
         self.assertEqual(sorted(os.listdir(hub.files)), ["ada", "eve"])

@@ -66,9 +66,42 @@ class Members {
 };
 
 using Read = EventBody (*)(const Members&, Record&, Told&);
+/// A member that every event of its type has (protocol/schema): without it nothing is told, for clients rely
+/// on it.
+struct Needed {
+  enum class What { nothing, text, number, truth, list, object } what = What::nothing;
+  std::string_view key;
+  bool in(const element& json) const {
+    if (what == What::nothing) return true;
+    const auto value = dom::member(json, key);
+    if (!value) return false;
+    switch (what) {
+      case What::text:
+        return value->is_string();
+      case What::number:
+        return value->is_number();
+      case What::truth:
+        return value->is_bool();
+      case What::list:
+        return value->is_array();
+      default:
+        return value->is_object();
+    }
+  }
+};
+constexpr Needed text(std::string_view key) { return {Needed::What::text, key}; }
+constexpr Needed number(std::string_view key) { return {Needed::What::number, key}; }
+constexpr Needed truth(std::string_view key) { return {Needed::What::truth, key}; }
+constexpr Needed list(std::string_view key) { return {Needed::What::list, key}; }
+constexpr Needed object(std::string_view key) { return {Needed::What::object, key}; }
+
 struct Type {
   std::string_view name;
   Read read;
+  std::array<Needed, 5> needed{};
+  bool fits(const element& json) const {
+    return std::all_of(needed.begin(), needed.end(), [&](const Needed& each) { return each.in(json); });
+  }
 };
 
 EventBody tool_invoked(const Members& m, Record& record, Told&) {
@@ -130,7 +163,8 @@ constexpr Type types[] = {
        return event::SessionStarted{m.word("dialect"),    m.word("version"), m.word("cwd"),
                                     m.word("git_branch"), m.word("project"), m.shown("title"),
                                     m.word("continues"),  m.word("mode"),    m.word("permission_mode")};
-     }},
+     },
+     {{text("dialect")}}},
     {"session.updated",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::SessionUpdated{m.text("title"),          m.said("cwd"),     m.said("git_branch"),
@@ -140,7 +174,8 @@ constexpr Type types[] = {
     {"turn.started",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::TurnStarted{m.text("prompt"), m.word("origin")};
-     }},
+     },
+     {{text("origin")}}},
     {"turn.finished",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::TurnFinished{m.word("outcome"),
@@ -149,15 +184,17 @@ constexpr Type types[] = {
                                   m.whole("duration_ms"),
                                   static_cast<std::uint32_t>(m.count("tools").value_or(0)),
                                   m.usage("usage")};
-     }},
+     },
+     {{text("outcome"), number("tools"), object("usage")}}},
     {"message.added",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::MessageAdded{m.word("role"),    m.word("kind"),  m.text("text"),
                                   m.word("message"), m.word("model"), m.media()};
-     }},
-    {"tool.invoked", tool_invoked},
-    {"tool.finished", tool_finished},
-    {"todo.updated", todo_updated},
+     },
+     {{text("role"), text("kind")}}},
+    {"tool.invoked", tool_invoked, {{text("call"), text("tool")}}},
+    {"tool.finished", tool_finished, {{text("call"), text("outcome")}}},
+    {"todo.updated", todo_updated, {{list("todos"), text("source")}}},
     {"compaction.started",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::CompactionStarted{m.word("trigger")};
@@ -166,38 +203,45 @@ constexpr Type types[] = {
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::CompactionFinished{m.word("trigger"), m.count("pre_tokens"), m.count("post_tokens"),
                                         m.whole("duration_ms"), m.word("kind")};
-     }},
+     },
+     {{text("kind")}}},
     {"agent.started",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::AgentStarted{m.word("subagent"), m.word("agent_type"), m.shown("description"),
                                   m.word("call"), m.truth("background")};
-     }},
+     },
+     {{text("call")}}},
     {"agent.finished",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::AgentFinished{m.word("subagent"), m.word("agent_type"), m.shown("description"),
                                    m.word("call"),     m.word("outcome"),    m.whole("duration_ms"),
                                    m.count("tokens"),  m.count("tools"),     m.truth("background")};
-     }},
+     },
+     {{text("outcome")}}},
     {"task.finished",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::TaskFinished{m.word("task"), m.word("call"), m.word("outcome"), m.text("summary")};
-     }},
+     },
+     {{text("task"), text("outcome")}}},
     {"queue.changed",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::QueueChanged{m.word("operation"), m.text("text")};
-     }},
-    {"usage.updated", usage_updated},
+     },
+     {{text("operation")}}},
+    {"usage.updated", usage_updated, {{object("total")}}},
     {"api.failed",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::ApiFailed{m.whole("status"),       m.shown("error"),       m.whole("attempt"),
                                m.whole("max_attempts"), m.whole("retry_in_ms"), m.truth("fatal")};
-     }},
+     },
+     {{truth("fatal")}}},
     {"files.snapshotted", files_snapshotted},
     {"line.skipped",
      [](const Members& m, Record&, Told&) -> EventBody {
        return event::LineSkipped{m.count("line").value_or(0), m.count("lines").value_or(0),
                                  m.count("bytes").value_or(0), m.word("reason"), m.truth("salvaged")};
-     }},
+     },
+     {{number("line"), number("lines"), number("bytes"), text("reason"), truth("salvaged")}}},
 };
 static_assert(std::size(types) == std::variant_size_v<EventBody>);
 
@@ -234,8 +278,8 @@ class ToldDialect final : public Dialect {
     const std::string_view session = members.word("session"), host = members.word("host");
     if (!session.empty()) out.session = out.keep(std::string(session) + '@' + std::string(host));
     simdjson::dom::object object;
-    if (type == std::end(types) || json.get_object().get(object)) {
-      out.unknown = type == std::end(types) && out.type != "reset";
+    if (type == std::end(types) || json.get_object().get(object) || !type->fits(json)) {
+      out.unknown = out.type != "reset";
       return;
     }
     Told told;

@@ -15,8 +15,10 @@
 #include "core/dom.hpp"
 #include "core/event_json.hpp"
 #include "relay/engine.hpp"
+#include "relay/latest.hpp"
 #include "relay/names.hpp"
 #include "relay/nats/line.hpp"
+#include "tail/told_names.hpp"
 
 namespace earshot::relay {
 namespace nats {
@@ -24,6 +26,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr std::size_t asked_max = 64;           // requests that wait for the loop
+constexpr int asked_bytes_max = 64 << 10;       // of one
 constexpr std::size_t published_max = 1 << 20;  // subjects of one host; more: an error, not a guess
 
 std::string json_of(std::string_view text) {
@@ -89,6 +93,8 @@ class NatsEngine final : public Engine {
 
   void connect(const Beat& beat, std::uint64_t life) {
     open_.reset();
+    asked_.take();
+    owner_ = beat.owner;
     if (*life_ != life) return;
     try {
       auto open = std::make_unique<Open>();
@@ -107,9 +113,12 @@ class NatsEngine final : public Engine {
           open->line->listen(open->acks + ".*", [this, life](natsMsg* message) { hear_ack(message, life); });
       open->asked_heard = open->line->listen(read_subject(beat.host), [this, life](natsMsg* message) {
         const char* reply = natsMsg_GetReply(message);
-        if (!reply) return;
-        tell(life,
-             [asked = Asked{reply, std::string(data(message))}](EngineListener& to) { to.on_asked(asked); });
+        if (!reply || natsMsg_GetDataLength(message) > asked_bytes_max) return;
+        // Of more than that whoever asks waits in vain, and says so.
+        if (asked_.put(reply, {reply, std::string(data(message))}) != Latest<Asked>::Put::first) return;
+        tell(life, [this](EngineListener& to) {
+          for (const Asked& each : asked_.take()) to.on_asked(each);
+        });
       });
       open_ = std::move(open);
       tell(life, [published = std::move(published), beat_sequence](EngineListener& to) mutable {
@@ -169,7 +178,9 @@ class NatsEngine final : public Engine {
   std::vector<Published> last_messages(const Line& line, const std::string& host) const {
     const std::string inbox = line.inbox();
     const Subscription heard = line.subscribe(inbox);
-    const std::string name = "last_" + inbox.substr(inbox.rfind('.') + 1);
+    // One name a host, so that the broker can hold a host to its own.
+    const std::string name = "last_" + tail::word(host);
+    line.api("CONSUMER.DELETE." + link_.stream + "." + name, "");
     const std::string subjects = events_of(host);
     const std::string request =
         R"({"stream_name":)" + json_of(link_.stream) + R"(,"config":{"name":)" + json_of(name) +
@@ -196,8 +207,8 @@ class NatsEngine final : public Engine {
       const Message message(got);
       const auto place = delivered(natsMsg_GetReply(got));
       if (!place) continue;
-      found.push_back(
-          {natsMsg_GetSubject(got), header(got, "Nats-Msg-Id"), header(got, "ce-type"), place->sequence});
+      found.push_back({natsMsg_GetSubject(got), header(got, "Nats-Msg-Id"), header(got, "ce-type"),
+                       header(got, "ce-time"), header(got, owner_header), place->sequence});
       if (place->pending == 0) break;
     }
     line.api("CONSUMER.DELETE." + link_.stream + "." + name, "");
@@ -224,7 +235,15 @@ class NatsEngine final : public Engine {
         set("ce-source", "earshot");
         set("ce-type", each.type);
         set("ce-time", each.time);
-        check(natsConnection_PublishMsg(open_->line->get(), made), each.subject);
+        set(after_header, each.after);
+        if (each.to == relay::Message::To::events) set(owner_header, owner_);
+        const natsStatus sent = natsConnection_PublishMsg(open_->line->get(), made);
+        if (sent == NATS_MAX_PAYLOAD)
+          tell(life, [number = each.number](EngineListener& to) {
+            to.on_refused(number, message_too_long, "longer than the broker takes");
+          });
+        else
+          check(sent, each.subject);
       }
     } catch (const Failure& failure) {
       tell(life, [why = std::string(failure.what())](EngineListener& to) { to.on_lost(why); });
@@ -260,7 +279,9 @@ class NatsEngine final : public Engine {
   std::shared_ptr<std::atomic<std::uint64_t>> life_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::mutex sleep_mutex_;
   std::condition_variable sleep_;
+  Latest<Asked> asked_{asked_max};
   std::unique_ptr<Open> open_;  // the worker's
+  std::string owner_;           // likewise
   asio::thread_pool worker_{1};
 };
 

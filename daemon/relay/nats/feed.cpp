@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "core/dom.hpp"
 #include "core/event_json.hpp"
+#include "core/time.hpp"
+#include "relay/engine.hpp"
 #include "relay/feed.hpp"
 #include "relay/names.hpp"
 #include "relay/nats/line.hpp"
@@ -25,11 +28,16 @@ constexpr std::int64_t events_age_ns = 7LL * 24 * 3600 * 1'000'000'000,
                        statuses_age_ns = 30LL * 24 * 3600 * 1'000'000'000;
 constexpr std::int64_t events_bytes_max = 20LL << 30, duplicates_ns = 120LL * 1'000'000'000;
 constexpr std::size_t ask_ahead = 1024;        // messages that the broker may send before it is asked again
+constexpr std::size_t ask_bytes = 16 << 20;    // likewise, whatever their number
 constexpr std::size_t ack_pending_max = 8192;  // sent and not acknowledged; more wait at the broker
 constexpr std::int64_t ack_wait_ns = 30LL * 1'000'000'000;
 constexpr std::int64_t ask_expires_ns = 30LL * 1'000'000'000;
 constexpr std::int64_t heartbeat_ns = 5LL * 1'000'000'000;  // of a broker that has nothing to send
 constexpr std::chrono::seconds silence_max{15};  // a consumer of which less is heard is not there any more
+constexpr int looks_for_another = 3;             // whether another hub is at it
+constexpr milliseconds between_looks{300};
+// Names and statuses are short; what is not, nobody of ours published.
+constexpr std::size_t stream_bytes_max = 16 << 10, session_bytes_max = 1 << 10, status_bytes_max = 16 << 10;
 
 std::string json_of(std::string_view text) {
   std::string out;
@@ -42,34 +50,32 @@ class NatsFeed final : public Feed {
   NatsFeed(Link link, std::string durable) : link_(std::move(link)), durable_(std::move(durable)) {}
   ~NatsFeed() override { close(); }
 
-  std::string open(bool anew, std::function<void(HeardStatus)> on_status) override {
+  std::string open(const FeedStart& start, std::function<bool(HeardStatus)> on_status) override {
     close();
     lost_ = false;
     try {
-      line_ = std::make_unique<Line>(link_, [this](std::string why) {
-        const std::lock_guard lock(why_mutex_);
-        why_ = std::move(why);
-        lost_ = true;
-      });
+      line_ = std::make_unique<Line>(link_, [this](std::string why) { lose(std::move(why)); });
       make_streams();
       const StreamFound events = find_stream(*line_, link_.stream);
       store_ = events.created;
       inbox_ = line_->inbox();
       heard_ = line_->subscribe(inbox_);
-      make_consumer(anew);
+      make_consumer(start, events);
       hear_statuses(std::move(on_status));
       wanted_ = 0;
       heard_at_ = Clock::now();
+      status_heard_ = Clock::now();
       return {};
     } catch (const Failure& failure) {
       return failure.what();
     }
   }
 
-  bool next(std::vector<Delivery>& into, std::size_t count, milliseconds wait, std::string& why) override {
+  bool next(std::vector<Delivery>& into, std::size_t count, std::size_t bytes, milliseconds wait,
+            std::string& why) override {
     try {
       ask();
-      while (into.size() < count) {
+      for (std::size_t taken = 0; into.size() < count && taken < bytes;) {
         natsMsg* got = nullptr;
         // Behind the first one only what is there already.
         const natsStatus status =
@@ -85,14 +91,15 @@ class NatsFeed final : public Feed {
         }
         if (wanted_ > 0) --wanted_;
         into.push_back(read(got, *place));
+        taken += into.back().received.payload.size();
         ask();
       }
     } catch (const Failure& failure) {
       why = failure.what();
       return false;
     }
-    if (Clock::now() - heard_at_ > silence_max) {
-      why = "nothing is heard of JetStream's consumer";
+    if (Clock::now() - heard_at_ > silence_max || Clock::now() - status_heard_.load() > silence_max) {
+      why = "nothing is heard of JetStream's consumers";
       return false;
     }
     if (lost_) {
@@ -154,42 +161,85 @@ class NatsFeed final : public Feed {
   /// The durable one remembers how far all was acknowledged. Each connection gets a consumer that begins
   /// right behind that: the broker would send what is new first, and only when its patience is over what was
   /// on its way when the last connection ended.
-  void make_consumer(bool anew) const {
-    std::uint64_t acknowledged = 0;
-    const ApiAnswer known = line_->api("CONSUMER.INFO." + link_.stream + "." + durable_, "");
+  void make_consumer(const FeedStart& start, const StreamFound& events) const {
+    const std::string consumer = link_.stream + "." + durable_;
+    std::uint64_t acknowledged = start.floor.store == store_ ? start.floor.sequence : 0;
     simdjson::dom::parser parser;
     simdjson::dom::element json;
-    if (known.error == 0 && !parser.parse(known.text).get(json)) {
+    const std::string known = know_consumer(start.owner);
+    const bool is_known = !known.empty() && !parser.parse(known).get(json);
+    if (is_known) {
+      acknowledged = 0;
       const auto floor = dom::member(json, "ack_floor");
-      if (floor && !anew) acknowledged = dom::count_of(*floor, "stream_seq").value_or(0);
+      if (floor) acknowledged = dom::count_of(*floor, "stream_seq").value_or(0);
       const auto config = dom::member(json, "config");
-      if (config && !anew && acknowledged == 0) {  // nothing came since it was made
+      if (config && acknowledged == 0) {  // nothing came since it was made
         const std::uint64_t first = dom::count_of(*config, "opt_start_seq").value_or(0);
         if (first > 0) acknowledged = first - 1;
       }
-      line_->api("CONSUMER.DELETE." + link_.stream + "." + durable_, "");
     }
+    if (start.anew || lost_its_end(start, events)) acknowledged = 0;
+    // Should we end between the two: the next one begins here.
+    if (const std::string why = start.keep_floor({store_, acknowledged}); !why.empty()) throw Failure(why);
+    if (is_known) line_->api("CONSUMER.DELETE." + consumer, "");
     const std::string begin =
         acknowledged == 0 ? std::string(R"("all")")
                           : R"("by_start_sequence","opt_start_seq":)" + std::to_string(acknowledged + 1);
-    const std::string request = R"({"stream_name":)" + json_of(link_.stream) +
-                                R"(,"config":{"durable_name":)" + json_of(durable_) + R"(,"name":)" +
-                                json_of(durable_) + R"(,"deliver_policy":)" + begin +
-                                R"(,"ack_policy":"explicit","ack_wait":)" + std::to_string(ack_wait_ns) +
-                                R"(,"max_deliver":-1,"max_ack_pending":)" + std::to_string(ack_pending_max) +
-                                R"(,"replay_policy":"instant","max_waiting":16,"num_replicas":0}})";
-    const ApiAnswer made = line_->api("CONSUMER.DURABLE.CREATE." + link_.stream + "." + durable_, request);
+    const std::string request =
+        R"({"stream_name":)" + json_of(link_.stream) + R"(,"config":{"durable_name":)" + json_of(durable_) +
+        R"(,"name":)" + json_of(durable_) + R"(,"description":)" + json_of(start.owner) +
+        R"(,"deliver_policy":)" + begin + R"(,"ack_policy":"explicit","ack_wait":)" +
+        std::to_string(ack_wait_ns) + R"(,"max_deliver":-1,"max_ack_pending":)" +
+        std::to_string(ack_pending_max) + R"(,"replay_policy":"instant","max_waiting":16,"num_replicas":0}})";
+    const ApiAnswer made = line_->api("CONSUMER.DURABLE.CREATE." + consumer, request);
     if (made.error != 0)
       throw Failure("JetStream's consumer `" + durable_ + "` cannot be had: " + made.description);
   }
 
-  void hear_statuses(std::function<void(HeardStatus)> on_status) {
+  /// What the broker has of our consumer; empty: nothing. Throws when another hub is at it.
+  std::string know_consumer(const std::string& owner) const {
+    for (int look = 1;; ++look) {
+      const ApiAnswer answer = line_->api("CONSUMER.INFO." + link_.stream + "." + durable_, "");
+      simdjson::dom::parser parser;
+      simdjson::dom::element json;
+      if (answer.error != 0 || parser.parse(answer.text).get(json)) return {};
+      const auto config = dom::member(json, "config");
+      const std::string_view of = config ? dom::text_of(*config, "description") : std::string_view();
+      if (of.empty() || of == owner || look > looks_for_another) return answer.text;
+      if (dom::count_of(json, "num_waiting").value_or(0) > 0)
+        throw Failure("another hub fetches as `" + durable_ +
+                      "`: give one of the two another name, with `durable` in [hub]");
+      std::this_thread::sleep_for(between_looks);
+    }
+  }
+
+  /// The store is the one that we took from, and has not all of that any more: what it gives these numbers to
+  /// now is something else (a power cut).
+  bool lost_its_end(const FeedStart& start, const StreamFound& events) const {
+    const Kept newest = start.newest(store_);
+    if (newest.sequence == 0 || newest.sequence < events.first) return false;
+    if (newest.sequence > events.last) return true;
+    const ApiAnswer answer =
+        line_->api("STREAM.MSG.GET." + link_.stream, R"({"seq":)" + std::to_string(newest.sequence) + "}");
+    simdjson::dom::parser parser;
+    simdjson::dom::element json;
+    if (answer.error != 0 || parser.parse(answer.text).get(json)) return false;  // it was let go
+    const auto message = dom::member(json, "message");
+    const auto time_ms = message ? parse_time(dom::text_of(*message, "time")) : std::nullopt;
+    return time_ms && *time_ms != newest.time_ns / 1'000'000;
+  }
+
+  void hear_statuses(std::function<bool(HeardStatus)> on_status) {
+    const std::uint64_t last_old = find_stream(*line_, link_.status_stream()).last;
     const std::string inbox = line_->inbox();
-    statuses_ = line_->listen(inbox, [on_status = std::move(on_status)](natsMsg* message) {
+    statuses_ = line_->listen(inbox, [this, last_old, on_status = std::move(on_status)](natsMsg* message) {
+      status_heard_ = Clock::now();
       const std::string_view text = data(message);
       const auto place = delivered(natsMsg_GetReply(message));
-      if (!text.empty())
-        on_status({natsMsg_GetSubject(message), std::string(text), place ? place->time_ns / 1'000'000 : 0});
+      if (text.empty() || !place || text.size() > status_bytes_max) return;  // a heartbeat, or none of ours
+      if (!on_status({natsMsg_GetSubject(message), std::string(text), place->time_ns / 1'000'000,
+                      place->sequence <= last_old}))
+        lose("more statuses come than can be looked at");
     });
     const std::string name = "status_" + inbox.substr(inbox.rfind('.') + 1);
     const ApiAnswer made = line_->api(
@@ -197,6 +247,7 @@ class NatsFeed final : public Feed {
         R"({"stream_name":)" + json_of(link_.status_stream()) + R"(,"config":{"name":)" + json_of(name) +
             R"(,"deliver_subject":)" + json_of(inbox) + R"(,"filter_subject":)" + json_of(all_statuses()) +
             R"(,"deliver_policy":"last_per_subject","ack_policy":"none","replay_policy":"instant","mem_storage":true,)"
+            R"("idle_heartbeat":5000000000,)"
             R"("num_replicas":1,"inactive_threshold":30000000000}})");
     if (made.error != 0) throw Failure("JetStream's statuses cannot be had: " + made.description);
   }
@@ -207,7 +258,8 @@ class NatsFeed final : public Feed {
     const std::size_t more = ask_ahead - wanted_;
     line_->publish("$JS.API.CONSUMER.MSG.NEXT." + link_.stream + "." + durable_, inbox_,
                    R"({"batch":)" + std::to_string(more) + R"(,"expires":)" + std::to_string(ask_expires_ns) +
-                       R"(,"idle_heartbeat":)" + std::to_string(heartbeat_ns) + "}");
+                       R"(,"max_bytes":)" + std::to_string(ask_bytes) + R"(,"idle_heartbeat":)" +
+                       std::to_string(heartbeat_ns) + "}");
     wanted_ += more;
   }
 
@@ -226,6 +278,13 @@ class NatsFeed final : public Feed {
     }
   }
 
+  /// From libnats' threads.
+  void lose(std::string why) {
+    const std::lock_guard lock(why_mutex_);
+    why_ = std::move(why);
+    lost_ = true;
+  }
+
   Delivery read(natsMsg* message, const Delivered& place) const {
     Delivery delivery;
     delivery.ack = natsMsg_GetReply(message);
@@ -233,6 +292,7 @@ class NatsFeed final : public Feed {
     received.store = store_;
     received.sequence = place.sequence;
     received.time_ns = place.time_ns;
+    received.after = parse_cursor(header(message, after_header));
     received.begins = header(message, "Nats-Expected-Last-Subject-Sequence") == "0";
     received.payload = data(message);
     const auto tokens = tokens_of(natsMsg_GetSubject(message));
@@ -243,7 +303,9 @@ class NatsFeed final : public Feed {
     const bool known = received.cursor || received.type == "reset" || received.type == "stream.removed";
     // A host speaks for itself alone: its subjects are what the broker lets it publish to.
     delivery.sound = known && is_host(received.host) && !received.stream.empty() &&
-                     received.payload.starts_with('{') && tail::word(received.host) == tokens->host &&
+                     received.stream.size() <= stream_bytes_max &&
+                     received.session.size() <= session_bytes_max && received.payload.starts_with('{') &&
+                     tail::word(received.host) == tokens->host &&
                      tail::word(received.stream) == tokens->stream;
     return delivery;
   }
@@ -255,6 +317,7 @@ class NatsFeed final : public Feed {
   Subscription heard_;
   std::unique_ptr<Line::Listening> statuses_;
   Clock::time_point heard_at_;
+  std::atomic<Clock::time_point> status_heard_;
   std::size_t wanted_ = 0;  // asked for and not come
   std::atomic<bool> lost_{false};
   std::mutex why_mutex_;

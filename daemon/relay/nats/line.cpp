@@ -70,7 +70,8 @@ Line::Line(const Link& link, std::function<void(std::string why)> lost)
         const char* error = nullptr;
         natsConnection_GetLastError(connection, &error);
         lost(error && *error ? error : "the connection was closed");
-      })) {
+      })),
+      inbox_(link.inbox) {
   try {
     connect(link);
   } catch (...) {
@@ -89,6 +90,7 @@ void Line::connect(const Link& link) {
   check(natsOptions_SetServers(made, urls.data(), static_cast<int>(urls.size())), where);
   check(natsOptions_SetNoRandomize(made, true), where);
   check(natsOptions_SetName(made, "earshot"), where);
+  check(natsOptions_SetCustomInboxPrefix(made, inbox_.c_str()), where);
   check(natsOptions_SetTimeout(made, wait_ms), where);
   check(natsOptions_SetAllowReconnect(made, false), where);  // whoever comes back asks anew what is there
   check(natsOptions_SetPingInterval(made, ping_ms), where);
@@ -137,9 +139,10 @@ ApiAnswer Line::api(const std::string& what, const std::string& request) const {
 std::string Line::inbox() const {
   natsInbox* made = nullptr;
   check(natsInbox_Create(&made), "NATS");
-  const std::string name(made);
+  const std::string_view name(made);  // _INBOX.<unique>
+  const std::string ours = inbox_ + std::string(name.substr(name.find('.')));
   natsInbox_Destroy(made);
-  return name;
+  return ours;
 }
 
 std::unique_ptr<Line::Listening> Line::listen(const std::string& subject,
@@ -223,7 +226,12 @@ StreamFound find_stream(const Line& line, const std::string& name) {
   simdjson::dom::parser parser;
   simdjson::dom::element json;
   if (parser.parse(answer.text).get(json)) return {};
-  return {true, std::string(dom::text_of(json, "created"))};
+  StreamFound found{true, std::string(dom::text_of(json, "created")), 0, 0};
+  if (const auto state = dom::member(json, "state")) {
+    found.first = dom::count_of(*state, "first_seq").value_or(0);
+    found.last = dom::count_of(*state, "last_seq").value_or(0);
+  }
+  return found;
 }
 
 }  // namespace earshot::relay::nats

@@ -67,6 +67,7 @@ class Line {
 
   natsConnection* connection_ = nullptr;
   std::uint64_t lost_ = 0;  // of what is called when it is over
+  const std::string inbox_;
 };
 
 struct Line::Listening {
@@ -90,6 +91,7 @@ std::string_view data(natsMsg* message);
 struct StreamFound {
   bool there = false;
   std::string created;
+  std::uint64_t first = 0, last = 0;  // sequences
 };
 /// Throws Failure when the broker does not answer.
 StreamFound find_stream(const Line& line, const std::string& name);

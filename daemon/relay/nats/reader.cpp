@@ -4,9 +4,11 @@
 #include <nats/nats.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 
 #include "core/dom.hpp"
 #include "core/event_json.hpp"
@@ -21,7 +23,12 @@ namespace {
 namespace asio = boost::asio;
 using serve::Forwarded;
 
-constexpr std::int64_t patience_ms = 5000;  // between two parts
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds patience{5};          // for the first part, and between two
+constexpr std::chrono::seconds record_patience{30};  // for all of it
+constexpr std::int64_t look_ms = 100;                // then somebody may have said stop
+// What a host may answer; any other code is not handed on.
+constexpr std::string_view codes[] = {"not_allowed", "not_found", "bad_cursor", "busy", "bad_message"};
 
 class NatsReader final : public Reader {
  public:
@@ -71,23 +78,32 @@ class NatsReader final : public Reader {
     }
   }
 
-  static Forwarded gather(const Subscription& answers, const std::string& host) {
+  Forwarded gather(const Subscription& answers, const std::string& host) const {
     Forwarded record;
     simdjson::dom::parser parser;
-    for (;;) {
+    const auto begun = Clock::now();
+    for (auto heard = begun;;) {
       natsMsg* got = nullptr;
-      if (natsSubscription_NextMsg(&got, answers.get(), patience_ms) != NATS_OK) return offline(host);
+      const natsStatus status = natsSubscription_NextMsg(&got, answers.get(), look_ms);
       const Message message(got);
+      const auto now = Clock::now();
+      if (stopping_ || now - begun > record_patience || now - heard > patience) return offline(host);
+      if (status == NATS_TIMEOUT) continue;
+      if (status != NATS_OK) return offline(host);
+      heard = now;
       if (natsMsg_IsNoResponders(got)) return offline(host);
       const std::string text(data(got));
       simdjson::dom::element json;
       if (parser.parse(text).get(json)) return offline(host);
-      if (dom::text_of(json, "type") == "error")
+      if (dom::text_of(json, "type") == "error") {
+        const std::string_view code = dom::text_of(json, "code");
+        const bool known = std::find(std::begin(codes), std::end(codes), code) != std::end(codes);
         return {{},
                 true,
-                std::string(dom::text_of(json, "code")),
+                std::string(known ? code : "not_found"),
                 std::string(dom::text_of(json, "message")),
                 dom::truth_of(json, "retry")};
+      }
       if (dom::member(json, "json")) record.is_json = dom::truth_of(json, "json");
       record.text += dom::text_of(json, "data");
       if (record.text.size() > record_bytes_max)

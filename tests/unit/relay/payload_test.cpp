@@ -25,14 +25,15 @@ TEST_CASE("of a frame is read what publishing needs") {
 TEST_CASE("an event that is too long is cut where it is long, and says so") {
   const std::string longest(700'000, 'x');
   const std::string payload =
-      R"({"type":"todo.updated","host":"h","stream":"s","cursor":"1.1.0000000000000001","todos":[")" +
-      longest + R"("],"source":"TodoWrite"})";
+      R"({"type":"todo.updated","host":"h","stream":"s","cursor":"1.1.0000000000000001","todos":[{"content":"one"},")" +
+      longest + R"("],"input":")" + longest + R"(","source":"TodoWrite"})";
   const std::string cut = fit(payload, 500 << 10);
   CHECK(cut.size() <= 500u << 10);
   const auto frame = read_frame(cut);
   REQUIRE(frame);
   CHECK(frame->is_event());
   CHECK(cut.find(R"("source":"TodoWrite")") != cut.npos);
+  CHECK(cut.find(R"("todos":[{"content":"one"}])") != cut.npos);  // what is a list stays one
   CHECK(cut.find(R"("truncated":true)") != cut.npos);
   CHECK(fit("{\"type\":\"x\"}", 500) == "{\"type\":\"x\"}");
 

@@ -30,6 +30,11 @@ Received first(Received received) {
   received.begins = true;
   return received;
 }
+/// It says which one it follows: the one at this offset, of this mark.
+Received follows(Received received, std::uint64_t offset, std::uint64_t mark = 5) {
+  received.after = offset == 0 ? begin_cursor : Cursor{offset, 1, mark};
+  return received;
+}
 Received reset(std::uint64_t sequence) {
   Received received = event(sequence, 0);
   received.cursor.reset();
@@ -200,7 +205,7 @@ TEST_CASE("a host beyond the limit is not kept, and counted") {
   Received other = event(2, 10);
   other.host = "bob";
   CHECK(shelf.take(other) == Fate::drop);
-  CHECK(shelf.figures().refused == 1);
+  CHECK(shelf.figures().hosts_refused == 1);
   CHECK(shelf.figures().hosts == 1);
   CHECK(shelf.take(event(3, 20)) == Fate::append);
 }
@@ -227,4 +232,127 @@ TEST_CASE("what rested too long goes, and what rested longest goes when there is
   CHECK(full.write().empty());
   full.retire(watch::wall_now_ms());
   CHECK_FALSE(std::filesystem::exists(small.file));
+}
+
+TEST_CASE("another history that nobody announced is found where it begins, however far it has come") {
+  // Of the file's events 10, 20, 30 the new one has 10, then its own: a shorter one, a longer one, one that
+  // is as long.
+  for (const std::uint64_t offset : {15, 20, 35}) {
+    CAPTURE(offset);
+    Hub hub;
+    Shelf shelf(hub.directory, {});
+    for (const std::uint64_t n : {1, 2, 3}) shelf.take(follows(event(n, n * 10), (n - 1) * 10));
+    CHECK(shelf.write().empty());
+    CHECK(shelf.take(first(follows(event(1, 10, "two"), 0))) == Fate::drop);
+    CHECK(shelf.take(follows(event(2, offset, "two", 99), 10)) == Fate::restart);
+    CHECK(shelf.take(follows(event(3, 50, "two", 99), offset, 99)) == Fate::append);
+    CHECK(shelf.write().empty());
+    CHECK(hub.offsets() == Offsets{10, offset, 50});
+  }
+}
+
+TEST_CASE(
+    "what goes on otherwise is found by a hub that was killed in between, too, and before it was written") {
+  for (const bool is_written : {true, false}) {
+    Hub hub;
+    auto shelf = std::make_unique<Shelf>(hub.directory, ShelfLimits{});
+    for (const std::uint64_t n : {1, 2, 3}) shelf->take(follows(event(n, n * 10), (n - 1) * 10));
+    if (is_written) {
+      CHECK(shelf->write().empty());
+      shelf = std::make_unique<Shelf>(hub.directory, ShelfLimits{});
+      CHECK(shelf->take(first(follows(event(1, 10, "two"), 0))) == Fate::drop);
+      shelf = std::make_unique<Shelf>(hub.directory, ShelfLimits{});
+    }
+    CHECK(shelf->take(follows(event(2, 20, "two"), 10)) == Fate::drop);
+    CHECK(shelf->take(follows(event(3, 25, "two", 99), 20)) == Fate::restart);
+    CHECK(shelf->write().empty());
+    CHECK(hub.offsets() == Offsets{10, 20, 25});
+    CHECK(shelf->take(follows(event(4, 28, "two", 99), 25, 99)) == Fate::append);
+    CHECK(shelf->write().empty());
+    CHECK(hub.offsets() == Offsets{10, 20, 25, 28});
+    Shelf again(hub.directory, {});
+    CHECK(again.take(follows(event(4, 28, "two", 99), 25, 99)) == Fate::drop);
+    CHECK(again.figures().bytes == std::filesystem::file_size(hub.file));
+  }
+}
+
+TEST_CASE("where something was missed what is newer goes on, and what is not begins anew") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  shelf.take(follows(event(1, 10), 0));
+  CHECK(shelf.take(follows(event(3, 30), 20)) == Fate::append);
+  CHECK(shelf.take(follows(event(4, 30), 20)) == Fate::drop);
+  CHECK(shelf.take(follows(event(5, 25, "one", 99), 20, 99)) == Fate::restart);
+  CHECK(shelf.write().empty());
+  CHECK(hub.offsets() == Offsets{25});
+}
+
+TEST_CASE("a repetition that comes late makes no file of a transcript that is gone") {
+  Hub hub;
+  Shelf shelf(hub.directory, {});
+  shelf.take(follows(event(1, 10), 0)), shelf.take(follows(event(2, 20), 10));
+  CHECK(shelf.write().empty());
+  CHECK(shelf.take(removed(3)) == Fate::remove);
+  CHECK(shelf.take(follows(event(2, 20), 10)) == Fate::drop);
+  CHECK(shelf.figures().files == 0);
+  CHECK(shelf.take(follows(event(4, 10), 0)) == Fate::append);
+}
+
+TEST_CASE("a file that lost its end says so, and all is fetched again") {
+  Hub hub;
+  {
+    Shelf shelf(hub.directory, {});
+    shelf.take(event(1, 10)), shelf.take(event(2, 20));
+    CHECK(shelf.write().empty());
+    CHECK(shelf.newest("one").sequence == 2);
+    CHECK(shelf.newest("two").sequence == 0);
+  }
+  CHECK_FALSE(Shelf(hub.directory, {}).lost_something());
+  std::filesystem::resize_file(hub.file, std::filesystem::file_size(hub.file) - 7);
+  CHECK(Shelf(hub.directory, {}).lost_something());
+}
+
+TEST_CASE("a host has its number of files, and of too much who has most gives") {
+  Hub hub;
+  ShelfLimits limits;
+  limits.host_files_max = 2;
+  limits.bytes_max = 1000;
+  Shelf shelf(hub.directory, limits);
+  std::uint64_t sequence = 0;
+  const auto tell = [&](const std::string& host, const std::string& stream) {
+    Received received = event(++sequence, 10);
+    received.host = host, received.stream = stream;
+    return shelf.take(received);
+  };
+  CHECK(tell("bob", "claude/p/small") == Fate::append);
+  CHECK(shelf.write().empty());
+  for (const char* stream : {"claude/p/a", "claude/p/b"}) CHECK(tell("ada", stream) == Fate::append);
+  CHECK(tell("ada", "claude/p/c") == Fate::drop);
+  CHECK(shelf.figures().files_refused == 1);
+  for (std::uint64_t n = 0; n < 10; ++n) {
+    Received received = event(++sequence, 20 + n);
+    received.stream = "claude/p/b";
+    shelf.take(received);
+  }
+  CHECK(shelf.write().empty());
+  shelf.retire(watch::wall_now_ms());
+  CHECK(shelf.figures().bytes <= 1000);
+  CHECK(std::filesystem::exists(hub.directory + "/projects/bob/" + tail::word("claude/p/small") + ".jsonl"));
+}
+
+TEST_CASE("of many files only so much is remembered, and nothing depends on it") {
+  Hub hub;
+  ShelfLimits limits;
+  limits.entries_bytes_max = 1;
+  Shelf shelf(hub.directory, limits);
+  for (const std::uint64_t n : {1, 2, 3})
+    for (const char* stream : {"claude/p/a", "claude/p/b"}) {
+      Received received = follows(event(n, n * 10), (n - 1) * 10);
+      received.stream = stream;
+      CHECK(shelf.take(received) == Fate::append);
+      received.store = "two";
+      received.sequence = n + 100;
+      CHECK(shelf.take(received) == Fate::drop);
+    }
+  CHECK(shelf.write().empty());
 }
