@@ -73,7 +73,7 @@ export function SessionPage(props: { session: string; host: string }) {
   const frame = session.frame.value;
   const back = { session: "", host: "" };
   return (
-    <div class="session">
+    <div class="session" data-away={frame && isAway(frame) ? "" : undefined}>
       <p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a></p>
       {frame ? (
         <>

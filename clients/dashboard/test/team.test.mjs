@@ -106,6 +106,8 @@ house("a team", (house) => {
     await head(page, "linus").locator(".away").waitFor({ timeout: away_ms });
     await many(page, ".row[data-phase=waiting]", 0);
     await many(page, ".row[data-phase=away]", 2);
+    await many(page, ".row[data-phase=away] .tool b", 1); // the tool that was in hand, and no time that goes on
+    await many(page, ".row[data-phase=away] .tool time", 0);
     assert.match(await head(page, "linus").locator(".away").innerText(), /^away, last heard \d+ s ago$/);
     const heard = Date.parse(await head(page, "linus").locator(".away time").getAttribute("datetime"));
     assert.ok(heard > killed - 10_000 && heard <= killed, `last heard ${killed - heard} ms before it was killed`);
