@@ -33,8 +33,14 @@ class Bar {
   static std::string away_json(const std::string& why);
 
  private:
+  struct Known {
+    Overview row;
+    std::string main;  // its main stream; empty: not told
+  };
+  bool several_hosts() const;
+
   Charset charset_;
-  Recent<Overview, sessions_max> sessions_;  // by host and session
+  Recent<Known, sessions_max> sessions_;  // by host and session
 };
 
 }  // namespace earshot::cli

@@ -44,6 +44,11 @@ bool is_told_otherwise(std::string_view tool) {
   return std::find(std::begin(told), std::end(told), tool) != std::end(told);
 }
 
+std::string away_text(const Fields& status) {
+  const auto heard = parse_time(status.text("since"));
+  return "host away" + (heard ? ", last heard " + local_day(*heard) + " " + local_clock(*heard) : "");
+}
+
 }  // namespace
 
 struct Chronicle::Row {
@@ -90,7 +95,8 @@ void Chronicle::head(const Fields& session, std::string& out) {
   const std::uint64_t tokens = fresh_tokens(usage), turns = session.object("turn").count("number");
   const std::string reason = parts_->clean(status.text("reason"));
   facts({plural(turns, "turn"), tokens > 0 ? human_count(tokens) + " tokens" : "",
-         parts_->clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
+         says_away(status) ? away_text(status)
+                           : parts_->clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
 }
 
 void Chronicle::foot(const Fields& session, std::string& out) {

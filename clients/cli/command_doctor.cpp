@@ -88,6 +88,7 @@ int doctor_command(const DoctorOptions& options) {
   }
   add(doctor::judge_kernel(doctor::kernel(health == nullptr ? 0 : health->pid), directories, health));
   if (health != nullptr) add(doctor::judge_health(*health));
+  if (health != nullptr) add(doctor::judge_hosts(*health, now));
   findings.push_back(doctor::judge_disk(state, doctor::bytes_free(state)));
   findings.push_back(doctor::judge_clock(now, newest_ms));
 

@@ -40,6 +40,11 @@ struct Health {
     std::string path, reason, advice;
   };
   std::vector<Trouble> troubles;
+  struct Host {
+    std::string name, heard;  // heard: RFC 3339; empty: not known
+    bool online = false;
+  };
+  std::vector<Host> hosts;  // of a hub
   std::optional<bool> redaction;
   std::size_t redaction_rules = 0;
   std::uint64_t connections = 0, connections_max = 0, sessions = 0;
@@ -56,6 +61,8 @@ struct Met {
 Findings judge_daemon(const Met& met, std::string_view own_version);
 /// Redaction and what the daemon itself complains of.
 Findings judge_health(const Health& health);
+/// At a hub: who is heard, and who is not.
+Findings judge_hosts(const Health& health, std::int64_t now_ms);
 
 /// A file or directory that must be ours alone.
 struct Private {

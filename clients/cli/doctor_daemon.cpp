@@ -10,6 +10,7 @@ namespace earshot::cli::doctor {
 namespace {
 
 constexpr std::size_t troubles_max = 20;  // of more the number is told
+constexpr std::size_t hosts_max = 20;     // likewise
 
 std::string text_of(const Fields& fields, std::string_view key) { return std::string(fields.text(key)); }
 
@@ -37,6 +38,8 @@ std::optional<Health> parse_health(std::string_view json) {
   for (const Fields& trouble : frame->objects("troubles"))
     health.troubles.push_back(
         {text_of(trouble, "path"), text_of(trouble, "reason"), text_of(trouble, "advice")});
+  for (const Fields& host : frame->objects("hosts"))
+    health.hosts.push_back({text_of(host, "name"), text_of(host, "heard"), host.flag("online")});
   if (const Fields redaction = frame->object("redaction")) {
     health.redaction = redaction.flag("on");
     health.redaction_rules = redaction.array_size("rules");
@@ -104,6 +107,35 @@ Findings judge_health(const Health& health) {
                         std::to_string(health.connections) + " of " + std::to_string(health.connections_max) +
                             " connections are taken",
                         "raise `connections` in [limits] of earshot.toml"});
+  return findings;
+}
+
+Findings judge_hosts(const Health& health, std::int64_t now_ms) {
+  Findings findings;
+  std::string heard;
+  std::size_t online = 0, away = 0;
+  for (const Health::Host& host : health.hosts) {
+    if (host.online) {
+      if (online++ < hosts_max) heard += (heard.empty() ? ": " : ", ") + host.name;
+      continue;
+    }
+    if (away++ >= hosts_max) continue;
+    std::string text = host.name + " is away";
+    if (const auto since = parse_time(host.heard))
+      text += ", last heard " + human_age(now_ms - *since) + " ago, " + local_day(*since) + ", " +
+              local_clock(*since);
+    findings.push_back({Level::warning, "host", text, "on that host:  earshot doctor"});
+  }
+  if (away > hosts_max)
+    findings.push_back(
+        {Level::warning, "host", "and " + std::to_string(away - hosts_max) + " more are away", {}});
+  if (online > hosts_max) heard += ", …";
+  if (online > 0)
+    findings.insert(findings.begin(),
+                    {Level::ok,
+                     "hosts",
+                     std::to_string(online) + (online == 1 ? " is heard" : " are heard") + heard,
+                     {}});
   return findings;
 }
 

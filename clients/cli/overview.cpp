@@ -61,6 +61,7 @@ std::string status_text(const Overview& row, const State& state, Charset charset
   std::string text(glyph(state.mark, charset));
   text += ' ';
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
+  if (row.is_away) return text + "away" + (row.away.empty() ? "" : " " + row.away);
   text += row.state.empty() ? "unknown" : row.state;
   return row.reason.empty() ? text : text + ", " + row.reason;
 }
@@ -86,12 +87,19 @@ std::vector<Cell> cells_of(const Overview& row, bool several_hosts, Charset char
 
 }  // namespace
 
+bool says_away(const Fields& status) {
+  return status.text("state") == "unknown" && status.text("reason") == "host_offline";
+}
+
 Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms) {
   Overview row;
   const Fields status = session.object("status"), turn = session.object("turn");
   row.state = printable(status.text("state"), charset);
   row.reason = printable(status.text("reason"), charset);
   row.detail = row.state == "waiting" ? printable(status.text("detail"), charset) : std::string();
+  row.is_away = says_away(status);
+  if (const auto since = parse_time(status.text("since")); since && row.is_away)
+    row.away = human_age(now_ms - *since);
   row.host = printable(session.text("host"), charset);
   row.session = printable(short_id(session.text("session")), charset);
   const std::string_view project = session.text("project"), directory = session.text("directory");

@@ -17,7 +17,14 @@ struct Overview {
   std::string host, session, project, turn, tool, todo, tokens, age, last;
   std::string project_path;  // raw: its colour
   std::int64_t activity_ms = 0;
+  bool is_away = false;  // at a hub: its host is not heard any more
+  std::string away;      // for how long
+  /// `ada:api`, where it stands beside another host's.
+  std::string project_at_host() const { return host + ":" + project; }
 };
+
+/// What a status of a hub says of a host that it does not hear any more: it was last heard at `since`.
+bool says_away(const Fields& status);
 
 Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms);
 

@@ -20,26 +20,28 @@ void Roster::learn(const Fields& frame) {
   if (type == "welcome") {
     host_ = frame.text("host");
   } else if (type == "session") {
-    learn_session(frame.text("session"), frame.text("project"));
+    learn_session(frame, frame.text("project"));
     for (const Fields& agent : frame.objects("agents"))
       learn_agent(agent.text("agent"), agent.text("agent_type"));
   } else if (type == "session.started" && frame.text("agent").empty()) {
-    learn_session(frame.text("session"), frame.text("project"));
+    learn_session(frame, frame.text("project"));
   } else if (type == "session.updated" && frame.text("agent").empty()) {
-    if (project(frame.text("session")).empty()) learn_session(frame.text("session"), frame.text("cwd"));
+    if (project(frame.text("session")).empty()) learn_session(frame, frame.text("cwd"));
   } else if (type == "agent.started" || type == "agent.finished") {
     learn_agent(frame.text("subagent"), frame.text("agent_type"));
   }
 }
 
-void Roster::learn_session(std::string_view session, std::string_view project) {
+void Roster::learn_session(const Fields& frame, std::string_view project) {
+  const std::string_view session = frame.text("session");
   if (session.empty() || project.empty()) return;
   Session& known = sessions_[session];
   if (known.project == project) return;
   known.project = project;
   known.name = last_component(project);
+  known.host = frame.text("host");
   sharing_.clear();
-  for (const auto& [id, each] : sessions_) ++sharing_[each.name];
+  for (const auto& [id, each] : sessions_) ++sharing_[each.place()];
 }
 
 void Roster::learn_agent(std::string_view id, std::string_view type) {
@@ -59,7 +61,7 @@ std::string Roster::label(const Fields& frame) const {
     return label + std::string(stand_in.empty() ? short_id(id) : stand_in);
   }
   label += session->name;
-  const auto sharing = sharing_.find(session->name);
+  const auto sharing = sharing_.find(session->place());
   if (sharing != sharing_.end() && sharing->second > 1)
     label += "·" + std::string(id.substr(0, label_id_bytes));
   return label;

@@ -23,8 +23,8 @@ class Roster {
   void learn(const Fields& frame);
 
   /// What a line is headed with: the project's last path component; with a part of the session's id where
-  /// sessions share a project, and with the host's name where it is not the daemon's own. Raw text, to be
-  /// made printable.
+  /// sessions of a host share a project, and with the host's name where it is not the daemon's own. Raw text,
+  /// to be made printable.
   std::string label(const Fields& frame) const;
   /// The project's path; empty: not known.
   std::string_view project(std::string_view session) const;
@@ -33,15 +33,17 @@ class Roster {
 
  private:
   struct Session {
-    std::string project, name;  // name: the last component
+    std::string project, name, host;  // name: the last component
+    std::string place() const { return host + ':' + name; }
   };
-  void learn_session(std::string_view session, std::string_view project);
+  void learn_session(const Fields& frame, std::string_view project);
   void learn_agent(std::string_view id, std::string_view type);
 
   std::string host_;  // the daemon's
   Recent<Session, sessions_max> sessions_;
   Recent<std::string, agents_max> agents_;
-  std::unordered_map<std::string, std::size_t> sharing_;  // a project's name → how many sessions have it
+  std::unordered_map<std::string, std::size_t>
+      sharing_;  // host and project's name → how many sessions have them
 };
 
 }  // namespace earshot::cli

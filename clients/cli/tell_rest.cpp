@@ -1,4 +1,5 @@
 // Compaction, subagents, background tasks, usage, trouble, and what a session is doing now.
+#include "cli/overview.hpp"
 #include "cli/telling.hpp"
 
 namespace earshot::cli::telling {
@@ -138,7 +139,19 @@ bool on_line_skipped(Telling& t) {
   return true;
 }
 
-bool on_status(Telling& t) {
+namespace {
+
+// A host is away, and back, with all its sessions: one line. Its time is when it was last heard.
+bool say_host(Telling& t, bool away) {
+  bool& known = t.parts.away[t.frame.text("host")];
+  if (known == away) return false;
+  known = away;
+  open(t, away ? Glyph::unknown : Glyph::dot, Style::note)
+      .add("host " + t.clean("host") + (away ? " is away" : " is back"), Style::note);
+  return true;
+}
+
+bool say_status(Telling& t) {
   const std::string_view state = t.frame.text("state");
   Waiting now;
   if (state == "waiting") now = {std::string(t.frame.text("reason")), std::string(t.frame.text("detail"))};
@@ -153,6 +166,17 @@ bool on_status(Telling& t) {
   return true;
 }
 
+}  // namespace
+
+bool on_status(Telling& t) {
+  if (says_away(t.frame)) return say_host(t, true);  // who waited waits still, as far as is known
+  const bool* const away = t.parts.away.find(t.frame.text("host"));
+  const bool is_back = away != nullptr && *away;
+  if (!say_status(t)) return is_back && say_host(t, false);
+  if (is_back) t.parts.away[t.frame.text("host")] = false;  // the line shows it
+  return true;
+}
+
 // One of the snapshot.
 bool on_session(Telling& t) {
   const Fields status = t.frame.object("status"), turn = t.frame.object("turn");
@@ -162,14 +186,16 @@ bool on_session(Telling& t) {
                                                 std::string(status.text("detail"))};
     return say_waiting(t, status);
   }
-  const bool working = state == "working";
+  const bool working = state == "working", away = says_away(status);
+  if (away) t.parts.away[t.frame.text("host")] = true;
   open(t,
        working            ? Glyph::working
        : state == "idle"  ? Glyph::idle
        : state == "ended" ? Glyph::ended
                           : Glyph::unknown,
        working ? Style::good : Style::dim);
-  t.line.add(t.parts.clean(state.empty() ? "unknown" : state), working ? Style::good : Style::dim);
+  t.line.add(away ? std::string("host away") : t.parts.clean(state.empty() ? "unknown" : state),
+             working ? Style::good : Style::dim);
   Facts facts(t);
   if (const std::uint64_t number = turn.count("number"); number > 0)
     facts.add("turn " + std::to_string(number));

@@ -19,6 +19,8 @@ constexpr std::size_t label_columns_min = 8;
 constexpr std::size_t label_columns_max = 20;  // a longer label is cut; on narrow terminals a fifth of them
 constexpr std::size_t calls_max = 1024;  // the oldest call is forgotten: its end is told without its summary
 
+constexpr std::size_t hosts_max = 4096;  // that the one told of first is away is told once more
+
 struct Call {
   std::string tool, summary;
 };
@@ -37,7 +39,8 @@ struct Parts {
   Recent<Call, calls_max> calls;
   Recent<Waiting, Roster::sessions_max> waiting;
   Recent<bool, Roster::sessions_max> turn_open;
-  std::string last_call;  // whose invocation is the line above
+  Recent<bool, hosts_max> away;  // host → whether it was told to be away
+  std::string last_call;         // whose invocation is the line above
   std::string day = local_day(now_ms());
   // Of a timeline: lines begin with this, and neither with a time nor with whose they are.
   std::optional<std::string> margin;

@@ -36,7 +36,7 @@ export default defineConfig({
   plugins: [withLicenses],
   build: {
     target: "es2022",
-    outDir: process.env.EARSHOT_PAGE_OUT ?? "dist",
+    outDir: process.env.EARSHOT_PAGE_OUT || "dist",
     emptyOutDir: true,
     modulePreload: false,
     assetsInlineLimit: 0,

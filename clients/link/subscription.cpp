@@ -30,8 +30,11 @@ std::string project_pattern(std::string_view typed) {
 }
 
 std::string session_pattern(std::string_view typed) {
-  const bool is_beginning = !has_wildcard(typed) && typed.size() < session_id_bytes;
-  return std::string(typed) + (is_beginning ? "*" : "");
+  if (has_wildcard(typed)) return std::string(typed);
+  const std::size_t at = typed.rfind('@');
+  if (at == typed.npos) return std::string(typed) + "*";  // also of a whole id: a hub says `@host` after it
+  const bool is_beginning = at < session_id_bytes;
+  return std::string(typed.substr(0, at)) + (is_beginning ? "*" : "") + std::string(typed.substr(at));
 }
 
 std::string type_pattern(std::string_view typed) {

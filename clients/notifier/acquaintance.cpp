@@ -27,6 +27,11 @@ std::optional<double> number(const Fields& fields, std::string_view key) {
   return value;
 }
 
+/// A hub says this of the sessions of a host that it does not hear any more.
+bool says_away(const Fields& status) {
+  return status.text("state") == "unknown" && status.text("reason") == "host_offline";
+}
+
 std::string said_number(const Fields& fields, std::string_view key) {
   const auto value = fields.integer(key);
   return value ? std::to_string(*value) : std::string();
@@ -43,6 +48,7 @@ constexpr std::array<std::string_view, 8> telling{"agent",   "call",    "task", 
 }  // namespace
 
 void Acquaintance::learn(const Fields& frame) {
+  if (frame.text("type") == "welcome") own_host_ = frame.text("host");
   const std::string_view id = frame.text("session");
   if (id.empty()) return;
   Session& session = sessions_[id];
@@ -109,6 +115,7 @@ void Acquaintance::name(const Session& session, Subject& subject) const {
   };
   set("type", subject.type);
   set("host", subject.host);
+  if (!own_host_.empty() && subject.host != own_host_) set("elsewhere", subject.host);
   set("session", subject.session);
   set("short", link::short_id(subject.session));
   set("agent", subject.agent);
@@ -127,6 +134,11 @@ void Acquaintance::name(const Session& session, Subject& subject) const {
     subject.cost_usd = session.cost_usd;
     set("cost", text);
   }
+}
+
+std::string_view Acquaintance::away_id(std::string_view session) const {
+  const Session* const known = sessions_.find(session);
+  return known == nullptr ? std::string_view() : std::string_view(known->away_id);
 }
 
 Subject Acquaintance::subject(const Fields& frame, std::string_view json, std::int64_t now_ms) {
@@ -183,6 +195,16 @@ void Acquaintance::take_status(const Fields& status, Session& session, Subject& 
                                std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
                          source = status.text("source");
+  session.away_id.clear();
+  if (says_away(status)) {  // what is known of the session is so again when its host is back
+    session.away_id = digest("away\n" + subject.host + '\n' + subject.session + '\n' + std::string(since));
+    subject.id = session.away_id;
+    subject.time_ms = link::parse_time(since).value_or(0);
+    subject.words["state"] = state;
+    subject.words["reason"] = status.text("reason");
+    subject.words["time"] = since;
+    return name(session, subject);
+  }
   const bool same = !session.status_id.empty() && session.state == state &&
                     (since.empty() || since == session.since || source != session.source);
   if (!same) {

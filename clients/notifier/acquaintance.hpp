@@ -25,6 +25,9 @@ class Acquaintance {
   /// The status that a session frame holds.
   Subject status_of(const link::Fields& session_frame, std::string_view json, std::int64_t now_ms);
 
+  /// Empty, unless a hub does not hear the session's host: then the id of the subject that said so.
+  std::string_view away_id(std::string_view session) const;
+
  private:
   struct Call {
     std::string call, tool, stream;
@@ -34,13 +37,15 @@ class Acquaintance {
     std::vector<Call> calls;
     std::optional<double> cost_usd;
     std::string api_status, api_error;
-    std::string state, since, source, status_id;
+    std::string state, since, source, status_id;  // the last one that its host told
+    std::string away_id;
   };
   void learn_facts(const link::Fields& frame, Session& session);
   void take_status(const link::Fields& status, Session& session, Subject& subject, std::int64_t now_ms);
   void name(const Session& session, Subject& subject) const;
   std::string waiting_tool(const Session& session) const;
 
+  std::string own_host_;  // the daemon's
   link::Recent<Session, sessions_max> sessions_;
   link::Recent<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
 };

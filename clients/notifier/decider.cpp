@@ -90,8 +90,8 @@ void Decider::begin() {
 
 void Decider::take(const link::Fields& frame, std::string_view json, std::int64_t now_ms) {
   const std::string_view type = frame.text("type"), session = frame.text("session");
-  if (session.empty()) return;
   acquaintance_.learn(frame);
+  if (session.empty()) return;
   if (type == "session") {
     seen_.emplace(session);
     if (frame.object("status")) take_status(acquaintance_.status_of(frame, json, now_ms), now_ms);
@@ -112,7 +112,9 @@ void Decider::take(const link::Fields& frame, std::string_view json, std::int64_
   if (wanted) consider(acquaintance_.subject(frame, json, now_ms), now_ms);
 }
 
+// That its host is away answers nothing: what was told stays, what is held waits for the host.
 void Decider::take_status(const Subject& subject, std::int64_t now_ms) {
+  if (acquaintance_.away_id(subject.session) == subject.id) return consider(subject, now_ms);
   answered(
       [&](const Matter& matter) {
         return matter.of_status && matter.session == subject.session && matter.id != subject.id;
@@ -277,8 +279,9 @@ void Decider::tell_group(std::vector<Memory::Held> group, std::int64_t now_ms) {
 
 void Decider::tick(std::int64_t now_ms) {
   std::vector<Memory::Held> due;
-  const auto split = std::stable_partition(memory_.held.begin(), memory_.held.end(),
-                                           [&](const Memory::Held& each) { return each.due_ms > now_ms; });
+  const auto split = std::stable_partition(
+      memory_.held.begin(), memory_.held.end(),
+      [&](const Memory::Held& each) { return each.due_ms > now_ms || waits_for_its_host(each); });
   due.assign(std::make_move_iterator(split), std::make_move_iterator(memory_.held.end()));
   memory_.held.erase(split, memory_.held.end());
   std::map<std::string, std::vector<Memory::Held>> groups;
@@ -297,9 +300,17 @@ void Decider::tick(std::int64_t now_ms) {
 std::optional<std::int64_t> Decider::next_ms() const {
   std::optional<std::int64_t> next;
   for (const Memory::Held& each : memory_.held) {
-    if (each.due_ms < forever && (!next || each.due_ms < *next)) next = each.due_ms;
+    if (each.due_ms >= forever || waits_for_its_host(each)) continue;
+    if (!next || each.due_ms < *next) next = each.due_ms;
   }
   return next;
+}
+
+bool Decider::waits_for_its_host(const Memory::Held& held) const {
+  const auto& matters = held.notice.matters;
+  if (matters.empty() || !matters.front().of_status) return false;
+  const std::string_view away = acquaintance_.away_id(matters.front().session);
+  return !away.empty() && matters.front().id != away;
 }
 
 void Decider::answered(const std::function<bool(const Matter&)>& is_answered, std::string_view how,

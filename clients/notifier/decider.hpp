@@ -97,6 +97,7 @@ class Decider {
   void answered(const std::function<bool(const Matter&)>& is_answered, std::string_view how,
                 std::int64_t now_ms);
   void take_status(const Subject& subject, std::int64_t now_ms);
+  bool waits_for_its_host(const Memory::Held& held) const;
   void forget_old(std::int64_t now_ms);
   void verdict(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms);
   const Rule* find_rule(std::string_view name) const;

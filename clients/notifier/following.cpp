@@ -86,7 +86,7 @@ void Following::take(std::string_view json, std::int64_t now_ms) {
   } else if (type == "error") {
     complaints_.push_back("the daemon says: " + std::string(frame->text("message")) + " (" +
                           std::string(frame->text("code")) + ")");
-  } else if (type == "status") {
+  } else if (type == "status" || type == "welcome") {
     decider_.take(*frame, json, now_ms);
   } else if (!frame->text("cursor").empty() && expected) {  // else it comes again, with what was missed
     cursors_.handled(frame->text("stream"), frame->text("cursor"));

@@ -14,6 +14,7 @@ constexpr Variable known[] = {
     {"name", false, "the project's last path component"},
     {"project", false, "the project's directory"},
     {"host", false, "the machine"},
+    {"elsewhere", false, "the machine, where it is not the daemon's own: at a team's hub"},
     {"session", false, "the session's id"},
     {"short", false, "the first eight characters of it"},
     {"branch", false, "the git branch"},

@@ -1,5 +1,5 @@
 import { useEffect, useMemo } from "preact/hooks";
-import { whole, type SessionFrame } from "../../sdk/src/index.js";
+import { isAway, whole, type SessionFrame } from "../../sdk/src/index.js";
 import { Conversation } from "./Conversation.js";
 import { shortModel, tokens } from "./format.js";
 import { openSession, type OpenSession } from "./session.js";
@@ -18,8 +18,12 @@ function Head({ frame }: { frame: SessionFrame }) {
     <header class="head" data-state={status.state}>
       <h2>{titleOf(frame)}</h2>
       <p class="facts">
-        <span class="status" data-state={status.state}>{status.state}{status.reason ? `: ${status.reason}` : ""}</span>
-        <Ticking since={status.since ?? turn.started} />
+        {isAway(frame) ? <span class="away">host away{status.since ? <>, last heard <Ticking since={status.since} /> ago</> : ""}</span> : (
+          <>
+            <span class="status" data-state={status.state}>{status.state}{status.reason ? `: ${status.reason}` : ""}</span>
+            <Ticking since={status.since ?? turn.started} />
+          </>
+        )}
         <span>{projectOf(frame)}</span>
         {frame.git_branch ? <span>{frame.git_branch}</span> : null}
         <span>{frame.host}</span>
@@ -69,7 +73,7 @@ export function SessionPage(props: { session: string; host: string }) {
   const frame = session.frame.value;
   const back = { session: "", host: "" };
   return (
-    <div class="session">
+    <div class="session" data-away={frame && isAway(frame) ? "" : undefined}>
       <p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a></p>
       {frame ? (
         <>

@@ -3,7 +3,7 @@ import { whole, type SessionFrame, type SessionState } from "../../sdk/src/index
 import { shortModel, tokens } from "./format.js";
 import { onScreen } from "./history.js";
 import { follow, address } from "./route.js";
-import { nameOf, phaseWords, projectOf, titleOf, type Phase } from "./rows.js";
+import { nameOf, phaseWords, projectOf, team, titleOf, type Phase } from "./rows.js";
 import { Spark } from "./Spark.js";
 import { Ticking } from "./Ticking.js";
 import { doneOf, Todos } from "./Todos.js";
@@ -19,7 +19,7 @@ function label(frame: SessionFrame, phase: Phase, said: string): string {
   return [
     phase === "waiting" ? `needs you, ${word(frame, phase)}` : phaseWords[phase],
     titleOf(frame),
-    `in ${projectOf(frame)}`,
+    `in ${projectOf(frame)}${team.value ? ` on ${frame.host}` : ""}`,
     hand && `${hand.tool} ${gist(hand.input, frame.project)}`.trim(),
     todos.length > 0 && `${doneOf(todos)} of ${todos.length} things to do are done`,
     usage.context !== undefined && `${tokens(usage.context)} tokens in the context`,
@@ -47,7 +47,7 @@ export function SessionRow({ frame, session, phase, where }: { frame: SessionFra
       <span class="model" title={frame.model}>{shortModel(frame.model)}</span>
       <span class="turn">{frame.turn.number > 0 ? `turn ${frame.turn.number}` : ""}</span>
       <span class="age"><Ticking since={since} short /></span>
-      <span class="said" aria-hidden="true">{where ? <span class="where" title={projectOf(frame)}>{nameOf(projectOf(frame))}</span> : null}{said}</span>
+      <span class="said" aria-hidden="true">{where ? <span class="where" title={projectOf(frame)}>{nameOf(projectOf(frame))}{team.value ? ` on ${frame.host}` : ""}</span> : null}{said}</span>
     </div>
   );
 }

@@ -40,7 +40,7 @@ export function Tool({ frame, phase, hidden }: { frame: SessionFrame; phase: Pha
     <span class="tool" aria-hidden={hidden} title={`${hand.tool.tool} ${gist(hand.tool.input)}`}>
       <b>{hand.tool.tool}</b> <span class="gist">{gist(hand.tool.input, frame.project)}</span>
       {hand.agents > 0 ? <span class="agents">{hand.agents} {hand.agents === 1 ? "agent" : "agents"}</span> : null}
-      <Ticking since={hand.tool.started} />
+      {phase === "away" ? null : <Ticking since={hand.tool.started} />}
     </span>
   );
 }

@@ -1,12 +1,25 @@
 import { sessions } from "./connection.js";
 import { showHelp } from "./Help.js";
 import { blocked, choose, preferences, toggleNotify } from "./preferences.js";
-import { follow, go, onlyProject, onlyState, openSession, query, address } from "./route.js";
-import { counts, phaseWords, phases } from "./rows.js";
+import { follow, go, onlyHost, onlyProject, onlyState, openSession, query, address } from "./route.js";
+import { counts, hosts, phaseWords, phases, team } from "./rows.js";
 import { Advice, State } from "./State.js";
 
 function Toggle(props: { on: boolean; label: string; title: string; toggle: () => void }) {
   return <button type="button" class="toggle" aria-pressed={props.on} title={props.title} onClick={props.toggle}>{props.label}</button>;
+}
+
+/** A list and no chips: a team may have a thousand. One that is asked for and not there stays to be seen. */
+function Hosts() {
+  const chosen = onlyHost.value;
+  if (!team.value && !chosen) return null;
+  return (
+    <select id="host" aria-label="Host" value={chosen} data-chosen={chosen ? "" : undefined} onChange={(event) => go({ on: event.currentTarget.value })}>
+      <option value="">All hosts</option>
+      {chosen && !hosts.value.has(chosen) ? <option value={chosen} selected>{chosen}</option> : null}
+      {[...hosts.value.values()].map(({ name, count, away }) => <option key={name} value={name} selected={name === chosen}>{`${name} (${count})${away ? ", away" : ""}`}</option>)}
+    </select>
+  );
 }
 
 function Filters() {
@@ -15,6 +28,7 @@ function Filters() {
     <div class="filters">
       <input id="search" type="search" placeholder="Search" aria-label="Search sessions" title="Press / to search" autocomplete="off" spellcheck={false} value={query.value}
         onInput={(event) => go({ q: event.currentTarget.value }, true)} />
+      <Hosts />
       <div class="chips" role="group" aria-label="Show only">
         {phases.filter((phase) => found[phase] > 0 || onlyState.value === phase).map((phase) => (
           <button type="button" class="chip" data-state={phase} aria-pressed={onlyState.value === phase} onClick={() => go({ state: onlyState.value === phase ? "" : phase })}>

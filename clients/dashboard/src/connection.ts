@@ -12,6 +12,7 @@ const lagged_ms = 8_000; // how long it is told
 export const state = signal<PageState>({ state: "connecting" });
 export const ready = signal(false); // a snapshot was complete once
 export const laggedUntil = signal(0);
+export const ownHost = signal(""); // the daemon's own
 export const sessionLive = signal<PageState | undefined>(undefined); // of the session page's own subscription
 
 const version = signal(0);
@@ -48,6 +49,7 @@ let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 function follow() {
   subscription = earshot.watch({ deliver: "state" }, store, {
     frame: (frame) => {
+      if (frame.type === "welcome") ownHost.value = frame.host;
       if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_ms;
     },
     state: (now) => {

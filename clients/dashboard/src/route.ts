@@ -10,6 +10,7 @@ const parameter = (name: string) => computed(() => parameters.value.get(name) ??
 export const query = parameter("q");
 export const onlyState = parameter("state");
 export const onlyProject = parameter("project");
+export const onlyHost = parameter("on"); // `host` is the open session's
 export const openSession = parameter("session"); // the name; empty: the overview
 export const openHost = parameter("host");
 

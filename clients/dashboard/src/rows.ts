@@ -1,14 +1,14 @@
 // The overview's lines: who needs somebody first, then by host and project. Order changes only when something did that a person would
 // move a card for: not with every sign of life.
 import { computed } from "@preact/signals";
-import { whole, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
-import { sessions } from "./connection.js";
+import { isAway, whole, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
+import { ownHost, sessions } from "./connection.js";
 import { ms, now } from "./format.js";
-import { onlyProject, onlyState, query } from "./route.js";
+import { onlyHost, onlyProject, onlyState, query } from "./route.js";
 
-export const phases = ["waiting", "working", "done", "idle", "unknown", "ended"] as const;
+export const phases = ["waiting", "working", "done", "idle", "unknown", "away", "ended"] as const;
 export type Phase = (typeof phases)[number];
-export const phaseWords: Record<Phase, string> = { waiting: "needs you", working: "working", done: "done", idle: "idle", unknown: "unknown", ended: "ended" };
+export const phaseWords: Record<Phase, string> = { waiting: "needs you", working: "working", done: "done", idle: "idle", unknown: "unknown", away: "away", ended: "ended" };
 
 const done_ms = 30 * 60_000; // a turn that ended so lately is news
 
@@ -16,6 +16,7 @@ export type Row = { kind: "group"; key: string; title: string; project?: string;
 
 export function phaseOf(frame: SessionFrame, at: number): Phase {
   const { state, reason } = frame.status;
+  if (isAway(frame)) return "away";
   if (state !== "idle" || reason === "background") return state === "idle" ? "idle" : state;
   const finished = ms(frame.turn.finished);
   return finished !== undefined && at - finished < done_ms ? "done" : "idle";
@@ -41,9 +42,34 @@ const judged = computed(() => {
 
 export const counts = computed(() => {
   const found = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>;
-  for (const { phase } of judged.value) found[phase]++;
+  for (const { session, phase } of judged.value) if (!onlyHost.value || session.now.host === onlyHost.value) found[phase]++;
   return found;
 });
+
+export interface Host { name: string; count: number; away: boolean; heard: string | undefined }
+
+/** Whose sessions these are, by name; the same object for as long as nothing about it changed. */
+export const hosts = computed<Map<string, Host>>((() => {
+  let last = new Map<string, Host>();
+  let said = "";
+  return () => {
+    const found = new Map<string, Host>();
+    for (const { now } of sessions.value) {
+      let host = found.get(now.host);
+      if (!host) found.set(now.host, (host = { name: now.host, count: 0, away: false, heard: undefined }));
+      host.count++;
+      if (isAway(now)) Object.assign(host, { away: true, heard: now.status.since ?? host.heard });
+    }
+    const sorted = [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const saying = JSON.stringify(sorted);
+    if (saying === said) return last;
+    said = saying;
+    return (last = new Map(sorted.map((host) => [host.name, host])));
+  };
+})());
+
+/** A hub tells these, or several hosts do: each session shows whose it is. */
+export const team = computed(() => hosts.value.size > 1 || [...hosts.value.keys()].some((name) => name !== ownHost.value));
 
 export const waiting = computed(() => judged.value.filter(({ phase }) => phase === "waiting").map(({ session }) => session));
 
@@ -53,6 +79,7 @@ export const rows = computed<Row[]>(() => {
   const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
   const chosen = judged.value.filter(({ session, phase }) => {
     if (onlyState.value && phase !== onlyState.value) return false;
+    if (onlyHost.value && session.now.host !== onlyHost.value) return false;
     if (onlyProject.value && projectOf(session.now) !== onlyProject.value) return false;
     if (words.length === 0) return true;
     const shown = text(session.now);
@@ -60,7 +87,6 @@ export const rows = computed<Row[]>(() => {
   });
   const groups = new Map<string, typeof chosen>();
   const first: typeof chosen = [];
-  const hosts = new Set(chosen.map(({ session }) => session.now.host));
   for (const one of chosen) {
     if (one.phase === "waiting") {
       first.push(one);
@@ -81,11 +107,11 @@ export const rows = computed<Row[]>(() => {
     add(first, true);
   }
   const rank = (list: typeof chosen) => Math.min(...list.map(({ phase }) => phases.indexOf(phase)));
-  const quiet = (list: typeof chosen) => Math.min(2, rank(list)); // those at work before those that are not
+  const quiet = (list: typeof chosen) => (phases[rank(list)] === "away" ? 3 : Math.min(2, rank(list))); // those at work before those that are not
   for (const [key, list] of [...groups].sort(([a, x], [b, y]) => quiet(x) - quiet(y) || (a < b ? -1 : 1))) {
     const [host, project] = key.split("\u0000") as [string, string];
     list.sort((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase) || (since(a.session.now) < since(b.session.now) ? 1 : -1) || (a.session.key < b.session.key ? -1 : 1));
-    out.push({ kind: "group", key, title: project, project, host: hosts.size > 1 ? host : "", count: list.length });
+    out.push({ kind: "group", key, title: project, project, host: team.value ? host : "", count: list.length });
     add(list, false);
   }
   return out;

@@ -3,23 +3,11 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { axe } from "./browser.mjs";
-import { fitsTheWidth, house } from "./house.mjs";
+import { fitsTheWidth, house, violations } from "./house.mjs";
 import { morning } from "./scene.mjs";
 import { lights, screens, states, views } from "./shots.mjs";
 
 const shots = process.env.EARSHOT_SCREENSHOTS;
-
-/** What axe has against the page as it is. The page's policy forbids eval: DevTools puts axe in, which it does not ask. */
-async function violations(page) {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Runtime.evaluate", { expression: axe, allowUnsafeEvalBlockedByCSP: true });
-  await session.detach();
-  return page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run();
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
-  });
-}
 
 house("looks", (house) => {
   for (const [screen, size] of Object.entries(screens)) {

@@ -61,6 +61,7 @@ house("the page", (house) => {
     assert.deepEqual(phases.slice(0, 2), ["waiting", "waiting"]);
     assert.ok(!phases.slice(2).includes("waiting"));
     assert.deepEqual(await page.locator(".group h2").allTextContents(), ["Needs you", "/home/ada/harbour-web", "/home/ada/infra", "/home/ada/lighthouse-api", "/home/ada/notes"]);
+    assert.equal(await page.locator("#host, .whose, .away").count(), 0); // one host is no team
     // Who waits for longest is first; each says what for, in which project, what exactly, and for how long.
     assert.deepEqual(await rows.locator(".status").evaluateAll((all) => all.slice(0, 2).map((one) => one.textContent)), ["question", "permission"]);
     const second = rows.nth(1);

@@ -7,6 +7,6 @@ export { Backoff, type BackoffOptions } from "./backoff.js";
 export { Cursors, isCursor, splitPlace } from "./cursors.js";
 export { platformSocket, subprotocol, type Connect, type Socket, type SocketHandlers } from "./socket.js";
 export { SessionStore, sessionKey, type SessionState, type StoreChange, type StoreOptions } from "./store.js";
-export { contextOf } from "./reduce.js";
+export { contextOf, isAway } from "./reduce.js";
 export { Samples } from "./samples.js";
 export { isCut, matches, whole } from "./text.js";

@@ -59,8 +59,8 @@ export type Media = {
 /** What a session is doing now. */
 export type SessionStatus = {
   state: "working" | "waiting" | "idle" | "ended" | "unknown";
-  /** of `waiting`: what for; of `idle`: `background` when a shell still runs; of `working`: `compaction` */
-  reason?: "permission" | "question" | "plan" | "dialog" | "background" | "compaction" | (string & {});
+  /** of `waiting`: what for; of `idle`: `background` when a shell still runs; of `working`: `compaction`; of `unknown`, at a hub: `host_offline` */
+  reason?: "permission" | "question" | "plan" | "dialog" | "background" | "compaction" | "host_offline" | (string & {});
   /** what is asked, for people: the tool and its input, cut */
   detail?: string;
   source: "registry" | "transcript" | "clock" | (string & {});
@@ -442,7 +442,7 @@ export type ErrorFrame = {
   type: "error";
   /** of the request; absent when it had none */
   id?: Id;
-  code: "bad_message" | "bad_filter" | "bad_cursor" | "limit" | "not_allowed" | "not_found" | "busy" | (string & {});
+  code: "bad_message" | "bad_filter" | "bad_cursor" | "limit" | "not_allowed" | "not_found" | "busy" | "host_offline" | (string & {});
   /** for people */
   message: string;
   /** the same request may succeed later */

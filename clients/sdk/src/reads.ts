@@ -51,7 +51,8 @@ export class Reads {
   error(frame: ErrorFrame): boolean {
     const one = frame.id === undefined ? undefined : this.waiting.get(frame.id);
     if (!one) return false;
-    if (frame.retry && one.tries < tries_max) {
+    // Of a host that is away there was patience enough: whoever asked is told, and may ask again.
+    if (frame.retry && frame.code !== "host_offline" && one.tries < tries_max) {
       setTimeout(() => this.connected && this.waiting.has(one.message.id) && this.send(one.message), busy_ms * one.tries++);
       return true;
     }

@@ -15,6 +15,9 @@ function told(event: object): Partial<SessionFrame> {
   return Object.fromEntries(said.filter((name) => name in event).map((name) => [name, event[name as never]]));
 }
 
+/** At a hub: its host is not heard any more, and was last heard at `status.since`. What it does now nobody knows. */
+export const isAway = (session: Pick<SessionFrame, "status">) => session.status.state === "unknown" && session.status.reason === "host_offline";
+
 /** Is it a subagent's, in a transcript of its own or not? */
 const inner = (event: EarshotEvent) => event.agent !== undefined;
 
@@ -88,9 +91,9 @@ const rules: Rules = {
   },
 };
 
-/** A status that a registry told of stays: the next `status` frame changes it, not a transcript. */
+/** A status that a registry told of stays, and that a host is away: the next `status` frame changes it, not a transcript. */
 function transcript(now: SessionFrame, state: "working" | "idle", since: string | undefined): SessionFrame["status"] {
-  if (now.status.source === "registry") return now.status;
+  if (now.status.source === "registry" || isAway(now)) return now.status;
   return { state, source: "transcript", ...(since && { since }) };
 }
 

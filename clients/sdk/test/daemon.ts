@@ -30,7 +30,8 @@ export class Place {
   private running: ChildProcess | undefined;
   port = 0;
 
-  constructor() {
+  /** `hub`: it has no root of its own. */
+  constructor(readonly host = "testhost", private readonly hub = false) {
     mkdirSync(this.root);
   }
 
@@ -38,7 +39,7 @@ export class Place {
   async start(...args: string[]): Promise<this> {
     const run = join(this.home, "run");
     mkdirSync(run, { recursive: true });
-    const process_ = spawn(program, ["--root", this.root, "--state", this.state, "--listen", `127.0.0.1:${this.port}`, "--host", "testhost", ...args], {
+    const process_ = spawn(program, [...(this.hub ? [] : ["--root", this.root]), "--state", this.state, "--listen", `127.0.0.1:${this.port}`, "--host", this.host, ...args], {
       env: { PATH: process.env.PATH, HOME: this.home, XDG_RUNTIME_DIR: run, LC_ALL: "C.UTF-8" },
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -68,6 +69,15 @@ export class Place {
     this.running = undefined;
     running.kill("SIGTERM");
     await until("the daemon's end", () => running.exitCode !== null || running.signalCode !== null);
+  }
+
+  /** As a machine does that loses its power. */
+  async kill(): Promise<void> {
+    const running = this.running;
+    if (!running) return;
+    this.running = undefined;
+    running.kill("SIGKILL");
+    await until("the daemon's end", () => running.signalCode !== null);
   }
 
   async end(): Promise<void> {

@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Backoff, Cursors, Samples, SessionStore, isCursor, matches, splitPlace, whole, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
+import { Backoff, Cursors, Samples, SessionStore, isAway, isCursor, matches, splitPlace, whole, type EarshotEvent, type Frame, type SessionFrame } from "../src/index.js";
 import { Queue } from "../src/queue.js";
+import { Reads } from "../src/reads.js";
 import { Ring } from "../src/ring.js";
 import { vectors } from "./daemon.js";
 
@@ -16,7 +17,7 @@ const load = <T>(name: string): T => JSON.parse(readFileSync(join(vectors, name)
 const client = ["hello", "subscribe", "unsubscribe", "read"];
 
 function frames(): Frame[] {
-  return readdirSync(vectors).filter((name) => name.endsWith(".json") && !["cursors.json", "filters.json", "connection.json"].includes(name))
+  return readdirSync(vectors).filter((name) => name.endsWith(".json") && !["cursors.json", "filters.json", "subjects.json", "connection.json"].includes(name))
     .filter((name) => !client.includes(name.replace(".json", "")))
     .flatMap((name) => load<Array<{ frame: Frame }>>(name).map((one) => one.frame));
 }
@@ -29,13 +30,15 @@ test("every vector is of its type, as the compiler sees it", () => {
   const folder = mkdtempSync(join(tmpdir(), "earshot-vectors-"));
   try {
     const lines = [`import type { Frame, ClientMessage } from ${JSON.stringify(join(sdk, "src/protocol.js"))};`];
-    for (const name of readdirSync(vectors).filter((one) => one.endsWith(".json") && !["cursors.json", "filters.json"].includes(one))) {
+    for (const name of readdirSync(vectors).filter((one) => one.endsWith(".json") && !["cursors.json", "filters.json", "subjects.json"].includes(one))) {
       for (const { frame, from } of load<Array<{ frame: { type: string }; from?: string }>>(name)) {
         const kind = from === "client" || client.includes(name.replace(".json", "")) ? "ClientMessage" : "Frame";
         lines.push(`(${JSON.stringify(frame)}) satisfies ${kind};`);
       }
     }
     assert.ok(lines.length > 60);
+    lines.push(`({type: "subscribe", id: "a", filter: {host: ["ada*"]}}) satisfies ClientMessage;`);
+    lines.push(`// @ts-expect-error: hosts are a list\n({type: "subscribe", id: "a", filter: {host: "ada"}}) satisfies ClientMessage;`);
     lines.push(`// @ts-expect-error: a state is one of five\n({type: "status", host: "h", session: "s", state: "busy", source: "clock"}) satisfies Frame;`);
     writeFileSync(join(folder, "vectors.ts"), lines.join("\n"));
     execFileSync(join(sdk, "node_modules/.bin/tsc"), ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", join(folder, "vectors.ts")], { stdio: "pipe" });
@@ -169,4 +172,32 @@ test("events that were missed go to history only, and a snapshot forgets who is 
   assert.equal(state.events.length, 0);
   store.take(event("tool.invoked", 2, { call: "c", tool: "Bash" }), true); // told anew: no session frame has it
   assert.equal(state.now.tools.length, 1);
+});
+
+test("at a hub: sessions of two hosts are two, and that a host is away is told by a status alone", () => {
+  const store = new SessionStore();
+  store.take(session(["hub/ada/s:1.1.0000000000000000"], { host: "ada", session: "s@ada" }));
+  store.take(session(["hub/bob/s:1.1.0000000000000000"], { host: "bob", session: "s@bob" }));
+  const of = (host: string) => store.sessions.get(`${host}\ns@${host}`)!.now;
+  store.take({ type: "status", host: "bob", session: "s@bob", state: "unknown", reason: "host_offline", source: "clock", since: "2026-01-01T00:00:00Z" });
+  assert.deepEqual([isAway(of("ada")), isAway(of("bob"))], [false, true]);
+  store.take({ ...event("turn.started", 2, { origin: "human" }), host: "bob", stream: "hub/bob/s", session: "s@bob" } as EarshotEvent); // on its way when the host went
+  assert.ok(isAway(of("bob")));
+  assert.ok(of("bob").turn.open);
+  store.take({ type: "status", host: "bob", session: "s@bob", state: "unknown", source: "clock" });
+  assert.ok(!isAway(of("bob"))); // quiet for long is another matter
+});
+
+test("a record of a host that is away, or that keeps its records, is refused at once and says why; a busy daemon is asked again", async () => {
+  const sent: string[] = [];
+  const reads = new Reads(({ id }) => sent.push(id));
+  reads.again();
+  const asked = [1, 2, 3].map((n) => reads.ask(`hub/bob/${n}`, "1.1.0000000000000000"));
+  const refusals = Promise.allSettled(asked);
+  const code = (n: number, code: string, retry: boolean) => reads.error({ type: "error", id: `r${n}`, code, message: code, retry });
+  assert.ok(code(1, "host_offline", true) && code(2, "not_allowed", false) && code(3, "busy", true));
+  while (sent.length < 4) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual(sent, ["r1", "r2", "r3", "r3"]);
+  reads.record({ type: "record", id: "r3", part: 1, parts: 1, data: "{}" });
+  assert.deepEqual((await refusals).map((one) => (one.status === "rejected" ? (one.reason as { code: string }).code : one.value)), ["host_offline", "not_allowed", {}]);
 });

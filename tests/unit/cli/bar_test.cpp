@@ -88,3 +88,25 @@ TEST_CASE("without a daemon the bar says so") {
   CHECK(Bar::away_json("no \"daemon\"") ==
         R"({"text":"earshot?","alt":"away","class":"away","tooltip":"no \"daemon\""})");
 }
+
+TEST_CASE("at a hub a bar says whose each session is, and forgets one whose main transcript is gone there") {
+  Told told;
+  const auto at = [&](const std::string& host) {
+    told.frame(R"({"type":"session","host":")" + host + R"(","session":"a@)" + host +
+               R"(","project":"/home/u/api","title":"Fix it","status":{"state":"working"},"cursors":["hub/)" +
+               host + R"(/c=2F-p=2Fa=2Fsubagents=2Fagent-1:1.1.x","hub/)" + host + R"(/c=2F-p=2Fa:1.1.x"]})");
+  };
+  at("ada");
+  CHECK(told.bar.json().find("● api: Fix it") != std::string::npos);
+  at("bob");
+  CHECK(told.bar.json().find("● ada:api: Fix it") != std::string::npos);
+  CHECK(told.bar.json().find("● bob:api: Fix it") != std::string::npos);
+  const auto removed = [&](const std::string& stream) {
+    told.frame(R"({"type":"stream.removed","host":"bob","session":"a@bob","stream":"hub/bob/)" + stream +
+               "\"}");
+  };
+  removed("c=2F-p=2Fa=2Fsubagents=2Fagent-1");
+  CHECK(told.bar.line() == "● 2");
+  removed("c=2F-p=2Fa");
+  CHECK(told.bar.line() == "● 1");
+}

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "link/frame.hpp"
+#include "link/human.hpp"
 #include "unit/link/captured.hpp"
 #include "unit/link/fake_daemon.hpp"
 
@@ -224,4 +225,29 @@ TEST_CASE("doctor asks the daemon through its socket, and without one says what 
       printed_by([&] { return doctor_command({.daemon = {.socket = state.path("sock")}, .json = true}); });
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.out.find("does not run, or cannot be reached") != std::string::npos);
+}
+
+TEST_CASE("a hub says which hosts it hears, and since when it does not hear the others") {
+  const auto health = doc::parse_health(
+      R"({"version":"0.1.0","hosts":[{"name":"ada","online":true,"heard":"2025-11-04T11:59:58Z"},)"
+      R"({"name":"bob","online":false,"heard":"2025-11-04T10:00:00Z"},{"name":"eve","online":false,"heard":""}]})");
+  REQUIRE(health);
+  const doc::Findings findings = doc::judge_hosts(*health, *parse_time("2025-11-04T12:00:00Z"));
+  REQUIRE(findings.size() == 3);
+  CHECK(findings[0].text == "1 is heard: ada");
+  CHECK(findings[1].text.starts_with("bob is away, last heard 2h ago, "));
+  CHECK(findings[1].level == doc::Level::warning);
+  CHECK(findings[2].text == "eve is away");
+  CHECK_FALSE(doc::has_problem(findings));
+  CHECK(doc::judge_hosts(*doc::parse_health(health_json), 0).empty());
+}
+
+TEST_CASE("of very many hosts some are named, and the others counted") {
+  doc::Health health;
+  for (int n = 0; n < 50; ++n)
+    health.hosts.push_back({"up" + std::to_string(n), {}, true}), health.hosts.push_back({"gone", {}, false});
+  const doc::Findings findings = doc::judge_hosts(health, 0);
+  CHECK(findings.size() == 22);
+  CHECK(findings.front().text.starts_with("50 are heard: up0, up1, "));
+  CHECK(findings.back().text == "and 30 more are away");
 }

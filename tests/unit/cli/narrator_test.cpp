@@ -303,3 +303,29 @@ TEST_CASE("the meta view, which has no texts, still tells what happened") {
   CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"Bash")") == "14:03:07 api      ⚙ Bash\n");
   CHECK(screen.event("turn.started", R"("origin":"human")") == "14:03:07 api      ▶ turn 3\n");
 }
+
+TEST_CASE(
+    "at a hub sessions are told apart by their hosts first, and a host that goes and comes is one line") {
+  Screen screen;
+  screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
+  const auto status = [&](const std::string& id, const std::string& fields) {
+    return screen.tell(R"({"type":"status","host":")" + id.substr(id.find('@') + 1) + R"(","session":")" +
+                       id + "\"," + fields + R"(,"since":"2025-11-04T14:03:07Z"})");
+  };
+  for (const char* id : {"2eaa@ada", "2ebb@bob", "2ecc@bob"})
+    screen.tell(R"({"type":"session","host":")" + std::string(id).substr(5) + R"(","session":")" + id +
+                R"(","project":"/home/u/api","status":{"state":"idle"}})");
+  const std::string asks = R"("state":"waiting","reason":"permission","detail":"approve Bash")";
+  CHECK(status("2eaa@ada", asks).find("ada:api ") != std::string::npos);
+  CHECK(status("2ebb@bob", asks).find("bob:api·2ebb ") != std::string::npos);
+  const std::string away = R"("state":"unknown","reason":"host_offline","source":"clock")";
+  const std::string told = status("2ebb@bob", away);
+  CHECK(told.find("14:03:07 bob:api·2ebb") == 0);
+  CHECK(told.find("host bob is away\n") != std::string::npos);
+  CHECK(status("2ecc@bob", away).empty());
+  CHECK(status("2ebb@bob", asks).find("host bob is back\n") != std::string::npos);  // it waits as before
+  CHECK(status("2ecc@bob", R"("state":"idle","source":"registry")").empty());
+  CHECK(status("2ecc@bob", away).find("is away") != std::string::npos);
+  CHECK(status("2ecc@bob", asks).find("needs you") != std::string::npos);  // what is new is told instead
+  CHECK(status("2ebb@bob", asks).empty());
+}

@@ -124,7 +124,11 @@ TEST_CASE("a plain word in a filter is a name") {
   CHECK(project_pattern("/home/u/api") == "/home/u/api");
   CHECK(project_pattern("a*") == "a*");
   CHECK(session_pattern("2eaa") == "2eaa*");
-  CHECK(session_pattern("2eaa1c04-0000-4000-8000-000000000000") == "2eaa1c04-0000-4000-8000-000000000000");
+  const std::string whole = "2eaa1c04-0000-4000-8000-000000000000";
+  CHECK(session_pattern(whole) == whole + "*");  // at a hub its host is said after it
+  CHECK(session_pattern("2eaa@dev7") == "2eaa*@dev7");
+  CHECK(session_pattern(whole + "@dev7") == whole + "@dev7");
+  CHECK(session_pattern("2e?a@*") == "2e?a@*");
   CHECK(type_pattern("turn") == "turn.*");
   CHECK(type_pattern("turn.started") == "turn.started");
 }

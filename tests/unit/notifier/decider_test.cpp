@@ -367,3 +367,113 @@ TEST_CASE("bounds hold, and what is beyond them is told rather than lost") {
   CHECK(desk.told.size() == 20);
   CHECK(desk.memory().open.size() <= Decider::open_max);
 }
+
+namespace {
+
+// A hub's words.
+struct TeamDesk : Desk {
+  explicit TeamDesk(const std::string& rules = {}) : Desk(rules) {
+    frame(R"({"type":"welcome","protocol":1,"host":"hub"})");
+  }
+  void says(const std::string& session, const std::string& host, const std::string& state, std::int64_t since,
+            const std::string& reason = {}) {
+    frame(R"({"type":"status","host":")" + host + R"(","session":")" + session + "@" + host +
+          R"(","state":")" + state + "\"" + (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") +
+          R"(,"source":"registry","since":")" + time_text(since) + R"("})");
+  }
+  void waits(const std::string& session, const std::string& host, std::int64_t since) {
+    says(session, host, "waiting", since, "permission");
+  }
+  void away(const std::string& session, const std::string& host, std::int64_t since) {
+    says(session, host, "unknown", since, "host_offline");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a notice from a hub says which host, one from a daemon of its own does not") {
+  TeamDesk desk;
+  desk.waits("s", "ada", desk.now_ms);
+  desk.waits("t", "hub", desk.now_ms);
+  CHECK(desk.titles() == std::vector<std::string>{"s@ada on ada needs you", "t@hub needs you"});
+  CHECK(desk.told[0].host == "ada");
+}
+
+TEST_CASE("a rule may be for some hosts") {
+  TeamDesk desk(
+      "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nhost = [\"ci-*\", \"ada\"]\n");
+  for (const char* host : {"ada", "bob", "ci-7"}) desk.waits("s", host, desk.now_ms);
+  REQUIRE(desk.told.size() == 2);
+  CHECK(desk.told[1].host == "ci-7");
+}
+
+TEST_CASE("a host that goes away needs nobody, and its old wait is not told twice when it is back") {
+  TeamDesk desk;
+  const std::int64_t asked = desk.now_ms;
+  desk.waits("s", "ada", asked);
+  REQUIRE(desk.told.size() == 1);
+  desk.passes(20'000);
+  desk.away("s", "ada", asked + 4'000);
+  CHECK(desk.closed.empty());  // nobody answered
+  desk.passes(600'000);
+  desk.waits("s", "ada", asked);
+  CHECK(desk.told.size() == 1);
+  desk.says("s", "ada", "working", desk.now_ms);
+  CHECK(desk.closed.size() == 1);
+  desk.waits("s", "ada", desk.now_ms);  // another one
+  CHECK(desk.told.size() == 2);
+}
+
+TEST_CASE("nor over a restart of the notifier while the host is away") {
+  TeamDesk desk;
+  const std::int64_t asked = desk.now_ms;
+  desk.waits("s", "ada", asked);
+  desk.restart();
+  desk.begin();
+  desk.away("s", "ada", asked + 4'000);
+  desk.caught_up();
+  desk.passes(60'000);
+  CHECK(desk.closed.empty());
+  desk.waits("s", "ada", asked);
+  CHECK(desk.told.size() == 1);
+  CHECK(desk.memory().open.size() == 1);
+}
+
+TEST_CASE("a wait that is held when its host goes away is told when it is back, if it still waits") {
+  const std::string rules =
+      "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nhold = \"30s\"\n";
+  for (const bool answered : {false, true}) {
+    for (const bool restarted : {false, true}) {
+      INFO(answered << restarted);
+      TeamDesk desk(rules);
+      const std::int64_t asked = desk.now_ms;
+      desk.waits("s", "ada", asked);
+      desk.passes(20'000);
+      desk.away("s", "ada", asked + 4'000);
+      if (restarted) {
+        desk.restart();
+        desk.begin();
+        desk.away("s", "ada", asked + 4'000);
+        desk.caught_up();
+      }
+      desk.passes(60'000);
+      CHECK(desk.told.empty());
+      if (answered) desk.says("s", "ada", "working", desk.now_ms);
+      if (!answered) desk.waits("s", "ada", asked);
+      desk.passes(20'000);
+      CHECK(desk.told.size() == (answered ? 0 : 1));
+    }
+  }
+}
+
+TEST_CASE("who wants to know that a host is away can be told, once a session") {
+  TeamDesk desk(
+      "defaults = false\n[[rule]]\nname = \"gone\"\nstatus = \"unknown\"\nreason = \"host_offline\"\nhold = "
+      "\"5s\"\ntitle = \"{host} is away\"\n");
+  desk.away("s", "ada", desk.now_ms);
+  desk.away("s", "ada", desk.now_ms);
+  desk.passes(10'000);
+  CHECK(desk.titles() == std::vector<std::string>{"ada is away"});
+  desk.says("s", "ada", "working", desk.now_ms);
+  CHECK(desk.closed.size() == 1);
+}
