@@ -142,12 +142,12 @@ class TeamCase(Case):
             file.write(text)
         return path
 
-    def host(self, name, broker, view="full", more="", url=None, **given):
+    def host(self, name, broker, view="full", more="", url=None, words=(), **given):
         """A daemon that publishes as this host; started again, it is the same one."""
         root = given.pop("root", None) or os.path.join(self.home, name, "claude")
         os.makedirs(root, exist_ok=True)
         config = self.write(f"{name}.toml", f'[relay]\nurl = "{url or broker.url}"\nview = "{view}"\n{more}\n')
-        daemon = self.start("--config", config, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
+        daemon = self.start("--config", config, *words, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
         daemon.root = root
         self.hosts[name] = daemon
         return daemon
@@ -193,10 +193,11 @@ class TeamCase(Case):
         expected = self.published(view)
         count = {key: len(lines) for key, lines in expected.items()}
         self.assertTrue(count, "no host has a file")
+        cursors = {key: [json.loads(line)["cursor"] for line in lines] for key, lines in expected.items()}
 
         def arrived():
             kept = self.kept(hub)
-            return all(len(kept[key]) >= n for key, n in count.items()) and kept
+            return all([event["cursor"] for event in kept[key]] == wanted for key, wanted in cursors.items()) and kept
 
         try:
             wait_for(arrived, f"{sum(count.values())} events at the hub", deadline, hub.why_dead)

@@ -1,0 +1,197 @@
+"""Transcripts that become another history while somebody who should notice is away: afterwards the hub has what the files say, once each."""
+import glob
+import json
+import os
+import shutil
+import time
+import unittest
+
+from harness import wait_for
+from sessions import SessionWithAgentsBeside, append
+from team import TeamCase
+
+LONG_AGO_S = 90 * 24 * 3600
+
+
+class Histories(TeamCase):
+    def one_host(self):
+        broker = self.broker()
+        return broker, self.hub(broker), self.host("ada", broker)
+
+    def told_to_the_end(self, daemon):
+        """What a relay had to publish when it came is acknowledged."""
+        wait_for(lambda: (team := self.health(daemon)["team"])["open"] and team["on_the_way"] == 0 and team["waiting_bytes"] == 0 and team, "all is published")
+
+    def wiped_and_rewritten(self, change):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        for text in ("first", "second", "third"):
+            one.turn(text)
+        self.equal(hub)
+        ada.stop()
+        hub.stop()
+        broker.wipe()
+        with open(one.path, "rb") as file:
+            lines = file.read().splitlines(keepends=True)
+        with open(one.path, "wb") as file:
+            file.write(change(lines))
+        hub = self.hub(broker)
+        self.wait_team(hub, open=1)
+        self.host("ada", broker)
+        one.turn("after")
+        self.told(hub, self.equal(hub))
+
+    def test_a_wiped_store_and_a_shorter_history(self):
+        self.wiped_and_rewritten(lambda lines: b"".join(lines[:5]))
+
+    def test_a_wiped_store_and_a_longer_history(self):
+        self.wiped_and_rewritten(lambda lines: b"".join(lines[:5]) + lines[5].replace(b"second", b"x" * 40_000))
+
+    def test_a_wiped_store_and_the_same_history_is_not_told_again(self):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        one.turn("first"), one.turn("second")
+        self.equal(hub)
+        client = hub.subscriber()
+        broker.wipe()
+        one.turn("third")
+        client.wait_frame(type="turn.finished", turn=3)
+        self.equal(hub)
+        self.assertFalse(client.find(type="reset"))
+        self.assertEqual(len(client.all(type="turn.finished")), 1)
+
+    def test_a_cold_transcript_that_was_replaced_by_a_longer_one(self):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        one.turn("first"), one.turn("second")
+        self.equal(hub)
+        ada.stop()
+        long_ago = time.time() - LONG_AGO_S
+        os.utime(one.path, (long_ago, long_ago))
+        ada = self.host("ada", broker)
+        self.told_to_the_end(ada)
+        with open(one.path, "rb") as file:
+            text = file.read()
+        with open(one.path + ".tmp", "wb") as file:
+            file.write(text.replace(b"first", b"another history") + b'{"type":"x"}\n' * 20)
+        os.replace(one.path + ".tmp", one.path)
+        one.turn("after")
+        self.equal(hub)
+
+    def test_a_cold_transcript_that_became_another_of_the_same_length_while_nobody_looked(self):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        one.turn("first"), one.turn("second")
+        self.equal(hub)
+        ada.stop()
+        with open(one.path, "r+b") as file:
+            text = file.read()
+            file.seek(0)
+            file.write(text.replace(b"first", b"1stly"))
+        later = time.time() + 3600
+        os.utime(one.path, (later, later))  # long after its last event
+        ada = self.host("ada", broker, words=("--recent", "0s"))
+        wait_for(lambda: "1stly" in str(self.kept(hub)), "the other history")
+        self.equal(hub)
+
+    def test_a_transcript_that_went_while_its_daemon_was_away(self):
+        broker, hub, ada = self.one_host()
+        one, other = self.session(ada), self.session(ada, "/home/ada/other")
+        one.turn("stays"), other.turn("goes")
+        self.equal(hub)
+        ada.stop()
+        os.unlink(other.path)
+        self.host("ada", broker)
+        one.turn("goes on")
+        wait_for(lambda: len([k for k, v in self.kept(hub).items() if v]) == 1, "one stream at the hub")
+        self.equal(hub)
+
+    def test_a_root_that_cannot_be_seen_takes_nothing_from_the_hub(self):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        one.turn("stays")
+        expected = self.equal(hub)
+        ada.stop()
+        os.rename(ada.root, ada.root + ".unmounted")
+        again = self.host("ada", broker)
+        self.told_to_the_end(again)
+        again.stop()
+        self.assertEqual(set(self.kept(hub)), set(expected))
+        shutil.rmtree(ada.root)
+        os.rename(ada.root + ".unmounted", ada.root)
+        self.host("ada", broker)
+        one.turn("and goes on")
+        self.equal(hub)
+
+    def test_a_transcript_that_goes_and_comes_again_at_once(self):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        one.turn("a")
+        for _ in range(3):
+            self.equal(hub)
+            os.rename(one.path, one.path + ".away")
+            wait_for(lambda: not any(self.kept(hub).values()), "it is gone at the hub")
+            os.rename(one.path + ".away", one.path)
+        self.equal(hub)
+
+    def test_an_agent_whose_first_line_is_broken_stays_one_stream(self):
+        broker, hub, ada = self.one_host()
+        one = SessionWithAgentsBeside(ada.root, "/home/ada/api")
+        one.prompt("go")
+        _, _, sub = one.agent()
+        append(sub.path, b"this is not json\n")
+        one.says("what comes after it is read after it")
+        wait_for(lambda: "read after it" in str(self.kept(hub)), "what comes after the broken line")
+        sub.prompt("sub")
+        sub.says("ok", stop_reason="end_turn")
+        # Its first event was told before its session was known.
+        wanted = {stream: [json.loads(line)["cursor"] for line in lines] for (_, stream), lines in self.published().items()}
+        wait_for(lambda: {stream: [event["cursor"] for event in events] for (_, stream), events in self.kept(hub).items()} == wanted, "all of both streams")
+
+    def test_an_end_that_a_crash_cut_off_the_hub_s_file_is_fetched_again(self):
+        broker, hub, ada = self.one_host()
+        one = self.session(ada)
+        one.turn("a")
+        self.equal(hub)
+        hub.stop()  # all is acknowledged
+        [path] = glob.glob(os.path.join(hub.files, "*", "*.jsonl"))
+        os.truncate(path, os.path.getsize(path) - 7)
+        hub = self.hub(broker)
+        one.turn("b")
+        self.told(hub, self.equal(hub))
+
+    def test_two_hubs_of_one_name_do_not_take_from_each_other(self):
+        broker = self.broker()
+        one = self.hub(broker, name="one")
+        self.wait_team(one, open=1)
+        other = self.hub(broker, name="other")
+        other.wait_log(r"another hub fetches as `hub`: give one of the two another name, with `durable`")
+        ada = self.host("ada", broker)
+        self.session(ada).turn("to the first one")
+        self.equal(one)
+        self.assertEqual(self.health(one)["team"]["opened"], 1)
+        one.stop()
+        self.wait_team(other, open=1)
+        self.equal(other)
+
+    def test_a_message_that_the_stream_does_not_take_stops_nothing(self):
+        broker = self.broker()
+        first = self.hub(broker, name="first")
+        self.wait_team(first, open=1)
+        first.stop()
+        admin = self.anybody(broker)
+        kept = admin.publish("$JS.API.STREAM.INFO.earshot", b"")["config"]
+        self.assertNotIn("error", admin.publish("$JS.API.STREAM.UPDATE.earshot", {**kept, "max_msg_size": 3_000}))
+        hub = self.hub(broker)
+        ada = self.host("ada", broker)
+        one = self.session(ada)
+        one.turn("x" * 200_000)
+        one.turn("after it")
+        wanted = [json.loads(line)["cursor"] for line in sum(self.published().values(), []) if len(line) < 2_000]
+        wait_for(lambda: [event["cursor"] for event in sum(self.kept(hub).values(), [])] == wanted, "all but what is too long")
+        ada.wait_log(r"is longer than the stream takes, and is left out")
+        self.assertEqual(self.health(ada)["team"]["opened"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
