@@ -1,5 +1,6 @@
 // The connection's inside: which phase it is in, and what each one does. HTTP is in client_http.cpp,
-// WebSocket in client_websocket.cpp, the live stream over HTTP in client_events.cpp.
+// WebSocket in client_websocket.cpp, the live stream over HTTP in client_events.cpp, what has to be read
+// before an answer in client_cold.cpp.
 #pragma once
 #include <memory>
 #include <optional>
@@ -89,7 +90,10 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
 
   // Both
   std::optional<message::Bad> unfit(const message::Subscribe& asked) const;
+  struct LookUp;
   void subscribe(message::Subscribe asked);
+  void read(message::Read asked);
+  void look_up(const std::shared_ptr<LookUp>& up);
   bool subscribed() const { return phase_ == Phase::socket || phase_ == Phase::events; }
   void count();
 

@@ -138,7 +138,7 @@ void Client::act(bool cold_is_read) {
 void Client::known_as(const User& user) {
   user_ = &user;
   if (user.view == View::meta || (via_ == Via::tls && shared_.remote_view == View::meta)) view_ = View::meta;
-  subscriber_.restrict_to(user.allowed);
+  subscriber_.restrict_to(&user.allowed);
 }
 
 /// One line a connection that proved who it is, or failed to, where there are users to be told apart.
