@@ -85,17 +85,17 @@ bool Client::handle(std::string_view text) {
       by_token_ = true;
       if (hello->meta) view_ = View::meta;
       welcome_in();
-      audit("hello");
+      audit_.tell(who(), "hello", sees());
       return true;
     }
     if (const User* user = user_of_token(shared_.users, hello->token)) {
       known_as(*user);
       if (hello->meta) view_ = View::meta;
       welcome_in();
-      audit("hello");
+      audit_.tell(who(), "hello", sees());
       return true;
     }
-    audit("hello");
+    audit_.tell("nobody", "hello", "is shown nothing: the token is wrong");
     shared_.counts.refuse(Refusal::token);
   }
   if (!owner_) {
@@ -110,8 +110,9 @@ bool Client::handle(std::string_view text) {
     const decltype(say)& tell;
     void operator()(message::Hello& hello) {  // once more is no harm; the Unix socket asks for no token
       const bool silent = hello.token.empty() && client.via_ == Via::unix_socket;
-      if (!silent && !client.user_ && !same_secret(hello.token, client.shared_.token))
-        tell({}, "bad_message", "the token is wrong");
+      const bool same = client.user_ ? user_of_token(client.shared_.users, hello.token) == client.user_
+                                     : same_secret(hello.token, client.shared_.token);
+      if (!silent && !same) tell({}, "bad_message", "the token is wrong");
     }
     void operator()(message::Subscribe& subscribe) {
       const auto unfit = client.unfit(subscribe);
