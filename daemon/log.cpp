@@ -41,6 +41,10 @@ void start_log(const std::string& level) {
   formatter->add_flag<Visible>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
   spdlog::set_formatter(std::move(formatter));
   spdlog::set_level(spdlog::level::from_str(level));
+  // Who came is told whatever else is of interest.
+  auto audit = std::make_shared<spdlog::logger>("audit", spdlog::default_logger()->sinks().front());
+  audit->set_level(level == "off" ? spdlog::level::off : spdlog::level::info);
+  spdlog::register_logger(std::move(audit));
 }
 
 }  // namespace earshot

@@ -5,10 +5,29 @@
 #include <numeric>
 #include <sstream>
 
+#include "options_toml.hpp"
+#include "options_users.hpp"
 #include "serve/limits.hpp"
-#include "toml.hpp"
 
 namespace earshot {
+
+std::string place(const std::string& file, const toml::source_region& at) {
+  return file + ":" + std::to_string(at.begin.line) + ": ";
+}
+
+void wrong_type(const std::string& file, std::string_view key, const toml::node& node,
+                std::string_view wanted) {
+  std::ostringstream type;
+  type << node.type();
+  throw Failure(place(file, node.source()) + "`" + std::string(key) + "` is " + std::string(wanted) +
+                ", not " + (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
+}
+
+void unknown(const std::string& file, const toml::key& name, const std::vector<std::string_view>& known) {
+  throw Failure(place(file, name.source()) + "unknown key `" + std::string(name.str()) + "`; did you mean `" +
+                std::string(nearest(name.str(), known)) + "`?");
+}
+
 namespace {
 
 /// Of the live log, which all connections share.
@@ -16,24 +35,6 @@ struct {
   std::string_view name = "log_bytes";
   std::uint64_t min = 512 << 10, max = std::uint64_t{4} << 30;
 } constexpr log_bytes;
-
-std::string place(const std::string& file, const toml::source_region& at) {
-  return file + ":" + std::to_string(at.begin.line) + ": ";
-}
-
-[[noreturn]] void wrong_type(const std::string& file, std::string_view key, const toml::node& node,
-                             std::string_view wanted) {
-  std::ostringstream type;
-  type << node.type();
-  throw Failure(place(file, node.source()) + "`" + std::string(key) + "` is " + std::string(wanted) +
-                ", not " + (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
-}
-
-[[noreturn]] void unknown(const std::string& file, const toml::key& name,
-                          const std::vector<std::string_view>& known) {
-  throw Failure(place(file, name.source()) + "unknown key `" + std::string(name.str()) + "`; did you mean `" +
-                std::string(nearest(name.str(), known)) + "`?");
-}
 
 void read_roots(const std::string& file, const toml::node& node, Said& said) {
   constexpr std::string_view wanted = "an array of strings or a table of NAME = \"DIR\"";
@@ -179,51 +180,6 @@ constexpr TeamKey<RelayWords> relay_keys[] = {
     {"read", read_truth<RelayWords, &RelayWords::read>},
 };
 
-std::vector<std::string> read_patterns(const std::string& file, std::string_view key,
-                                       const toml::node& node) {
-  constexpr std::string_view wanted = "an array of patterns, such as [\"dev*\"]";
-  const toml::array* array = node.as_array();
-  if (!array) wrong_type(file, key, node, wanted);
-  std::vector<std::string> patterns;
-  for (const toml::node& item : *array) {
-    const auto pattern = item.value_exact<std::string>();
-    if (!pattern || pattern->empty() || pattern->size() > serve::Filter::pattern_bytes_max)
-      wrong_type(file, key, item, wanted);
-    patterns.push_back(*pattern);
-  }
-  return patterns;
-}
-
-serve::User read_user(const std::string& file, const std::string& user_name, const toml::node& node) {
-  const toml::table* table = node.as_table();
-  if (!table) wrong_type(file, user_name, node, "a table, [hub.users." + user_name + "]");
-  serve::User user;
-  user.name = user_name;
-  for (const auto& [name, item] : *table) {
-    if (name.str() == "token_sha256") {
-      const auto hash = item.value_exact<std::string>();
-      const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-      if (!hash || hash->size() != 64 || !std::all_of(hash->begin(), hash->end(), is_digit))
-        wrong_type(file, name.str(), item, "64 hex digits: printf %s \"$TOKEN\" | sha256sum");
-      user.token_sha256 = *hash;
-    } else if (name.str() == "hosts") {
-      user.allowed.host = read_patterns(file, name.str(), item);
-    } else if (name.str() == "projects") {
-      user.allowed.project = read_patterns(file, name.str(), item);
-    } else if (name.str() == "view") {
-      const auto view = item.value_exact<std::string>();
-      if (view != "meta" && view != "full") wrong_type(file, name.str(), item, "\"meta\" or \"full\"");
-      user.view = view == "full" ? View::full : View::meta;
-    } else {
-      unknown(file, name, {"token_sha256", "hosts", "projects", "view"});
-    }
-  }
-  if (user.token_sha256.empty())
-    throw Failure(place(file, node.source()) + "user `" + user_name +
-                  "` needs `token_sha256`, the SHA-256 of a token");
-  return user;
-}
-
 constexpr TeamKey<HubWords> hub_keys[] = {
     {"durable",
      [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
@@ -247,13 +203,8 @@ constexpr TeamKey<HubWords> hub_keys[] = {
     {"hosts", [](const std::string& file, std::string_view key, const toml::node& node,
                  HubWords& words) { words.shelf.hosts_max = read_number(file, key, node, 1, 1'000'000); }},
     {"sync", read_truth<HubWords, &HubWords::sync>},
-    {"users",
-     [](const std::string& file, std::string_view key, const toml::node& node, HubWords& words) {
-       const toml::table* table = node.as_table();
-       if (!table) wrong_type(file, key, node, "a table of users, [hub.users.NAME]");
-       for (const auto& [name, item] : *table)
-         words.users.push_back(read_user(file, std::string(name.str()), item));
-     }},
+    {"users", [](const std::string& file, std::string_view, const toml::node& node,
+                 HubWords& words) { words.users = read_users(file, node); }},
 };
 
 template <class Words, class Keys>

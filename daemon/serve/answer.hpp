@@ -14,7 +14,7 @@ struct Answer {
     events,     // the body is the live stream
     cold,       // ask again when the sessions that `wanted` says have been read
   } kind = Kind::response;
-  bool authenticated = false;  // of websocket: it is the owner's
+  bool authenticated = false;  // of websocket: it is the owner's, or a user's
   bool meta = false;           // of websocket and events: asks to be shown less
   unsigned status = 200;
   std::string content_type = "text/plain; charset=utf-8";
@@ -25,6 +25,7 @@ struct Answer {
   std::string upgrade;                                   // of 426
   std::string subscription;                              // of events: the text of the `subscribe` message
   std::function<bool(std::string_view session)> wanted;  // of cold
+  std::string_view hands_out;                            // a secret that the body has, in words; empty: none
 };
 
 /// Text for people; a line's end is added.

@@ -1,5 +1,6 @@
 // The connection's inside: which phase it is in, and what each one does. HTTP is in client_http.cpp,
-// WebSocket in client_websocket.cpp, the live stream over HTTP in client_events.cpp.
+// WebSocket in client_websocket.cpp, the live stream over HTTP in client_events.cpp, what has to be read
+// before an answer in client_cold.cpp.
 #pragma once
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "core/event_json.hpp"
 #include "serve/answer.hpp"
+#include "serve/audit.hpp"
 #include "serve/bucket.hpp"
 #include "serve/connection.hpp"
 #include "serve/message.hpp"
@@ -58,7 +60,9 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void on_fault(Fault fault);
   void read_body();
   void act(bool cold_is_read);
-  Answer judge();
+  void audit(const Request& request, Standing standing, const Answer& answer);
+  std::string_view who() const;
+  std::string_view sees() const;
   void read_cold(Answer answer);
   void reply(const Answer& answer, bool last = false);
   void replied(bool keep_alive);
@@ -71,7 +75,6 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void on_message(error_code ec, std::string_view text);
   bool handle(std::string_view text);
   void welcome_in();
-  void audit(std::string_view what) const;
   void known_as(const User& user);
   void send();
   void wait_room();
@@ -89,7 +92,10 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
 
   // Both
   std::optional<message::Bad> unfit(const message::Subscribe& asked) const;
+  struct LookUp;
   void subscribe(message::Subscribe asked);
+  void read(message::Read asked);
+  void look_up(const std::shared_ptr<LookUp>& up);
   bool subscribed() const { return phase_ == Phase::socket || phase_ == Phase::events; }
   void count();
 
@@ -99,16 +105,18 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   const Welcome welcome_;
   std::function<void(Connection&)> gone_;
   Subscriber subscriber_;
+  Audit audit_;
   View view_ = View::full;
   Shown shown() const;
   Phase phase_ = Phase::open;
-  std::size_t requests_ = 0;    // answered
-  bool owner_ = false;          // has proved that it is the owner
-  bool by_token_ = false;       // by a token, which may become another
-  const User* user_ = nullptr;  // who has proved that he is this user; owner_ is true then, too
-  bool stopping_ = false;       // what is owed now, then goodbye
-  bool http_1_0_ = false;       // of the live stream: no chunks
-  bool writing_ = false;        // lines of it
+  std::size_t requests_ = 0;  // answered
+  bool owner_ = false;        // has proved that it is the owner
+  bool by_token_ = false;     // by a token, which may become another
+  const User* user_ =
+      nullptr;             // who has proved in this request, or by hello, that he is this user; owner_, too
+  bool stopping_ = false;  // what is owed now, then goodbye
+  bool http_1_0_ = false;  // of the live stream: no chunks
+  bool writing_ = false;   // lines of it
   bool reading_ = false;
   bool asleep_ = false;  // the next message waits: what the last one asked for is being read
   bool waits_room_ = false;

@@ -1,9 +1,5 @@
 // A client's HTTP: requests, answers, and how long they may take.
-#include <spdlog/spdlog.h>
-
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <cstring>
 #include <utility>
 
 #include "serve/client.hpp"
@@ -26,6 +22,7 @@ Client::Client(std::unique_ptr<Wire> wire, Via via, Shared& shared, Welcome welc
 }
 
 void Client::start() {
+  if (!shared_.users.empty()) audit_.begin(wire_->socket(), via_);
   subscriber_.on_more = [weak = weak_from_this()] {
     if (const auto alive = weak.lock()) alive->ring_soon();
   };
@@ -108,6 +105,8 @@ void Client::read_body() {
 
 void Client::act(bool cold_is_read) {
   enter(Phase::work);
+  user_ = nullptr;  // each request says anew who asks
+  subscriber_.restrict_to(nullptr);
   const Request request = wire_->request();
   view_ = via_ == Via::tls ? shared_.remote_view : View::full;
   Asker asker{via_, standing_of(request, via_, shared_.token), Clock::now(), view_, cold_is_read};
@@ -121,8 +120,8 @@ void Client::act(bool cold_is_read) {
   Answer answer = route(request, asker, shared_);
   owner_ = asker.standing == Standing::owner || asker.user;
   by_token_ = asker.standing == Standing::owner && via_ != Via::unix_socket;
-  if (!cold_is_read && asker.standing != Standing::stranger) audit(request.path());
   if (answer.meta) view_ = View::meta;
+  audit(request, asker.standing, answer);
   switch (answer.kind) {
     case Answer::Kind::response:
       return reply(answer);
@@ -138,28 +137,29 @@ void Client::act(bool cold_is_read) {
 void Client::known_as(const User& user) {
   user_ = &user;
   if (user.view == View::meta || (via_ == Via::tls && shared_.remote_view == View::meta)) view_ = View::meta;
-  subscriber_.restrict_to(user.allowed);
+  subscriber_.restrict_to(&user.allowed);
 }
 
-/// One line a connection that proved who it is, or failed to, where there are users to be told apart.
-void Client::audit(std::string_view what) const {
-  if (shared_.users.empty()) return;
-  error_code ec;
-  const auto peer = wire_->socket().remote_endpoint(ec);
-  std::string from = "the Unix socket";
-  if (!ec && via_ != Via::unix_socket) {
-    asio::ip::tcp::endpoint tcp;
-    if (peer.size() <= tcp.capacity()) {
-      std::memcpy(tcp.data(), peer.data(), peer.size());
-      tcp.resize(peer.size());
-      from = tcp.address().to_string() + ":" + std::to_string(tcp.port());
-    }
-  }
-  const std::string_view who = user_ ? std::string_view(user_->name) : owner_ ? "the owner" : "nobody";
-  spdlog::info("audit: {} from {} asks for {} and is shown {}", who, from, what,
-               !owner_               ? "nothing"
-               : view_ == View::meta ? "meta"
-                                     : "full");
+/// Who it is, as the audit's lines call him.
+std::string_view Client::who() const {
+  return user_ ? std::string_view(user_->name) : owner_ ? "the owner" : "nobody";
+}
+
+std::string_view Client::sees() const {
+  return !owner_ ? "is shown nothing" : view_ == View::meta ? "is shown meta" : "is shown full";
+}
+
+/// What came of a request. That somebody listens from here on, or was handed a secret, is a line of its own.
+void Client::audit(const Request& request, Standing standing, const Answer& answer) {
+  const std::string_view what = name_of_path(request.path());
+  if (!answer.hands_out.empty())
+    return audit_.tell(owner_ ? who() : "who has a one-time code", what,
+                       "is given " + std::string(answer.hands_out));
+  if (standing == Standing::wrong_token)
+    return audit_.note("nobody", what, "is shown nothing: the token is wrong");
+  if (answer.status >= 400) return audit_.note(who(), what, "is shown nothing");
+  const bool listens = answer.kind == Answer::Kind::websocket || answer.kind == Answer::Kind::events;
+  listens ? audit_.tell(who(), what, sees()) : audit_.note(who(), what, sees());
 }
 
 void Client::read_cold(Answer answer) {
@@ -171,6 +171,7 @@ void Client::read_cold(Answer answer) {
 
 /// The `last` answer closes the connection, whatever the client would like.
 void Client::reply(const Answer& answer, bool last) {
+  if (audit_.owes()) audit_.note("nobody", "what is refused unread", "is shown nothing");
   enter(Phase::answer);
   ++shared_.counts.answers[answer.status];
   ++requests_;
@@ -300,6 +301,7 @@ void Client::token_changed() {
 void Client::drop() {
   if (phase_ == Phase::gone) return;
   phase_ = Phase::gone;
+  if (audit_.owes()) audit_.note("nobody", "nothing", "is shown nothing");
   count();
   subscriber_.close();
   wire_->shut();

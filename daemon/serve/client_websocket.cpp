@@ -85,17 +85,17 @@ bool Client::handle(std::string_view text) {
       by_token_ = true;
       if (hello->meta) view_ = View::meta;
       welcome_in();
-      audit("hello");
+      audit_.tell(who(), "hello", sees());
       return true;
     }
     if (const User* user = user_of_token(shared_.users, hello->token)) {
       known_as(*user);
       if (hello->meta) view_ = View::meta;
       welcome_in();
-      audit("hello");
+      audit_.tell(who(), "hello", sees());
       return true;
     }
-    audit("hello");
+    audit_.tell("nobody", "hello", "is shown nothing: the token is wrong");
     shared_.counts.refuse(Refusal::token);
   }
   if (!owner_) {
@@ -110,8 +110,9 @@ bool Client::handle(std::string_view text) {
     const decltype(say)& tell;
     void operator()(message::Hello& hello) {  // once more is no harm; the Unix socket asks for no token
       const bool silent = hello.token.empty() && client.via_ == Via::unix_socket;
-      if (!silent && !client.user_ && !same_secret(hello.token, client.shared_.token))
-        tell({}, "bad_message", "the token is wrong");
+      const bool same = client.user_ ? user_of_token(client.shared_.users, hello.token) == client.user_
+                                     : same_secret(hello.token, client.shared_.token);
+      if (!silent && !same) tell({}, "bad_message", "the token is wrong");
     }
     void operator()(message::Subscribe& subscribe) {
       const auto unfit = client.unfit(subscribe);
@@ -119,7 +120,7 @@ bool Client::handle(std::string_view text) {
       client.subscribe(std::move(subscribe));
     }
     void operator()(message::Unsubscribe& unsubscribe) { client.subscriber_.unsubscribe(unsubscribe.id); }
-    void operator()(message::Read& read) { client.subscriber_.read(read); }
+    void operator()(message::Read& read) { client.read(std::move(read)); }
     void operator()(message::Bad& bad) { tell(bad.id, bad.code, bad.text); }
   };
   std::visit(Visitor{*this, say}, said);
@@ -139,26 +140,6 @@ std::optional<message::Bad> Client::unfit(const message::Subscribe& asked) const
                             std::to_string(limits.pattern_bytes_max) + " bytes"};
   }
   return {};
-}
-
-/// Who asks for all sessions waits until those that are only known have been read.
-void Client::subscribe(message::Subscribe subscribe) {
-  if (!subscribe.all || !subscribe.snapshot || !shared_.read_cold)
-    return subscriber_.subscribe(std::move(subscribe));
-  asleep_ = true;
-  auto wanted = [filter = subscribe.filter, &shared = shared_](std::string_view session) {
-    Filter without_project = filter;  // the project is known once the transcript is read
-    without_project.project.clear();
-    return without_project.matches_session(shared.host_of(session), session, {});
-  };
-  shared_.read_cold(std::move(wanted), [weak = weak_from_this(), subscribe]() mutable {
-    const auto self = weak.lock();
-    if (!self || !self->subscribed()) return;
-    self->asleep_ = false;
-    self->subscriber_.subscribe(std::move(subscribe));
-    self->ring();
-    self->read_message();
-  });
 }
 
 /// One write a turn, so that a client who is far behind does not hold up the others.

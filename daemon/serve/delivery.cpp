@@ -26,7 +26,7 @@ bool Subscriber::add_states() {
     const auto first = states_due_.begin();
     Session* session = shared_.sessions.find(*first);
     states_due_.erase(first);
-    if (!session || session->name.empty()) continue;
+    if (!session || session->name.empty() || !may_see(session)) continue;
     push(Kind::snapshot, shared_.sessions.frame(*session, shown_));
     ++made;
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "serve/audit.hpp"
 #include "serve/figures.hpp"
 #include "serve/health.hpp"
 #include "serve/hub.hpp"
@@ -70,7 +71,12 @@ void Hub::admit(Wire::Socket socket, Via via) {
   const bool busy = connections_.size() - refusals_ >= shared_.limits.connections_max;
   const bool foreign = via == Via::unix_socket && !is_own_peer(socket.native_handle());
   const bool refused = busy || foreign;
-  if (refused && refusals_ >= shared_.limits.refusals_max) return shared_.counts.refuse(Refusal::connections);
+  if (refused && refusals_ >= shared_.limits.refusals_max) {
+    Audit audit;
+    if (!shared_.users.empty()) audit.begin(socket, via);
+    audit.tell("nobody", "a connection beyond the limit", "is shown nothing");
+    return shared_.counts.refuse(Refusal::connections);
+  }
   const Welcome welcome = foreign ? Welcome::foreign : busy ? Welcome::busy : Welcome::yes;
   admit(via == Via::tls ? tls_wire(std::move(socket), shared_.limits, *tls_)
                         : plain_wire(std::move(socket), shared_.limits),

@@ -27,7 +27,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
       continue;
     }
     const tail::Stream* stream = shared_.archive ? shared_.archive->find(place->stream) : nullptr;
-    if (!stream) {
+    if (!stream || !may_see(stream)) {
       push(Kind::answer,
            make_frame(reset_payload(subscription.id, shared_.host, {}, place->stream, "unknown")));
       continue;
@@ -38,7 +38,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
                                               [&](const Member& member) { return member.stream == stream; });
     const std::string_view project = known ? session->project_or_directory() : std::string_view();
     // Of a cold one the project is known once it is read: its chunks are judged then.
-    if (known && !wants(subscription, session->name, project)) continue;
+    if (known && !matches(subscription, session->name, project)) continue;
     const Transcript* transcript = stream->transcript();
     const bool has_all =
         transcript && (place->cursor == transcript->end() || place->cursor == transcript->last_event());
@@ -201,6 +201,7 @@ void Subscriber::begin(Resume& resume) {
   resume.begun = true;
   for (const std::string& stream : resume.new_histories) {
     const tail::Stream* found = shared_.archive ? shared_.archive->find(stream) : nullptr;
+    if (!may_see(found)) continue;  // it is another's by now
     const std::string session = found ? found->session() : std::string();
     insert_before_resume(reset_payload({}, shared_.host_of(session), session, stream, "rewritten"));
   }
@@ -210,6 +211,11 @@ void Subscriber::begin(Resume& resume) {
 
 void Subscriber::finish(std::unique_ptr<Resume> resume) {
   const bool complete = resume->others.empty();
+  if (allowed_) {  // it may have become another's while it was read
+    std::erase_if(resume->places, [&](const std::string& place) {
+      return !may_see(shared_.archive->find(place.substr(0, place.rfind(':'))));
+    });
+  }
   if (!resume->id.empty()) {
     // In front of what the log has: just where the client is now.
     auto frames = bookmarks(resume->id, resume->places, complete);
@@ -293,7 +299,8 @@ void Subscriber::tell_others(const Resume& resume) {
     if (id.empty() && (subscription.bit & resume.who)) id = subscription.id;
   std::vector<Session*> sessions;
   for (const Resume::Other& other : resume.others) {
-    const tail::Stream* found = shared_.archive->find(other.stream);
+    const tail::Stream* there = shared_.archive->find(other.stream);
+    const tail::Stream* found = may_see(there) ? there : nullptr;
     const std::string session = found ? found->session() : std::string();
     push(Kind::reset, make_frame(reset_payload(id, shared_.host_of(session), session, other.stream,
                                                found ? std::string_view(other.reason) : "unknown")));
@@ -320,8 +327,9 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
     }
     LiveLog& events = chunk.log(shown_);
     Mask who = 0;
+    const bool allowed = !allowed_ || may_see(shared_.sessions.find(chunk.session));
     for (const Subscription& subscription : subscriptions_) {
-      if ((subscription.bit & resume.who) && wants(subscription, chunk.session, chunk.project))
+      if (allowed && (subscription.bit & resume.who) && matches(subscription, chunk.session, chunk.project))
         who |= subscription.bit;
     }
     const LiveLog::Run run =

@@ -55,8 +55,17 @@ Answer health(const Request&, const Asker&, Shared& shared) {
 
 Answer codes(const Request&, const Asker& asker, Shared& shared) {
   const std::string code = shared.codes.make(asker.now);
-  return json("{" + field("code", code) + ",\"expires_in\":" + std::to_string(Codes::good_for.count()) + "," +
-              field("url", shared.page_url + "#code=" + code) + "}\n");
+  Answer answer =
+      json("{" + field("code", code) + ",\"expires_in\":" + std::to_string(Codes::good_for.count()) + "," +
+           field("url", shared.page_url + "#code=" + code) + "}\n");
+  answer.hands_out = "a one-time code";
+  return answer;
+}
+
+Answer with_token(const std::string& token, std::string_view hands_out) {
+  Answer answer = json("{" + field("token", token) + "}\n");
+  answer.hands_out = hands_out;
+  return answer;
 }
 
 bool is_json(std::string_view content_type) {
@@ -74,7 +83,7 @@ Answer token(const Request& request, const Asker& asker, Shared& shared) {
     shared.counts.refuse(Refusal::code);
     return plain(401, "this code was used, is too old or wrong: run `earshot open` again");
   }
-  return json("{" + field("token", shared.token) + "}\n");
+  return with_token(shared.token, "the owner's token");
 }
 
 Answer rotate(const Request&, const Asker&, Shared& shared) {
@@ -84,7 +93,7 @@ Answer rotate(const Request&, const Asker&, Shared& shared) {
     return plain(500, "the token stays as it was: " + error);
   shared.token = std::move(fresh);
   if (shared.token_changed) shared.token_changed();
-  return json("{" + field("token", shared.token) + "}\n");
+  return with_token(shared.token, "a new token of the owner's");
 }
 
 Answer events(const Request& request, const Asker&, Shared&) { return events_answer(request.query()); }
@@ -156,6 +165,12 @@ bool is_in(std::string_view method, std::string_view list) {
 }
 
 }  // namespace
+
+std::string_view name_of_path(std::string_view path) {
+  for (const Route& route : routes)
+    if (route.path == path) return route.path;
+  return "another path";
+}
 
 Answer route(const Request& request, const Asker& asker, Shared& shared) {
   for (const Route& route : routes) {

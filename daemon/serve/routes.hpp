@@ -17,6 +17,9 @@ struct Asker {
   const User* user = nullptr;  // of Standing::user: what is shown to him
 };
 
+/// A path that is one of ours, in words that a log may have: whatever else was asked for is not repeated.
+std::string_view name_of_path(std::string_view path);
+
 /// The answer to a request whose Host and Origin are ours.
 Answer route(const Request& request, const Asker& asker, Shared& shared);
 

@@ -21,13 +21,16 @@ struct Wanted {
   std::string after;
   std::size_t limit = limit_default;
   bool all = false;
-  const User* user = nullptr;  // who is shown only a part
+  Filter allowed;  // of a user: who is shown only a part
 
   bool by_name(const Shared& shared, std::string_view name) const {
     Filter only_name = filter;
     only_name.project.clear();
-    return !name.empty() && name > after && only_name.matches_session(shared.host_of(name), name, {});
+    return !name.empty() && name > after && only_name.matches_session(shared.host_of(name), name, {}) &&
+           shared.might_see(allowed, name);
   }
+  /// The project of a session is known once it is read: then the page cannot be chosen before.
+  bool by_project() const { return !filter.project.empty() || !allowed.project.empty(); }
 };
 
 std::vector<std::string> strings(const std::vector<std::string_view>& views) {
@@ -50,11 +53,10 @@ Names warm(const Wanted& wanted, Shared& shared) {
   shared.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!wanted.by_name(shared, session.name)) return;
-    const auto fits = [&](const Filter& filter) {
-      return filter.matches_session(shared.host_of(session.name), session.name,
-                                    session.project_or_directory());
-    };
-    if (!fits(wanted.filter) || (wanted.user && !fits(wanted.user->allowed))) return;
+    if (!wanted.filter.matches_session(shared.host_of(session.name), session.name,
+                                       session.project_or_directory()))
+      return;
+    if (!shared.may_see(wanted.allowed, session)) return;
     if (wanted.all || is_live(session, shared.recent)) names.insert(session.name);
   });
   return names;
@@ -79,7 +81,7 @@ Answer sessions_answer(const Request& request, const Asker& asker, Shared& share
   Query query = parse_query(request.query());
   query.only(known);
   Wanted wanted;
-  wanted.user = asker.user;
+  if (asker.user) wanted.allowed = asker.user->allowed;
   wanted.filter.project = strings(query.all("project"));
   wanted.filter.session = strings(query.all("session"));
   wanted.after = query.one("after");
@@ -92,13 +94,12 @@ Answer sessions_answer(const Request& request, const Asker& asker, Shared& share
   const View shown = view == "meta" ? View::meta : asker.view;
 
   Names names = warm(wanted, shared);
-  const Names unread = cold(wanted, shared);
+  Names unread = cold(wanted, shared);
   if (!asker.cold_is_read) {
     Names due = unread;
     Names all = names;
     all.insert(unread.begin(), unread.end());
-    // The project of a session is known once it is read: then the page cannot be chosen before.
-    if (wanted.filter.project.empty() && all.size() > wanted.limit) {
+    if (!wanted.by_project() && all.size() > wanted.limit) {
       const std::string last = *std::next(all.begin(), static_cast<std::ptrdiff_t>(wanted.limit) - 1);
       due.erase(due.upper_bound(last), due.end());
     }
@@ -110,6 +111,9 @@ Answer sessions_answer(const Request& request, const Asker& asker, Shared& share
     }
   }
 
+  // What cannot be read is of a project that nobody knows: that it is there is not told to whom it may not
+  // be.
+  if (!wanted.allowed.project.empty()) unread.clear();
   std::string body = R"({"sessions":[)", last;
   std::size_t count = 0;
   for (const std::string& name : names) {

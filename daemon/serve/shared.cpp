@@ -24,6 +24,19 @@ std::size_t Shared::event_connections() const {
   return sum;
 }
 
+bool Shared::may_see(const Filter& allowed, const Session& session) const {
+  if (allowed.empty()) return true;
+  if (session.name.empty() || (!allowed.project.empty() && session.project.empty())) return false;
+  return allowed.matches_session(host_of(session.name), session.name, session.project);
+}
+
+bool Shared::might_see(const Filter& allowed, std::string_view session) const {
+  if (allowed.empty()) return true;
+  Filter by_name = allowed;
+  by_name.project.clear();
+  return !session.empty() && by_name.matches_session(host_of(session), session, {});
+}
+
 EncodeOptions Shared::encoding(Shown shown) const {
   EncodeOptions options;
   options.view = view_of(shown);

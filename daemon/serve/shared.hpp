@@ -141,6 +141,11 @@ struct Shared {
   Position first() const;
   std::size_t event_connections() const;
   EncodeOptions encoding(Shown shown) const;
+  /// Whether who is `allowed` so much may know of this session. Not before its project is known, where only
+  /// some are allowed: its directory's name does not stand for it here.
+  bool may_see(const Filter& allowed, const Session& session) const;
+  /// By its name alone: false where no project could make it true.
+  bool might_see(const Filter& allowed, std::string_view session) const;
   /// Of session frames: what they show was kept clean, whoever looks.
   EncodeOptions session_encoding(Shown shown) const { return {.view = view_of(shown), .filter = filter}; }
   /// A record as it is shown; `is_json` tells whether it is one.

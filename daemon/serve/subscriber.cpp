@@ -33,18 +33,23 @@ void Subscriber::tell(std::string_view payload) {
   push(Kind::answer, make_frame(payload));
 }
 
-bool Subscriber::wants(const Subscription& subscription, std::string_view session,
-                       std::string_view project) const {
-  return subscription.filter.matches_session(shared_.host_of(session), session, project) &&
-         may_see(session, project);
+bool Subscriber::matches(const Subscription& subscription, std::string_view session,
+                         std::string_view project) const {
+  return subscription.filter.matches_session(shared_.host_of(session), session, project);
 }
 
-bool Subscriber::may_see(std::string_view session, std::string_view project) const {
-  return !allowed_ || allowed_->matches_session(shared_.host_of(session), session, project);
+bool Subscriber::may_see(const Session* session) const {
+  return !allowed_ || (session && shared_.may_see(*allowed_, *session));
+}
+
+/// False as well for one that is not, and for one of which only its file is known.
+bool Subscriber::may_see(const tail::Stream* stream) const {
+  if (!allowed_) return true;
+  return stream && shared_.sessions.knows(*stream) && may_see(shared_.sessions.find(stream->session()));
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
-  return wants(subscription, session.name, session.project_or_directory());
+  return matches(subscription, session.name, session.project_or_directory()) && may_see(&session);
 }
 
 void Subscriber::subscriptions_changed() {
@@ -131,12 +136,8 @@ void Subscriber::unsubscribe(std::string_view id) {
 }
 
 void Subscriber::read(const message::Read& asked) {
-  if (allowed_) {
-    const tail::Stream* stream = shared_.archive ? shared_.archive->find(asked.stream) : nullptr;
-    const Session* session = stream ? shared_.sessions.find(stream->session()) : nullptr;
-    if (!session || !may_see(session->name, session->project_or_directory()))
-      return tell(message::error(asked.id, "not_found", "no stream is called so"));
-  }
+  if (!may_see(shared_.archive ? shared_.archive->find(asked.stream) : nullptr))
+    return tell(message::error(asked.id, "not_found", "no stream is called so"));
   if (shared_.records) return shared_.records->ask(*this, asked);
   tell(message::error(asked.id, "not_found", "nothing can be read again here"));
 }

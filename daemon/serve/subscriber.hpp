@@ -59,9 +59,10 @@ class Subscriber final : private CatchUpReader, private RecordReader {
 
   /// How much it is shown. Before the first subscription.
   void show(Shown shown) { shown_ = shown; }
-  /// To which sessions it may listen at all. Before the first subscription; outlives it.
-  void restrict_to(const Filter& allowed) { allowed_ = &allowed; }
-  bool may_see(std::string_view session, std::string_view project) const;
+  /// To which sessions it may listen at all; null: to all. Before the first subscription; outlives it. What
+  /// it may not see is for it as if it were not there, and so is a stream that nobody has read yet
+  /// (Client::look_up).
+  void restrict_to(const Filter* allowed) { allowed_ = allowed && !allowed->empty() ? allowed : nullptr; }
   Shown shown() const override { return shown_; }
   /// Called when something may be there to send that the log's growth does not tell of: ring it, but not
   /// during the call.
@@ -133,7 +134,9 @@ class Subscriber final : private CatchUpReader, private RecordReader {
 
   // subscriber.cpp: what is asked for.
   bool wants(const Subscription& subscription, const Session& session) const;
-  bool wants(const Subscription& subscription, std::string_view session, std::string_view project) const;
+  bool matches(const Subscription& subscription, std::string_view session, std::string_view project) const;
+  bool may_see(const Session* session) const;
+  bool may_see(const tail::Stream* stream) const;
   Mask sessions_mask(std::uint32_t session);
   Mask active_at(Position at) const;
   bool muted(std::uint32_t stream, Position at) const;

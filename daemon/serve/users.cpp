@@ -20,6 +20,7 @@ std::string sha256_hex(std::string_view text) {
 }
 
 const User* user_of_token(const std::vector<User>& users, std::string_view token) {
+  if (token.empty()) return nullptr;
   const std::string hash = sha256_hex(token);
   const User* found = nullptr;
   for (const User& each : users)

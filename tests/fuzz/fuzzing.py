@@ -37,7 +37,7 @@ AIMS = {
     "fuzz_wire": ["daemon/serve/client*.cpp", "daemon/serve/wire_impl.hpp", "daemon/serve/ordered_stream.hpp", "daemon/serve/routes.cpp",
                   "daemon/serve/request.cpp", "daemon/serve/answer.cpp", "daemon/serve/subscriber.cpp", "daemon/serve/delivery.cpp",
                   "daemon/serve/resume.cpp", "daemon/serve/catch_up.cpp", "daemon/serve/records.cpp", "daemon/serve/session_page.cpp"],
-    "fuzz_options": ["daemon/options.cpp", "daemon/options_file.cpp", "daemon/serve/limits.cpp"],
+    "fuzz_options": ["daemon/options.cpp", "daemon/options_file.cpp", "daemon/options_users.cpp", "daemon/serve/limits.cpp"],
     "fuzz_status": ["daemon/status/ask.cpp", "daemon/status/decide.cpp", "daemon/status/registry.cpp", "daemon/status/tasks.cpp",
                     "daemon/status/text.cpp", "daemon/tail/meta.cpp"],
     "fuzz_hub": ["daemon/core/dialects/told.cpp", "daemon/core/assembler_told.cpp", "daemon/relay/payload.cpp"],

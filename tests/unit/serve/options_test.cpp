@@ -1,6 +1,7 @@
 // The options belong to the program, not to a room's library: they are compiled into their test.
 #include "options.cpp"        // NOLINT(bugprone-suspicious-include)
 #include "options_file.cpp"   // NOLINT(bugprone-suspicious-include)
+#include "options_users.cpp"  // NOLINT(bugprone-suspicious-include)
 #include "options_words.cpp"  // NOLINT(bugprone-suspicious-include)
 
 #include <catch2/catch.hpp>
@@ -309,7 +310,11 @@ TEST_CASE("the example of a configuration tells a team's keys, and their default
   CHECK(relay.options->relay->full == RelayWords{}.full);
   CHECK(relay.options->relay->read == RelayWords{}.read);
   CHECK(relay.options->relay->link.nkey_seed == place.home / "dev7.nk");
-  const Parsed hub = place.parse_file(parts["hub"]);
+  std::string with_hash = parts["hub"];
+  const std::string_view to_be_put = "\"put the 64 digits here\"";
+  CHECK(says(place.parse_file(with_hash).err, "64 hex digits"));  // nobody gets in by the example's token
+  with_hash.replace(with_hash.find(to_be_put), to_be_put.size(), '"' + serve::sha256_hex("token") + '"');
+  const Parsed hub = place.parse_file(with_hash);
   REQUIRE(hub.err == "");
   CHECK(hub.options->hub->durable == HubWords{}.durable);
   CHECK(hub.options->hub->sync == HubWords{}.sync);
@@ -353,6 +358,41 @@ TEST_CASE("what is wrong with a team's configuration is said with its line and w
     CHECK(parsed.exit_code == 2);
     CHECK(says(parsed.err, row.said));
   }
+}
+
+TEST_CASE("a user whom more would be shown than was meant is refused, with what to do") {
+  const std::string hash = "token_sha256 = \"" + serve::sha256_hex("a") + "\"\n";
+  struct Row {
+    std::string text, said;
+  };
+  const Row rows[] = {
+      {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("") + "\"\n",
+       "e.toml:4: `token_sha256` is the SHA-256 of nothing: $TOKEN was not set. Make a token first"},
+      {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("\n") + "\"\n", "the SHA-256 of nothing"},
+      {"[hub.users.ada]\n" + hash + "hosts = []\n",
+       "e.toml:5: `hosts` is empty: say which ones he is shown; to "
+       "show him all, leave the key out"},
+      {"[hub.users.ada]\n" + hash + "projects = []\n", "e.toml:5: `projects` is empty"},
+      {"[hub.users.ada]\n" + hash + "[hub.users.eve]\n" + hash, "users `ada` and `eve` have the same token"},
+      {"[hub.users.nobody]\n" + hash, "`nobody` cannot be a user's name"},
+      {"[hub.users.\"the owner\"]\n" + hash, "`the owner` cannot be a user's name"},
+      {"[hub.users.ada]\ntoken_sha256 = 7\n", "64 hex digits"},
+  };
+  const Place place;
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Parsed parsed = place.parse_file("[hub]\nurl = \"nats://a\"\n" + row.text);
+    CHECK_FALSE(parsed.options);
+    CHECK(says(parsed.err, row.said));
+  }
+  const Parsed token =
+      place.parse_file("[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"hush\"\n");
+  CHECK_FALSE(says(token.err, "hush"));  // it may be the token itself
+}
+
+TEST_CASE("no token at all is no user's, whatever the users' hashes are") {
+  const std::vector<serve::User> users = {{"ada", serve::sha256_hex(""), {}, View::full}};
+  CHECK(serve::user_of_token(users, "") == nullptr);
 }
 
 TEST_CASE("--hub makes a hub of the broker on this machine, or of the file's") {

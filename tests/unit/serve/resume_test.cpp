@@ -294,6 +294,61 @@ TEST_CASE("a transcript that cannot be read is told, and its session is shown") 
   REQUIRE(at(client.frames[1], "/reason") == "\"unreadable\"");
 }
 
+TEST_CASE("to whom only some may be shown, the others are as if they were not") {
+  Daemon daemon;
+  FakeStream &hers = daemon.stream("hers"), &his = daemon.stream("his");
+  daemon.turn(hers);
+  his.write(test::prompt(1, "secret", "/srv/his"), &daemon);
+  FakeStream cold("claude/p/cold", "cold");
+  daemon.archive.add(cold);
+  Filter allowed;
+  allowed.project = {"/home/*", "-home-*"};  // the directory's name is no project
+  const std::string mark = ":10.0.00000000000000ff";
+  Client client(daemon);
+  client.subscriber->restrict_to(&allowed);
+  client.subscribe({hers.name() + ":", his.name() + ":", his.name() + mark, cold.name() + ":",
+                    cold.name() + mark, "claude/p/none:", "claude/p/none" + mark},
+                   false, {}, "a", true);
+  client.take_all();
+  REQUIRE(client.events[hers.name()] == expected(hers));
+  REQUIRE(client.count("session") == 1);
+  std::vector<std::string> resets;
+  for (const std::string& frame : client.frames) {
+    CHECK(frame.find("secret") == frame.npos);
+    if (at(frame, "/type") != "\"reset\"") continue;
+    CHECK(at(frame, "/reason") == "\"unknown\"");
+    CHECK(at(frame, "/session") == "absent");
+    resets.push_back(at(frame, "/stream"));
+  }
+  REQUIRE(resets.size() == 6);
+  REQUIRE(at(client.frames.back(), "/cursors") == "[\"" + place(hers, hers.transcript()->end()) + "\"]");
+  REQUIRE(daemon.archive.doubted == std::set<std::string>{hers.name()});
+  REQUIRE(daemon.archive.opened == 1);
+  daemon.archive.remove(cold);
+}
+
+TEST_CASE("what becomes another's while it is read again is not shown when that is done") {
+  Daemon daemon;
+  FakeStream &one = daemon.stream("one"), &other = daemon.stream("other");
+  daemon.turn(one), daemon.turn(other);
+  Filter allowed;
+  allowed.project = {"/home/*"};
+  Client client(daemon);
+  client.subscriber->restrict_to(&allowed);
+  client.subscribe({one.name() + ":", other.name() + ":10.0.00000000000000ff"});
+  client.take(1);  // it has begun
+  for (const FakeStream* stream : {&one, &other}) {
+    Session& session = daemon.shared.sessions.of(*stream);
+    session.project = "/srv/secret";
+    ++session.generation;
+  }
+  client.take_all();
+  REQUIRE(client.types == std::vector<std::string>{"ready", "reset", "bookmark"});
+  REQUIRE(at(client.frames[1], "/reason") == "\"unknown\"");
+  REQUIRE(at(client.frames[1], "/session") == "absent");
+  REQUIRE(at(client.frames[2], "/cursors") == "[]");
+}
+
 TEST_CASE("fifty clients that want the same streams are served by one fold each") {
   Daemon daemon;
   for (int i = 0; i < 40; ++i) {
