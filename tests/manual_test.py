@@ -113,7 +113,7 @@ class Manual(unittest.TestCase):
         with open(os.path.join(TOP, "daemon/earshot.toml"), encoding="utf-8") as file:
             said = re.findall(r"^#([\w-]+ = (?:\d+|true|false|\"[\w.:]+\"))$", file.read(), re.MULTILINE)
         self.assertGreater(len(said), 40)
-        examples = ("host", "names", "tls_cert", "tls_key", "allow_remote")  # no defaults
+        examples = ("host = ", "names", "tls_c", "tls_key", "allow_remote", "credentials", "nkey")  # no defaults
         for each in said:
             if not each.startswith(examples):
                 self.assertIn(each, page)

@@ -151,7 +151,7 @@ class Debian(Packed):
         if os.path.exists(os.path.join(build(), "page/LICENSES.txt")):  # what the dashboard has built in
             documents.append("usr/share/doc/earshot/LICENSES.txt")
         expected = {*(f"usr/bin/{name}" for name in PROGRAMS), *pages, *units, *documents, *(f"usr/{path}" for path in SHELLS.values()),
-                    "usr/lib/systemd/system/earshot@.service", "usr/lib/systemd/system/earshot@.socket", "usr/share/lintian/overrides/earshot"}
+                    "usr/lib/systemd/system/earshot-hub.service", "usr/lib/systemd/system/earshot@.service", "usr/lib/systemd/system/earshot@.socket", "usr/share/lintian/overrides/earshot"}
         found = set(tree(self.unpacked))
         self.assertEqual(found, expected)
         listed = output("dpkg-deb", "-c", self.package)
