@@ -36,12 +36,14 @@ Team::Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options,
 }
 
 void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t mark_key) {
-  hub_.speak_for_many_hosts();
+  hub_.speak_for_many_hosts([this](std::string_view host) { return hosts_ && hosts_->online(host); });
   hub_.let_in(words.users);
-  hosts_ =
-      std::make_unique<relay::Hosts>(io_, [this](const std::string& session, const status::Status& status) {
+  hosts_ = std::make_unique<relay::Hosts>(
+      io_,
+      [this](const std::string& session, const status::Status& status) {
         hub_.status_changed(session, status);
-      });
+      },
+      [this](std::string_view host, const status::Status& status) { hub_.host_changed(host, status); });
   reader_ = relay::make_reader(io_, words.link);
   hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
     reader_->read(line, std::move(done));

@@ -19,7 +19,8 @@ constexpr std::chrono::milliseconds away_after{Engine::beat_ms * Engine::beats_m
 
 }  // namespace
 
-Hosts::Hosts(boost::asio::io_context& io, Show show) : show_(std::move(show)), ticker_(io) {}
+Hosts::Hosts(boost::asio::io_context& io, Show show, ShowHost show_host)
+    : show_(std::move(show)), show_host_(std::move(show_host)), ticker_(io) {}
 
 void Hosts::start() {
   ticker_.expires_after(tick_every);
@@ -40,7 +41,7 @@ void Hosts::hear(const HeardStatus& heard) {
   const auto [found, fresh] = hosts_.try_emplace(frame->host);
   Host& host = found->second;
   if (fresh) host.beat = Clock::now();
-  if (is_beat) return beat(host, heard);
+  if (is_beat) return beat(found->first, host, heard);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
   const std::string session = tail::session_at(frame->session, frame->host);
   const auto known = host.sessions.find(session);
@@ -50,7 +51,7 @@ void Hosts::hear(const HeardStatus& heard) {
 }
 
 /// A beat from before we listened says when the host was heard, but not that it is there.
-void Hosts::beat(Host& host, const HeardStatus& heard) {
+void Hosts::beat(const std::string& name, Host& host, const HeardStatus& heard) {
   const bool is_news = heard.time_ms > host.heard_ms;
   host.heard_ms = std::max(host.heard_ms, heard.time_ms);
   if (heard.old || !is_news) return;
@@ -58,6 +59,7 @@ void Hosts::beat(Host& host, const HeardStatus& heard) {
   if (host.is == Host::Is::online) return;
   host.is = Host::Is::online;
   for (const auto& [session, last] : host.sessions) show_(session, last.status);
+  show_host_(name, {});
 }
 
 void Hosts::remember(Host& host, const std::string& session, const status::Status& status) {
@@ -93,18 +95,16 @@ void Hosts::tick() {
   listen_again();
   const auto now = Clock::now();
   for (auto& [name, host] : hosts_)
-    if (!deaf_ && host.is != Host::Is::away && now - host.beat > away_after) away(host);
+    if (!deaf_ && host.is != Host::Is::away && now - host.beat > away_after) away(name, host);
   start();
 }
 
-void Hosts::away(Host& host) {
+void Hosts::away(const std::string& name, Host& host) {
   host.is = Host::Is::away;
-  status::Status status;
-  status.state = "unknown";
-  status.reason = "host_offline";
-  status.source = "clock";
-  if (host.heard_ms) status.since = format_time(host.heard_ms);
+  const status::Status status =
+      status::of_host_away(host.heard_ms ? format_time(host.heard_ms) : std::string());
   for (const auto& [session, last] : host.sessions) show_(session, status);
+  show_host_(name, status);
 }
 
 }  // namespace earshot::relay

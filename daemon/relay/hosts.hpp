@@ -28,7 +28,9 @@ class Hosts {
   static constexpr std::size_t hosts_max = 10'000;   // of more nothing is heard
 
   using Show = std::function<void(const std::string& session, const status::Status&)>;
-  Hosts(boost::asio::io_context& io, Show show);
+  /// What those of the host's sessions become of which it said nothing.
+  using ShowHost = std::function<void(std::string_view host, const status::Status&)>;
+  Hosts(boost::asio::io_context& io, Show show, ShowHost show_host);
   void start();
   void stop();
 
@@ -53,12 +55,13 @@ class Hosts {
   };
 
   void tick();
-  void away(Host& host);
-  void beat(Host& host, const HeardStatus& heard);
+  void away(const std::string& name, Host& host);
+  void beat(const std::string& name, Host& host, const HeardStatus& heard);
   static void remember(Host& host, const std::string& session, const status::Status& status);
   void listen_again();
 
   const Show show_;
+  const ShowHost show_host_;
   watch::Timer ticker_;
   std::map<std::string, Host, std::less<>> hosts_;
   bool deaf_ = false;

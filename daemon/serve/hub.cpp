@@ -182,6 +182,18 @@ void Hub::status_changed(const std::string& name, const status::Status& status) 
   ring_soon();
 }
 
+void Hub::host_changed(std::string_view host, const status::Status& status) {
+  const bool is_away = status.reason == status::away_reason;
+  std::vector<std::string> names;  // a status makes no session, but may let one go
+  shared_.sessions.for_each([&](Session& session) {
+    if (shared_.host_of(session.name) != host) return;
+    const bool shown_away = session.status && session.status->reason == status::away_reason;
+    const bool ended = session.status && session.status->state == "ended";
+    if (is_away ? !ended && session.status != status : shown_away) names.push_back(session.name);
+  });
+  for (const std::string& name : names) status_changed(name, status);
+}
+
 void Hub::todos_changed(const std::string& name, std::optional<FileTodos> todos) {
   Session* session = shared_.sessions.find(name);
   if (!session) return;

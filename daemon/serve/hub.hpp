@@ -97,7 +97,11 @@ class Hub final : public tail::Listener {
   /// Somebody in this house listens, too.
   std::shared_ptr<Inside> attend(InsideListener& listener, Shown shown);
   /// What is told is what many hosts told: sessions are called `<session>@<host>`.
-  void speak_for_many_hosts() { shared_.sessions.of_many_hosts(); }
+  void speak_for_many_hosts(std::function<bool(std::string_view host)> is_heard) {
+    shared_.sessions.of_many_hosts(std::move(is_heard));
+  }
+  /// What each session of the host becomes of which it says nothing itself.
+  void host_changed(std::string_view host, const status::Status& status);
   std::size_t connections() const { return connections_.size(); }
 
  private:

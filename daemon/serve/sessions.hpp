@@ -77,8 +77,11 @@ class Sessions {
   explicit Sessions(std::string host) : host_(std::move(host)) {}
   /// Through which the frames' texts go. It outlives this object.
   void show_through(const TextFilter& filter) { filter_ = &filter; }
-  /// Their names say whose they are: `<session>@<host>`.
-  void of_many_hosts() { host_.clear(); }
+  /// Their names say whose they are: `<session>@<host>`. A session of a host that is not heard is shown so.
+  void of_many_hosts(std::function<bool(std::string_view host)> is_heard) {
+    host_.clear();
+    is_heard_ = std::move(is_heard);
+  }
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
@@ -117,7 +120,8 @@ class Sessions {
  private:
   Session& make(std::string_view name);
 
-  std::string host_;  // empty: the sessions' names say whose they are
+  std::string host_;                                     // empty: the sessions' names say whose they are
+  std::function<bool(std::string_view host)> is_heard_;  // likewise
   const TextFilter* filter_ = nullptr;
   struct Known {
     Session* session = nullptr;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace earshot::status {
@@ -16,6 +17,12 @@ struct Status {
   std::string since;   // RFC 3339
   friend bool operator==(const Status&, const Status&) = default;
 };
+
+constexpr std::string_view away_reason = "host_offline";
+/// Of a session of another host that is not heard. `since`: when it was last, RFC 3339; empty: not known.
+inline Status of_host_away(std::string since) {
+  return {"unknown", std::string(away_reason), "", "clock", std::move(since)};
+}
 
 /// A call that has no result yet, as the transcript shows it.
 struct OpenCall {

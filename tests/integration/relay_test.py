@@ -75,6 +75,22 @@ class Relay(TeamCase):
         away = client.wait_frame(type="status", host="ada", session=f"{one.session}@ada", state="unknown", reason="host_offline", deadline=40)
         self.assertIn("since", away)
         self.assertFalse(self.health(hub)["hosts"][0]["online"])
+        # Old words of a host are no sign of life: neither for a hub that connects anew nor for one that was started again.
+        seen = len(client.frames)
+        broker.kill()
+        broker.start()
+        self.wait_team(hub, opened=2)
+        hub.stop()
+        self.assertFalse([f for f in client.frames[seen:] if f["type"] == "status" and f.get("reason") != "host_offline"])
+        hub = self.hub(broker)
+        client = hub.client()
+        [session] = client.subscribe()
+        self.assertEqual((session["status"]["state"], session["status"]["reason"]), ("unknown", "host_offline"))
+        client.wait_frame(type="status", state="unknown", reason="host_offline", since=away["since"], deadline=40)
+        self.assertFalse([f for f in client.frames if f["type"] == "status" and f.get("reason") != "host_offline"])
+        # And when it is heard again its session is what it was.
+        self.host("ada", broker)
+        client.wait(lambda: client.frames[-1]["type"] == "status" and client.frames[-1].get("reason") != "host_offline", "ada is back", 40)
 
     def test_a_rewritten_transcript_begins_anew_at_the_hub(self):
         broker = self.broker()
