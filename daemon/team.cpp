@@ -43,7 +43,7 @@ void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t
       [this](const std::string& session, const status::Status& status) {
         hub_.status_changed(session, status);
       },
-      [this](std::string_view host, const status::Status& status) { hub_.host_changed(host, status); });
+      [this](const status::OfHosts& hosts) { hub_.hosts_changed(hosts); });
   reader_ = relay::make_reader(io_, words.link);
   hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
     reader_->read(line, std::move(done));

@@ -115,7 +115,8 @@ class Units(unittest.TestCase):
     def test_the_hub_s_unit_starts_a_hub_with_a_configuration_of_its_own(self):
         start = directives("system/earshot-hub.service")["ExecStart"][0]
         self.assertIn(" --hub ", start)
-        self.assertIn("--config /etc/earshot-hub/earshot.toml", start)
+        self.assertIn("--config %d/earshot.toml", start)
+        self.assertEqual(directives("system/earshot-hub.service")["LoadCredential"], ["earshot.toml:/etc/earshot-hub/earshot.toml"])
 
 
 class PropertyList(unittest.TestCase):

@@ -32,6 +32,8 @@ Verdict judge(const Kept& kept, const Received& received,
   const bool has_events = kept.there && kept.last != begin_cursor;
   if (!received.cursor) return {has_events ? Fate::restart : Fate::drop};
   if (!has_events || received.after == kept.last) return {Fate::append};
+  const bool newer = place_of(*received.cursor) > place_of(kept.last);
+  if (!received.after && newer && !received.begins) return {Fate::append};
 
   const std::vector<Entry>& all = entries();
   if (received.after) {
@@ -42,7 +44,6 @@ Verdict judge(const Kept& kept, const Received& received,
     }
   }
   // What it follows is not known: it was never received, or nobody says.
-  const bool newer = place_of(*received.cursor) > place_of(kept.last);
   if (newer && !received.begins) return {Fate::append};
   return {count_up_to(all, *received.cursor) ? Fate::drop : Fate::restart};
 }

@@ -19,8 +19,8 @@ constexpr std::chrono::milliseconds away_after{Engine::beat_ms * Engine::beats_m
 
 }  // namespace
 
-Hosts::Hosts(boost::asio::io_context& io, Show show, ShowHost show_host)
-    : show_(std::move(show)), show_host_(std::move(show_host)), ticker_(io) {}
+Hosts::Hosts(boost::asio::io_context& io, Show show, ShowHosts show_hosts)
+    : show_(std::move(show)), show_hosts_(std::move(show_hosts)), ticker_(io) {}
 
 void Hosts::start() {
   ticker_.expires_after(tick_every);
@@ -59,7 +59,7 @@ void Hosts::beat(const std::string& name, Host& host, const HeardStatus& heard) 
   if (host.is == Host::Is::online) return;
   host.is = Host::Is::online;
   for (const auto& [session, last] : host.sessions) show_(session, last.status);
-  show_host_(name, {});
+  changed_[name] = {};
 }
 
 void Hosts::remember(Host& host, const std::string& session, const status::Status& status) {
@@ -96,6 +96,7 @@ void Hosts::tick() {
   const auto now = Clock::now();
   for (auto& [name, host] : hosts_)
     if (!deaf_ && host.is != Host::Is::away && now - host.beat > away_after) away(name, host);
+  if (!changed_.empty()) show_hosts_(std::exchange(changed_, {}));
   start();
 }
 
@@ -104,7 +105,7 @@ void Hosts::away(const std::string& name, Host& host) {
   const status::Status status =
       status::of_host_away(host.heard_ms ? format_time(host.heard_ms) : std::string());
   for (const auto& [session, last] : host.sessions) show_(session, status);
-  show_host_(name, status);
+  changed_[name] = status;
 }
 
 }  // namespace earshot::relay

@@ -28,9 +28,10 @@ class Hosts {
   static constexpr std::size_t hosts_max = 10'000;   // of more nothing is heard
 
   using Show = std::function<void(const std::string& session, const status::Status&)>;
-  /// What those of the host's sessions become of which it said nothing.
-  using ShowHost = std::function<void(std::string_view host, const status::Status&)>;
-  Hosts(boost::asio::io_context& io, Show show, ShowHost show_host);
+  /// What those sessions of these hosts become of which their host said nothing. All hosts of a tick at once:
+  /// each call looks at every session.
+  using ShowHosts = std::function<void(const status::OfHosts&)>;
+  Hosts(boost::asio::io_context& io, Show show, ShowHosts show_hosts);
   void start();
   void stop();
 
@@ -61,7 +62,8 @@ class Hosts {
   void listen_again();
 
   const Show show_;
-  const ShowHost show_host_;
+  const ShowHosts show_hosts_;
+  status::OfHosts changed_;  // since the last tick
   watch::Timer ticker_;
   std::map<std::string, Host, std::less<>> hosts_;
   bool deaf_ = false;

@@ -182,16 +182,18 @@ void Hub::status_changed(const std::string& name, const status::Status& status) 
   ring_soon();
 }
 
-void Hub::host_changed(std::string_view host, const status::Status& status) {
-  const bool is_away = status.reason == status::away_reason;
-  std::vector<std::string> names;  // a status makes no session, but may let one go
+void Hub::hosts_changed(const status::OfHosts& hosts) {
+  std::vector<std::pair<std::string, const status::Status*>> due;  // a status may let a session go
   shared_.sessions.for_each([&](Session& session) {
-    if (shared_.host_of(session.name) != host) return;
+    const auto host = hosts.find(shared_.host_of(session.name));
+    if (host == hosts.end()) return;
+    const status::Status& status = host->second;
     const bool shown_away = session.status && session.status->reason == status::away_reason;
     const bool ended = session.status && session.status->state == "ended";
-    if (is_away ? !ended && session.status != status : shown_away) names.push_back(session.name);
+    const bool is_away = status.reason == status::away_reason;
+    if (is_away ? !ended && session.status != status : shown_away) due.emplace_back(session.name, &status);
   });
-  for (const std::string& name : names) status_changed(name, status);
+  for (const auto& [name, status] : due) status_changed(name, *status);
 }
 
 void Hub::todos_changed(const std::string& name, std::optional<FileTodos> todos) {

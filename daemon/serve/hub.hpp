@@ -100,8 +100,8 @@ class Hub final : public tail::Listener {
   void speak_for_many_hosts(std::function<bool(std::string_view host)> is_heard) {
     shared_.sessions.of_many_hosts(std::move(is_heard));
   }
-  /// What each session of the host becomes of which it says nothing itself.
-  void host_changed(std::string_view host, const status::Status& status);
+  /// What each session of these hosts becomes of which its host says nothing itself.
+  void hosts_changed(const status::OfHosts& hosts);
   std::size_t connections() const { return connections_.size(); }
 
  private:

@@ -1,6 +1,7 @@
 // What a session is doing now: what bytes cannot prove. Never replayed: the newest one is the truth.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,9 @@ constexpr std::string_view away_reason = "host_offline";
 inline Status of_host_away(std::string since) {
   return {"unknown", std::string(away_reason), "", "clock", std::move(since)};
 }
+
+/// What the sessions of a host become, by its name.
+using OfHosts = std::map<std::string, Status, std::less<>>;
 
 /// A call that has no result yet, as the transcript shows it.
 struct OpenCall {

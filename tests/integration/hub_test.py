@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -257,6 +258,15 @@ class Faults(TeamCase):
         self.assertEqual(sorted(os.listdir(hub.files)), ["ada", "eve"])
         self.assertEqual([h["name"] for h in self.health(hub)["hosts"]], ["ada"])
 
+    def test_a_simulated_team_loses_nothing(self):
+        """The load that protocol/TEAM.md shows, in small."""
+        done = subprocess.run([sys.executable, os.path.join(TOP, "tests/bench/team_load.py"), "--hosts", "20", "--sessions", "3", "--rate", "200", "--subscribers", "4", "--seconds", "2"],
+                              capture_output=True, text=True, env={**os.environ, "EARSHOT_BUILD": build()})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual(found["hub"]["files"], 60)
+        self.assertGreater(found["published"]["acked"], 60)
+
     def test_an_event_of_the_greatest_size(self):
         broker = self.broker()
         hub = self.hub(broker)
@@ -306,6 +316,8 @@ class Faults(TeamCase):
     def test_a_host_publishes_under_its_own_name_alone_with_the_configuration_that_the_page_shows(self):
         with open(os.path.join(TOP, "protocol", "TEAM.md")) as page:
             shown = page.read()
+        with open(os.path.join(TOP, "README.md")) as readme:
+            self.assertIn(re.search(r"```\nauthorization .*?```", shown, re.DOTALL)[0], readme.read())
         lists = re.search(r"RELAY_DEV7: \{\n(.*?)\n  \}\n", shown, re.DOTALL)[1]
         users = "".join(f'{{ user: {name}, password: secret, permissions: {{ {lists.replace("dev7", name)} }} }}\n' for name in ("ada", "bob"))
         broker = self.broker(authorization=f"authorization {{ users: [ {users} {{ user: hub, password: secret }} ] }}")
@@ -333,6 +345,14 @@ class Faults(TeamCase):
         del self.hosts["ada2"]
         one.turn("goes on")
         self.equal(hub)
+        # Nor does he hear what she publishes, nor disturb who hears it.
+        bob = self.anybody(broker, user="bob", password="secret")
+        for subject in ("_INBOX.>", "_INBOX_ada.>", "earshot.v1.>", "earshot.status.v1.ada", ">"):
+            self.assertIn(b"Permissions Violation", bob.refused(f"SUB {subject} 7"), subject)
+        for subject in ("$JS.API.CONSUMER.DELETE.earshot.hub", "$JS.API.STREAM.PURGE.earshot", "$JS.API.STREAM.DELETE.earshot", "earshot.v1.ada.p.s.x", "earshot.status.v1.ada",
+                        "$JS.API.CONSUMER.CREATE.earshot.last_bob.earshot.v1.ada.>", "$JS.API.CONSUMER.CREATE.earshot.hub.earshot.v1.bob.>",
+                        "$JS.API.CONSUMER.DURABLE.CREATE.earshot.hub", "$JS.API.STREAM.MSG.GET.earshot", "earshot.read.v1.ada"):
+            self.assertIn(b"Permissions Violation", bob.refused(f"PUB {subject} 2\r\n{{}}"), subject)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "a cut network needs root and ip (Debian: iproute2)")
     def test_the_network_is_cut(self):

@@ -91,11 +91,15 @@ def word(text):
 class Anybody:
     """Publishes what it likes, in NATS' own words: https://docs.nats.io/reference/reference-protocols/nats-protocol"""
 
-    def __init__(self, broker):
+    def __init__(self, broker, **who):
         self.socket = socket.create_connection((broker.address, broker.port), timeout=20)
         self.file = self.socket.makefile("rb")
         self.file.readline()
-        self.say(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1,"lang":"test","version":"0"}\r\nSUB anybody 1\r\n')
+        hello = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "lang": "test", "version": "0"}
+        if "user" in who:
+            hello |= {"user": who["user"], "pass": who["password"]}
+        self.say(f"CONNECT {json.dumps(hello)}\r\n".encode())
+        self.refused("SUB anybody 1")
 
     def say(self, words):
         self.socket.sendall(words)
@@ -112,6 +116,14 @@ class Anybody:
             elif line.startswith((b"MSG", b"HMSG")):
                 return json.loads(self.file.read(int(line.split()[-1]) + 2)[:-2])
         raise AssertionError("the broker hung up")
+
+    def refused(self, words):
+        """What the broker says to this instead of nothing."""
+        self.say(f"{words}\r\nPING\r\n".encode())
+        said = b""
+        while (line := self.file.readline()) and not line.startswith(b"PONG"):
+            said += line
+        return said
 
     def close(self):
         self.file.close()
@@ -131,8 +143,8 @@ class TeamCase(Case):
         self.addCleanup(broker.end)
         return broker
 
-    def anybody(self, broker):
-        one = Anybody(broker)
+    def anybody(self, broker, **who):
+        one = Anybody(broker, **who)
         self.addCleanup(one.close)
         return one
 
