@@ -86,3 +86,19 @@ TEST_CASE("an answer from before it was cleared is nobody's") {
   CHECK_FALSE(outbox.acked(old[0].number, 1));
   CHECK(outbox.acked(fresh[0].number, 1));
 }
+
+TEST_CASE("what the broker will never take is given up, and what follows it goes on from the same place") {
+  Outbox outbox;
+  outbox.begin_at("a", 7);
+  for (const char* text : {"1", "2"}) outbox.add(event("a", text));
+  auto out = outbox.take();
+  REQUIRE(out.size() == 1);
+  CHECK(outbox.given_up(out[0].number));
+  CHECK_FALSE(outbox.given_up(out[0].number));
+  out = outbox.take();
+  REQUIRE(payloads(out) == Texts{"2"});
+  CHECK(out[0].expected == 7);
+  CHECK(outbox.acked(out[0].number, 8));
+  CHECK(outbox.empty());
+  CHECK(outbox.bytes() == 0);
+}
