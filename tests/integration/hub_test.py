@@ -361,13 +361,13 @@ class Faults(TeamCase):
         def ip(*words):
             subprocess.run(["ip", *words], check=True, capture_output=True)
 
-        try:
-            ip("netns", "add", space)
-        except subprocess.CalledProcessError as failed:
-            self.skipTest(f"no network namespaces here: {failed.stderr.decode()}")
         self.addCleanup(subprocess.run, ["ip", "netns", "del", space], capture_output=True)
         self.addCleanup(subprocess.run, ["ip", "link", "del", outside], capture_output=True)
-        ip("link", "add", outside, "type", "veth", "peer", "name", inside, "netns", space)
+        try:
+            ip("netns", "add", space)
+            ip("link", "add", outside, "type", "veth", "peer", "name", inside, "netns", space)
+        except subprocess.CalledProcessError as failed:
+            self.skipTest(f"no network namespaces here: {failed.stderr.decode()}")
         ip("addr", "add", "10.213.77.1/30", "dev", outside)
         ip("link", "set", outside, "up")
         ip("-n", space, "addr", "add", "10.213.77.2/30", "dev", inside)
