@@ -10,18 +10,19 @@ namespace {
 constexpr std::string_view events = "earshot.v1.", statuses = "earshot.status.v1.",
                            reads = "earshot.read.v1.";
 
-/// `<root>/[conversations/]<directory>/…`: the directory; empty: there is none.
-std::string_view directory_of(std::string_view stream) {
+/// `<root>/[conversations/]<directory>`, of what begins so and goes on; empty: it does not.
+std::string_view project_of(std::string_view stream) {
+  std::size_t end = 0;
   const auto component = [&] {
-    const auto slash = stream.find('/');
-    const std::string_view first = stream.substr(0, slash);
-    stream = slash == stream.npos ? std::string_view{} : stream.substr(slash + 1);
-    return first;
+    const std::size_t begin = end == 0 ? 0 : end + 1;
+    end = stream.find('/', begin);
+    return end == stream.npos ? std::string_view() : stream.substr(begin, end - begin);
   };
   component();  // the root
-  std::string_view first = component();
-  if (first == tail::directory_of(tail::Hall::conversations)) first = component();
-  return stream.empty() ? std::string_view{} : first;
+  if (end == stream.npos) return {};
+  const std::string_view first = component();
+  if (end != stream.npos && first == tail::directory_of(tail::Hall::conversations)) component();
+  return end == stream.npos ? std::string_view() : stream.substr(0, end);
 }
 
 }  // namespace
@@ -34,9 +35,22 @@ bool is_host(std::string_view name) {
   return !name.empty() && name.size() <= host_bytes_max && std::all_of(name.begin(), name.end(), fits);
 }
 
+std::string main_subject(std::string_view host, std::string_view stream) {
+  const std::string_view project = project_of(stream);
+  const std::string_view rest = project.empty() ? project : stream.substr(project.size() + 1);
+  if (rest.empty() || rest.find('/') != rest.npos) return {};
+  return std::string(events) + tail::word(host) + '.' + tail::word(project) + '.' + tail::word(rest);
+}
 std::string event_subject(std::string_view host, std::string_view session, std::string_view stream) {
-  return std::string(events) + tail::word(host) + '.' + tail::word(directory_of(stream)) + '.' +
+  const std::string main = main_subject(host, stream);
+  if (!main.empty() && stream.substr(stream.rfind('/') + 1) == session) return main;
+  return std::string(events) + tail::word(host) + '.' + tail::word(project_of(stream)) + '.' +
          tail::word(session) + '.' + tail::word(stream);
+}
+bool is_subject_of(std::string_view subject, std::string_view host, std::string_view stream) {
+  if (!subject.empty() && subject == main_subject(host, stream)) return true;
+  const auto tokens = tokens_of(subject);
+  return tokens && tokens->host == tail::word(host) && tokens->stream == tail::word(stream);
 }
 std::string all_events() { return std::string(events) + '>'; }
 std::string events_of(std::string_view host) { return std::string(events) + tail::word(host) + ".>"; }

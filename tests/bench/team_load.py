@@ -32,7 +32,7 @@ class Stream:
     def __init__(self, host, number):
         self.host, self.session = host, f"{host}-{number:04}"
         self.name = f"claude/-home-{host}/{self.session}"
-        self.subject = f"earshot.v1.{word(host)}.{word('-home-' + host)}.{word(self.session)}.{word(self.name)}"
+        self.subject = f"earshot.v1.{word(host)}.{word('claude/-home-' + host)}.{word(self.session)}"
         self.offset, self.sequence, self.busy, self.turn, self.last = 0, 0, False, 0, "0.0.0000000000000000"
 
     def message(self, reply):

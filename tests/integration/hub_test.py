@@ -204,7 +204,7 @@ class Faults(TeamCase):
         for n in range(1001):
             self.wait_team(hub, received=n) if n % 250 == 0 else None
             host, stream = f"host{n:04}", f"claude/-srv/{n:04}"
-            answer = one.publish(f"earshot.v1.{host}.-srv.{n:04}.{word(stream)}",
+            answer = one.publish(f"earshot.v1.{host}.{word('claude/-srv')}.{n:04}",
                                  {"type": "session.started", "host": host, "stream": stream, "session": f"{n:04}", "cursor": f"10.1.{n:016x}", "turn": 0, "dialect": "claude-code", "cwd": "/srv"})
             self.assertIn("seq", answer)
         self.wait_team(hub, received=1001)

@@ -162,9 +162,13 @@ def subject_vectors(_schemas, found):
     for vector in vectors["words"]:
         found.expect(word(vector["text"]) == vector["word"], f"vectors/subjects.json: {vector}")
     for vector in vectors["subjects"]:
-        parts = [part for part in vector["stream"].split("/")[1:] if part != "conversations"]
-        project = parts[0] if len(parts) > 1 else ""
-        subject = ".".join(["earshot", "v1", *map(word, (vector["host"], project, vector["session"], vector["stream"]))])
+        names = vector["stream"].split("/")
+        length = 3 if names[1:2] == ["conversations"] else 2
+        project = "/".join(names[:length]) if len(names) > length else ""
+        tokens = [vector["host"], project, vector["session"]]
+        if not project or f"{project}/{vector['session']}" != vector["stream"]:
+            tokens.append(vector["stream"])
+        subject = ".".join(["earshot", "v1", *map(word, tokens)])
         found.expect(subject == vector["subject"], f"vectors/subjects.json: {vector}: {subject}")
 
 

@@ -14,7 +14,6 @@
 #include "relay/names.hpp"
 #include "relay/nats/line.hpp"
 #include "relay/payload.hpp"
-#include "tail/told_names.hpp"
 
 namespace earshot::relay {
 namespace nats {
@@ -295,9 +294,8 @@ class NatsFeed final : public Feed {
     received.after = parse_cursor(header(message, after_header));
     received.begins = header(message, "Nats-Expected-Last-Subject-Sequence") == "0";
     received.payload = data(message);
-    const auto tokens = tokens_of(natsMsg_GetSubject(message));
     const auto frame = read_frame(received.payload);
-    if (!tokens || !frame) return delivery;
+    if (!frame) return delivery;
     received.host = frame->host, received.stream = frame->stream, received.session = frame->session;
     received.type = frame->type, received.cursor = frame->cursor;
     const bool known = received.cursor || received.type == "reset" || received.type == "stream.removed";
@@ -305,8 +303,7 @@ class NatsFeed final : public Feed {
     delivery.sound = known && is_host(received.host) && !received.stream.empty() &&
                      received.stream.size() <= stream_bytes_max &&
                      received.session.size() <= session_bytes_max && received.payload.starts_with('{') &&
-                     tail::word(received.host) == tokens->host &&
-                     tail::word(received.stream) == tokens->stream;
+                     is_subject_of(natsMsg_GetSubject(message), received.host, received.stream);
     return delivery;
   }
 

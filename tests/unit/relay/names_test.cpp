@@ -65,10 +65,24 @@ TEST_CASE("of a hundred thousand hostile names no two have one word") {
 }
 
 TEST_CASE("a subject says host, project, session and stream, and is read again") {
-  CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c") ==
-        "earshot.v1.dev7.-home-ada.6f0c.claude=2F-home-ada=2F6f0c");
+  const std::string main = "earshot.v1.dev7.claude=2F-home-ada.6f0c";
+  CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c") == main);
   CHECK(event_subject("dev7", "6f0c", "claude/conversations/x/6f0c") ==
-        "earshot.v1.dev7.x.6f0c.claude=2Fconversations=2Fx=2F6f0c");
+        "earshot.v1.dev7.claude=2Fconversations=2Fx.6f0c");
+  // What is not the session's own by its name has its name as a token.
+  CHECK(event_subject("dev7", "0c", "claude/-home-ada/6f0c") ==
+        "earshot.v1.dev7.claude=2F-home-ada.0c.claude=2F-home-ada=2F6f0c");
+  CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c/subagents/agent-1") ==
+        "earshot.v1.dev7.claude=2F-home-ada.6f0c.claude=2F-home-ada=2F6f0c=2Fsubagents=2Fagent-1");
+  CHECK(event_subject("dev7", "", "claude/-home-ada/agent-1") ==
+        "earshot.v1.dev7.claude=2F-home-ada.=.claude=2F-home-ada=2Fagent-1");
+  CHECK(is_subject_of(main, "dev7", "claude/-home-ada/6f0c"));
+  CHECK(is_subject_of(main + ".claude=2F-home-ada=2F6f0c", "dev7", "claude/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of(main, "dev8", "claude/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of(main, "dev7", "claude/-home-ada/6f0d"));
+  CHECK_FALSE(is_subject_of(main, "dev7", "other/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of(main + ".x", "dev7", "claude/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of("", "dev7", "6f0c"));
   CHECK(event_subject("a.b", "", "claude/6f0c") == "earshot.v1.a=2Eb.=.=.claude=2F6f0c");
   const auto tokens = tokens_of("earshot.v1.a=2Eb.=.=.claude=2F6f0c");
   REQUIRE(tokens);
