@@ -17,7 +17,7 @@ house("the page", (house) => {
     agent.says("busy");
     const row = page.locator("#sessions .row");
     await row.locator(".status", { hasText: "working" }).waitFor();
-    assert.equal(await row.locator(".title").textContent(), "Mend the lamp");
+    await row.locator(".title", { hasText: "Mend the lamp" }).waitFor();  // the registry may be read before the transcript
     const call = one.begins("Bash", { command: "make lamp" });
     await row.locator(".tool", { hasText: "make lamp" }).waitFor();
     agent.says("waiting", "permission prompt");
