@@ -406,13 +406,13 @@ void Relay::on_asked(Asked asked) {
   if (!options_.read || !options_.full)
     return refuse("not_allowed", "host " + options_.host + " does not let records be read from elsewhere");
   if (asked_.size() >= asked_max || !inside_) return refuse("busy", "too many records are being read", true);
-  if (!asked_.emplace(asked.reply, std::vector<std::string>{}).second) return;
+  if (!asked_.insert(asked.reply).second) return;
   inside_->read({asked.reply, frame->stream, *frame->cursor});
 }
 
 /// Who is asked for them is not here any more.
 void Relay::give_reads_up() {
-  for (const auto& [reply, parts] : asked_)
+  for (const std::string& reply : asked_)
     engine_->answer(reply, {serve::message::error("", "busy", "the host reads anew; ask again", true)});
   asked_.clear();
 }

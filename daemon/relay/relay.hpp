@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,7 +103,7 @@ class Relay final : private EngineListener, private serve::InsideListener {
   std::map<std::string, Place, std::less<>> places_;
   std::map<std::string, std::string> statuses_;  // by session: what was published last
   std::shared_ptr<serve::Inside> inside_;
-  std::map<std::string, std::vector<std::string>> asked_;  // reply → parts so far, of records
+  std::set<std::string> asked_;  // where records that are being read go
   watch::Timer retry_, ticker_, unreadable_;
   std::chrono::milliseconds pause_{0};
   watch::Clock::time_point beaten_, answered_;
