@@ -300,8 +300,21 @@ def readme(schemas, report):
     report.expect({"hello", "subscribe", "welcome", "session", "ready"} <= shown, "README.md: too few example frames")
     for type_ in schemas.types:
         report.expect(f"`{type_}`" in text, f"README.md: {type_} is missing")
+    field_tables(text, schemas, report)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         report.expect((PROTOCOL / target).exists(), f"README.md: {target} does not exist")
+
+
+def field_tables(text, schemas, report):
+    """Each event's table lists the fields of its schema, in order, and marks the optional ones."""
+    sections = dict(re.findall(r"^#### `([a-z.]+)`\n(.*?)(?=^#|^\*\*|\Z)", text, re.M | re.S))
+    report.expect(list(sections) == schemas.events, f"README.md: the event sections are not the events: {list(sections)}")
+    for type_, section in sections.items():
+        schema = schemas.files[type_ + SUFFIX]
+        required = [*schema.get("required", ()), "files", "files_count"]  # one of these two, by view
+        documented = [(name, "optional" not in kind) for name, kind in re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.M)]
+        expected = [(name, name in required) for name in schema["properties"] if name not in ("type", "truncated")]
+        report.expect(documented == expected, f"README.md: the fields of {type_} are {documented}, not {expected}")
 
 
 def daemon_event_types(schemas, report):
