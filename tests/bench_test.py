@@ -17,7 +17,7 @@ import curves_points  # noqa: E402
 import fit  # noqa: E402
 import generate  # noqa: E402
 import machine  # noqa: E402
-import measure  # noqa: E402
+import session_shape  # noqa: E402
 import plot  # noqa: E402
 import readme  # noqa: E402
 import report  # noqa: E402
@@ -267,7 +267,7 @@ class Generator(unittest.TestCase):
     def test_each_era_has_the_measured_shape(self):
         for era, wanted in generate.SHAPES.items():
             self.written(era, 8, 8_000_000, era=era)
-            got = measure.measure(os.path.join(self.folder, era))
+            got = session_shape.measure(os.path.join(self.folder, era))
             self.assertEqual(list(got), [era])
             self.assertAlmostEqual(got[era]["bulk_share"], wanted["bulk_share"], delta=0.15, msg=era)
             self.assertAlmostEqual(got[era]["calls_a_turn"] / wanted["calls_a_turn"], 1, delta=0.2, msg=era)
@@ -278,10 +278,10 @@ class Generator(unittest.TestCase):
         os.makedirs(os.path.join(self.folder, "projects"))
         with open(os.path.join(self.folder, "projects", "one.jsonl"), "w") as file:
             file.write(json.dumps({"type": "user", "version": "2.0.1", "uuid": "u", "message": {"role": "user", "content": "the secret plan"}}) + "\nnot json\n")
-        shapes = measure.measure(self.folder)
+        shapes = session_shape.measure(self.folder)
         self.assertEqual(shapes["2.0"]["lines"], 1)
-        self.assertNotIn("secret", measure.dumps(shapes))
-        self.assertEqual(json.loads(measure.dumps(shapes)), shapes)
+        self.assertNotIn("secret", session_shape.dumps(shapes))
+        self.assertEqual(json.loads(session_shape.dumps(shapes)), shapes)
 
     def test_mixes_that_make_no_sense_are_told(self):
         self.assertEqual(generate.mix_of("2.0=3,2.1=1"), {"2.0": 0.75, "2.1": 0.25})

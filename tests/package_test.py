@@ -11,9 +11,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
-from harness import TOP, Case, build, clean_environment, wait_for  # noqa: E402
-from managers import Manager, missing  # noqa: E402
-from sessions import Session  # noqa: E402
+from support.harness import TOP, DaemonCase, build, clean_environment, wait_for  # noqa: E402
+from support.service_manager import Manager, missing  # noqa: E402
+from support.transcripts import Session  # noqa: E402
 
 ROOM = os.path.join(TOP, ".ci", "package")
 EPOCH = "1763812800"
@@ -51,7 +51,7 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
-class Packed(Case):
+class Packed(DaemonCase):
     """Packs once for all its tests, in a directory of its own."""
 
     generator = tool = ""
@@ -87,7 +87,7 @@ class Packed(Case):
         daemon.stop()
 
     def page(self, daemon):
-        from harness import http
+        from support.harness import http
         return http(daemon.port, "GET / HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}", "Connection: close")[0]
 
     def check_manual(self, manual):

@@ -14,8 +14,8 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
 import browser  # noqa: E402
-from harness import TOP, Case, build, clean_environment, wait_for  # noqa: E402
-from sessions import Registry, Session  # noqa: E402
+from support.harness import TOP, DaemonCase, build, clean_environment, wait_for  # noqa: E402
+from support.transcripts import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
 CLASSES = {"waiting", "working", "idle", "away"}  # of `earshot status --json`
@@ -67,7 +67,7 @@ class Lines:
         self.process.stdout.close()
 
 
-class Recipe(Case):
+class Recipe(DaemonCase):
     def setUp(self):
         super().setUp()
         self.state = os.path.join(self.home, ".local/state/earshot")
@@ -107,12 +107,12 @@ class Recipe(Case):
         self.session = Session(self.root, cwd=project)
         self.registry = Registry(self.root, self.session.session, self.process())
         self.session.prompt("build it")
-        self.registry.says("busy")
+        self.registry.set_status("busy")
         self.client.wait(lambda: self.client.all(type="turn.started", session=self.session.session), "the turn")
 
     def asks(self):
-        self.session.calls("Bash", {"command": "rm -rf build"})
-        self.registry.says("waiting", "permission prompt")
+        self.session.tool_call("Bash", {"command": "rm -rf build"})
+        self.registry.set_status("waiting", "permission prompt")
 
 
 class StatusLines(Recipe):
@@ -136,7 +136,7 @@ class StatusLines(Recipe):
         wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"one at work in the status line: {shown()!r}", deadline=60)
         self.asks()
         wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"one that waits in the status line: {shown()!r}", deadline=60)
-        self.registry.says("idle")
+        self.registry.set_status("idle")
         wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"nobody in the status line: {shown()!r}", deadline=60)
 
     @recipe("waybar")
@@ -188,7 +188,7 @@ class Others(Recipe):
         self.works()
 
         def rung():
-            self.registry.says("busy")
+            self.registry.set_status("busy")
             self.asks()
             return any("\a" in line for line in said.lines)
 
@@ -232,7 +232,7 @@ class Notices(Recipe):
             self.assertEqual(file.read().splitlines(), list(asked))
 
     def receiver(self):
-        from notifying import Receiver
+        from support.notifier import Receiver
         receiver = Receiver()
         self.addCleanup(receiver.close)
         return receiver
@@ -252,7 +252,7 @@ class Notices(Recipe):
 
     @recipe("Notices on the desktop")
     def test_the_desktop_is_told_by_the_built_in_rules(self, script):
-        from notifying import DESKTOP, Desktop
+        from support.notifier import DESKTOP, Desktop
         for program in DESKTOP:
             self.needs(program)
         desktop = Desktop(self.home)
@@ -264,7 +264,7 @@ class Notices(Recipe):
         self.asks()
         wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notified()), "the notice", deadline=60)
         wait_for(lambda: desktop.showing() == 1, "it on the screen")
-        self.registry.says("busy")
+        self.registry.set_status("busy")
         wait_for(lambda: desktop.showing() == 0, "an empty screen")
 
     @recipe("A Slack channel")

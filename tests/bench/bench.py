@@ -77,7 +77,7 @@ def table(name, given):
         sys.exit(f"bench: no row is called '{name}'; ./dev bench list shows them")
     if given.readme and len(wanted) < len(spec.ROWS):
         sys.exit("bench: --readme wants all rows: without NAME")
-    from measuring import measured  # what measures wants programs and packages; the rest of this file does not
+    from run_rows import measured  # what measures wants programs and packages; the rest of this file does not
     found = measured(wanted, given.quick)
     if len(wanted) == len(spec.ROWS):
         os.makedirs(os.path.dirname(KEPT), exist_ok=True)

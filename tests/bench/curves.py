@@ -11,7 +11,7 @@ import plot
 import readme
 import report
 from lab import Lab
-from measuring import built
+from run_rows import built
 
 PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots")
 PAGE = os.path.join("tests", "bench", "README.md")

@@ -15,7 +15,7 @@ import random
 import re
 import sys
 
-import measure
+import session_shape
 
 WORDS = ("the build is green again and every test that was red has a reason now so we look at the next one with care "
          "while the cache warms and the log tells what it saw in plain words").split()
@@ -56,9 +56,9 @@ def escaped_prose(escapes_a_kb):
 def sampled(chance, quantiles):
     """A number as those that these quantiles tell of; between two of them it is as likely a tenth more as a tenth less."""
     at = chance.random()
-    n = max(n for n, share in enumerate(measure.QUANTILES[:-1]) if share <= at)
+    n = max(n for n, share in enumerate(session_shape.QUANTILES[:-1]) if share <= at)
     low, high = max(1, quantiles[n]), max(1, quantiles[n + 1])
-    along = (at - measure.QUANTILES[n]) / (measure.QUANTILES[n + 1] - measure.QUANTILES[n])
+    along = (at - session_shape.QUANTILES[n]) / (session_shape.QUANTILES[n + 1] - session_shape.QUANTILES[n])
     return int(low * (high / low) ** along)
 
 
@@ -238,11 +238,11 @@ def main(argv=None):
     parser.add_argument("dir", nargs="?", metavar="DIR")
     given = parser.parse_args(argv)
     if given.measure:
-        shapes = measure.measure(given.measure)
-        print(measure.table(shapes), file=sys.stderr)
-        sys.stdout.write(measure.dumps(shapes))
+        shapes = session_shape.measure(given.measure)
+        print(session_shape.table(shapes), file=sys.stderr)
+        sys.stdout.write(session_shape.dumps(shapes))
     elif given.shape:
-        print(measure.table(SHAPES))
+        print(session_shape.table(SHAPES))
     elif not given.dir:
         parser.error("where to? DIR")
     elif given.sessions < 1 or given.bytes < given.sessions:

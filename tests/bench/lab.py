@@ -13,8 +13,8 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 os.environ.setdefault("EARSHOT_BUILD", os.path.join(HERE, "..", "..", "build", "release"))
-import harness  # noqa: E402
-from harness import Daemon, build  # noqa: E402
+from support import harness  # noqa: E402
+from support.harness import Daemon, build  # noqa: E402
 
 harness.deadline_s = 120  # a million files take their time, on a busy machine above all
 

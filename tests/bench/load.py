@@ -11,7 +11,7 @@ import sys
 import time
 
 import generate
-from wire import Wire
+from plain_client import Wire
 
 piece_bytes = 1 << 20
 mix = "2.1.330"

@@ -4,7 +4,7 @@ import os
 import time
 
 from generate import write_sessions
-from harness import corpus
+from support.harness import corpus
 from lab import memory
 
 generated_bytes = 64 << 20

@@ -4,7 +4,7 @@ import subprocess
 
 from lab import bench, memory, metric, project, until_idle
 from rows_start import cold_tree
-from wire import Wire, certificate, trusting
+from plain_client import Wire, certificate, trusting
 
 subscribers, tls_subscribers = 1000, 400
 cold_files = 50_000

@@ -4,7 +4,7 @@ import time
 
 from generate import write_sessions
 from lab import age, cpu_s, memory, until_idle
-from wire import Wire
+from plain_client import Wire
 
 sessions, session_bytes = 2000, 868_000_000
 cold_files, cold_directories = 100_000, 10_000

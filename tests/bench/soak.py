@@ -20,10 +20,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..")
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 os.environ.setdefault("EARSHOT_BUILD", os.path.join(TOP, "build", "release"))
-from harness import Daemon, wait_for  # noqa: E402
-from soak_figures import Sampler, Samples, growth_allowed, mebibytes  # noqa: E402
-from soak_listeners import Listeners  # noqa: E402
-from soak_memory import place  # noqa: E402
+from support.harness import Daemon, wait_for  # noqa: E402
+from soak_metrics import Sampler, Samples, growth_allowed, mebibytes  # noqa: E402
+from soak_subscribers import Listeners  # noqa: E402
+from soak_received import place  # noqa: E402
 from soak_writers import Writers  # noqa: E402
 
 tick_s = 0.05
@@ -117,8 +117,8 @@ class Soak:
                 self.checkpoint(slow_too=self.checkpoints % slow_every == slow_every - 1)
                 last = time.monotonic()
                 next_check = last + checkpoint_s
-            if reason := self.daemon.why_dead():
-                raise AssertionError(reason + self.daemon.last_words())
+            if reason := self.daemon.exit_reason():
+                raise AssertionError(reason + self.daemon.log_tail())
             time.sleep(tick_s)
         self.checkpoint(slow_too=True)
 
@@ -148,9 +148,9 @@ class Soak:
             return False
 
         try:
-            wait_for(lambda: not differs() or time.sleep(0.1), "the clients", settle_s_max, self.daemon.why_dead)
+            wait_for(lambda: not differs() or time.sleep(0.1), "the clients", settle_s_max, self.daemon.exit_reason)
         except AssertionError:
-            if self.daemon.why_dead():
+            if self.daemon.exit_reason():
                 raise
             self.accuse(judged, expected)
         self.watches()
@@ -181,7 +181,7 @@ class Soak:
     def watches(self):
         allowed = self.base["watches"] + self.writers.directories() - self.base_directories
         try:
-            wait_for(lambda: self.sampler.sample()["watches"] <= allowed or time.sleep(0.1), f"{allowed} inotify watches", 10, self.daemon.why_dead)
+            wait_for(lambda: self.sampler.sample()["watches"] <= allowed or time.sleep(0.1), f"{allowed} inotify watches", 10, self.daemon.exit_reason)
         except AssertionError:
             self.problem(f"inotify watches: {self.sampler.sample()['watches']}, where {allowed} are enough")
 
@@ -198,7 +198,7 @@ class Soak:
 
         allowed = held(self.base)
         try:
-            wait_for(lambda: held() <= allowed or time.sleep(0.1), "the descriptors", 20, self.daemon.why_dead)
+            wait_for(lambda: held() <= allowed or time.sleep(0.1), "the descriptors", 20, self.daemon.exit_reason)
         except AssertionError:
             self.problem(f"descriptors: {held()} without transcripts and clients, {allowed} at the start")
         self.samples.add(self.end)

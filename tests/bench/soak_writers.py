@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 from generate import text  # noqa: E402
-from sessions import Registry, Session  # noqa: E402
+from support.transcripts import Registry, Session  # noqa: E402
 
 transcript_bytes_max = 256 << 10  # then something happens to it, and it begins again
 agents_max = 3                    # of a session at a time; the oldest goes for another
@@ -116,7 +116,7 @@ class Writer:
             self.due -= len(self.stroke)
             self.flush()
         if self.registry:
-            self.registry.says(self.chance.choice(("busy", "idle")))
+            self.registry.set_status(self.chance.choice(("busy", "idle")))
 
     def size(self):
         return os.path.getsize(self.path) if os.path.exists(self.path) else 0
@@ -127,9 +127,9 @@ class Writer:
         for _ in range(self.chance.randrange(3)):
             if self.chance.random() < 0.1:  # what a listener skips
                 whose.append(whose.record("attachment", attachment={"type": "prompt_snapshot", "systemPrompt": text(self.chance, 6000)}))
-            call = whose.calls("Bash", {"command": text(self.chance, 60)})
+            call = whose.tool_call("Bash", {"command": text(self.chance, 60)})
             whose.result(call, text(self.chance, self.chance.choice((40, 300, 6000))), error=self.chance.random() < 0.1)
-        whose.says(text(self.chance, 200), stop_reason="end_turn")
+        whose.reply(text(self.chance, 200), stop_reason="end_turn")
 
     def flush(self):
         """One write a file, as the agent program does it; sometimes torn."""
@@ -215,7 +215,7 @@ class Writer:
         call, agent, transcript = self.session.agent(text(self.chance, 30))
         self.agents.append(penned(transcript, self))
         transcript.prompt(text(self.chance, 80))
-        transcript.says(text(self.chance, 80), stop_reason="end_turn")
+        transcript.reply(text(self.chance, 80), stop_reason="end_turn")
         self.session.agent_result(call, agent)
         self.flush()
 

@@ -20,8 +20,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
-from team import Broker, word  # noqa: E402
-from harness import Daemon, wait_for  # noqa: E402
+from support.team import Broker, word  # noqa: E402
+from support.harness import Daemon, wait_for  # noqa: E402
 
 LOOKERS = 3  # subscribers that look at every event
 TICK_S = 0.02
@@ -238,12 +238,12 @@ def measure(given):
         load = context.Process(target=publish_all, args=(broker.port, given.hosts, given.sessions, given.rate, given.seconds, go, published))
         load.start()
         births = published.get(timeout=300)
-        wait_for(lambda: team(hub)["appended"] >= births["born"], f"{births['born']} sessions at the hub", 60, lambda: hub.why_dead())
+        wait_for(lambda: team(hub)["appended"] >= births["born"], f"{births['born']} sessions at the hub", 60, lambda: hub.exit_reason())
         before = {"hub": used(hub.process.pid), "broker": used(broker.process.pid)}
         begun = time.monotonic()
         go.set()
         sent = published.get(timeout=given.seconds * 3 + 120)
-        wait_for(lambda: team(hub)["appended"] >= sent["acked"], f"{sent['acked']} events at the hub", 60, lambda: hub.why_dead())
+        wait_for(lambda: team(hub)["appended"] >= sent["acked"], f"{sent['acked']} events at the hub", 60, lambda: hub.exit_reason())
         end = time.monotonic() + 60
         while fewest.value < sent["acked"] and time.monotonic() < end:
             time.sleep(0.1)  # what is on its way to subscribers

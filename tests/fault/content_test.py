@@ -6,9 +6,9 @@ import sys
 import unittest
 import uuid
 
-from framing import FramingCase, line
-from harness import build, sanitized
-from sessions import Session, append
+from framing_case import FramingCase, line
+from support.harness import build, sanitized
+from support.transcripts import Session, append
 
 REPLACED = "\ufffd"
 
@@ -65,7 +65,7 @@ class Content(FramingCase):
             text = self.doubled(dice, self.session.record("user", {"role": "user", "content": f"number {n}"}))
             self.write(text + b"\n", look=False)
             append(plain.path, json.dumps(json.loads(text)).encode() + b"\n")
-        events = self.settled(self.daemon, self.client, self.root)
+        events = self.assert_settled(self.daemon, self.client, self.root)
 
         def bare(stream):
             return [{k: v for k, v in json.loads(text).items() if k not in ("cursor", "stream", "session")} for text in events[stream]]
@@ -112,7 +112,7 @@ class Content(FramingCase):
         append(fork.path, lines)  # a fork begins with copied history, uuids and all
         fork.turn("in the fork")
         self.write(lines)  # a resumed session writes down again what it read
-        second = self.settled(self.daemon, self.client, self.root)
+        second = self.assert_settled(self.daemon, self.client, self.root)
         self.assertEqual(second[self.stream], first)
         twin = second[f"claude/-home-ada-api/{fork.session}"]
         without = [{k: v for k, v in json.loads(text).items() if k not in ("stream", "session")} for text in (*first, *twin[: len(first)])]

@@ -6,17 +6,17 @@ import signal
 import sys
 import unittest
 
-import fault
-from fault import told
-from doors import DoorCase, curl
-from harness import build, earshot, patience, sanitized, wait_for
-from kernel import IN_Q_OVERFLOW, Notifications, descriptors, limited, preloaded
-from sessions import Session, append
+import fault_case
+from fault_case import told
+from support.endpoints import EndpointCase, curl
+from support.harness import build, earshot, timeout_factor, sanitized, wait_for
+from system_limits import IN_Q_OVERFLOW, Notifications, descriptors, limited, preloaded
+from support.transcripts import Session, append
 
 by_notification = ("--watch", "inotify")  # the sweep cannot come to the rescue
 
 
-class Found(fault.FaultCase, DoorCase):
+class Found(fault_case.FaultCase, EndpointCase):
     """What every test here says of a daemon."""
 
     def begin(self, *args, **more):
@@ -36,7 +36,7 @@ class Found(fault.FaultCase, DoorCase):
         return os.path.join(self.root, "projects")
 
     def all_told(self):
-        return self.settled(self.daemon, self.client, self.root)
+        return self.assert_settled(self.daemon, self.client, self.root)
 
     def removed(self, stream):
         return self.client.wait_frame(type="stream.removed", stream=stream)
@@ -53,9 +53,9 @@ class Found(fault.FaultCase, DoorCase):
 class Directories(Found):
     def test_44_a_file_in_directories_made_at_once_is_found(self):
         self.begin(*by_notification)
-        for n in range(1000 // patience()):
+        for n in range(1000 // timeout_factor()):
             self.session(f"p{n}", "q", "r").prompt(f"prompt {n}")
-        self.assertEqual(len(self.all_told()), 1000 // patience())
+        self.assertEqual(len(self.all_told()), 1000 // timeout_factor())
         self.assertEqual(self.client.all(type="reset"), [])
 
     def test_45_a_renamed_directory_s_streams_go_and_come_again_under_their_new_names(self):
@@ -139,7 +139,7 @@ class Directories(Found):
             session.turn(f"in {session.cwd}")
         self.all_told()
         for client, session in zip(narrow, sessions):
-            self.settled(self.daemon, client, session.path)
+            self.assert_settled(self.daemon, client, session.path)
         shown = {f["session"]: f["project"] for f in self.daemon.client().subscribe()}
         self.assertEqual(shown, {session.session: session.cwd for session in sessions})
 
@@ -216,7 +216,7 @@ class Names(Found):
         again = self.daemon.client()
         again.subscribe(after=[f"{stream}:" for stream in names])
         again.wait_frame(type="bookmark", id="a", complete=True)
-        self.settled(self.daemon, again, *(session.path for session in sessions))
+        self.assert_settled(self.daemon, again, *(session.path for session in sessions))
         self.assertEqual([t["path"] for t in self.health(self.daemon)["troubles"]], [os.path.join(folder, evil + ".jsonl")])
         shown = self.daemon.wait_log("not a regular file") and self.daemon.stderr().decode()
         for command in (("ls",), ("ls", "--json"), ("show", longest), ("doctor",), ("replay", sessions[1].path)):
@@ -299,7 +299,7 @@ class Limits(Found):
         self.all_told()
 
     def test_51_few_descriptors_are_enough_for_many_files(self):
-        sessions = [self.session(f"p{n % 100}") for n in range(5000 // patience())]
+        sessions = [self.session(f"p{n % 100}") for n in range(5000 // timeout_factor())]
         for session in sessions[::2]:
             session.prompt("before")
         self.begin(prefix=descriptors(64))
@@ -354,7 +354,7 @@ class Limits(Found):
 
 class Many(Found):
     def test_54_a_hundred_thousand_files_in_ten_thousand_directories_are_known_and_cost_little(self):
-        directories = 10_000 // patience()
+        directories = 10_000 // timeout_factor()
         if sanitized(build()):
             memory_max = None  # a sanitizer's shadow is not the daemon's
         else:

@@ -5,10 +5,10 @@ import os
 import signal
 import unittest
 
-from figures import Figures
-from framing import FramingCase
-from harness import build, sanitized
-from sessions import Session, append
+from daemon_metrics import Figures
+from framing_case import FramingCase
+from support.harness import build, sanitized
+from support.transcripts import Session, append
 
 sparse_bytes = (4 << 30) + 4096  # more than 32 bits can say
 
@@ -44,7 +44,7 @@ class Framing(FramingCase):
         self.client.wait_frame(type="stream.removed", stream=self.stream)
         self.assertEqual(len(self.prompts()), 1)
         self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), 0)
-        self.settled(self.daemon, self.client)
+        self.assert_settled(self.daemon, self.client)
 
     def test_03_cr_and_lf_in_two_writes_end_one_line(self):
         self.begin()

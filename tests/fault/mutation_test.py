@@ -4,9 +4,9 @@ import os
 import shutil
 import unittest
 
-from fault import told
-from mutation import MutationCase, contents
-from sessions import Session, append
+from fault_case import told
+from mutation_case import MutationCase, contents
+from support.transcripts import Session, append
 
 
 class Mutation(MutationCase):
@@ -51,7 +51,7 @@ class Mutation(MutationCase):
         self.begin()
         session = Session(self.root)
         session.prompt("one")
-        session.says("two", stop_reason="end_turn")
+        session.reply("two", stop_reason="end_turn")
         self.sessions.append(session)
         whole = self.settle()[self.stream_of(session)]
         ends = [int(json.loads(text)["cursor"].split(".")[0]) for text in whole]
@@ -65,7 +65,7 @@ class Mutation(MutationCase):
                              f"the history of {at} bytes")
             read += at
             self.figures.wait_bytes(read)  # until they are, to be truncated again takes nothing back
-            self.same(left, told(self.client).get(self.stream_of(session), []), f"truncated to {at} bytes")
+            self.assert_same_events(left, told(self.client).get(self.stream_of(session), []), f"truncated to {at} bytes")
         self.goes_on(session, resets=size)
 
     def test_27_rewritten_with_the_first_line_kept_is_reset(self):
@@ -100,7 +100,7 @@ class Mutation(MutationCase):
         resumed.wait_frame(type="reset", stream=self.stream_of(session), reason="rewritten")
         self.settle()  # and whoever was there all the time is put right as well
         session.turn("and on")
-        self.settled(self.daemon, resumed, session.path)
+        self.assert_settled(self.daemon, resumed, session.path)
         self.settle()
 
     def test_29_an_edit_that_restores_the_modification_time_is_reset(self):

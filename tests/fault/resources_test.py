@@ -8,11 +8,11 @@ import subprocess
 import threading
 import unittest
 
-import fault
-from doors import DoorCase, curl
-from harness import loop, patience, wait_for
-from kernel import compiled, preloaded, refusal
-from sessions import Registry, Session
+import fault_case
+from support.endpoints import EndpointCase, curl
+from support.harness import loop, timeout_factor, wait_for
+from system_limits import compiled, preloaded, refusal
+from support.transcripts import Registry, Session
 
 year_s = 365 * 24 * 3600
 
@@ -58,7 +58,7 @@ class Disk:
         self.shell.stdout.close()
 
 
-class Unwritable(fault.FaultCase, DoorCase):
+class Unwritable(fault_case.FaultCase, EndpointCase):
     def works(self, state):
         """A daemon on this state directory that tells what happens, to a client that finds it by its token."""
         daemon = self.start(state=state)
@@ -66,7 +66,7 @@ class Unwritable(fault.FaultCase, DoorCase):
         sessions = [Session(self.root) for _ in range(3)]
         for session in sessions:
             session.turn("hello")
-        self.settled(daemon, client, *(session.path for session in sessions))
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
         return daemon, client, sessions
 
     def test_63_delivery_goes_on_when_the_disk_of_the_state_fills_and_a_new_token_is_refused_with_the_reason(self):
@@ -79,7 +79,7 @@ class Unwritable(fault.FaultCase, DoorCase):
         self.assertIn(b"No space left", body)
         for session in sessions:
             session.turn("on a full disk")
-        self.settled(daemon, client, *(session.path for session in sessions))
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
         again = daemon.client()  # with the old token
         self.assertEqual(len(again.subscribe()), 3)
         self.assertEqual([name for name in os.listdir(disk.path) if name.endswith(".tmp")], [])
@@ -90,7 +90,7 @@ class Unwritable(fault.FaultCase, DoorCase):
         disk.fill()
         daemon, client, sessions = self.works(disk.path)
         daemon.wait_log("clients will not find this daemon by themselves: .*No space left")
-        self.settled(daemon, client, *(session.path for session in sessions))
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
 
     def test_63_a_daemon_starts_on_a_read_only_state_directory_and_says_so(self):
         disk = Disk(self)
@@ -99,7 +99,7 @@ class Unwritable(fault.FaultCase, DoorCase):
         daemon, client, sessions = self.works(disk.path)
         daemon.wait_log("clients will not find this daemon by themselves: .*Read-only file system")
         self.refused(state=disk.path)  # it is locked all the same
-        self.settled(daemon, client, *(session.path for session in sessions))
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
 
     def test_63_without_a_place_for_its_socket_it_serves_by_tcp_and_says_so(self):
         disk = Disk(self)
@@ -113,7 +113,7 @@ class Unwritable(fault.FaultCase, DoorCase):
         client = daemon.subscriber()
         session = Session(self.root)
         session.turn("hello")
-        self.settled(daemon, client, session.path)
+        self.assert_settled(daemon, client, session.path)
 
     def test_63_a_first_start_that_can_keep_no_token_says_why_and_exits_1(self):
         disk = Disk(self)
@@ -123,7 +123,7 @@ class Unwritable(fault.FaultCase, DoorCase):
         self.assertIn(disk.path, said)
 
 
-class Time(fault.FaultCase, DoorCase):
+class Time(fault_case.FaultCase, EndpointCase):
     def jump(self, seconds):
         with open(self.offset, "r+b") as file:
             file.write(struct.pack("q", seconds))
@@ -149,7 +149,7 @@ class Time(fault.FaultCase, DoorCase):
                     code = self.code(daemon)
                     for n in range(5):
                         session.turn(f"{seconds}, {n}")
-                    self.settled(daemon, client, session.path, quiet.path)
+                    self.assert_settled(daemon, client, session.path, quiet.path)
                     loop.run(pong(client))
                     self.assertLess(self.health(daemon)["uptime_s"], 3600)
                 self.assertEqual({f["state"] for f in client.all(type="status", session=quiet.session)} - {"working"}, set())
@@ -167,7 +167,7 @@ class Time(fault.FaultCase, DoorCase):
         return curl(daemon, "/v1/token", "-X", "POST", "-H", "Content-Type: application/json", "-d", json.dumps({"code": code}), token=False)[0]
 
 
-class Load(fault.FaultCase, DoorCase):
+class Load(fault_case.FaultCase, EndpointCase):
     def test_66_while_a_disk_hangs_pings_are_answered_and_other_files_are_told(self):
         hang = os.path.join(self.home, "hang")
         slow, fast = Session(self.root, cwd="/slow"), Session(self.root, cwd="/fast")
@@ -176,11 +176,11 @@ class Load(fault.FaultCase, DoorCase):
         client, other = daemon.subscriber(), daemon.client()
         for session in (slow, fast):
             session.turn("before")
-        self.settled(daemon, client, slow.path, fast.path)
+        self.assert_settled(daemon, client, slow.path, fast.path)
         with open(hang, "w"):
             pass
         slow.turn("from a disk that hangs")
-        wait_for(lambda: os.path.exists(hang + ".reached"), "a read that hangs", give_up=daemon.why_dead)
+        wait_for(lambda: os.path.exists(hang + ".reached"), "a read that hangs", give_up=daemon.exit_reason)
         for n in range(20):
             fast.turn(f"meanwhile {n}")
             client.wait_frame(type="turn.finished", session=fast.session, turn=n + 2)
@@ -192,7 +192,7 @@ class Load(fault.FaultCase, DoorCase):
         self.assertEqual(len(daemon.client().subscribe()), 3)
         self.assertEqual(len(client.all(type="turn.finished", session=slow.session)), 1)
         os.unlink(hang)
-        self.settled(daemon, client, slow.path, fast.path, another.path)
+        self.assert_settled(daemon, client, slow.path, fast.path, another.path)
 
     def test_67_beside_a_firehose_a_quiet_file_waits_for_a_few_of_its_bytes_only(self):
         hose, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
@@ -201,8 +201,8 @@ class Load(fault.FaultCase, DoorCase):
         daemon = self.start()
         client = daemon.client()
         client.subscribe(after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (hose, quiet)])
-        self.settled(daemon, client, self.root)
-        megabytes = 200 // patience()
+        self.assert_settled(daemon, client, self.root)
+        megabytes = 200 // timeout_factor()
         for round in range(3):
             daemon.process.send_signal(signal.SIGSTOP)  # it has everything before it at once: no hose is faster than that
             for n in range(megabytes):
@@ -215,7 +215,7 @@ class Load(fault.FaultCase, DoorCase):
             before = [f for f in client.frames[:client.frames.index(mine)] if f.get("session") == hose.session and "cursor" in f]
             read = int(before[-1]["cursor"].split(".")[0])
             self.assertLess(read, end - (megabytes << 20) + (16 << 20), "the quiet file waited for the firehose")
-            self.settled(daemon, client, self.root)
+            self.assert_settled(daemon, client, self.root)
 
     def test_67_a_firehose_that_never_stops_leaves_everybody_else_their_turn(self):
         hose, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
@@ -229,7 +229,7 @@ class Load(fault.FaultCase, DoorCase):
         def write():
             line = json.dumps(hose.record("user", {"role": "user", "content": "x" * 200_000})).encode() + b"\n"
             with open(hose.path, "wb", buffering=0) as file:
-                for _ in range(3000 // patience()):  # 600 MB at most, as fast as the disk takes them
+                for _ in range(3000 // timeout_factor()):  # 600 MB at most, as fast as the disk takes them
                     if more.is_set():
                         break
                     file.write(line)
@@ -247,14 +247,14 @@ class Load(fault.FaultCase, DoorCase):
         self.assertGreater(told, 3)
 
 
-class Registered(fault.FaultCase, DoorCase):
+class Registered(fault_case.FaultCase, EndpointCase):
     def begin(self):
         self.daemon = self.start()
         self.client = self.daemon.subscriber()
         session, process = Session(self.root), self.process()
         session.prompt("go")
         registry = Registry(self.root, session.session, process)
-        registry.says("busy")
+        registry.set_status("busy")
         self.told(session, "working", source="registry")
         return session, process, registry
 
@@ -266,8 +266,8 @@ class Registered(fault.FaultCase, DoorCase):
 
     def test_68_a_registry_file_read_while_it_is_rewritten_keeps_its_last_state(self):
         session, _, registry = self.begin()
-        for n in range(300 // patience()):
-            text = json.dumps({**registry.facts, "updatedAt": n}).encode()
+        for n in range(300 // timeout_factor()):
+            text = json.dumps({**registry.fields, "updatedAt": n}).encode()
             file = os.open(registry.path, os.O_WRONLY | os.O_TRUNC)  # empty now
             if n % 10 == 0:
                 self.looked()
@@ -277,7 +277,7 @@ class Registered(fault.FaultCase, DoorCase):
             os.write(file, text[n % len(text):])
             os.close(file)
         self.assertEqual(set(self.states(session)), {"working"})
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         self.told(session, "waiting", reason="permission")
         self.assertEqual(set(self.states(session)), {"working", "waiting"})
 
@@ -285,7 +285,7 @@ class Registered(fault.FaultCase, DoorCase):
         """Returns when what was rung before has been looked at: another session's file was, which came later."""
         other, process = Session(self.root), self.process()
         other.prompt("go")
-        Registry(self.root, other.session, process).says("busy")
+        Registry(self.root, other.session, process).set_status("busy")
         self.told(other, "working", source="registry")
 
     def test_68_a_stale_registry_file_after_sigkill_is_the_end(self):
@@ -303,7 +303,7 @@ class Registered(fault.FaultCase, DoorCase):
     def test_68_a_pid_that_is_another_s_by_now_is_not_trusted(self):
         reborn = compiled(self, "reborn")
         session, process, registry = self.begin()
-        pid, born = process.pid, registry.facts["procStart"]
+        pid, born = process.pid, registry.fields["procStart"]
         process.kill()
         process.wait()
         self.told(session, "ended")
@@ -321,9 +321,9 @@ class Registered(fault.FaultCase, DoorCase):
         again()
         with open(f"/proc/{pid}/stat") as stat:
             self.assertNotEqual(stat.read().rsplit(")", 1)[1].split()[19], born)
-        registry.says("busy")  # rewritten by nobody that lives: it still tells of the first one
+        registry.set_status("busy")  # rewritten by nobody that lives: it still tells of the first one
         marker = Session(self.root)
-        Registry(self.root, marker.session, self.process()).says("busy")
+        Registry(self.root, marker.session, self.process()).set_status("busy")
         marker.prompt("go")
         self.told(marker, "working", source="registry")
         self.assertEqual(self.states(session)[-1], "ended")

@@ -6,10 +6,10 @@ import stat
 import subprocess
 import unittest
 
-from fault import told
-from harness import earshot, wait_for
-from mutation import MutationCase, contents
-from sessions import Session, append
+from fault_case import told
+from support.harness import earshot, wait_for
+from mutation_case import MutationCase, contents
+from support.transcripts import Session, append
 
 NOT_A_FILE = "not a regular file"
 

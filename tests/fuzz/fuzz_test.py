@@ -3,7 +3,7 @@
 import os
 import unittest
 
-import fuzzing
+import run_fuzzers
 
 
 class Fuzz(unittest.TestCase):
@@ -12,14 +12,14 @@ class Fuzz(unittest.TestCase):
 
 def test_of(target):
     def test(self):
-        if not os.access(fuzzing.program(fuzzing.BUILD, target), os.X_OK):
+        if not os.access(run_fuzzers.program(run_fuzzers.BUILD, target), os.X_OK):
             self.skipTest("it is not built: `./dev fuzz` does, with clang-19")
-        said = fuzzing.fuzz(target, int(os.environ.get("FUZZ_SECONDS", "60")), os.environ.get("FUZZ_SEED", "1"))
+        said = run_fuzzers.fuzz(target, int(os.environ.get("FUZZ_SECONDS", "60")), os.environ.get("FUZZ_SEED", "1"))
         self.assertIsNone(said, said)
     return test
 
 
-for name in fuzzing.AIMS:
+for name in run_fuzzers.AIMS:
     setattr(Fuzz, f"test_{name}", test_of(name))
 
 

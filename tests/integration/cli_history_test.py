@@ -6,12 +6,12 @@ import signal
 import subprocess
 import tempfile
 
-from cli_test import CONTROL, EVIL, Terminal
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Session, SessionWithAgentsBeside, SessionWithAgentsInline
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.terminal import CONTROL_SEQUENCES, Terminal, assert_no_control_characters
+from support.transcripts import Session, SessionWithSiblingAgents, SessionWithInlineAgents
 
 
-class Follow(Case):
+class Follow(DaemonCase):
     """`earshot tail`, into a file."""
 
     def tail(self, *args):
@@ -54,7 +54,7 @@ class Follow(Case):
         expected = again.replay(known.path, born.path)
         self.wait_events(sum(len(events) for events in expected.values()), process)
         for stream, events in expected.items():
-            self.same(events, [line for line in self.events() if json.loads(line)["stream"] == stream], stream)
+            self.assert_same_events(events, [line for line in self.events() if json.loads(line)["stream"] == stream], stream)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(), 0)
 
@@ -72,7 +72,7 @@ class Follow(Case):
         self.assertNotIn("long ago", "".join(told))
         expected = {stream: [line for line in lines if "2020-01-01" not in line] for stream, lines in daemon.replay(old.path, new.path).items()}
         for stream, lines in expected.items():
-            self.same(lines, [line for line in told if json.loads(line)["stream"] == stream], stream)
+            self.assert_same_events(lines, [line for line in told if json.loads(line)["stream"] == stream], stream)
         new.prompt("and now")
         wait_for(lambda: any("and now" in line for line in self.lines()), "what is live")
         self.assertEqual(len({json.loads(line)["stream"] + json.loads(line)["cursor"] for line in self.events()}), len(self.events()))
@@ -84,17 +84,17 @@ class Follow(Case):
         self.assertIn("10m", done.stderr)
 
 
-class Show(Case):
+class Show(DaemonCase):
     def session(self, era=Session):
         session = era(self.root)
         session.turn("count the beds", answer="There are three.")
         session.prompt("plant them")
-        failed = session.calls("Bash", {"command": "dig", "description": "Dig"})
+        failed = session.tool_call("Bash", {"command": "dig", "description": "Dig"})
         session.result(failed, "the ground is frozen", error=True)
         call, agent, gardener = session.agent("Ask a gardener")
         gardener.turn("When?", answer="Not before March.")
         session.agent_result(call, agent, "In March.")
-        session.says("In March.", stop_reason="end_turn")
+        session.reply("In March.", stop_reason="end_turn")
         return session
 
     def show(self, *args, code=0):
@@ -114,7 +114,7 @@ class Show(Case):
         self.assertIn("it has no turn 9", self.show("last", "--turn", "9", code=1).stderr)
 
     def test_of_every_era_a_subagent_stands_apart(self):
-        sessions = [self.session(era) for era in (Session, SessionWithAgentsBeside, SessionWithAgentsInline)]
+        sessions = [self.session(era) for era in (Session, SessionWithSiblingAgents, SessionWithInlineAgents)]
         self.start()
         for session in sessions:
             shown = self.show(session.session).stdout
@@ -137,7 +137,7 @@ class Show(Case):
         expected = daemon.replay(os.path.join(self.root, "projects"))
         told = self.show("last", "--json").stdout.split("\n")[:-1]
         for stream, lines in expected.items():
-            self.same(lines, [line for line in told if json.loads(line)["stream"] == stream], stream)
+            self.assert_same_events(lines, [line for line in told if json.loads(line)["stream"] == stream], stream)
         self.assertEqual(len(told), sum(map(len, expected.values())))
         self.assertTrue(session.session in told[0])
 
@@ -158,9 +158,9 @@ class Show(Case):
 
     def test_on_a_terminal_it_is_paged_and_nothing_in_it_is_a_command(self):
         session = Session(self.root, cwd="/home/ada/e\x1b[31mvil")
-        session.prompt(f"prompt {EVIL}")
-        session.result(session.calls("Bash", {"command": f"echo {EVIL}", "description": EVIL}), f"output {EVIL}\n{EVIL}", error=True)
-        session.says(f"answer {EVIL}", stop_reason="end_turn")
+        session.prompt(f"prompt {CONTROL_SEQUENCES}")
+        session.result(session.tool_call("Bash", {"command": f"echo {CONTROL_SEQUENCES}", "description": CONTROL_SEQUENCES}), f"output {CONTROL_SEQUENCES}\n{CONTROL_SEQUENCES}", error=True)
+        session.reply(f"answer {CONTROL_SEQUENCES}", stop_reason="end_turn")
         self.start()
         pager = os.path.join(self.home, "pager")
         with open(pager, "w") as file:
@@ -173,9 +173,7 @@ class Show(Case):
             wait_for(lambda: terminal.process.poll() is not None, "the end")
             text = terminal.plain()
             self.assertRegex(text, r"(?s)paged by us.*turn 1.*answer.*the end")
-            found = CONTROL.search(text.replace("\r", "").replace("\n", ""))
-            self.assertIsNone(found, found and text[max(0, found.start() - 60):found.end() + 20])
-            self.assertNotIn("\x1b", text)
+            assert_no_control_characters(self, text)
             self.assertTrue(all(len(line) <= 100 for line in text.split("\n") if "\\x" not in line), text)
         plain = Terminal(["show", "last", "--state", self.state, "--no-pager"], self.home, PAGER=pager)
         self.addCleanup(plain.close)
@@ -191,7 +189,7 @@ class Show(Case):
         self.assertTrue(re.match(rf"{session.session}\tapi", done.stdout), done.stdout)
 
 
-class Doctor(Case):
+class Doctor(DaemonCase):
     def test_without_a_daemon_the_doctor_says_what_to_start(self):
         os.makedirs(os.path.join(self.home, ".claude", "projects"))
         done = earshot("doctor", "--json", "--state", self.state, "--connect", "ws://127.0.0.1:9/v1/ws", home=self.home)

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import threading
 
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Registry, Session
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.transcripts import Registry, Session
 
 
 class Bar:
@@ -41,7 +41,7 @@ class Bar:
         self.process.stderr.close()
 
 
-class Status(Case):
+class Status(DaemonCase):
     def bar(self, *args):
         bar = Bar(self.home, "--state", self.state, *args)
         self.addCleanup(bar.close)
@@ -53,10 +53,10 @@ class Status(Case):
         client = daemon.subscriber()
         asking, busy = Session(self.root, cwd="/home/ada/asking"), Session(self.root, cwd="/home/ada/busy")
         asking.prompt("delete it")
-        asking.calls("Bash", {"command": "rm -rf build"})
+        asking.tool_call("Bash", {"command": "rm -rf build"})
         busy.prompt("work")
-        Registry(self.root, asking.session, self.process()).says("waiting", "permission prompt")
-        Registry(self.root, busy.session, self.process()).says("busy")
+        Registry(self.root, asking.session, self.process()).set_status("waiting", "permission prompt")
+        Registry(self.root, busy.session, self.process()).set_status("busy")
         client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "the two")
         self.assertEqual(self.status(), "⏸ 1 ● 1\n")
         self.assertEqual(self.status("--project", "busy"), "● 1\n")
@@ -76,11 +76,11 @@ class Status(Case):
         session = Session(self.root)
         registry = Registry(self.root, session.session, self.process())
         session.prompt("go on")
-        registry.says("busy")
+        registry.set_status("busy")
         bar.wait(lambda line: line == "● 1")
-        registry.says("waiting", "input needed")
+        registry.set_status("waiting", "input needed")
         bar.wait(lambda line: line == "⏸ 1")
-        registry.says("idle")
+        registry.set_status("idle")
         bar.wait(lambda line: line == "")
         self.assertTrue(all(one != other for one, other in zip(bar.lines, bar.lines[1:])), bar.lines)
         self.assertEqual(bar.stop(), 0)

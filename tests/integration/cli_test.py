@@ -1,79 +1,15 @@
-"""The program `earshot`, as a person uses it: in a pipe and on a terminal."""
-import fcntl
+"""The program `earshot` in a pipe and on a terminal."""
 import json
 import os
-import pty
-import re
-import select
 import signal
-import struct
 import subprocess
-import termios
 
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Registry, Session
-
-EVIL = "\x1b]0;owned\x07 \x1b[31mred\x1b[0m \x9b31m \u202eback\u2066 \x7f \r\x08 \u200f bell\x07 end"
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
-COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.terminal import CONTROL_SEQUENCES, Terminal, assert_no_control_characters
+from support.transcripts import Registry, Session
 
 
-class Terminal:
-    """A program on a pty of its own."""
-
-    def __init__(self, args, home, columns=100, **environment):
-        self.fd, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = subprocess.Popen([os.path.join(build(), "earshot"), *args], stdin=child, stdout=child, stderr=child,
-                                        env={**clean_environment(home), **environment}, start_new_session=True)
-        os.close(child)
-        self.text = b""
-
-    def read(self):
-        while select.select([self.fd], [], [], 0)[0]:
-            try:
-                piece = os.read(self.fd, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            self.text += piece
-        return self.text.decode(errors="replace")
-
-    def plain(self):
-        return COLOUR.sub("", self.read()).replace("\r\n", "\n")
-
-    def wait(self, pattern):
-        try:
-            return wait_for(lambda: re.search(pattern, self.plain()), f"{pattern!r} on the terminal",
-                            give_up=lambda: self.process.poll() is not None and f"gone with {self.process.returncode}")
-        except AssertionError as failed:
-            raise AssertionError(f"{failed}; it shows:\n{self.plain()}") from None
-
-    def wait_connected(self, root):
-        """Until it shows what happens: another session speaks up again and again."""
-        herald = Session(root, cwd="/home/ada/herald")
-
-        def heard():
-            herald.prompt("hear ye")
-            return "hear ye" in self.plain()
-
-        wait_for(heard, "the terminal's first line")
-
-    def stop(self, number=signal.SIGINT):
-        self.process.send_signal(number)
-        code = wait_for(lambda: self.process.poll() is not None and (self.process.returncode,), "the end")[0]
-        self.read()
-        return code
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.fd)
-
-
-class Tail(Case):
+class Tail(DaemonCase):
     def terminal(self, *args, **more):
         terminal = Terminal(args, self.home, **more)
         self.addCleanup(terminal.close)
@@ -87,11 +23,11 @@ class Tail(Case):
         session.prompt("fix the flaky test")
         terminal.wait("fix the flaky test")
         registry = Registry(self.root, session.session, self.process())
-        call = session.calls("Bash", {"command": "npm test", "description": "Run"})
-        registry.says("waiting", "permission prompt")
+        call = session.tool_call("Bash", {"command": "npm test", "description": "Run"})
+        registry.set_status("waiting", "permission prompt")
         terminal.wait(r"(?i)needs you.*permission.*npm test")
         session.result(call, "ok")
-        session.says("All green.", stop_reason="end_turn")
+        session.reply("All green.", stop_reason="end_turn")
         terminal.wait(r"turn 1 completed")
         shown = terminal.plain()
         self.assertRegex(shown, r"api .*Bash +npm test")
@@ -113,24 +49,19 @@ class Tail(Case):
         pretty = self.terminal("tail", "--state", self.state, "--pretty")
         pretty.wait_connected(self.root)
         session = Session(self.root, cwd="/home/ada/e\x1b[31mvil")
-        session.prompt(f"prompt {EVIL}")
-        call = session.calls("Bash", {"command": f"echo {EVIL}", "description": EVIL})
-        session.result(call, f"output {EVIL}", error=True)
-        session.result(session.calls(f"Tool{EVIL}", {"file_path": EVIL}))
-        session.append(session.record("summary", summary=f"title {EVIL}", leafUuid=session.parent), {"type": "custom-title", "customTitle": f"title {EVIL}", "sessionId": session.session})
-        session.says(f"answer {EVIL}", stop_reason="end_turn")
+        session.prompt(f"prompt {CONTROL_SEQUENCES}")
+        call = session.tool_call("Bash", {"command": f"echo {CONTROL_SEQUENCES}", "description": CONTROL_SEQUENCES})
+        session.result(call, f"output {CONTROL_SEQUENCES}", error=True)
+        session.result(session.tool_call(f"Tool{CONTROL_SEQUENCES}", {"file_path": CONTROL_SEQUENCES}))
+        session.append(session.record("summary", summary=f"title {CONTROL_SEQUENCES}", leafUuid=session.parent), {"type": "custom-title", "customTitle": f"title {CONTROL_SEQUENCES}", "sessionId": session.session})
+        session.reply(f"answer {CONTROL_SEQUENCES}", stop_reason="end_turn")
         pretty.wait("turn 1 completed")
-        self.assert_clean(pretty.plain())
+        assert_no_control_characters(self, pretty.plain())
         table = self.terminal("ls", "--state", self.state)
         wait_for(lambda: table.process.poll() is not None, "the table")
         self.assertIn("vil", table.plain())
-        self.assert_clean(table.plain())
+        assert_no_control_characters(self, table.plain())
         pretty.stop()
-
-    def assert_clean(self, text):
-        found = CONTROL.search(text.replace("\r", "").replace("\n", ""))
-        self.assertIsNone(found, f"a control character is shown: {found and text[max(0, found.start() - 60):found.end() + 20]!r}")
-        self.assertNotIn("\x1b", text)
 
     def test_tail_that_is_no_terminal_writes_exactly_the_frames(self):
         daemon = self.start()
@@ -148,10 +79,10 @@ class Tail(Case):
         wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in lines()), "the snapshot's end")
         session = Session(self.root)
         session.turn("piped")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         events = client.event_texts()[f"claude/-home-ada-api/{session.session}"]
         wait_for(lambda: sum('"cursor"' in line for line in lines()) >= len(events), "the turn")
-        self.same(events, [line for line in lines() if "cursor" in json.loads(line)], "what tail wrote")
+        self.assert_same_events(events, [line for line in lines() if "cursor" in json.loads(line)], "what tail wrote")
 
     def test_tail_comes_back_after_the_daemon_did(self):
         daemon = self.start()
@@ -175,15 +106,15 @@ class Tail(Case):
         self.assertEqual(earshot("dance", home=self.home).returncode, 2)
 
 
-class Ls(Case):
+class Ls(DaemonCase):
     def test_ls_shows_each_session_with_the_waiting_one_first(self):
         daemon = self.start()
         client = daemon.subscriber()
         calm, asking = Session(self.root, cwd="/home/ada/calm"), Session(self.root, cwd="/home/ada/asking")
         calm.turn("nothing much")
         asking.prompt("delete it")
-        asking.calls("Bash", {"command": "rm -rf build"})
-        Registry(self.root, asking.session, self.process()).says("waiting", "permission prompt")
+        asking.tool_call("Bash", {"command": "rm -rf build"})
+        Registry(self.root, asking.session, self.process()).set_status("waiting", "permission prompt")
         client.wait(lambda: [f for f in client.all(type="status", state="waiting") if "rm -rf" in f.get("detail", "")], "the waiting session")
         client.wait_frame(type="turn.finished", session=calm.session)
         table = earshot("ls", "--state", self.state, home=self.home)
@@ -210,7 +141,7 @@ class Ls(Case):
         self.assertIn("no sessions", (done.stdout + done.stderr).lower())
 
 
-class Replay(Case):
+class Replay(DaemonCase):
     def test_replay_needs_no_daemon_and_reads_stdin_as_a_file(self):
         session = Session(self.root)
         session.turn("offline")

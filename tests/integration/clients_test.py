@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import unittest
 
-from doors import DoorCase
-from harness import TOP, build, clean_environment, deadline_s, wait_for
-from sessions import Session
+from support.endpoints import EndpointCase
+from support.harness import TOP, build, clean_environment, deadline_s, wait_for
+from support.transcripts import Session
 
 
-class Programs(DoorCase):
+class Programs(EndpointCase):
     def readme(self, name):
         """The example of this name in the protocol's page."""
         with open(os.path.join(TOP, "protocol", "README.md")) as page:
@@ -37,7 +37,7 @@ class Programs(DoorCase):
                 told.append(line.strip())
 
         until("live")
-        one.says("done", stop_reason="end_turn")
+        one.reply("done", stop_reason="end_turn")
         until("turn 1 completed")
         one.prompt("again")
         until("turn 2 again")

@@ -3,77 +3,48 @@
 Extra: these run where the recorded sessions are (EARSHOT_CORPUS, or shared/corpus beside the project) and are skipped, out loud, elsewhere.
 """
 import collections
-import glob
 import json
 import os
-import re
 import shutil
-import subprocess
 import unittest
 
-from harness import Case, corpus, earshot, wait_for
+from support.harness import DaemonCase, corpus, earshot
+from support.recordings import Playback, registry_changes
 
 held_ms = 700  # a status that the recording held for as long must be seen
 STATES = {"busy": "working", "idle": "idle", "waiting": "waiting", "shell": "idle"}
 REASONS = {"permission prompt": {"permission"}, "input needed": {"question", "plan"}}
 
 
-def scenarios():
-    """name → directory; the name is a root's"""
-    found = glob.glob(os.path.join(corpus() or "", "claude-*", "*", "timeline.jsonl"))
-    return {re.sub(r"\W+", "-", "-".join(os.path.dirname(path).split(os.sep)[-2:])): os.path.dirname(path) for path in sorted(found)}
-
-
 def held(scenario):
-    """(session, status, waitingFor) for every status that a registry file of this recording held for long enough"""
-    with open(os.path.join(scenario, "timeline.jsonl")) as lines:
-        changes = [json.loads(line) for line in lines]
-    said = {}
-    for change in changes:
-        if not change["path"].startswith("sessions/"):
-            continue
-        before = said.pop(change["path"], None)
-        if before and change["ms"] - before[0] >= held_ms:
+    """(session, status, waitingFor) of every status that a registry file of this recording kept for at least held_ms"""
+    current = {}
+    for path, ms, fields in registry_changes(scenario):
+        before = current.pop(path, None)
+        if before and ms - before[0] >= held_ms:
             yield before[1:]
-        facts = json.loads(change["text"]) if change.get("text", "").strip() else {}
-        if "status" in facts:
-            said[change["path"]] = (change["ms"], facts["sessionId"], facts["status"], facts.get("waitingFor"))
+        if "status" in fields:
+            current[path] = (ms, fields["sessionId"], fields["status"], fields.get("waitingFor"))
 
 
 @unittest.skipUnless(corpus(), "the recorded sessions are not here")
-class Corpus(Case):
+class Corpus(DaemonCase):
     def test_every_recorded_session_played_torn_is_told_live_as_replay_tells_it(self):
-        player = os.path.join(corpus(), "..", "tools", "play.py")
-        if not os.path.exists(player):
-            self.skipTest("play.py is not beside the recorded sessions")
-        names = scenarios()
-        roots = {name: os.path.join(self.home, name) for name in names}
-        for root in roots.values():
-            os.mkdir(root)
-        daemon = self.start(roots=[f"{name}={root}" for name, root in roots.items()])
+        playback = Playback(self)
+        daemon = self.start(roots=playback.root_arguments())
         client = daemon.subscriber()
-        plays = {name: subprocess.Popen(["/usr/bin/python3", player, names[name], roots[name], "--torn", "--seed", "7"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for name in names}
-        try:
-            wait_for(lambda: all(play.poll() is not None for play in plays.values()), "the recordings' end", deadline=90, give_up=daemon.why_dead)
-        finally:
-            for play in plays.values():
-                play.kill()
-                play.wait()
-        for name, play in plays.items():
-            self.assertEqual(play.returncode, 0, f"{name}: {play.stdout.read()}")
-            play.stdout.close()
-        told = daemon.replay(*roots.values())
+        playback.run(daemon, "--torn", deadline=90)
+        told = daemon.replay(*playback.roots.values())
         try:
             client.wait(lambda: client.count() >= sum(map(len, told.values())), "all events", deadline=30)
         finally:  # by stream: says which one lacks what
             got = client.event_texts()
             for stream, lines in told.items():
-                self.same(lines, got[stream], stream)
+                self.assert_same_events(lines, got[stream], stream)
         daemon.stop()  # nothing more comes
         self.assertEqual({s: len(l) for s, l in client.event_texts().items()}, {s: len(l) for s, l in told.items()})
         self.assertEqual(client.all(type="reset"), [])
-        self.statuses(client, names)
+        self.statuses(client, playback.scenarios)
 
     def statuses(self, client, names):
         frames = client.all(type="status")
@@ -127,4 +98,4 @@ class Corpus(Case):
         expected = {stream: lines for stream, lines in fresh.items() if lines}
         client.wait(lambda: client.count() >= sum(map(len, expected.values())), "the new lines' events")
         for stream, lines in expected.items():
-            self.same(lines, client.event_texts()[stream], stream)
+            self.assert_same_events(lines, client.event_texts()[stream], stream)

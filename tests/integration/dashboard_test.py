@@ -5,7 +5,7 @@ import shutil
 import unittest
 
 import browser
-from harness import build, corpus, sanitized
+from support.harness import build, corpus, sanitized
 from typescript import DASHBOARD, SDK, compiled, node_tests
 
 PAGE = os.path.join("page", "app.js")  # in a build that has the dashboard

@@ -3,11 +3,11 @@ import json
 import os
 import threading
 
-from harness import Case, wait_for
-from sessions import Conversation, FlatSession, Session, SessionWithAgentsBeside, SessionWithAgentsInline, append
+from support.harness import DaemonCase, wait_for
+from support.transcripts import Conversation, FlatSession, Session, SessionWithSiblingAgents, SessionWithInlineAgents, append
 
 
-class Events(Case):
+class Events(DaemonCase):
     def test_a_new_file_s_first_line_reaches_a_subscriber(self):
         daemon = self.start()
         client = daemon.subscriber()
@@ -37,7 +37,7 @@ class Events(Case):
         path = source.path.replace("elsewhere", "claude")
         for at in range(len(data)):
             append(path, data[at : at + 1])
-        events = self.live(daemon, client, path)
+        events = self.assert_delivered(daemon, client, path)
         self.assertEqual(len(events), 1)
 
     def test_nothing_is_told_of_a_line_without_its_end(self):
@@ -57,17 +57,17 @@ class Events(Case):
     def test_every_era_is_told_live_as_replay_tells_it(self):
         daemon = self.start()
         client = daemon.subscriber()
-        for session in (Session(self.root), SessionWithAgentsBeside(self.root), SessionWithAgentsInline(self.root)):
+        for session in (Session(self.root), SessionWithSiblingAgents(self.root), SessionWithInlineAgents(self.root)):
             session.prompt("have a look")
             call, agent, subagent = session.agent()
             subagent.turn("Look around")
             session.agent_result(call, agent)
-            session.says("It is fine.", stop_reason="end_turn")
+            session.reply("It is fine.", stop_reason="end_turn")
             session.turn("and again")
         for session in (Conversation(self.root), FlatSession(self.root, cwd="/home/ada/flat")):
             session.turn("first")
             session.turn("second")
-        events = self.live(daemon, client, self.root)
+        events = self.assert_delivered(daemon, client, self.root)
         self.assertEqual(len(events), 7, sorted(events))  # five sessions, two agents in files of their own
         dialects = {json.loads(lines[0])["dialect"] for lines in events.values()}
         self.assertEqual(dialects, {"claude-code", "claude-messages", "claude-flat"})
@@ -78,7 +78,7 @@ class Events(Case):
         session = Session(self.root)
         records = [session.record("user", {"role": "user", "content": f"prompt {n}"}) for n in range(3000)]
         session.append(*records)
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         self.assertEqual([f["prompt"] for f in client.all(type="turn.started")], [f"prompt {n}" for n in range(3000)])
 
     def test_a_snapshot_and_what_follows_have_neither_gap_nor_repetition(self):
@@ -92,7 +92,7 @@ class Events(Case):
             while not stop.is_set():
                 before = first.count()
                 for _ in range(20):
-                    session.says("still going " * 20)
+                    session.reply("still going " * 20)
                 wait_for(lambda: stop.is_set() or first.count() > before, "the writer's lines")  # never far ahead: nobody shall lag
 
         writer = threading.Thread(target=write)
@@ -105,7 +105,7 @@ class Events(Case):
         finally:
             stop.set()
             writer.join()
-        session.says("over", stop_reason="end_turn")
+        session.reply("over", stop_reason="end_turn")
         stream = f"claude/-home-ada-api/{session.session}"
         told = daemon.replay(session.path)[stream]
         cursors = [json.loads(line)["cursor"] for line in told]
@@ -115,7 +115,7 @@ class Events(Case):
             self.assertEqual(name, stream)
             after = self.events_before(cursor, cursors)
             self.assertTrue(0 < after < len(told), "the snapshot was not taken while the writer wrote")
-            self.same(told[after:], client.event_texts()[stream], "after the snapshot")
+            self.assert_same_events(told[after:], client.event_texts()[stream], "after the snapshot")
 
     @staticmethod
     def events_before(cursor, cursors):
@@ -135,11 +135,11 @@ class Events(Case):
         tools.wait(lambda: len(tools.all(type="tool.finished")) == 2, "two tool results")
         told = daemon.replay(self.root)
         self.assertEqual({f["session"] for f in api.frames if "cursor" in f}, {one.session})
-        self.same(told[f"claude/-home-ada-api/{one.session}"], api.event_texts()[f"claude/-home-ada-api/{one.session}"], "api")
+        self.assert_same_events(told[f"claude/-home-ada-api/{one.session}"], api.event_texts()[f"claude/-home-ada-api/{one.session}"], "api")
         self.assertEqual({f["type"] for f in tools.frames if "cursor" in f}, {"tool.invoked", "tool.finished"})
         for stream, lines in told.items():
             wanted = [line for line in lines if json.loads(line)["type"].startswith("tool.")]
-            self.same(wanted, tools.event_texts()[stream], stream)
+            self.assert_same_events(wanted, tools.event_texts()[stream], stream)
 
     def test_two_subscriptions_of_one_connection_deliver_an_event_once(self):
         daemon = self.start()
@@ -149,7 +149,7 @@ class Events(Case):
         session = Session(self.root)
         session.turn("once")
         client.wait_frame(type="turn.finished")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         client.send(type="unsubscribe", id="all")
         client.subscribe(id="later", filter={"session": ["nobody"]})  # its answer says that the unsubscription was heard
         session.turn("twice")
@@ -187,4 +187,4 @@ class Events(Case):
         session.prompt("here again")
         client.wait_frame(type="turn.started", prompt="here again")
         told = daemon.replay(session.path)[f"claude/-home-ada-api/{session.session}"]
-        self.same(told[before:], client.event_texts()[f"claude/-home-ada-api/{session.session}"], "new events")
+        self.assert_same_events(told[before:], client.event_texts()[f"claude/-home-ada-api/{session.session}"], "new events")

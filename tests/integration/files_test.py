@@ -7,8 +7,8 @@ import struct
 import sys
 import unittest
 
-from harness import Case
-from sessions import Registry, Session, append
+from support.harness import DaemonCase
+from support.transcripts import Registry, Session, append
 
 
 class Files:
@@ -36,7 +36,7 @@ class Files:
         reset = self.client.wait_frame(type="reset", stream=stream)
         expected = self.daemon.replay(session.path)[stream]
         self.client.wait(lambda: len(self.told_since(stream, reset)) >= len(expected), "the new history")
-        self.same(expected, self.told_since(stream, reset), "after the reset")
+        self.assert_same_events(expected, self.told_since(stream, reset), "after the reset")
         self.assertEqual(len(self.client.all(type="reset")), 1)
 
     def test_a_truncated_and_rewritten_file_is_reset_and_told_anew(self):
@@ -76,7 +76,7 @@ class Files:
         shutil.copy(session.path, copy)
         os.rename(copy, session.path)
         session.turn("second")
-        self.live(self.daemon, self.client, session.path)
+        self.assert_delivered(self.daemon, self.client, session.path)
         self.assertEqual(self.client.all(type="reset"), [])
         self.assertEqual(self.client.all(type="stream.removed"), [])
 
@@ -92,7 +92,7 @@ class Files:
         first = self.client.find(stream=other)
         self.assertLess(self.client.frames.index(removed), self.client.frames.index(first))
         told, expected = self.client.event_texts()[other], self.daemon.replay(renamed)[other]
-        self.same(expected[len(expected) - len(told):], told, other)
+        self.assert_same_events(expected[len(expected) - len(told):], told, other)
 
     def test_a_deleted_transcript_is_removed(self):
         self.begin()
@@ -108,7 +108,7 @@ class Files:
         self.client.wait_frame(type="stream.removed", stream=second)
         again = Session(self.root)
         again.turn("back again")
-        self.live(self.daemon, self.client, again.path)
+        self.assert_delivered(self.daemon, self.client, again.path)
 
     def test_touching_and_chmod_are_no_events(self):
         self.begin()
@@ -116,7 +116,7 @@ class Files:
         os.utime(session.path)
         os.chmod(session.path, 0o640)
         session.turn("second")
-        self.live(self.daemon, self.client, session.path)
+        self.assert_delivered(self.daemon, self.client, session.path)
         self.assertEqual(self.client.all(type="reset"), [])
 
     def test_a_root_that_is_absent_is_picked_up_when_it_comes(self):
@@ -126,7 +126,7 @@ class Files:
         client = daemon.subscriber()
         session = Session(absent)
         session.turn("here at last")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
     def test_what_is_not_a_transcript_is_left_alone(self):
         self.begin()
@@ -139,7 +139,7 @@ class Files:
         os.symlink(target, os.path.join(session.folder, "link.jsonl"))
         os.mkfifo(os.path.join(session.folder, "pipe.jsonl"))
         session.turn("second")
-        self.live(self.daemon, self.client, session.path)
+        self.assert_delivered(self.daemon, self.client, session.path)
         self.assertEqual({f["stream"] for f in self.client.frames if "cursor" in f}, {f"claude/-home-ada-api/{session.session}"})
 
     def test_names_that_are_not_utf8_work(self):
@@ -150,15 +150,15 @@ class Files:
         self.client.wait(lambda: self.client.all(stream="claude/-home-ada-api/odd%FF%3A%25", type="turn.finished"), "the odd stream")
 
 
-class FilesByInotify(Files, Case):
+class FilesByInotify(Files, DaemonCase):
     watch = "inotify"
 
 
-class FilesBySweep(Files, Case):
+class FilesBySweep(Files, DaemonCase):
     watch = "sweep"
 
 
-class Permissions(Case):
+class Permissions(DaemonCase):
     def test_an_unreadable_directory_and_file_are_told_and_the_rest_goes_on(self):
         open_session, closed, sealed = (Session(self.root, cwd=f"/home/ada/{name}") for name in ("open", "closed", "sealed"))
         for session in (open_session, closed, sealed):
@@ -205,7 +205,7 @@ class Opens:
 
 
 @unittest.skipUnless(sys.platform == "linux", "what is opened is seen with inotify")
-class Secrets(Case):
+class Secrets(DaemonCase):
     def test_key_files_are_never_opened(self):
         folders = [os.path.join(self.root, name) for name in ("sessions", "projects/-home-ada-api", "todos", "tasks/one")]
         for folder in folders:
@@ -226,9 +226,9 @@ class Secrets(Case):
         write_keys("99.key")
         session = Session(self.root)
         registry = Registry(self.root, session.session, self.process())
-        registry.says("busy")
+        registry.set_status("busy")
         session.turn("hello")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         client.wait(lambda: any(f.get("state") == "working" for f in client.frames), "the registry's word")
         opened = seen.names()
         self.assertIn(f"{session.session}.jsonl", opened)  # what is opened can be seen

@@ -4,9 +4,9 @@ import json
 import os
 import socket
 
-from doors import DoorCase, curl
-from harness import deadline_s, http, loop, sanitized, build, wait_for
-from sessions import Session
+from support.endpoints import EndpointCase, curl
+from support.harness import deadline_s, http, loop, sanitized, build, wait_for
+from support.transcripts import Session
 
 ORIGINS = ["http://evil.example", "https://evil.example", "null", "file://", "http://localhost", "http://localhost:1", "http://127.0.0.1",
            "https://127.0.0.1:{port}", "http://127.0.0.1:{port}.evil.example", "http://evil.example:{port}", "http://127.0.0.1:{port}@evil.example",
@@ -16,7 +16,7 @@ HOSTS = ["evil.example", "evil.example:{port}", "localhost", "127.0.0.1", "local
          "127.0.0.1:{port}.evil.example", "xlocalhost:{port}", ""]
 
 
-class Hostile(DoorCase):
+class Hostile(EndpointCase):
     def resident(self, daemon):
         with open(f"/proc/{daemon.process.pid}/status") as status:
             return int(next(line.split()[1] for line in status if line.startswith("VmRSS"))) << 10
@@ -105,6 +105,6 @@ class Hostile(DoorCase):
         while not client.find(type="bookmark", id="a"):
             loop.run(hail())
             pongs += 1
-        self.same(daemon.replay(one.path)[stream], client.event_texts()[stream], "the whole stream")
+        self.assert_same_events(daemon.replay(one.path)[stream], client.event_texts()[stream], "the whole stream")
         self.assertGreater(client.count(), 7 * turns)
         self.assertGreater(pongs, 10)

@@ -8,9 +8,9 @@ import unittest
 
 import websockets
 
-from doors import HttpCase, curl
-from harness import deadline_s, wait_for
-from sessions import Session
+from support.endpoints import HttpCase, curl
+from support.harness import deadline_s, wait_for
+from support.transcripts import Session
 
 
 class Requests(HttpCase):
@@ -57,7 +57,7 @@ class Requests(HttpCase):
         daemon = self.start()
         session = Session(self.root)
         session.prompt("one")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         for path in ("/", "/app.js", "/v1/sessions"):
             etag = curl(daemon, path)[1]["etag"]
             status, headers, body = curl(daemon, path, "-H", f'If-None-Match: "x", W/{etag}')
@@ -283,7 +283,7 @@ class Health(HttpCase):
         daemon = self.configured(f'root = ["mine={self.root}", "gone={self.home}/gone"]\n[limits]\nconnections = 77\n', roots=())
         session = Session(self.root)
         session.prompt("x")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
         self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
         self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))

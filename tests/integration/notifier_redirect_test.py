@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import Case, build, clean_environment, deadline_s
+from support.harness import DaemonCase, build, clean_environment, deadline_s
 
 PUBLIC, PRIVATE = "198.200.1.1", "10.9.8.7"
 SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFFLAGS = 0x8916, 0x891C, 0x8914
@@ -28,7 +28,7 @@ def give_addresses():
 
 def within():
     """In the namespace: what became of a notice for each way that it was redirected, as JSON."""
-    from notifying import Receiver
+    from support.notifier import Receiver
 
     give_addresses()
     results = {}
@@ -49,7 +49,7 @@ def within():
     print(json.dumps(results))
 
 
-class Redirects(Case):
+class Redirects(DaemonCase):
     def test_a_redirect_to_this_machine_or_a_private_network_is_refused_unless_the_webhook_is_there_itself(self):
         try:
             able = subprocess.run([*UNSHARED, "true"], capture_output=True, text=True)

@@ -13,15 +13,15 @@ import sys
 import time
 import unittest
 
-from harness import TOP, Case, build, wait_for
-from notifying import Desktop, Notifier, Receiver, hook_rules, missing_desktop, notify
-from sessions import Registry, Session
+from support.harness import TOP, DaemonCase, build, wait_for
+from support.notifier import Desktop, Notifier, Receiver, hook_rules, missing_desktop, notify
+from support.transcripts import Registry, Session
 
 sys.path.insert(0, os.path.join(TOP, "tests", "fault"))
-from kernel import compiled  # noqa: E402
+from system_limits import compiled  # noqa: E402
 
 
-class NotifierCase(Case):
+class NotifierCase(DaemonCase):
     last = None
 
     def receiver(self, *script):
@@ -68,15 +68,15 @@ class Webhooks(NotifierCase):
         os.chmod(key, 0o600)
         notifier = self.notifier(hook_rules(receiver, sink=f'secret_file = "{key}"'))
         session, registry = self.waiting()
-        session.calls("Bash", {"command": "rm -rf build"})
-        registry.says("busy")
-        registry.says("waiting", "permission prompt")
+        session.tool_call("Bash", {"command": "rm -rf build"})
+        registry.set_status("busy")
+        registry.set_status("waiting", "permission prompt")
         notice = self.told(receiver, 1)[0]
         self.assertEqual((notice["title"], notice["rule"], notice["urgency"], notice["project"]),
                          ("lighthouse needs you", "waiting", "normal", "/home/ada/lighthouse"))
         self.assertRegex(notice["body"], "^permission")
-        registry.says("busy")
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+        registry.set_status("busy")
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
         self.assertEqual(self.told(receiver, 2)[1]["title"], "lighthouse failed")
         for request in receiver.requests:
             self.assertNotIn(b"rm -rf", request["body"], "text left the machine")
@@ -93,7 +93,7 @@ class Webhooks(NotifierCase):
         notifier = self.notifier(hook_rules(receiver))
         for n in range(2):
             session, registry = self.waiting(cwd=f"/home/ada/project{n}")
-            registry.says("waiting", "permission prompt")
+            registry.set_status("waiting", "permission prompt")
         notices = self.told(receiver, 2)
         self.assertEqual({n["title"] for n in notices}, {"project0 needs you", "project1 needs you"})
         self.assertEqual(len(receiver.requests), 6, [r["answer"] for r in receiver.requests])
@@ -108,7 +108,7 @@ class Webhooks(NotifierCase):
         receiver = self.receiver(404)
         notifier = self.notifier(hook_rules(receiver))
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: notifier.verdicts(verdict="dead letter"), "the dead letter")
         with open(notifier.own("dead.ndjson")) as file:
             letters = [json.loads(line) for line in file]
@@ -122,7 +122,7 @@ class Webhooks(NotifierCase):
         receiver.close()
         notifier = self.notifier(rules)
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: notifier.verdicts(verdict="not sent"), "the first failure")
         notifier.stop()
         self.assertEqual(len(os.listdir(notifier.own("spool"))), 1)
@@ -145,7 +145,7 @@ class Webhooks(NotifierCase):
         rules = hook_rules(receiver).replace(f'url = "{receiver.url}"', f'url_file = "{secret}"\ntoken_env = "HOOK_TOKEN"')
         notifier = self.notifier(rules, environment={"HOOK_TOKEN": "t0psecret"})
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         self.told(receiver, 1)
         self.assertEqual(receiver.requests[0]["headers"]["Authorization"], "Bearer t0psecret")
         self.assertEqual(receiver.requests[0]["path"], "/hook/T0KEN")
@@ -175,7 +175,7 @@ hold = "0"
 title = "{{name}} wants {{reason}}"
 """)
         session, registry = self.waiting()
-        registry.says("waiting", "input needed")
+        registry.set_status("waiting", "input needed")
         wait_for(lambda: os.path.exists(into), "the command", give_up=lambda: notifier.process.poll())
         with open(into) as file:
             first, second = file.read().splitlines()
@@ -190,9 +190,9 @@ class Rules(NotifierCase):
         notifier = self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "1h"', 1))
         client = daemon.subscriber()
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: notifier.verdicts(verdict="held"), "that it is held")
-        registry.says("busy")
+        registry.set_status("busy")
         self.seen(client, session)
         wait_for(lambda: notifier.verdicts(verdict="answered"), "that it was answered")
         told = notify("why", "--state", self.state, home=self.home)
@@ -281,13 +281,13 @@ class Chaos(NotifierCase):
         daemon = self.start()
         notifier.wait_said("listening to the daemon")
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         self.told(receiver, 1)
         before = len(notifier.said())
         daemon.stop()
         notifier.wait_said("lost the daemon", before)
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)  # while nobody listens
-        registry.says("idle")
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)  # while nobody listens
+        registry.set_status("idle")
         self.start()
         notifier.wait_said("listening to the daemon", before)
         notices = self.told(receiver, 2)
@@ -298,7 +298,7 @@ class Chaos(NotifierCase):
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver))
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         self.told(receiver, 1)
         for restart in range(3):
             notifier.stop()
@@ -308,7 +308,7 @@ class Chaos(NotifierCase):
                 daemon.stop()
                 daemon = self.start()
                 notifier.wait_said("listening to the daemon", before)
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
         self.assertEqual([n["title"] for n in self.told(receiver, 2)], ["lighthouse needs you", "lighthouse failed"])
 
     def test_what_happened_while_it_was_away_is_told_when_it_is_young_and_not_when_it_is_old(self):
@@ -324,7 +324,7 @@ class Chaos(NotifierCase):
         early.append(old)
         young = Session(self.root, cwd="/home/ada/young")
         young.prompt("second")
-        young.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+        young.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
         notifier.start()
         self.assertEqual([n["title"] for n in self.told(receiver, 1)], ["young failed"])
         wait_for(lambda: notifier.verdicts(verdict="too old", session=early.session), "that the other is too old")
@@ -335,7 +335,7 @@ class Chaos(NotifierCase):
         receiver = self.receiver("hang")
         notifier = self.notifier(hook_rules(receiver).replace('timeout = "2s"', 'timeout = "60s"'))
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: receiver.requests, "the request that hangs")
         notifier.kill()
         notifier.start()
@@ -344,7 +344,7 @@ class Chaos(NotifierCase):
         for _ in range(2):
             notifier.kill()
             notifier.start()
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
         self.told(receiver, 2)
         ids = [n["id"] for n in receiver.notices()]
         self.assertEqual(len(ids), 3)
@@ -362,7 +362,7 @@ class Chaos(NotifierCase):
         for n in range(12):
             session = Session(self.root, cwd=f"/home/ada/p{n}")
             session.prompt("go")
-            session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+            session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
             sessions.append(session.session)
             time.sleep(chance.uniform(0, 0.03))  # what is tried is every moment, not one
             notifier.kill()
@@ -389,7 +389,7 @@ class Chaos(NotifierCase):
             notifier.kill()
             session = Session(self.root, cwd=f"/home/ada/step{step}")
             session.prompt("go")
-            session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+            session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
             notifier.environment = {**usual, "LD_PRELOAD": preload, "DIE_AT": str(step)}
             notifier.start(wait=False)
             of_it = lambda: [n for n in receiver.taken() if n["session"] == session.session]
@@ -443,16 +443,16 @@ class OnTheDesktop(NotifierCase):
         desktop = self.desktop()
         self.notifier(environment=desktop.environment)
         session, registry = self.waiting()
-        session.calls("Bash", {"command": "make soak"})
-        registry.says("busy")
+        session.tool_call("Bash", {"command": "make soak"})
+        registry.set_status("busy")
         empty = self.picture(desktop, "notifier-empty")
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: desktop.showing() == 1, "the notice on the screen")
         title, body, replaces, urgency = desktop.notified()[0]
         self.assertEqual((title, replaces, urgency), ("lighthouse needs you", 0, 2))
         self.assertRegex(body, "^permission")
         wait_for(lambda: self.picture(desktop, "notifier-waiting")[2] > empty[2] + 10, "the notice in the picture")
-        registry.says("busy")
+        registry.set_status("busy")
         wait_for(lambda: desktop.showing() == 0, "that it is closed")
         self.assertEqual(len(desktop.calls("CloseNotification")), 1)
 
@@ -461,11 +461,11 @@ class OnTheDesktop(NotifierCase):
         desktop = self.desktop()
         notifier = self.notifier(environment=desktop.environment)
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: '"shown":[{' in self.written(notifier), "that it knows what it shows")
         notifier.kill()
         notifier.start()
-        registry.says("waiting", "input needed")
+        registry.set_status("waiting", "input needed")
         wait_for(lambda: len(desktop.notified()) == 2, "the second notice")
         self.assertGreater(desktop.notified()[1][2], 0, "it replaces nothing")
         self.assertEqual(desktop.showing(), 1)
@@ -475,12 +475,12 @@ class OnTheDesktop(NotifierCase):
         desktop = self.desktop()
         notifier = self.notifier(environment=desktop.environment)
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: desktop.showing() == 1, "the first notice")
         desktop.stop_server()
-        registry.says("busy")
+        registry.set_status("busy")
         wait_for(lambda: notifier.verdicts(verdict="closed"), "that it is answered")
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: notifier.verdicts(verdict="not sent"), "that nobody shows it")
         desktop.start_server()
         wait_for(lambda: desktop.showing() == 1, "the notice, once there is a server again")
@@ -497,7 +497,7 @@ class OnTheDesktop(NotifierCase):
         os.chmod(os.path.join(programs, "xdg-open"), 0o755)
         self.notifier(environment={**desktop.environment, "PATH": f"{programs}:{os.environ['PATH']}"})
         session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: desktop.showing() == 1, "the notice")
         desktop.act()
         wait_for(lambda: os.path.exists(opened), "the browser")
@@ -512,10 +512,10 @@ class OnTheDesktop(NotifierCase):
         session, registry = self.waiting()
         took = []
         for n in range(21):
-            registry.says("busy")
+            registry.set_status("busy")
             wait_for(lambda: desktop.showing() == 0, "a clear screen")
             begin = time.time() * 1000
-            registry.says("waiting", "permission prompt")
+            registry.set_status("waiting", "permission prompt")
             wait_for(lambda: len(desktop.calls("Notify")) == n + 1, "the notice")
             took.append(desktop.calls("Notify")[-1][0] - begin)
         took = sorted(took[1:])  # the first one asks the server what it can

@@ -4,9 +4,9 @@ import os
 import unittest
 
 import browser
-from doors import HttpCase, curl
-from harness import wait_for
-from sessions import Session
+from support.endpoints import HttpCase, curl
+from support.harness import wait_for
+from support.transcripts import Session
 
 
 @unittest.skipUnless(browser.program(), "there is no chromium: ./dev deps installs it")
@@ -34,7 +34,7 @@ class Page(HttpCase):
         self.assertEqual(page.tell("Object.values({...sessionStorage}).length"), 1)
         self.assertEqual(page.tell("document.cookie + Object.keys({...localStorage}).join()"), "")
         page.wait_text("#sessions .status", "working")
-        session.says("All done.", stop_reason="end_turn")
+        session.reply("All done.", stop_reason="end_turn")
         state = "document.querySelector('#sessions .status').dataset.state"  # of either page: the dashboard calls what ended just now done
         wait_for(lambda: page.tell(state) == "idle", "idle")
         page.wait_text("#sessions", "All done.")

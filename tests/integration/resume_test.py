@@ -1,58 +1,18 @@
 """Going on where one left off: across disconnects, restarts, kills, rewrites, and clients that are too slow."""
-import collections
 import json
 import os
 import random
 import signal
 import time
 
-from doors import HttpCase
-from harness import loop
-from sessions import Session
+from support.endpoints import HttpCase
+from support.harness import loop
+from support.resume_state import ResumeState
+from support.transcripts import Session
 
 
 def session(case, project="/home/ada/api", root=None):
     return Session(root or case.root, project)
-
-
-class Memory:
-    """What a client that means to miss nothing keeps: of each stream its events, the last cursor among them."""
-
-    def __init__(self):
-        self.events = collections.OrderedDict()
-        self.seen = 0
-
-    def learn(self, client):
-        """Takes in what came on this connection since the last call."""
-        for frame, text in list(zip(client.frames, client.raw))[self.seen:]:
-            self.seen += 1
-            if frame["type"] == "session":
-                for place in frame["cursors"]:
-                    self.events.setdefault(place.rpartition(":")[0], [])
-            elif frame["type"] in ("reset", "stream.removed"):
-                self.events[frame["stream"]] = []
-            elif "cursor" in frame:
-                self.events.setdefault(frame["stream"], []).append(text)
-
-    def places(self):
-        return [f"{stream}:{json.loads(told[-1])['cursor'] if told else ''}" for stream, told in self.events.items()]
-
-    def resume(self, daemon, **more):
-        """A new connection that goes on; streams that the snapshot is the first to tell of are asked for from their beginning."""
-        self.seen = 0
-        client = daemon.client()
-        known = set(self.events)
-        snapshot = client.subscribe(id="a", after=self.places(), **more)
-        shown = [place.rpartition(":") for frame in snapshot for place in frame["cursors"]]
-        fresh = [stream for stream, _, cursor in shown if stream not in known and not cursor.startswith("0.")]
-        client.wait_frame(type="bookmark", id="a", complete=True)
-        if fresh:
-            client.subscribe(id="b", after=[f"{stream}:" for stream in fresh], snapshot=False, **more)
-            client.wait_frame(type="bookmark", id="b", complete=True)
-        self.learn(client)
-        for stream in fresh:  # what happened since the snapshot came before what was before it
-            self.events[stream].sort(key=lambda text: [int(n) for n in json.loads(text)["cursor"].split(".")[:2]])
-        return client
 
 
 class Resume(HttpCase):
@@ -67,10 +27,10 @@ class Resume(HttpCase):
         sessions = [session(self, f"/home/ada/p{n}", root=root) for n in range(3)]
         for one in sessions:
             one.turn("begin")
-        state = root + ".state"
-        daemon = self.start(roots=[root], state=state)
-        memories = [Memory() for _ in range(2)]
-        clients = [memory.resume(daemon) for memory in memories]
+        folder = root + ".state"
+        daemon = self.start(roots=[root], state=folder)
+        states = [ResumeState() for _ in range(2)]
+        clients = [state.resume(daemon) for state in states]
         for step in range(25):
             act = dice.randrange(6)
             if act == 0 and len(sessions) < 6:
@@ -78,34 +38,34 @@ class Resume(HttpCase):
             dice.choice(sessions).turn(f"step {step} " + "x" * dice.randrange(3000))
             n = dice.randrange(len(clients))
             if act in (1, 2):  # the connection is lost at any moment
-                memories[n].learn(clients[n])
+                states[n].learn(clients[n])
                 clients[n].close()
-                memories[n].learn(clients[n])
+                states[n].learn(clients[n])
                 dice.choice(sessions).turn("while it was away")
-                clients[n] = memories[n].resume(daemon)
+                clients[n] = states[n].resume(daemon)
             elif act == 3:  # the daemon is killed, or stops, and another one takes its place
-                for client, memory in zip(clients, memories):
-                    memory.learn(client)
+                for client, state in zip(clients, states):
+                    state.learn(client)
                 if dice.random() < 0.5:
                     daemon.process.send_signal(signal.SIGKILL)
                 else:
                     daemon.process.send_signal(signal.SIGTERM)
                 daemon.wait_exit()
-                for client, memory in zip(clients, memories):
+                for client, state in zip(clients, states):
                     client.wait_closed()
-                    memory.learn(client)
+                    state.learn(client)
                 dice.choice(sessions).turn("while nobody listened")
-                daemon = self.start(roots=[root], state=state)
-                clients = [memory.resume(daemon) for memory in memories]
+                daemon = self.start(roots=[root], state=folder)
+                clients = [state.resume(daemon) for state in states]
         expected = daemon.replay(root)
-        for client, memory in zip(clients, memories):
+        for client, state in zip(clients, states):
             def has_all():
-                memory.learn(client)
-                return all(len(memory.events.get(f, [])) >= len(lines) for f, lines in expected.items())
+                state.learn(client)
+                return all(len(state.events.get(f, [])) >= len(lines) for f, lines in expected.items())
 
             client.wait(has_all, "all events of all lives")
             for stream, lines in expected.items():
-                self.same(lines, memory.events[stream], stream)
+                self.assert_same_events(lines, state.events[stream], stream)
         daemon.stop()
 
     def test_a_filtered_client_resumes_from_its_bookmark_and_reads_no_file_twice(self):
@@ -133,12 +93,12 @@ class Resume(HttpCase):
         daemon = self.start()
         client = daemon.client()
         client.subscribe(after=[])
-        memory = Memory()
+        state = ResumeState()
         client.close()
-        client = memory.resume(daemon)
+        client = state.resume(daemon)
         client.close()
         daemon.stop()
-        place = memory.places()
+        place = state.after()
         with open(one.path, "r+b") as file:  # the same length, another story
             whole = file.read().replace(b"first", b"other")
             file.seek(0)
@@ -160,10 +120,10 @@ class Resume(HttpCase):
         one.turn("first")
         daemon = self.start()
         other = self.start(state=os.path.join(self.home, "other"))
-        memory = Memory()
-        memory.resume(other)
-        stream = next(iter(memory.events))
-        cursor = memory.places()[0].rpartition(":")[2]
+        state = ResumeState()
+        state.resume(other)
+        stream = next(iter(state.events))
+        cursor = state.after()[0].rpartition(":")[2]
         offset, index, mark = cursor.split(".")
         size = os.path.getsize(one.path)
         cases = {
@@ -198,10 +158,10 @@ class Resume(HttpCase):
         client = daemon.client()
         self.assertEqual(client.subscribe(after=[expected[0] + ":" + json.loads(expected[1][2])["cursor"]]), [])
         client.wait_frame(type="bookmark", id="a", complete=True)
-        self.same(expected[1][3:], client.event_texts()[expected[0]], "the rest of a cold stream")
+        self.assert_same_events(expected[1][3:], client.event_texts()[expected[0]], "the rest of a cold stream")
         one.turn("third")
         client.wait_frame(type="turn.finished", turn=3)
-        self.same(daemon.replay(self.root)[expected[0]][3:], client.event_texts()[expected[0]], "and what came after it")
+        self.assert_same_events(daemon.replay(self.root)[expected[0]][3:], client.event_texts()[expected[0]], "and what came after it")
 
     def stall(self, daemon, **more):
         """A subscriber that stops reading."""
@@ -244,7 +204,7 @@ class Resume(HttpCase):
         slow, go_on = self.stall(daemon, on_lag="catch_up", snapshot=False, after=begin)
         self.floods(daemon.subscriber(deliver="state"), one, two)
         go_on()
-        self.live(daemon, slow, self.root)
+        self.assert_delivered(daemon, slow, self.root)
         self.assertEqual(slow.all(type="lagged"), [])
 
     def test_a_stream_that_went_and_came_again_while_a_client_had_fallen_behind_is_told_from_its_new_beginning(self):
@@ -275,7 +235,7 @@ class Resume(HttpCase):
 
         one.turn("the end")
         slow.wait(lambda: slow.all(type="turn.started", prompt="the end"), "what is live")
-        self.same(expected, held(), stream)
+        self.assert_same_events(expected, held(), stream)
         self.assertTrue(slow.all(type="stream.removed", stream=stream))
 
     def test_read_gives_the_whole_record_behind_an_event(self):

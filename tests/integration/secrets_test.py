@@ -2,8 +2,8 @@
 import json
 import os
 
-from doors import DoorCase, curl
-from sessions import Session, append
+from support.endpoints import EndpointCase, curl
+from support.transcripts import Session, append
 
 # Invented, each in the shape that its service gives out. Put together here, so that no scanner takes this file for a leak.
 CANARIES = {
@@ -30,7 +30,7 @@ def hearts(canary):
     return value[middle - 5:middle + 5]
 
 
-class Secrets(DoorCase):
+class Secrets(EndpointCase):
     def gather(self, daemon, watcher, lines):
         """Everything that the daemon gives out."""
         for event in [f for f in watcher.frames if "cursor" in f]:
@@ -55,9 +55,9 @@ class Secrets(DoorCase):
         escaped = {name: "".join(f"\\u{ord(c):04x}" for c in value) for name, value in CANARIES.items()}
         for name, value in CANARIES.items():
             one.prompt(f"my {name} is {value} ok")
-            call = one.calls("Bash", {"command": f"use '{value}'", "env": {value: 1}, "password": value})
+            call = one.tool_call("Bash", {"command": f"use '{value}'", "env": {value: 1}, "password": value})
             one.result(call, f"said {value}")
-            one.says(f"It is {value}", stop_reason="end_turn")
+            one.reply(f"It is {value}", stop_reason="end_turn")
             record = json.dumps(one.record("user", {"role": "user", "content": "HERE"})).replace("HERE", "escaped " + escaped[name])
             append(one.path, record.encode() + b"\n")
         watcher.wait(lambda: len(watcher.all(type="turn.started")) >= 2 * len(CANARIES), "all turns")

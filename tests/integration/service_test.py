@@ -8,8 +8,8 @@ import sys
 import tempfile
 import unittest
 
-from harness import Case, build, clean_environment
-from sessions import Session
+from support.harness import DaemonCase, build, clean_environment
+from support.transcripts import Session
 
 RECORDS = """#!/bin/sh
 printf '%s\\n' "$*" >>"$HOME/calls"
@@ -193,7 +193,7 @@ class Service(unittest.TestCase):
         self.assertEqual((os.path.exists(self.unit), self.calls()), (False, []))
 
 
-class HandedOver(Case):
+class HandedOver(DaemonCase):
     SERVES = """
 import fcntl, os, socket, sys
 listener = socket.create_server(("127.0.0.1", 0))
@@ -214,7 +214,7 @@ os.execv(sys.argv[2], sys.argv[2:])
         client = daemon.subscriber()
         session = Session(self.root)
         session.turn("by the manager's port")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
     def test_a_listener_that_is_not_there_is_an_error(self):
         daemon = self.start(prefix=["sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh"], ready=False)

@@ -6,10 +6,10 @@ import sys
 import tempfile
 import unittest
 
-from harness import TOP, build, deadline_s, sanitized
+from support.harness import TOP, build, deadline_s, sanitized
 
 sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
-from soak_memory import Memory  # noqa: E402
+from soak_received import Memory  # noqa: E402
 from soak_writers import ACTS  # noqa: E402
 
 STREAM = "claude/-home-ada-api/one"

@@ -2,11 +2,11 @@
 import json
 import os
 
-from harness import Case
-from sessions import Registry, Session, SessionWithAgentsBeside, SessionWithAgentsInline
+from support.harness import DaemonCase
+from support.transcripts import Registry, Session, SessionWithSiblingAgents, SessionWithInlineAgents
 
 
-class Status(Case):
+class Status(DaemonCase):
     def begin(self):
         self.daemon = self.start()
         self.client = self.daemon.subscriber()
@@ -18,16 +18,16 @@ class Status(Case):
         self.begin()
         session, process = Session(self.root), self.process()
         registry = Registry(self.root, session.session, process)
-        registry.says("busy")
+        registry.set_status("busy")
         session.prompt("clean up")
         self.told(session, "working", source="registry")
-        session.calls("Bash", {"command": "rm -rf build", "description": "Remove"})
-        registry.says("waiting", "permission prompt")
+        session.tool_call("Bash", {"command": "rm -rf build", "description": "Remove"})
+        registry.set_status("waiting", "permission prompt")
         frame = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting", reason="permission")
                                                if "rm -rf build" in f.get("detail", "")), None), "the permission and what it is for")
         self.assertEqual((frame["session"], frame["source"]), (session.session, "registry"))
         self.assertTrue(frame["since"])
-        registry.says("busy")
+        registry.set_status("busy")
         self.client.wait(lambda: self.client.all(type="status", session=session.session)[-1]["state"] == "working", "working again")
 
     def test_the_call_may_reach_the_transcript_after_the_registry_says_waiting(self):
@@ -35,9 +35,9 @@ class Status(Case):
         session, process = Session(self.root), self.process()
         registry = Registry(self.root, session.session, process)
         session.prompt("write it")
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         first = self.told(session, "waiting", reason="permission")
-        session.calls("Write", {"file_path": "/home/ada/api/main.py", "content": "x"})
+        session.tool_call("Write", {"file_path": "/home/ada/api/main.py", "content": "x"})
         refined = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting")
                                                  if "main.py" in f.get("detail", "")), None), "the refined status")
         self.assertEqual(refined["since"], first["since"])
@@ -47,7 +47,7 @@ class Status(Case):
         for waiting_for, reason in (("input needed", "question"), ("dialog open", "dialog"), ("permission prompt", "permission")):
             session = Session(self.root)
             session.prompt("go")
-            Registry(self.root, session.session, self.process()).says("waiting", waiting_for)
+            Registry(self.root, session.session, self.process()).set_status("waiting", waiting_for)
             self.told(session, "waiting", reason=reason)
 
     def test_idle_busy_and_a_shell_in_the_background(self):
@@ -55,11 +55,11 @@ class Status(Case):
         session = Session(self.root)
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
-        registry.says("busy")
+        registry.set_status("busy")
         self.told(session, "working")
-        registry.says("idle")
+        registry.set_status("idle")
         self.told(session, "idle", source="registry")
-        registry.says("shell")
+        registry.set_status("shell")
         self.told(session, "idle", reason="background")
 
     def test_a_session_whose_process_is_killed_has_ended(self):
@@ -67,7 +67,7 @@ class Status(Case):
         session, process = Session(self.root), self.process()
         session.prompt("go")
         registry = Registry(self.root, session.session, process)
-        registry.says("busy")
+        registry.set_status("busy")
         self.told(session, "working")
         process.kill()
         process.wait()
@@ -79,7 +79,7 @@ class Status(Case):
         session = Session(self.root)
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
-        registry.says("idle")
+        registry.set_status("idle")
         self.told(session, "idle", source="registry")
         os.unlink(registry.path)
         self.told(session, "ended")
@@ -89,8 +89,8 @@ class Status(Case):
         session = Session(self.root)
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
-        registry.facts["procStart"] = "1"
-        registry.says("busy")
+        registry.fields["procStart"] = "1"
+        registry.set_status("busy")
         self.told(session, "ended")
         self.assertEqual(self.client.all(type="status", session=session.session, state="working", source="registry"), [])
 
@@ -99,8 +99,8 @@ class Status(Case):
         session = Session(self.root)
         session.turn("go")
         registry = Registry(self.root, session.session, self.process())
-        registry.facts["pidDomain"] = "linux:0123456789abcdef0123456789abcdef:pid:[4026531999]"
-        registry.says("busy")
+        registry.fields["pidDomain"] = "linux:0123456789abcdef0123456789abcdef:pid:[4026531999]"
+        registry.set_status("busy")
         self.told(session, "unknown")
         self.assertEqual(self.client.all(type="status", session=session.session, state="ended"), [])
 
@@ -109,7 +109,7 @@ class Status(Case):
         session = Session(self.root)
         session.prompt("go")
         registry = Registry(self.root, session.session, self.process())
-        registry.says("busy")
+        registry.set_status("busy")
         self.told(session, "working", source="registry")
         with open(registry.path, "r+") as file:
             text = file.read()
@@ -122,7 +122,7 @@ class Status(Case):
             Session(self.root).prompt("somebody else again")
             self.client.wait_frame(type="turn.started", prompt="somebody else again")
             file.write(text[len(text) // 2 :])
-        registry.says("idle")
+        registry.set_status("idle")
         self.told(session, "idle", source="registry")
         states = [f["state"] for f in self.client.all(type="status", session=session.session, source="registry")]
         self.assertEqual([s for s, before in zip(states, [None, *states]) if s != before], ["working", "idle"])
@@ -132,24 +132,24 @@ class Status(Case):
         session = Session(self.root)
         session.prompt("go")
         self.told(session, "working", source="transcript")
-        session.says("Done.", stop_reason="end_turn")
+        session.reply("Done.", stop_reason="end_turn")
         self.told(session, "idle", source="transcript")
         session.prompt("and now?")
-        session.calls("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
+        session.tool_call("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
         self.told(session, "waiting", reason="question")
 
     def test_a_session_frame_carries_the_status(self):
         self.begin()
         session = Session(self.root)
         session.prompt("go")
-        Registry(self.root, session.session, self.process()).says("waiting", "permission prompt")
+        Registry(self.root, session.session, self.process()).set_status("waiting", "permission prompt")
         self.told(session, "waiting")
         frame = self.daemon.client().subscribe()[0]
         self.assertEqual((frame["status"]["state"], frame["status"]["reason"]), ("waiting", "permission"))
         self.assertEqual((frame["project"], frame["turn"]["number"], frame["turn"]["open"]), ("/home/ada/api", 1, True))
 
 
-class Lists(Case):
+class Lists(DaemonCase):
     def todos_of(self, daemon, session):
         frames = [f for f in daemon.client().subscribe() if f["session"] == session.session]
         return [(t["content"], t["status"]) for t in frames[0].get("todos", [])] if frames else None
@@ -193,7 +193,7 @@ class Lists(Case):
         client.wait(lambda: ("task 2", "completed") in (self.todos_of(daemon, session) or []), "the changed task")
 
 
-class Subagents(Case):
+class Subagents(DaemonCase):
     def attached(self, session):
         """The session frame shows the running agent with its call, and in it the tool that the agent runs."""
         daemon = self.start()
@@ -201,7 +201,7 @@ class Subagents(Case):
         session.prompt("delegate")
         call, agent, transcript = session.agent("Inspect the readme")
         transcript.prompt("Inspect the readme")
-        transcript.calls("Read", {"file_path": "/home/ada/api/README.md"})
+        transcript.tool_call("Read", {"file_path": "/home/ada/api/README.md"})
         client.wait(lambda: [f for f in client.all(type="tool.invoked", session=session.session) if f["tool"] == "Read" and "agent" in f], "the agent's call")
 
         def frame():
@@ -219,7 +219,7 @@ class Subagents(Case):
                          {f"claude/-home-ada-api/{session.session}", f"claude/-home-ada-api/{session.session}/subagents/agent-{agent}"})
 
     def test_files_beside_the_session(self):
-        session = SessionWithAgentsBeside(self.root)
+        session = SessionWithSiblingAgents(self.root)
         daemon, call, agent, frame = self.attached(session)
         self.assertEqual({cursor.rsplit(":", 1)[0] for cursor in frame["cursors"]},
                          {f"claude/-home-ada-api/{session.session}", f"claude/-home-ada-api/agent-{agent}"})
@@ -227,7 +227,7 @@ class Subagents(Case):
         self.assertEqual([t["tool"] for a in frame["agents"] if a.get("agent") == agent for t in a["tools"]], ["Read"])
 
     def test_inline_sidechains(self):
-        session = SessionWithAgentsInline(self.root)
+        session = SessionWithInlineAgents(self.root)
         daemon, call, agent, frame = self.attached(session)
         self.assertEqual([a["call"] for a in frame["agents"] if "call" in a], [call])
         self.assertEqual([cursor.rsplit(":", 1)[0] for cursor in frame["cursors"]], [f"claude/-home-ada-api/{session.session}"])

@@ -7,12 +7,12 @@ import socket
 import ssl
 import subprocess
 
-from doors import DoorCase, TlsClient, curl
-from harness import build, deadline_s, loop, sanitized, wait_for
-from sessions import Session
+from support.endpoints import EndpointCase, TlsClient, curl
+from support.harness import build, deadline_s, loop, sanitized, wait_for
+from support.transcripts import Session
 
 
-class Tls(DoorCase):
+class Tls(EndpointCase):
     def certificate(self, name="localhost"):
         paths = os.path.join(self.home, "cert.pem"), os.path.join(self.home, "key.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
@@ -51,7 +51,7 @@ class Tls(DoorCase):
         client.subscribe()
         session = Session(self.root)
         session.turn("secret")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
     def test_much_is_sent_whole_while_pings_are_answered(self):
         daemon = self.encrypted()
@@ -65,9 +65,9 @@ class Tls(DoorCase):
 
         for _ in range(20):  # 15 MB: less than the log keeps, however slow the client is
             for _ in range(40):
-                session.calls("Write", {"content": "x" * 3000, "more": ["y" * 3000] * 5})
+                session.tool_call("Write", {"content": "x" * 3000, "more": ["y" * 3000] * 5})
             loop.run(ping())
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
     def test_many_requests_and_the_live_stream_work_encrypted(self):
         daemon = self.encrypted()
@@ -120,7 +120,7 @@ class Tls(DoorCase):
         daemon = self.encrypted("")
         session = Session(self.root)
         session.prompt("the words of the prompt")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         self.assertNotIn(b"the words of the prompt", self.https(daemon, "/v1/sessions")[2])
         client = self.tls(daemon)
         self.assertEqual(client.wait_frame(type="welcome")["view"], "meta")

@@ -6,8 +6,8 @@ import shutil
 import tempfile
 import unittest
 
-from harness import TOP, build, sanitized, wait_for
-from managers import Manager, missing, uid
+from support.harness import TOP, build, sanitized, wait_for
+from support.service_manager import Manager, missing, uid
 
 UNITS = os.path.join(TOP, "systemd")
 PRESENT = ("sysinit.target", "basic.target", "sockets.target", "shutdown.target", "local-fs.target", "remote-fs.target", "test.target")
@@ -71,14 +71,14 @@ class Behind(unittest.TestCase):
         agent = self.manager.agent()
         agent.does(f"s = Session('/home/ada/.claude', session='{session}'); p = subprocess.Popen(['sleep', '600']); s.prompt('hello')")
         wait_for(lambda: session in self.sessions(), "the session")
-        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('busy')")
+        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.set_status('busy')")
         self.told("working", session, source="registry")
-        agent.does("r.says('waiting', 'permission prompt')")
+        agent.does("r.set_status('waiting', 'permission prompt')")
         self.told("waiting", session, reason="permission")
         # Start times are compared, so /proc/<pid>/stat is read; and no other pid namespace is meant.
-        agent.does("r.facts['procStart'] = '1'; r.says('busy')")
+        agent.does("r.fields['procStart'] = '1'; r.set_status('busy')")
         self.told("ended", session)
-        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('idle')")
+        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.set_status('idle')")
         self.told("idle", session, source="registry")
         agent.does("p.kill(); p.wait()")
         self.told("ended", session)
@@ -172,7 +172,7 @@ title = "{{reason}}"
         self.assertEqual(done.returncode, 0, done.stderr + self.why())
         self.started("earshot-notify.service", "/home/ada/.local/state/earshot/notify", None)
         agent.does("p = subprocess.Popen(['sleep', '600']); s = Session('/home/ada/.claude'); s.prompt('hello')")
-        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('waiting', 'permission prompt')")
+        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.set_status('waiting', 'permission prompt')")
         wait_for(lambda: self.manager.run("test", "-e", heard).returncode == 0, f"the notice: {self.why()}")
         said = self.read("heard").splitlines()
         self.assertEqual(json.loads(said[0])["title"], "permission")

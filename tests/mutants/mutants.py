@@ -24,7 +24,7 @@ TESTS = os.path.dirname(HERE)
 TOP = os.path.dirname(TESTS)
 sys.path.insert(0, TESTS)
 import fault_readme_test  # noqa: E402  it knows what tests there are
-import walls  # noqa: E402
+import dependencies  # noqa: E402
 
 TREE = os.path.join(TOP, "build", "mutants", "tree")
 # Without assertions, as what people run: only a test may kill. What takes long to compile and not to run is not optimised at all.
@@ -129,7 +129,7 @@ def copy_sources():
     """The tree as it is here. What did not change is not touched, so that it is not built again."""
     wanted = set()
     for folder, folders, names in os.walk(TOP):
-        folders[:] = [name for name in folders if name != ".git" and name not in walls.NOT_OURS]
+        folders[:] = [name for name in folders if name != ".git" and name not in dependencies.NOT_OURS]
         for name in names:
             source = os.path.join(folder, name)
             relative = os.path.relpath(source, TOP)
@@ -139,7 +139,7 @@ def copy_sources():
                 os.makedirs(os.path.dirname(copy), exist_ok=True)
                 shutil.copyfile(source, copy)
     for folder, folders, names in os.walk(TREE):
-        folders[:] = [name for name in folders if name not in walls.NOT_OURS]
+        folders[:] = [name for name in folders if name not in dependencies.NOT_OURS]
         for name in names:
             if (copy := os.path.join(folder, name)) not in wanted:
                 os.unlink(copy)

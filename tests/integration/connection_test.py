@@ -5,13 +5,13 @@ import stat
 
 import websockets
 
-from harness import Case, Client, http, loop
-from sessions import Session
+from support.harness import DaemonCase, Client, http, loop
+from support.transcripts import Session
 
 UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
 
 
-class Authentication(Case):
+class Authentication(DaemonCase):
     def test_the_right_bearer_is_welcomed_first(self):
         daemon = self.start()
         client = daemon.client()
@@ -73,7 +73,7 @@ class Authentication(Case):
         self.assertNotIn(daemon.token, daemon.stderr().decode() + "".join(daemon.out))
 
 
-class Requests(Case):
+class Requests(DaemonCase):
     def ask(self, daemon, path, *headers):
         return http(daemon.port, f"GET {path} HTTP/1.1", *headers)[0]
 
@@ -124,7 +124,7 @@ class Requests(Case):
         self.assertIn("0.0.0.0", daemon.stderr().decode())
 
 
-class Messages(Case):
+class Messages(DaemonCase):
     def test_what_cannot_be_read_is_answered_and_the_connection_stands(self):
         daemon = self.start()
         client = daemon.client()
@@ -179,10 +179,10 @@ class Messages(Case):
             session.append(*(session.record("assistant", {"role": "assistant", "id": f"m{n}", "model": "m", "content": [{"type": "text", "text": "x"}]})
                              for n in range(50)))
             loop.run(ping())
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
 
-class Stopping(Case):
+class Stopping(DaemonCase):
     def test_stopping_tells_everything_so_far_closes_with_1001_and_exits_0(self):
         daemon = self.start()
         clients = [daemon.subscriber() for _ in range(20)]
@@ -219,4 +219,4 @@ class Stopping(Case):
             gone.socket.transport.abort()
         session = Session(self.root)
         session.turn("still here")
-        self.live(daemon, stays, session.path)
+        self.assert_delivered(daemon, stays, session.path)

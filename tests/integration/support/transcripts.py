@@ -1,4 +1,4 @@
-"""Writes transcripts as the agent program does: whole lines, appended. One class an era, named for how its subagents are kept."""
+"""Writes transcripts as the agent program does: whole lines, appended. One class per era, named after where it stores its subagents."""
 import datetime
 import itertools
 import json
@@ -25,7 +25,7 @@ def encoded(cwd):
 
 
 class Transcript:
-    """One growing file. Every method appends one line at once and returns its record; `line` only makes the bytes."""
+    """A growing transcript file. Every method appends one line and returns its record."""
 
     version = "2.1.330"
     sidechain = {}
@@ -55,10 +55,10 @@ class Transcript:
             "stop_reason": stop_reason, "usage": {"input_tokens": 20, "output_tokens": output, "cache_read_input_tokens": 0,
                                                   "cache_creation_input_tokens": 0}}, **more))
 
-    def says(self, text, stop_reason=None, **more):
+    def reply(self, text, stop_reason=None, **more):
         return self.assistant({"type": "text", "text": text}, stop_reason=stop_reason, **more)
 
-    def calls(self, tool, input, **more):
+    def tool_call(self, tool, input, **more):
         """Returns the call's id."""
         call = f"toolu_{next(ids):06}"
         self.assistant({"type": "tool_use", "id": call, "name": tool, "input": input}, stop_reason="tool_use", **more)
@@ -71,10 +71,10 @@ class Transcript:
         return self.append(self.record("user", {"role": "user", "content": [block]}, **more))
 
     def turn(self, prompt, answer="Done."):
-        """A whole small turn: prompt, a call, its result, the answer."""
+        """A complete turn: prompt, tool call, result, answer."""
         self.prompt(prompt)
-        self.result(self.calls("Bash", {"command": f"echo {prompt}", "description": "Say it"}), prompt)
-        self.says(answer, stop_reason="end_turn")
+        self.result(self.tool_call("Bash", {"command": f"echo {prompt}", "description": "Say it"}), prompt)
+        self.reply(answer, stop_reason="end_turn")
 
 
 class Session(Transcript):
@@ -88,7 +88,7 @@ class Session(Transcript):
     def agent(self, description="Look around"):
         """(the call's id, the agent's id, the agent's transcript)"""
         agent = uuid.uuid4().hex[:17]
-        call = self.calls(self.agent_tool, {"description": description, "prompt": description, "subagent_type": "general-purpose"})
+        call = self.tool_call(self.agent_tool, {"description": description, "prompt": description, "subagent_type": "general-purpose"})
         return call, agent, self.agent_transcript(agent, call, description)
 
     agent_tool = "Agent"
@@ -108,8 +108,8 @@ class Session(Transcript):
             "content": [{"type": "text", "text": text}]})
 
 
-class SessionWithAgentsBeside(Session):
-    """2.0.28 to 2.0.71: agent-<id>.jsonl beside the session; only its lines say whose it is."""
+class SessionWithSiblingAgents(Session):
+    """2.0.28 to 2.0.71: agent-<id>.jsonl in the session's directory; only its lines name the session."""
 
     version = "2.0.55"
     agent_tool = "Task"
@@ -121,8 +121,8 @@ class SessionWithAgentsBeside(Session):
         return transcript
 
 
-class SessionWithAgentsInline(Session):
-    """To 2.0.19: a sidechain in the session's own file."""
+class SessionWithInlineAgents(Session):
+    """Up to 2.0.19: a sidechain in the session's own file."""
 
     version = "1.0.83"
     agent_tool = "Task"
@@ -157,7 +157,7 @@ class Conversation(Transcript):
 
 
 class FlatSession(Session):
-    """A string for a message, toolName and toolArguments at the top, no ids on calls."""
+    """The message is a string, toolName and toolArguments are top-level fields, calls have no ids."""
 
     def flat(self, type, **more):
         self.parent, parent = f"msg-{next(ids):06}", self.parent
@@ -171,13 +171,13 @@ class FlatSession(Session):
 
 
 class Registry:
-    """sessions/<pid>.json of a living process, rewritten in place as the program does it."""
+    """sessions/<pid>.json of a running process, rewritten in place as the agent program does."""
 
     def __init__(self, root, session, process):
         self.path = os.path.join(root, "sessions", f"{process.pid}.json")
         with open(f"/proc/{process.pid}/stat") as stat:
-            born = stat.read().rsplit(")", 1)[1].split()[19]
-        self.facts = {"pid": process.pid, "sessionId": session, "cwd": "/home/ada/api", "procStart": born, "version": "2.1.330",
+            start_time = stat.read().rsplit(")", 1)[1].split()[19]
+        self.fields = {"pid": process.pid, "sessionId": session, "cwd": "/home/ada/api", "procStart": start_time, "version": "2.1.330",
                       "kind": "interactive", "pidDomain": f"linux:{self.machine()}:{os.readlink('/proc/self/ns/pid')}"}
 
     @staticmethod
@@ -188,11 +188,11 @@ class Registry:
         except OSError:
             return ""
 
-    def says(self, status, waiting_for=None):
-        self.facts.update(status=status, statusUpdatedAt=int(datetime.datetime.now().timestamp() * 1000))
-        self.facts.pop("waitingFor", None)
+    def set_status(self, status, waiting_for=None):
+        self.fields.update(status=status, statusUpdatedAt=int(datetime.datetime.now().timestamp() * 1000))
+        self.fields.pop("waitingFor", None)
         if waiting_for:
-            self.facts["waitingFor"] = waiting_for
+            self.fields["waitingFor"] = waiting_for
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        with open(self.path, "w") as file:  # truncated first: a reader can find it empty
-            json.dump(self.facts, file)
+        with open(self.path, "w") as file:  # truncates first: a reader may see an empty file
+            json.dump(self.fields, file)

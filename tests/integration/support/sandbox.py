@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Runs a command behind the walls that a unit describes, without systemd: what the kernel lets any user build.
+"""Runs a command in the sandbox that a systemd unit describes, without systemd, as far as an unprivileged user can build it.
 
-usage: behind.py UNIT WRITABLE… -- COMMAND…
+usage: sandbox.py UNIT WRITABLE… -- COMMAND…
 
-Read out of the unit: SystemCallFilter=, RestrictAddressFamilies=, MemoryDenyWriteExecute=, RestrictNamespaces=, NoNewPrivileges=,
+Directives taken from the unit: SystemCallFilter=, RestrictAddressFamilies=, MemoryDenyWriteExecute=, RestrictNamespaces=, NoNewPrivileges=,
 CapabilityBoundingSet=, UMask=, Limit…=, PrivateUsers=, PrivateIPC=, ProtectHostname= and ProtectSystem=strict with its WRITABLE exceptions.
-Exit code 77: this machine does not let a user do that; standard error says what.
+Exit code 77: this machine does not allow it; standard error names the refused operation.
 """
 import ctypes
 import errno
@@ -26,7 +26,7 @@ PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL =
 
 
 def unable(what):
-    print(f"behind: {what}", file=sys.stderr)
+    print(f"sandbox: {what}", file=sys.stderr)
     sys.exit(77)
 
 
@@ -45,7 +45,7 @@ def directives(path):
 
 
 def groups():
-    """@group → its calls, as systemd has them"""
+    """@group → its system calls, as systemd defines them"""
     text = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter"], capture_output=True, text=True, check=True).stdout
     found, name = {}, None
     for line in text.splitlines():
@@ -56,28 +56,28 @@ def groups():
     return found
 
 
-def calls_of(word, known):
-    return {word} if not word.startswith("@") else set().union(*(calls_of(each, known) for each in known[word]))
+def calls_of(word, groups_by_name):
+    return {word} if not word.startswith("@") else set().union(*(calls_of(each, groups_by_name) for each in groups_by_name[word]))
 
 
-def allowed(words, known):
-    """An allow list, less the groups behind a ~ (which stands for the whole line that it begins)."""
-    calls, away = calls_of("@default", known), False
+def allowed(words, groups_by_name):
+    """The calls of an allow list, without the groups after a ~ (which applies to the rest of its line)."""
+    calls, denied = calls_of("@default", groups_by_name), False
     for word in words:
-        away = word.startswith("~") or (away and word.startswith("@"))
-        calls = calls - calls_of(word.lstrip("~"), known) if away else calls | calls_of(word, known)
-    return calls | calls_of("@default", known)
+        denied = word.startswith("~") or (denied and word.startswith("@"))
+        calls = calls - calls_of(word.lstrip("~"), groups_by_name) if denied else calls | calls_of(word, groups_by_name)
+    return calls | calls_of("@default", groups_by_name)
 
 
-def filters(unit, known):
+def filters(unit, groups_by_name):
     import seccomp
     refuse = seccomp.ERRNO(errno.EPERM)
     only = seccomp.SyscallFilter(refuse)
-    for name in sorted(allowed(unit["SystemCallFilter"], known)):
+    for name in sorted(allowed(unit["SystemCallFilter"], groups_by_name)):
         try:
             only.add_rule(seccomp.ALLOW, name)
         except (RuntimeError, ValueError):
-            pass  # of another machine
+            pass  # a call of another architecture
     more = seccomp.SyscallFilter(seccomp.ALLOW)
     families = {int(getattr(socket, name)) for name in unit["RestrictAddressFamilies"]}
     no_family = seccomp.ERRNO(errno.EAFNOSUPPORT)
@@ -111,7 +111,7 @@ def own_namespaces(unit):
             unable(f"/proc/self/{name}: {failure}")
 
 
-def mounts_change(path, set_bits, clear_bits, flags):
+def set_mount_attributes(path, set_bits, clear_bits, flags):
     attributes = struct.pack("QQQQ", set_bits, clear_bits, 0, 0)
     call(f"mount_setattr {path}", libc.syscall(SYS_mount_setattr, AT_FDCWD, path.encode(), flags, attributes, len(attributes)))
 
@@ -120,16 +120,16 @@ def read_only_but(writable):
     call("private mounts", libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
     for path in writable:
         call(f"bind {path}", libc.mount(path.encode(), path.encode(), None, MS_BIND | MS_REC, None))
-    mounts_change("/", MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE)
+    set_mount_attributes("/", MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE)
     for path in writable:
-        mounts_change(path, 0, MOUNT_ATTR_RDONLY, AT_RECURSIVE)
+        set_mount_attributes(path, 0, MOUNT_ATTR_RDONLY, AT_RECURSIVE)
 
 
 def main():
     split = sys.argv.index("--")
     unit, writable, command = directives(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1:]
     assert unit["PrivateUsers"] == ["yes"] and unit["ProtectSystem"] == ["strict"] and unit["NoNewPrivileges"] == ["yes"]
-    known = groups()
+    groups_by_name = groups()
     own_namespaces(unit)
     read_only_but(writable)
     os.umask(int(unit["UMask"][0], 8))
@@ -137,7 +137,7 @@ def main():
         if key.startswith("Limit"):
             number = min(int(values[0]), resource.getrlimit(getattr(resource, "RLIMIT_" + key[5:]))[1]) if values[0] != "0" else 0
             resource.setrlimit(getattr(resource, "RLIMIT_" + key[5:]), (number, number))
-    only, more = filters(unit, known)
+    only, more = filters(unit, groups_by_name)
     assert unit["CapabilityBoundingSet"] == [""]
     libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     capability = 0

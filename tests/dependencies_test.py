@@ -4,12 +4,12 @@ import shutil
 import tempfile
 import unittest
 
-import walls
+import dependencies
 
 
 class Walls(unittest.TestCase):
     def test_the_walls_stand(self):
-        self.assertEqual(walls.violations(walls.TOP), [])
+        self.assertEqual(dependencies.violations(dependencies.TOP), [])
 
 
 class Seeded(unittest.TestCase):
@@ -19,15 +19,15 @@ class Seeded(unittest.TestCase):
         self.copy = tempfile.mkdtemp(prefix="earshot-walls-", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.copy)
         for folder in ("daemon", "clients"):
-            shutil.copytree(os.path.join(walls.TOP, folder), os.path.join(self.copy, folder), ignore=shutil.ignore_patterns("node_modules", "dist"))
-        self.before = set(walls.violations(self.copy))
+            shutil.copytree(os.path.join(dependencies.TOP, folder), os.path.join(self.copy, folder), ignore=shutil.ignore_patterns("node_modules", "dist"))
+        self.before = set(dependencies.violations(self.copy))
 
     def caught(self, path, text):
         whole = os.path.join(self.copy, path)
         os.makedirs(os.path.dirname(whole), exist_ok=True)
         with open(whole, "w") as file:
             file.write("// one line above\n" + text + "\n")
-        new = [found for found in walls.violations(self.copy) if found not in self.before]
+        new = [found for found in dependencies.violations(self.copy) if found not in self.before]
         self.assertEqual(len(new), 1, (path, text, new))
         self.assertTrue(new[0].startswith(path.split("/")[0] if "/" not in path else path), new)
         os.unlink(whole)
@@ -64,4 +64,4 @@ class Seeded(unittest.TestCase):
         path = os.path.join(self.copy, "daemon/core/seeded.cpp")
         with open(path, "w") as file:
             file.write('// as in claude-flat\n/* #include <unistd.h>\n#include "tail/tail.hpp" */\n#include <vector>\n#include <simdjson.h>\n')
-        self.assertEqual(set(walls.violations(self.copy)), self.before)
+        self.assertEqual(set(dependencies.violations(self.copy)), self.before)

@@ -6,9 +6,9 @@ import socket
 import subprocess
 import threading
 
-from doors import DoorCase
-from harness import TOP, build, sanitized, wait_for
-from sessions import Registry, Session
+from support.endpoints import EndpointCase
+from support.harness import TOP, build, sanitized, wait_for
+from support.transcripts import Registry, Session
 
 PYTHON = "/usr/bin/python3"  # the one that sees python3-seccomp
 BEHIND = os.path.join(TOP, "tests", "integration", "behind.py")
@@ -24,7 +24,7 @@ print(error(lambda: open(HOME + "/new", "w")), error(lambda: open(STATE + "/new"
 """
 
 
-class NotifySocket:
+class NotifySocketReader:
     """What a service manager hears."""
 
     def __init__(self, path):
@@ -45,7 +45,7 @@ class NotifySocket:
         self.socket.close()
 
 
-class Behind(DoorCase):
+class Behind(EndpointCase):
     def walls(self, unit):
         if sanitized(build()):
             self.skipTest("AddressSanitizer cannot live behind a system call filter: only the release build is tried")
@@ -65,7 +65,7 @@ class Behind(DoorCase):
         return prefix
 
     def live_behind(self, unit, prefix):
-        notify = NotifySocket(os.path.join(self.home, "notify"))
+        notify = NotifySocketReader(os.path.join(self.home, "notify"))
         self.addCleanup(notify.close)
         daemon = self.start(prefix=["env", f"NOTIFY_SOCKET={notify.path}", "WATCHDOG_USEC=300000", *prefix], runtime=self.runtime)
         wait_for(lambda: "READY=1" in notify.heard, "READY=1")
@@ -77,12 +77,12 @@ class Behind(DoorCase):
         session, process = Session(self.root), self.process()
         session.turn("hello")
         for client in (by_tcp, by_socket):
-            self.live(daemon, client, session.path)
+            self.assert_delivered(daemon, client, session.path)
         registry = Registry(self.root, session.session, process)
-        registry.says("waiting", "permission prompt")
+        registry.set_status("waiting", "permission prompt")
         by_tcp.wait_frame(type="status", session=session.session, state="waiting", reason="permission")
-        registry.facts["procStart"] = "1"
-        registry.says("busy")
+        registry.fields["procStart"] = "1"
+        registry.set_status("busy")
         by_tcp.wait_frame(type="status", session=session.session, state="ended")
         self.assertEqual(self.health(daemon)["watch"]["trouble"], "")
         beats = notify.heard.count("WATCHDOG=1")

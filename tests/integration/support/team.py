@@ -13,8 +13,8 @@ import subprocess
 import time
 import unittest
 
-from harness import Case, clean_environment, wait_for
-from sessions import Session
+from support.harness import DaemonCase, clean_environment, wait_for
+from support.transcripts import Session
 
 SERVER = shutil.which("nats-server") or next((p for p in ("/usr/sbin/nats-server", "/usr/bin/nats-server") if os.path.exists(p)), None)
 
@@ -26,7 +26,7 @@ def free_port():
 
 
 class Broker:
-    """A nats-server with JetStream; its port stays the same from life to life."""
+    """A nats-server with JetStream. Its port stays the same across restarts."""
 
     def __init__(self, home, authorization="", more="", port=None, address="127.0.0.1", prefix=()):
         self.home, self.prefix, self.address = home, prefix, address
@@ -41,8 +41,8 @@ class Broker:
                            f'jetstream {{ store_dir: "{self.store}", max_mem: 64MB, max_file: 1GB }}\n{more}\n{authorization}\n')
             try:
                 return self.start()
-            except AssertionError:  # somebody else may have been given the port in between
-                if last or "address already in use" not in self.last_words():
+            except AssertionError:  # another process may have taken the port in between
+                if last or "address already in use" not in self.log_tail():
                     raise
 
     @property
@@ -53,7 +53,7 @@ class Broker:
         self.process = subprocess.Popen([*self.prefix, SERVER, "-c", self.config], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
                                         env=clean_environment(self.home))
         if not self.prefix:
-            wait_for(self.answers, "nats-server", give_up=lambda: self.process.poll() is not None and "nats-server is gone: " + self.last_words())
+            wait_for(self.answers, "nats-server", give_up=lambda: self.process.poll() is not None and "nats-server exited: " + self.log_tail())
 
     def answers(self):
         try:
@@ -62,7 +62,7 @@ class Broker:
         except OSError:
             return False
 
-    def last_words(self):
+    def log_tail(self):
         with open(self.log.name, errors="replace") as log:
             return log.read()[-2000:]
 
@@ -73,86 +73,90 @@ class Broker:
     def pause(self):
         self.process.send_signal(signal.SIGSTOP)
 
-    def go_on(self):
+    def resume(self):
         self.process.send_signal(signal.SIGCONT)
 
     def wipe(self):
-        """Killed, and its store is gone."""
+        """Kills the server, deletes its store and starts it again."""
         self.kill()
         shutil.rmtree(self.store)
         self.start()
 
-    def end(self):
+    def stop(self):
         if self.process.poll() is None:
-            self.go_on()
+            self.resume()
             self.kill()
         self.log.close()
 
 
-def word(text):
-    """A name as a token of a subject (protocol/TEAM.md), where it is not too long."""
+def subject_token(text):
+    """Encodes a name as a token of a subject (protocol/TEAM.md); names that are too long are not handled."""
     return "".join(c if c.isalnum() and c.isascii() or c in "-_" else "".join(f"={b:02X}" for b in c.encode()) for c in text) or "="
 
 
-class Anybody:
-    """Publishes what it likes, in NATS' own words: https://docs.nats.io/reference/reference-protocols/nats-protocol"""
+class NatsConnection:
+    """A raw client of the NATS protocol: https://docs.nats.io/reference/reference-protocols/nats-protocol"""
 
-    def __init__(self, broker, **who):
+    def __init__(self, broker, **login):
         self.socket = socket.create_connection((broker.address, broker.port), timeout=20)
         self.file = self.socket.makefile("rb")
         self.file.readline()
         hello = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1, "lang": "test", "version": "0"}
-        if "user" in who:
-            hello |= {"user": who["user"], "pass": who["password"]}
-        self.say(f"CONNECT {json.dumps(hello)}\r\n".encode())
-        self.refused("SUB anybody 1")
+        if "user" in login:
+            hello |= {"user": login["user"], "pass": login["password"]}
+        self.send(f"CONNECT {json.dumps(hello)}\r\n".encode())
+        self.error_for("SUB inbox 1")
 
-    def say(self, words):
-        self.socket.sendall(words)
+    def send(self, command):
+        self.socket.sendall(command)
 
     def publish(self, subject, payload, **headers):
-        """What JetStream answers."""
+        """Publishes; returns JetStream's answer."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"NATS/1.0\r\n{lines}\r\n".encode()
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-        self.say(f"HPUB {subject} anybody {len(head)} {len(head) + len(body)}\r\n".encode() + head + body + b"\r\n")
+        self.send(f"HPUB {subject} inbox {len(head)} {len(head) + len(body)}\r\n".encode() + head + body + b"\r\n")
         while line := self.file.readline():
             if line.startswith(b"PING"):
-                self.say(b"PONG\r\n")
+                self.send(b"PONG\r\n")
             elif line.startswith((b"MSG", b"HMSG")):
                 return json.loads(self.file.read(int(line.split()[-1]) + 2)[:-2])
-        raise AssertionError("the broker hung up")
+        raise AssertionError("the broker closed the connection")
 
-    def refused(self, words):
-        """What the broker says to this instead of nothing."""
-        self.say(f"{words}\r\nPING\r\n".encode())
-        said = b""
+    def error_for(self, command):
+        """The broker's error reply to this command."""
+        self.send(f"{command}\r\nPING\r\n".encode())
+        reply = b""
         while (line := self.file.readline()) and not line.startswith(b"PONG"):
-            said += line
-        return said
+            reply += line
+        return reply
 
     def close(self):
         self.file.close()
         self.socket.close()
 
 
-@unittest.skipUnless(SERVER, "nats-server is not here (Debian: nats-server)")
-class TeamCase(Case):
+def transcripts_below(folder):
+    return glob.glob(os.path.join(folder, "**", "*.jsonl"), recursive=True)
+
+
+@unittest.skipUnless(SERVER, "nats-server is not installed (Debian: nats-server)")
+class TeamCase(DaemonCase):
     def setUp(self):
         super().setUp()
-        self.hosts = {}
+        self.hosts = {}  # name → its daemon
 
     def broker(self, **given):
         home = os.path.join(self.home, "nats")
         os.makedirs(home, exist_ok=True)
         broker = Broker(home, **given)
-        self.addCleanup(broker.end)
+        self.addCleanup(broker.stop)
         return broker
 
-    def anybody(self, broker, **who):
-        one = Anybody(broker, **who)
-        self.addCleanup(one.close)
-        return one
+    def nats_connection(self, broker, **login):
+        connection = NatsConnection(broker, **login)
+        self.addCleanup(connection.close)
+        return connection
 
     def write(self, name, text):
         path = os.path.join(self.home, name)
@@ -160,12 +164,12 @@ class TeamCase(Case):
             file.write(text)
         return path
 
-    def host(self, name, broker, view="full", more="", url=None, words=(), **given):
-        """A daemon that publishes as this host; started again, it is the same one."""
+    def host(self, name, broker, view="full", more="", url=None, command=(), **given):
+        """Starts a daemon that publishes as this host. A second call with the same name restarts it."""
         root = given.pop("root", None) or os.path.join(self.home, name, "claude")
         os.makedirs(root, exist_ok=True)
         config = self.write(f"{name}.toml", f'[relay]\nurl = "{url or broker.url}"\nview = "{view}"\n{more}\n')
-        daemon = self.start("--config", config, *words, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
+        daemon = self.start("--config", config, *command, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
         daemon.root = root
         self.hosts[name] = daemon
         return daemon
@@ -179,24 +183,28 @@ class TeamCase(Case):
     def session(self, daemon, project="/home/ada/api"):
         return Session(daemon.root, project)
 
-    # --- The checker ---
+    # --- Assertions ---
 
     def published(self, view="full"):
-        """(host, stream) → the events of the files as they are, as the wire tells them."""
-        told = {}
+        """(host, stream) → the texts of the events in the hosts' files."""
+        events_of = {}
         for name, daemon in self.hosts.items():
-            paths = glob.glob(os.path.join(daemon.root, "projects", "**", "*.jsonl"), recursive=True)
+            paths = transcripts_below(os.path.join(daemon.root, "projects"))
             if not paths:
                 continue
             for stream, lines in daemon.replay(*sorted(paths), view=None if view == "full" else view).items():
-                told[name, stream] = lines
-        return told
+                events_of[name, stream] = lines
+        return events_of
 
-    def kept(self, hub):
-        """(host, stream) → the events that the hub's files have."""
+    def hub_events(self, hub):
+        """(host, stream) → the events in the hub's files."""
         found = collections.defaultdict(list)
-        for path in glob.glob(os.path.join(hub.files, "*", "*.jsonl")):
-            with open(path) as file:
+        for path in transcripts_below(hub.files):
+            try:
+                file = open(path)
+            except FileNotFoundError:
+                continue  # removed since it was listed
+            with file:
                 for line in file:
                     if not line.endswith("\n"):
                         continue  # being written
@@ -206,37 +214,37 @@ class TeamCase(Case):
                         found[event["host"], event["stream"]].append(event)
         return found
 
-    def equal(self, hub, deadline=None, view="full"):
-        """Waits until the hub has what the files say; then: each event once, in order, word for word."""
+    def assert_hub_complete(self, hub, deadline=None, view="full"):
+        """Waits until the hub has every event of the hosts' files: once each, in order, unchanged."""
         expected = self.published(view)
         count = {key: len(lines) for key, lines in expected.items()}
         self.assertTrue(count, "no host has a file")
         cursors = {key: [json.loads(line)["cursor"] for line in lines] for key, lines in expected.items()}
 
         def arrived():
-            kept = self.kept(hub)
-            return all([event["cursor"] for event in kept[key]] == wanted for key, wanted in cursors.items()) and kept
+            events = self.hub_events(hub)
+            return all([event["cursor"] for event in events[key]] == wanted for key, wanted in cursors.items()) and events
 
         try:
-            wait_for(arrived, f"{sum(count.values())} events at the hub", deadline, hub.why_dead)
+            wait_for(arrived, f"{sum(count.values())} events at the hub", deadline, hub.exit_reason)
         except AssertionError as failed:
-            kept = self.kept(hub)
-            have = {key: len(kept[key]) for key in count}
-            raise AssertionError(f"{failed}: of {count} there are {have}{hub.last_words()}"
-                                 + "".join(d.last_words() for d in self.hosts.values())) from None
-        kept = self.kept(hub)
-        self.assertEqual({k for k in kept if kept[k]}, set(expected))
+            events = self.hub_events(hub)
+            have = {key: len(events[key]) for key in count}
+            raise AssertionError(f"{failed}: expected {count}, the hub has {have}{hub.log_tail()}"
+                                 + "".join(d.log_tail() for d in self.hosts.values())) from None
+        events = self.hub_events(hub)
+        self.assertEqual({k for k in events if events[k]}, set(expected))
         for key, lines in expected.items():
-            self.same([json.dumps(json.loads(line)) for line in lines], [json.dumps(event) for event in kept[key]], key)
+            self.assert_same_events([json.dumps(json.loads(line)) for line in lines], [json.dumps(event) for event in events[key]], key)
         return expected
 
-    def told(self, hub, expected, **filter):
-        """What a client of the hub is told from each first line on: word for word but for what the hub says in its own words."""
+    def assert_hub_serves(self, hub, expected, **filter):
+        """Asserts that a client of the hub receives these events from the beginning, apart from the fields that the hub rewrites."""
         client = hub.client()
         streams = {}
         for frame in client.subscribe(id="look", **({"filter": filter} if filter else {})):
-            for place in frame["cursors"]:
-                streams[place.rpartition(":")[0]] = frame
+            for entry in frame["cursors"]:
+                streams[entry.rpartition(":")[0]] = frame
         client.subscribe(id="all", snapshot=False, after=[f"{stream}:" for stream in streams])
         client.wait_frame(type="bookmark", id="all", complete=True)
         found = collections.defaultdict(list)
@@ -248,7 +256,7 @@ class TeamCase(Case):
             wanted[host] += [{k: v for k, v in json.loads(line).items() if k not in ("stream", "session", "cursor")} for line in lines]
         as_text = {host: sorted(json.dumps(e, sort_keys=True) for e in events) for host, events in found.items()}
         for host, events in wanted.items():
-            self.same(sorted(json.dumps(e, sort_keys=True) for e in events), as_text.get(host, []), host)
+            self.assert_same_events(sorted(json.dumps(e, sort_keys=True) for e in events), as_text.get(host, []), host)
         return client
 
     def health(self, daemon):
@@ -257,7 +265,7 @@ class TeamCase(Case):
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
 
-    def wait_team(self, daemon, deadline=None, **figures):
-        """Until the figures of the relay or the hub are at least these."""
-        return wait_for(lambda: all(self.health(daemon)["team"][name] >= value for name, value in figures.items()), f"{figures}", deadline,
-                        lambda: daemon.why_dead() and daemon.why_dead() + daemon.last_words())
+    def wait_team(self, daemon, deadline=None, **counters):
+        """Waits until the counters of the publisher or the hub reach at least these values."""
+        return wait_for(lambda: all(self.health(daemon)["team"][name] >= value for name, value in counters.items()), f"{counters}", deadline,
+                        lambda: daemon.exit_reason() and daemon.exit_reason() + daemon.log_tail())

@@ -1,5 +1,4 @@
-"""What the notifier's tests speak with: earshot-notify itself, a receiver of webhooks that misbehaves as it is told, and a desktop: a session bus,
-Xvfb and dunst, all of them real."""
+"""Runs earshot-notify with a scripted webhook receiver and a real desktop: a session bus, Xvfb and dunst."""
 import http.server
 import json
 import os
@@ -10,13 +9,13 @@ import subprocess
 import threading
 import zlib
 
-from harness import REPORT, build, clean_environment, deadline_s, patience, wait_for
+from support.harness import SANITIZER_REPORT, build, clean_environment, deadline_s, timeout_factor, wait_for
 
 
 class Receiver:
-    """Answers POSTs on loopback, each as the next word of its script says; when that is empty, with 200.
+    """An HTTP server on loopback that answers each POST with the next entry of its script, then with 200.
 
-    A word is a status, (status, {header: value}), or "hang": read everything, answer nothing until told()."""
+    An entry is a status, (status, {header: value}), or "hang": read the request and do not answer before close()."""
 
     def __init__(self, *script, address="127.0.0.1"):
         self.script, self.requests, self.lock = list(script), [], threading.Lock()
@@ -29,13 +28,13 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 with receiver.lock:
-                    word = receiver.script.pop(0) if receiver.script else 200
-                    receiver.requests.append({"path": self.path, "headers": dict(self.headers), "body": body, "answer": word})
-                if word == "hang":
+                    answer_with = receiver.script.pop(0) if receiver.script else 200
+                    receiver.requests.append({"path": self.path, "headers": dict(self.headers), "body": body, "answer": answer_with})
+                if answer_with == "hang":
                     receiver.go_on.wait()
                     self.close_connection = True
                     return
-                status, headers = word if isinstance(word, tuple) else (word, {})
+                status, headers = answer_with if isinstance(answer_with, tuple) else (answer_with, {})
                 answer = b"no\n" * 30_000 if headers.get("X-Large") else b"told"
                 self.send_response(status)
                 for name, value in headers.items():
@@ -110,7 +109,7 @@ class Notifier:
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(deadline_s * patience())
+        code = self.process.wait(deadline_s * timeout_factor())
         self.case.assertEqual(code, 0, self.said()[-4000:])
 
     def finish(self):
@@ -121,7 +120,7 @@ class Notifier:
             self.process.kill()
             self.process.wait()
             self.log.close()
-        self.case.assertIsNone(REPORT.search(self.said().encode()), self.said()[-8000:])
+        self.case.assertIsNone(SANITIZER_REPORT.search(self.said().encode()), self.said()[-8000:])
 
     def own(self, name):
         return os.path.join(self.state, "notify", name)

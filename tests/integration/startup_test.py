@@ -1,11 +1,11 @@
 """How the daemon starts: options, the configuration file, the demo."""
 import os
 
-from harness import Case
-from sessions import Session
+from support.harness import DaemonCase
+from support.transcripts import Session
 
 
-class Configuration(Case):
+class Configuration(DaemonCase):
     def configured(self, text, *args, **more):
         path = os.path.join(self.home, "earshot.toml")
         with open(path, "w") as file:
@@ -63,7 +63,7 @@ class Configuration(Case):
         client.wait_frame(type="turn.started")
 
 
-class Demo(Case):
+class Demo(DaemonCase):
     def test_the_demo_shows_a_session_within_its_first_loop(self):
         daemon = self.start("--demo", roots=())
         client = daemon.subscriber()

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import unittest
 
-from harness import build, deadline_s
+from support.harness import build, deadline_s
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 IN_MODIFY, IN_Q_OVERFLOW = 0x2, 0x4000

@@ -8,7 +8,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
-import harness  # noqa: E402
+from support import harness  # noqa: E402
 
 
 def told(client):
@@ -24,7 +24,7 @@ def told(client):
     return {stream: texts for stream, texts in streams.items() if texts}
 
 
-class FaultCase(harness.Case):
+class FaultCase(harness.DaemonCase):
     def settled(self, daemon, client, *paths):
         """Waits until the client holds what `earshot replay` tells of these files (directories are walked), and nothing else."""
         expected = {stream: texts for stream, texts in daemon.replay(*paths).items() if texts} if paths else {}
@@ -34,5 +34,5 @@ class FaultCase(harness.Case):
         finally:
             got = told(client)
             for stream in sorted(expected.keys() | got.keys()):
-                self.same(expected.get(stream, []), got.get(stream, []), stream)
+                self.assert_same_events(expected.get(stream, []), got.get(stream, []), stream)
         return expected

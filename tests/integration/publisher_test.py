@@ -5,9 +5,9 @@ import os
 import signal
 import unittest
 
-from harness import http, wait_for
-from sessions import Session
-from team import TeamCase
+from support.harness import http, wait_for
+from support.transcripts import Session
+from support.team import TeamCase
 
 
 class Relay(TeamCase):
@@ -18,14 +18,14 @@ class Relay(TeamCase):
         client = hub.subscriber()
         one, other = self.session(ada), self.session(bob, "/home/bob/web")
         one.turn("first"), other.turn("second"), one.turn("third")
-        expected = self.equal(hub)
+        expected = self.assert_hub_complete(hub)
         self.assertEqual({host for host, _ in expected}, {"ada.example", "bob"})
         client.wait_frame(type="turn.finished", host="bob")
         client.wait(lambda: len(client.all(type="turn.finished", host="ada.example")) == 2, "both turns")
         told = client.find(type="turn.started", host="bob")
         self.assertEqual(told["session"], f"{other.session}@bob")
         self.assertEqual(told["prompt"], "second")
-        self.told(hub, expected)
+        self.assert_hub_serves(hub, expected)
         of_bob = hub.client()
         frames = of_bob.subscribe(filter={"host": ["b?b"]})
         self.assertEqual([f["session"] for f in frames], [f"{other.session}@bob"])
@@ -40,13 +40,13 @@ class Relay(TeamCase):
         ada = self.host("ada", broker, root=root)
         one = self.session(ada)
         one.turn("while it runs")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         one.turn("while it is away")
         self.session(ada, "/home/ada/other").turn("new")
         ada = self.host("ada", broker, root=root)
         one.turn("again")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_the_meta_view_is_what_leaves_the_machine_unless_somebody_says_full(self):
         broker = self.broker()
@@ -58,9 +58,9 @@ class Relay(TeamCase):
         daemon.root = root
         self.hosts["plain"] = daemon
         self.session(daemon).turn("the word lighthouse stays here")
-        expected = self.equal(hub, view="meta")
+        expected = self.assert_hub_complete(hub, view="meta")
         self.assertNotIn("lighthouse", str(expected))
-        self.told(hub, expected)
+        self.assert_hub_serves(hub, expected)
 
     def test_statuses_come_with_their_host_and_a_host_that_is_away_is_shown_so(self):
         broker = self.broker()
@@ -98,13 +98,13 @@ class Relay(TeamCase):
         ada = self.host("ada", broker)
         one = self.session(ada)
         one.turn("before"), one.turn("and more")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         with open(one.path, "rb") as file:
             lines = file.read().splitlines(keepends=True)
         with open(one.path, "wb") as file:
             file.write(b"".join(lines[:2]).replace(b"before", b"rewritten"))
         one.turn("after")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_rewritten_while_the_relay_was_away(self):
         broker = self.broker()
@@ -112,7 +112,7 @@ class Relay(TeamCase):
         ada = self.host("ada", broker)
         one = self.session(ada)
         one.turn("before")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         with open(one.path, "rb") as file:
             text = file.read()
@@ -120,7 +120,7 @@ class Relay(TeamCase):
             file.write(text.replace(b"before", b"another history"))
         ada = self.host("ada", broker)
         one.turn("after")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_a_transcript_that_is_removed_goes_from_the_hub(self):
         broker = self.broker()
@@ -128,10 +128,10 @@ class Relay(TeamCase):
         ada = self.host("ada", broker)
         one, other = self.session(ada), self.session(ada, "/home/ada/other")
         one.turn("stays"), other.turn("goes")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         os.unlink(other.path)
-        wait_for(lambda: len([k for k, v in self.kept(hub).items() if v]) == 1, "one stream at the hub")
-        self.equal(hub)
+        wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")
+        self.assert_hub_complete(hub)
 
     def test_a_user_of_the_hub_sees_his_hosts_and_projects_and_no_more(self):
         token = "s3cret" * 8
@@ -145,8 +145,8 @@ class Relay(TeamCase):
         meta = hub.client(token="other")
         meta.subscribe()
         self.session(ada, "/home/ada/api").turn("hers"), self.session(ada, "/srv/secret").turn("not shown"), self.session(bob, "/home/ada/b").turn("his")
-        self.equal(hub)
-        self.told(hub, self.published())
+        self.assert_hub_complete(hub)
+        self.assert_hub_serves(hub, self.published())
         seen.wait_frame(type="turn.finished", host="ada")
         meta.wait(lambda: len(meta.all(type="turn.finished")) == 3, "all turns in the meta view")
         self.assertEqual({f["prompt"] for f in seen.frames if f["type"] == "turn.started"}, {"hers"})
@@ -171,7 +171,7 @@ class Relay(TeamCase):
         one, other = self.session(ada), self.session(bob)
         one.prompt(long), other.prompt(long)
         client = hub.subscriber()
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         started = {host: self.first(hub, host) for host in ("ada", "bob")}
         client.send(type="read", id="r", stream=started["ada"]["stream"], cursor=started["ada"]["cursor"])
         client.wait(lambda: any(f["type"] == "record" and f["part"] == f["parts"] for f in client.frames), "the record")

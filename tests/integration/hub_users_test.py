@@ -10,9 +10,9 @@ import unittest
 
 import websockets
 
-from harness import http, loop, wait_for
-from sessions import Session, SessionWithAgentsBeside
-from team import TeamCase
+from support.harness import http, loop, wait_for
+from support.transcripts import Session, SessionWithSiblingAgents
+from support.team import TeamCase
 
 TOKEN, OTHER = "s3cret" * 8, "0ther" * 8
 MARK = "200.1.123456789abcdef0"  # of no file
@@ -78,7 +78,7 @@ class Users(TeamCase):
         """A hub that has one session of bob's, which it has not read; its stream, and where that ends."""
         hub, bob = self.team(**ada), self.host("bob", self.wire)
         self.session(bob, "/srv/vault").turn("the secret prompt of bob", "the secret answer of bob")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         (stream, end), = self.places(hub).items()
         return self.cold(hub), stream, end
 
@@ -117,12 +117,12 @@ class Users(TeamCase):
 
     def test_after_a_cold_agent_whose_session_only_its_lines_tell(self):
         hub, bob = self.team(hosts=["*"], projects=["/home/ada/*"]), self.host("bob", self.wire)
-        one = SessionWithAgentsBeside(bob.root, "/srv/vault")
+        one = SessionWithSiblingAgents(bob.root, "/srv/vault")
         one.prompt("go")
         call, agent, transcript = one.agent()
-        transcript.prompt("secret of the agent"), transcript.says("secret answer", stop_reason="end_turn")
+        transcript.prompt("secret of the agent"), transcript.reply("secret answer", stop_reason="end_turn")
         one.agent_result(call, agent)
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         streams = self.places(hub)
         self.assertEqual(len(streams), 2)
         stream, = (name for name in streams if "agent-" in name)
@@ -133,7 +133,7 @@ class Users(TeamCase):
         ada = self.host("ada", self.wire)
         one = self.session(ada)
         one.turn("first"), one.turn("second")
-        expected = self.equal(hub)
+        expected = self.assert_hub_complete(hub)
         (stream, end), = self.places(hub).items()
         hub = self.cold(hub)
         seen = hub.client(token=TOKEN)
@@ -168,7 +168,7 @@ class Users(TeamCase):
             Session(of_ada.root, "/home/ada/api", name).turn("hers")
         for name in ("1", "3", "4", "6"):  # before, between and behind hers
             Session(of_bob.root, "/srv/vault", name).turn("secret")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         talk, after, seen = self.talk(self.cold(hub)), "", []
         while after is not None:
             status, text = talk.ask(f"GET /v1/sessions?all=true&limit=1&after={after}", TOKEN)
@@ -192,7 +192,7 @@ class Users(TeamCase):
         hub = self.team(hosts=["*"], projects=["/home/ada/*"])
         ada, bob = self.host("ada", self.wire, more="read = true"), self.host("bob", self.wire, more="read = true")
         self.session(ada).turn("hers"), self.session(bob, "/srv/vault").turn("secret")
-        expected = self.equal(hub)
+        expected = self.assert_hub_complete(hub)
         places = self.places(hub)
         hub = self.cold(hub)
         seen = hub.client(token=TOKEN)
@@ -211,7 +211,7 @@ class Users(TeamCase):
         ada, bob = self.host("ada", self.wire), self.host("bob", self.wire)
         one, other = self.session(ada), self.session(bob, "/srv/vault")
         one.turn("hers"), other.turn("secret")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         hub = self.cold(hub)
         owner = hub.client()
         owner.subscribe()
@@ -235,7 +235,7 @@ class Users(TeamCase):
         ada, bob = self.host("ada", self.wire), self.host("bob", self.wire)
         one, other = self.session(ada), self.session(bob, "/srv/vault")
         one.turn("hers"), other.turn("secret")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.settimeout(60)
@@ -243,8 +243,8 @@ class Users(TeamCase):
             slow.sendall(f"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
             owner = hub.subscriber()
             for n in range(600):
-                one.says("x" * 4000)
-                other.says("secret" * 600)
+                one.reply("x" * 4000)
+                other.reply("secret" * 600)
             one.turn("the end of hers"), other.turn("the end of the secret")
             owner.wait(lambda: all(owner.find(type="turn.finished", host=host, turn=3) for host in ("ada", "bob")), "the end", 60)
             os.unlink(other.path)
@@ -357,7 +357,7 @@ class Users(TeamCase):
 
         def then(*lines):
             expected.extend(lines)
-            wait_for(lambda: len(self.lines(hub)) >= len(expected), f"{lines}", give_up=hub.why_dead)
+            wait_for(lambda: len(self.lines(hub)) >= len(expected), f"{lines}", give_up=hub.exit_reason)
             self.assertEqual(self.lines(hub), expected)
 
         with socket.create_connection(address):

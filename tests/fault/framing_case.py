@@ -2,10 +2,10 @@
 import json
 import os
 
-from fault import FaultCase
-from figures import Figures
-from harness import earshot
-from sessions import Session, append
+from fault_case import FaultCase
+from daemon_metrics import Figures
+from support.harness import earshot
+from support.transcripts import Session, append
 
 
 def line(record, **raw):
@@ -45,7 +45,7 @@ class FramingCase(FaultCase):
         return bytes
 
     def settle(self):
-        return self.settled(self.daemon, self.client, self.session.path).get(self.stream, [])
+        return self.assert_settled(self.daemon, self.client, self.session.path).get(self.stream, [])
 
     def prompts(self):
         return [f["prompt"] for f in self.client.all(type="turn.started")]

@@ -3,10 +3,10 @@ import json
 import os
 import signal
 
-from fault import FaultCase, told
-from figures import Figures
-from harness import wait_for
-from sessions import Session, append
+from fault_case import FaultCase, told
+from daemon_metrics import Figures
+from support.harness import wait_for
+from support.transcripts import Session, append
 
 
 def contents(path):
@@ -37,14 +37,14 @@ class MutationCase(FaultCase):
     def settle(self):
         """Every session that has a transcript now, and nothing else."""
         there = [session.path for session in self.sessions if os.path.isfile(session.path) and not os.path.islink(session.path)]
-        return self.settled(self.daemon, self.client, *there)
+        return self.assert_settled(self.daemon, self.client, *there)
 
     def settle_since(self, session, known):
         """The same for one that had so many events when the client came."""
         stream = self.stream_of(session)
         expected = self.daemon.replay(session.path)[stream][known:]
         self.client.wait(lambda: len(told(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=60)
-        self.same(expected, told(self.client)[stream], stream)
+        self.assert_same_events(expected, told(self.client)[stream], stream)
 
     def write_prompt(self, session, text, where):
         """A prompt that goes into the transcript by another way: a path, or an open descriptor."""

@@ -3,7 +3,7 @@ import http.client
 import json
 import re
 
-from harness import deadline_s, wait_for
+from support.harness import deadline_s, wait_for
 
 requests_max = 200  # of one connection: the daemon lets no client ask faster than it likes
 
@@ -49,7 +49,7 @@ class Figures:
         self.wait(lambda: self.bytes() >= bytes, f"{bytes} bytes of transcripts")
 
     def wait(self, condition, what, deadline=None):
-        return wait_for(condition, what, deadline, self.daemon.why_dead)
+        return wait_for(condition, what, deadline, self.daemon.exit_reason)
 
     def wait_trouble(self, path, deadline=None):
         """Why this file cannot be used, as soon as the daemon says so."""

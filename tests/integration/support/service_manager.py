@@ -1,7 +1,7 @@
-"""systemd itself, in namespaces of its own: a user's manager or a machine's, which knows no units but those of the test.
+"""Runs systemd in its own namespaces: a user manager or a system manager with only the test's units.
 
-It needs root and a cgroup2 that can be written; where something is missing the reason is said, and the test is skipped.
-Nothing of the machine is changed: the root directory is read-only in there, /run, /home, /tmp and /var/lib are empty and private.
+Needs root and a writable cgroup2; otherwise the test is skipped with the reason. The machine is not changed: in the
+namespaces the root directory is read-only, and /run, /home, /tmp and /var/lib are empty and private.
 """
 import os
 import re
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import TOP, build, wait_for
+from support.harness import TOP, build, wait_for
 
 uid = 6174
 systemd = "/lib/systemd/systemd"
@@ -21,7 +21,7 @@ exec unshare --mount --cgroup --pid --ipc --uts $([ "$kind" = system ] && echo -
   kind=$1 uid=$2 bin=$3 tests=$4 units=$5
   mount --make-rprivate /
   mount -t tmpfs -o mode=755 tmpfs /opt
-  cp "$bin"/earshotd "$bin"/earshot "$bin"/earshot-notify "$tests"/sessions.py /opt
+  cp "$bin"/earshotd "$bin"/earshot "$bin"/earshot-notify "$tests"/transcripts.py /opt
   cp -r "$units" /opt/units
   mount -t tmpfs -o mode=755 tmpfs /run
   for place in /home /var/lib; do mount -t tmpfs -o mode=755 tmpfs $place; done
@@ -59,7 +59,7 @@ exec unshare --mount --cgroup --pid --ipc --uts $([ "$kind" = system ] && echo -
 
 
 def missing():
-    """What keeps systemd from running here; None: nothing."""
+    """Why systemd cannot run here, or None."""
     if os.geteuid() != 0:
         return "only root can give systemd namespaces of its own"
     if not os.access(systemd, os.X_OK):
@@ -82,7 +82,7 @@ def cgroups():
 
 
 class Manager:
-    """kind is "user" (of ada) or "system". `units`: a directory with the units that it knows besides its own."""
+    """kind is "user" (the user ada) or "system". `units` is a directory of units to add."""
 
     def __init__(self, kind, units, home):
         self.kind = kind
@@ -90,31 +90,31 @@ class Manager:
         os.chmod(self.cgroup, 0o755)
         self.log = open(os.path.join(home, f"{kind}-manager.log"), "w+")
         self.process = subprocess.Popen(["/bin/sh", "-c", PREPARE.replace("'\"$0\"'", systemd), "sh", self.cgroup, kind, str(uid), build(),
-                                         os.path.join(TOP, "tests", "integration"), units],
+                                         os.path.join(TOP, "tests", "integration", "support"), units],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self.agents = []
 
-    def said(self):
+    def output(self):
         self.log.flush()
         with open(self.log.name, errors="replace") as log:
             return log.read()
 
     def prepared(self):
-        """False: this machine does not let namespaces be made so; said() says why."""
-        return wait_for(lambda: "prepared\n" in self.said() or self.process.poll() is not None, "the namespaces") and self.process.poll() is None
+        """False if this machine does not allow the namespaces; output() has the reason."""
+        return wait_for(lambda: "prepared\n" in self.output() or self.process.poll() is not None, "the namespaces") and self.process.poll() is None
 
     def wait_up(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
             self.init = children.read().split()[0]
         self.root = f"/proc/{self.init}/root"
         private = f"/run/user/{uid}/systemd/private" if self.kind == "user" else "/run/systemd/private"
-        wait_for(lambda: os.path.exists(self.root + private), f"systemd --{self.kind}: {self.said()}", give_up=self.gone)
-        wait_for(lambda: self.systemctl("is-system-running").stdout.strip() in ("running", "degraded"), f"a manager that is up: {self.said()}",
-                 give_up=self.gone)
+        wait_for(lambda: os.path.exists(self.root + private), f"systemd --{self.kind}: {self.output()}", give_up=self.exit_reason)
+        wait_for(lambda: self.systemctl("is-system-running").stdout.strip() in ("running", "degraded"), f"a manager that is up: {self.output()}",
+                 give_up=self.exit_reason)
         return self
 
-    def gone(self):
-        return self.process.poll() is not None and f"it is gone with {self.process.poll()}: {self.said()}"
+    def exit_reason(self):
+        return self.process.poll() is not None and f"it exited with {self.process.poll()}: {self.output()}"
 
     def command(self, *words, user=True):
         become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] if user else []
@@ -139,7 +139,7 @@ class Manager:
     def stop(self):
         for agent in self.agents:
             agent.close()
-        self.process.kill()  # and with it, all that it started
+        self.process.kill()  # the pid namespace ends with it
         self.process.wait()
         self.log.close()
         for folder, _, _ in os.walk(self.cgroup, topdown=False):
@@ -155,18 +155,18 @@ def removed(folder):
 
 
 class Agent:
-    """An interpreter in there, as ada, which plays the agent program: it does what it is told, line by line."""
+    """A Python interpreter in the namespaces, as ada, which acts as the agent program: runs the lines it is given."""
 
-    LOOP = "import sys; sys.path.insert(0, '/opt')\nfrom sessions import *\nimport subprocess\nfor line in sys.stdin: exec(line); print('done', flush=True)"
+    LOOP = "import sys; sys.path.insert(0, '/opt')\nfrom transcripts import *\nimport subprocess\nfor line in sys.stdin: exec(line); print('done', flush=True)"
 
     def __init__(self, manager):
         self.process = subprocess.Popen(manager.command("/usr/bin/python3", "-c", self.LOOP), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def does(self, line):
+    def run(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         if self.process.stdout.readline() != "done\n":
-            raise AssertionError(f"the agent could not do: {line}")
+            raise AssertionError(f"the agent failed to run: {line}")
 
     def close(self):
         self.process.stdin.close()

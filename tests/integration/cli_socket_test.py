@@ -4,12 +4,12 @@ import os
 import re
 import subprocess
 
-from cli_test import Terminal
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Session
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.terminal import Terminal
+from support.transcripts import Session
 
 
-class Socket(Case):
+class Socket(DaemonCase):
     def earshot(self, *args, code=0):
         done = earshot(*args, "--state", self.state, home=self.home)
         self.assertEqual(done.returncode, code, done)

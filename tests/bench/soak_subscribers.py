@@ -12,8 +12,8 @@ import urllib.parse
 import websockets
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-from harness import loop  # noqa: E402
-from soak_memory import Memory  # noqa: E402
+from support.harness import loop  # noqa: E402
+from soak_received import Memory  # noqa: E402
 
 again_s = 0.1          # between two tries to connect
 gate_s = 0.05
@@ -28,7 +28,7 @@ class Listener:
         self.house, self.name, self.unix, self.options, self.memory = house, name, unix, options, Memory(types)
         self.stalled, self.is_slow, self.away_until, self.gone, self.is_connected, self.connects = False, False, 0.0, False, False, 0
         self.reads_slowly, self.frames, self.transport = name.startswith("reads slowly"), 0, None
-        self.done = loop.start(self.live())
+        self.done = loop.start(self.assert_delivered())
 
     def judged_by_state(self):
         return self.options.get("deliver") == "state"

@@ -1,6 +1,6 @@
-"""A real earshotd, real files, a real subscriber. Every test here is a sentence; this file is what they speak with.
+"""Runs a real earshotd on real files with real subscribers.
 
-Which build is tried: EARSHOT_BUILD (default build/release). Nothing waits for time: wait_for polls a condition until a generous deadline.
+EARSHOT_BUILD names the build under test (default build/release). Tests never sleep: wait_for polls a condition until a generous deadline.
 """
 import asyncio
 import collections
@@ -20,16 +20,16 @@ import unittest
 
 import websockets
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(TOP, "tests", "protocol"))
 from schemas import Schemas  # noqa: E402
 from validate import Validator, parse  # noqa: E402
 
 deadline_s = 20  # for one condition; four times that in a sanitized build
 HOST = "testhost"
-NOBODY = 65534
+NOBODY_UID = 65534
 SCHEMAS = Schemas()
-REPORT = re.compile(rb"ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime error:|AddressSanitizer:DEADLYSIGNAL")
+SANITIZER_REPORT = re.compile(rb"ERROR: AddressSanitizer|ERROR: LeakSanitizer|runtime error:|AddressSanitizer:DEADLYSIGNAL")
 
 
 def build():
@@ -42,40 +42,40 @@ def sanitized(directory):
         return re.search(r"^EARSHOT_SANITIZE:\w+=.", cache.read(), re.MULTILINE) is not None
 
 
-def patience():
-    """How much longer everything may take in this build."""
+def timeout_factor():
+    """The factor by which deadlines grow in this build."""
     return 4 if sanitized(build()) else 1
 
 
 def corpus():
-    """The recorded sessions, or None: tests that want them skip out loud."""
-    for place in (os.environ.get("EARSHOT_CORPUS"), os.path.join(TOP, "..", "shared", "corpus")):
-        if place and os.path.isdir(place):
-            return os.path.abspath(place)
+    """The directory of recorded sessions, or None. Tests that need it report that they are skipped."""
+    for path in (os.environ.get("EARSHOT_CORPUS"), os.path.join(TOP, "..", "shared", "corpus")):
+        if path and os.path.isdir(path):
+            return os.path.abspath(path)
     return None
 
 
 def wait_for(condition, what, deadline=None, give_up=lambda: None):
-    """The condition's first true value. `give_up` returns a reason as soon as waiting is in vain."""
-    end = time.monotonic() + (deadline or deadline_s) * patience()
+    """Returns the condition's first true value. `give_up` returns a reason to stop waiting early."""
+    end = time.monotonic() + (deadline or deadline_s) * timeout_factor()
     while True:
         if value := condition():
             return value
         if reason := give_up():
             raise AssertionError(f"waited for {what}: {reason}")
         if time.monotonic() > end:
-            raise AssertionError(f"waited in vain for {what}")
+            raise AssertionError(f"timed out waiting for {what}")
         time.sleep(0.005)
 
 
 def clean_environment(home):
-    """Nothing of the real user: no configuration, no sessions, no state."""
+    """An environment without the real user's configuration, sessions and state."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "CLAUDE_", "EARSHOT_", "NOTIFY_", "LISTEN_"))}
     return {**kept, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
 
 
 class Loop:
-    """One asyncio loop on a thread of its own, for all clients."""
+    """The asyncio loop of all clients, on its own thread."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()
@@ -92,7 +92,7 @@ loop = Loop()
 
 
 class Client:
-    """A subscriber: collects every frame, as text and parsed, in order of arrival."""
+    """A subscriber that collects every frame, as text and parsed, in order of arrival."""
 
     def __init__(self, daemon, token=None, bearer=True, **headers):
         self.daemon, self.raw, self.frames, self.close_code = daemon, [], [], None
@@ -120,7 +120,7 @@ class Client:
         loop.run(self.socket.send(json.dumps(message)))
 
     def subscribe(self, id="a", wait=True, **more):
-        """Returns when `ready` came, with the session frames that came since the call."""
+        """Waits for `ready`; returns the session frames received since the call."""
         before = len(self.frames)
         self.send(type="subscribe", id=id, **more)
         if wait:
@@ -129,12 +129,12 @@ class Client:
 
     def wait(self, condition, what, deadline=None):
         def give_up():
-            return self.daemon.why_dead() or (self.close_code and f"the connection was closed with {self.close_code}")
+            return self.daemon.exit_reason() or (self.close_code and f"the connection was closed with {self.close_code}")
 
         try:
             return wait_for(condition, what, deadline, give_up)
         except AssertionError as failed:
-            raise AssertionError(f"{failed}\nlast frames:\n  " + "\n  ".join(t[:300] for t in self.raw[-12:]) + self.daemon.last_words()) from None
+            raise AssertionError(f"{failed}\nlast frames:\n  " + "\n  ".join(t[:300] for t in self.raw[-12:]) + self.daemon.log_tail()) from None
 
     def wait_frame(self, deadline=None, **fields):
         """The first frame with these fields."""
@@ -172,11 +172,11 @@ def has(frame, fields):
 
 
 class Daemon:
-    """An earshotd of its own, on a free port."""
+    """An earshotd process on a free port."""
 
     def __init__(self, roots, state, home, args=(), prefix=(), earshotd=None, listen="127.0.0.1:0", runtime=None, host=HOST):
         self.state, self.clients, self.home, self.host = state, [], home, host
-        self.runtime = runtime or tempfile.mkdtemp(prefix="run-", dir=home)  # a socket of its own, with a short path
+        self.runtime = runtime or tempfile.mkdtemp(prefix="run-", dir=home)  # its own Unix socket, with a short path
         command = [*prefix, earshotd or os.path.join(build(), "earshotd"), "--state", state, "--listen", listen, "--host", host]
         for root in roots:
             command += ["--root", root]
@@ -185,19 +185,19 @@ class Daemon:
                                         env={**clean_environment(home), "XDG_RUNTIME_DIR": self.runtime})
         self.socket = os.path.join(self.runtime, "earshot", "sock")
         self.out = []
-        self.listener = threading.Thread(target=self._listen, daemon=True)
-        self.listener.start()
+        self.stdout_reader = threading.Thread(target=self._read_stdout, daemon=True)
+        self.stdout_reader.start()
 
     def wait_ready(self):
         line = wait_for(lambda: next((line for line in self.out if "listening on" in line), None), "the ready line",
-                        give_up=lambda: self.why_dead() and self.why_dead() + self.last_words())
+                        give_up=lambda: self.exit_reason() and self.exit_reason() + self.log_tail())
         self.url = line.split("listening on ")[1].strip()
         self.port = int(re.search(r":(\d+)/", self.url)[1])
         with open(os.path.join(self.state, "token")) as token:
             self.token = token.read().strip()
         return self
 
-    def _listen(self):
+    def _read_stdout(self):
         for line in self.process.stdout:
             self.out.append(line.decode())
 
@@ -216,46 +216,46 @@ class Daemon:
         size = os.fstat(self.log.fileno()).st_size
         return os.pread(self.log.fileno(), size, 0)
 
-    def last_words(self):
-        return "\nearshotd said:\n" + self.stderr()[-4000:].decode(errors="replace")
+    def log_tail(self):
+        return "\nstderr of earshotd:\n" + self.stderr()[-4000:].decode(errors="replace")
 
-    def why_dead(self):
+    def exit_reason(self):
         code = self.process.poll()
-        return None if code is None else f"earshotd is gone with exit code {code}"
+        return None if code is None else f"earshotd exited with code {code}"
 
     def wait_log(self, pattern):
         """What the daemon tells people on stderr."""
-        def said():
+        def stderr():
             return re.search(pattern, self.stderr().decode(errors="replace"))
 
-        return wait_for(said, f"{pattern!r} on stderr", give_up=lambda: not said() and self.why_dead())
+        return wait_for(logged, f"{pattern!r} on stderr", give_up=lambda: not logged() and self.exit_reason())
 
     def wait_exit(self):
         try:
-            code = self.process.wait(deadline_s * patience())
+            code = self.process.wait(deadline_s * timeout_factor())
         except subprocess.TimeoutExpired:
-            raise AssertionError("earshotd did not stop" + self.last_words()) from None
-        self.listener.join()
+            raise AssertionError("earshotd did not stop" + self.log_tail()) from None
+        self.stdout_reader.join()
         return code
 
     def stop(self):
-        """SIGTERM: exit code 0, and no sanitizer has anything to say."""
+        """Sends SIGTERM; asserts exit code 0 and no sanitizer report."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.wait_exit()
         for client in self.clients:
             client.wait_closed()
-        said = self.stderr()
-        if REPORT.search(said) or code != 0:
-            raise AssertionError(f"earshotd stopped with exit code {code}" + "\n" + said[-8000:].decode(errors="replace"))
+        stderr = self.stderr()
+        if SANITIZER_REPORT.search(stderr) or code != 0:
+            raise AssertionError(f"earshotd stopped with exit code {code}" + "\n" + stderr[-8000:].decode(errors="replace"))
 
     def replay(self, *paths, view=None):
-        """stream → the events' exact texts, as `earshot replay` tells the final files"""
+        """stream → the exact texts of its events, from `earshot replay` of the files as they are now"""
         done = earshot("replay", "--state", self.state, "--host", self.host, *(["--view", view] if view else []), *paths, home=self.home)
         if done.returncode != 0:
             raise AssertionError(f"earshot replay: exit code {done.returncode}: {done.stderr}")
         found = collections.defaultdict(list)
-        for line in done.stdout.removesuffix("\n").split("\n") if done.stdout else ():  # text may hold U+2028 and the like
+        for line in done.stdout.removesuffix("\n").split("\n") if done.stdout else ():  # not splitlines(): text may contain U+2028
             found[json.loads(line)["stream"]].append(line)
         return found
 
@@ -266,7 +266,7 @@ def earshot(*args, home, **more):
 
 
 def http(port, *lines, body=b""):
-    """One raw HTTP exchange: (status code, everything that came back)."""
+    """One raw HTTP exchange: (status code, response text)."""
     with socket.create_connection(("127.0.0.1", port), timeout=deadline_s * 4) as connection:
         connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         answer = b""
@@ -279,8 +279,8 @@ def http(port, *lines, body=b""):
     return (int(status[1]) if status else None), answer.decode(errors="replace")
 
 
-class Case(unittest.TestCase):
-    """Gives a temporary root and daemons; afterwards each has stopped cleanly and sent nothing that the protocol does not say."""
+class DaemonCase(unittest.TestCase):
+    """Provides a temporary root and daemons. Afterwards asserts that each daemon stopped cleanly and sent only valid frames."""
 
     longMessage = True
 
@@ -292,52 +292,59 @@ class Case(unittest.TestCase):
         os.mkdir(self.root)
 
     def start(self, *args, roots=None, state=None, ready=True, **more):
-        """A daemon with these options; with ready=False it is one that is expected not to come up."""
+        """Starts a daemon with these options; ready=False for one that is expected to refuse to start."""
         daemon = Daemon([self.root] if roots is None else roots, state or self.state, self.home, args, **more)
         self.addCleanup(self.finish, daemon)
         return daemon.wait_ready() if ready else daemon
 
+    def configured(self, text, *args, **more):
+        """Starts a daemon with this text as its configuration file."""
+        path = os.path.join(self.home, "earshot.toml")
+        with open(path, "w") as file:
+            file.write(text)
+        return self.start("--config", path, *args, **more)
+
     def process(self):
-        """A living process that does nothing."""
+        """A running process that does nothing."""
         process = subprocess.Popen(["sleep", "600"])
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
 
     def unprivileged(self):
-        """How to start a daemon that permissions hold for: for root they do not. What is in the test's directory becomes its own."""
+        """Arguments of start() for a daemon to which file permissions apply (they do not for root). Its user owns the test's directory."""
         if os.geteuid() != 0:
             return {}
-        earshotd = os.path.join(self.home, "earshotd")  # where the build is, another user may not be let in
+        earshotd = os.path.join(self.home, "earshotd")  # that user may have no access to the build directory
         shutil.copy(os.path.join(build(), "earshotd"), earshotd)
         for folder, folders, names in os.walk(self.home):
             for name in [folder, *(os.path.join(folder, n) for n in folders + names)]:
-                os.chown(name, NOBODY, NOBODY)
-        return {"prefix": ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"), "earshotd": earshotd}
+                os.chown(name, NOBODY_UID, NOBODY_UID)
+        return {"prefix": ("setpriv", f"--reuid={NOBODY_UID}", f"--regid={NOBODY_UID}", "--clear-groups", "--"), "earshotd": earshotd}
 
     def finish(self, daemon):
         try:
-            if daemon.why_dead() is None:
+            if daemon.exit_reason() is None:
                 daemon.stop()
         finally:
             daemon.process.kill()
             daemon.process.wait()
-            daemon.listener.join()
+            daemon.stdout_reader.join()
             daemon.process.stdout.close()
-            said = daemon.stderr()
+            stderr = daemon.stderr()
             daemon.log.close()
-        self.assertIsNone(REPORT.search(said), said[-8000:].decode(errors="replace"))
+        self.assertIsNone(SANITIZER_REPORT.search(stderr), stderr[-8000:].decode(errors="replace"))
         for client in daemon.clients:
             client.close()
             validator = Validator(SCHEMAS, connection=True)
             for text in client.raw:
                 problems = list(validator.problems(parse(text)))
-                self.assertEqual(problems, [], f"not what the protocol says: {text[:2000]}")
+                self.assertEqual(problems, [], f"a frame violates the protocol: {text[:2000]}")
 
-    def live(self, daemon, client, *paths):
-        """Waits until the subscriber has each of these streams' events, exactly as `earshot replay` tells the final files."""
+    def assert_delivered(self, daemon, client, *paths):
+        """Waits until the subscriber received the events of these files, exactly as `earshot replay` prints them."""
         expected = daemon.replay(*paths)
-        self.assertTrue(expected, "replay told no events")
+        self.assertTrue(expected, "replay printed no events")
         count = {stream: len(lines) for stream, lines in expected.items()}
 
         def arrived():
@@ -349,15 +356,15 @@ class Case(unittest.TestCase):
         finally:
             got = client.event_texts()
             for stream, lines in expected.items():
-                self.same(lines, got[stream], stream)
+                self.assert_same_events(lines, got[stream], stream)
         return expected
 
-    def same(self, expected, got, what):
-        """Like assertEqual for long lists: shows the first difference only."""
+    def assert_same_events(self, expected, got, what):
+        """assertEqual for long lists: shows only the first difference."""
         for n, (one, other) in enumerate(zip(expected, got)):
             if one != other:
                 self.fail(f"{what}: event {n} differs\n  expected {one[:1500]}\n  got      {other[:1500]}")
         if len(expected) != len(got):
             longer = expected if len(expected) > len(got) else got
-            self.fail(f"{what}: {len(expected)} events expected, {len(got)} came; the first one too many or missing: "
+            self.fail(f"{what}: {len(expected)} events expected, {len(got)} received; the first extra or missing one: "
                       f"{longer[min(len(expected), len(got))][:1500]}")

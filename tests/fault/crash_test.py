@@ -4,16 +4,16 @@ import os
 import signal
 import unittest
 
-import fault
-import harness
-from doors import DoorCase
-from harness import earshot, patience, wait_for
-from kernel import preloaded
-from resume_test import Memory
-from sessions import Session
+import fault_case
+from support import harness
+from support.endpoints import EndpointCase
+from support.harness import earshot, timeout_factor, wait_for
+from system_limits import preloaded
+from support.resume_state import ResumeState
+from support.transcripts import Session
 
 
-class Killed(fault.FaultCase, DoorCase):
+class Killed(fault_case.FaultCase, EndpointCase):
     """Fault 61. Every life of the daemon ends one step later than the one before; one client goes through all of them."""
 
     def setUp(self):
@@ -24,7 +24,7 @@ class Killed(fault.FaultCase, DoorCase):
         """A daemon that is killed at this step, whenever that is. The caller ends it with self.bury()."""
         prefix = (*self.dying[:1], f"DIE_AT={die_at}", *self.dying[1:])
         daemon = harness.Daemon([self.root], state or self.state, self.home, prefix=prefix, runtime=self.runtime)
-        wait_for(lambda: daemon.why_dead() or any("listening on" in line for line in list(daemon.out)), "its end, or the ready line")
+        wait_for(lambda: daemon.exit_reason() or any("listening on" in line for line in list(daemon.out)), "its end, or the ready line")
         return daemon
 
     def bury(self, daemon):
@@ -43,11 +43,11 @@ class Killed(fault.FaultCase, DoorCase):
         Session(self.root).turn("hello")
         step, ready = 0, False
         while not ready:
-            step += patience()
+            step += timeout_factor()
             state = os.path.join(self.home, f"state{step}")
             daemon = self.life(step, state)
             ready = any("listening on" in line for line in list(daemon.out))
-            if daemon.why_dead() is None:
+            if daemon.exit_reason() is None:
                 daemon.process.kill()
                 daemon.wait_exit()
             self.bury(daemon)
@@ -61,22 +61,22 @@ class Killed(fault.FaultCase, DoorCase):
 
     def test_61_a_client_that_resumes_after_kill_9_at_any_step_misses_nothing_and_gets_nothing_twice(self):
         sessions = [Session(self.root, cwd=f"/home/ada/p{n}") for n in range(3)]
-        memory = Memory()
+        memory = ResumeState()
         for session in sessions:
             session.turn("begin")
             memory.events[f"claude/{os.path.basename(session.folder)}/{session.session}"] = []
         self.start(runtime=self.runtime).stop()  # the secrets are there
-        step, lived, stride = 0, False, 2 * patience() - 1
+        step, lived, stride = 0, False, 2 * timeout_factor() - 1
         while not lived:
             step += stride
             daemon = self.life(step)
             try:
-                if daemon.why_dead() is None:
+                if daemon.exit_reason() is None:
                     self.listen_while_it_lives(daemon, memory, sessions, step)
             except (AssertionError, OSError, harness.websockets.WebSocketException) as cut_off:
-                wait_for(daemon.why_dead, f"the end of the daemon that cut off a client: {cut_off}")
+                wait_for(daemon.exit_reason, f"the end of the daemon that cut off a client: {cut_off}")
             for client in daemon.clients:
-                if daemon.why_dead() is None:
+                if daemon.exit_reason() is None:
                     break
                 client.wait_closed()
                 memory.learn(client)
@@ -84,13 +84,13 @@ class Killed(fault.FaultCase, DoorCase):
             if step % (10 * stride) == 0 or lived:
                 expected = self.truth()
                 for stream, texts in memory.events.items():
-                    self.same(expected[stream][:len(texts)], texts, f"{stream}, killed at step {step}")
+                    self.assert_same_events(expected[stream][:len(texts)], texts, f"{stream}, killed at step {step}")
         self.assertGreater(step, 200)
         daemon = self.start(runtime=self.runtime)
         client = memory.resume(daemon)
         expected = self.truth()
         for stream, texts in expected.items():
-            self.same(texts, memory.events[stream], stream)
+            self.assert_same_events(texts, memory.events[stream], stream)
         self.assertEqual(client.close_code, None)
 
     def truth(self):
@@ -110,7 +110,7 @@ class Killed(fault.FaultCase, DoorCase):
         memory.learn(client)
 
 
-class State(fault.FaultCase, DoorCase):
+class State(fault_case.FaultCase, EndpointCase):
     def test_62_torn_state_files_are_set_aside_and_made_anew(self):
         session = Session(self.root)
         session.turn("hello")
@@ -118,7 +118,7 @@ class State(fault.FaultCase, DoorCase):
         whole = {name: self.read(name) for name in ("token", "key")}
         for name, text in whole.items():
             torn = [text[:n] for n in range(len(text) - 1)] + [text[:n] + b"\0" * (len(text) - n) for n in range(len(text) - 1)]
-            for content in torn[::patience()] + [b"", b"\0" * len(text)]:
+            for content in torn[::timeout_factor()] + [b"", b"\0" * len(text)]:
                 with self.subTest(file=name, content=content):
                     for each in whole:
                         self.write(each, whole[each])
@@ -188,9 +188,9 @@ class State(fault.FaultCase, DoorCase):
         path = os.path.join(self.home, "own", "sock")
         for round in range(5):
             daemons = [self.start("--socket", path, state=os.path.join(self.home, f"state{n}"), ready=False) for n in range(5)]
-            wait_for(lambda: sum(d.why_dead() is not None for d in daemons) == 4, "four of five to give up")
+            wait_for(lambda: sum(d.exit_reason() is not None for d in daemons) == 4, "four of five to give up")
             for daemon in daemons:
-                if daemon.why_dead() is None:
+                if daemon.exit_reason() is None:
                     serves = daemon.wait_ready()
                     continue
                 self.assertEqual(daemon.wait_exit(), 1)
@@ -208,8 +208,8 @@ class State(fault.FaultCase, DoorCase):
 
     def test_65_of_daemons_started_at_once_on_one_state_directory_one_serves_and_the_others_say_so(self):
         daemons = [self.start(ready=False) for _ in range(5)]
-        wait_for(lambda: sum(d.why_dead() is not None for d in daemons) == 4, "four of five to give up")
-        serves = next(d for d in daemons if d.why_dead() is None).wait_ready()
+        wait_for(lambda: sum(d.exit_reason() is not None for d in daemons) == 4, "four of five to give up")
+        serves = next(d for d in daemons if d.exit_reason() is None).wait_ready()
         for daemon in daemons:
             if daemon is not serves:
                 self.assertEqual(daemon.wait_exit(), 1)
@@ -217,7 +217,7 @@ class State(fault.FaultCase, DoorCase):
         self.assertEqual(self.read("address").decode().strip(), serves.url)
         client = serves.subscriber()
         Session(self.root).turn("hello")
-        self.settled(serves, client, self.root)
+        self.assert_settled(serves, client, self.root)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,16 @@ import os
 import subprocess
 import sys
 
-from harness import TOP, Case, earshot, wait_for
+from support.harness import TOP, DaemonCase, earshot, wait_for
 
 sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
 import generate  # noqa: E402
-from wire import Wire  # noqa: E402
+from plain_client import Wire  # noqa: E402
 
 LOAD = os.path.join(TOP, "tests", "bench", "load.py")
 
 
-class Bench(Case):
+class Bench(DaemonCase):
     def stats(self, *paths):
         done = earshot("replay", "--stats", "--json", *paths, home=self.home)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -6,12 +6,12 @@ import stat
 
 import websockets
 
-from doors import DoorCase, UnixClient, curl
-from harness import wait_for
-from sessions import Session
+from support.endpoints import EndpointCase, UnixClient, curl
+from support.harness import wait_for
+from support.transcripts import Session
 
 
-class UnixSocket(DoorCase):
+class UnixSocket(EndpointCase):
     def test_the_socket_is_the_owner_s_alone_and_asks_for_no_token(self):
         daemon = self.start()
         self.assertEqual(stat.S_IMODE(os.stat(daemon.socket).st_mode), 0o600)
@@ -23,7 +23,7 @@ class UnixSocket(DoorCase):
         client.subscribe()
         session = Session(self.root)
         session.turn("by socket")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
     def test_hello_is_no_harm_on_the_socket(self):
         client = self.unix(self.start())
@@ -93,7 +93,7 @@ class UnixSocket(DoorCase):
             self.assertEqual(file.read(), "kept")
 
 
-class LiveStream(DoorCase):
+class LiveStream(EndpointCase):
     def test_the_stream_says_what_a_websocket_says(self):
         daemon = self.start()
         client = daemon.subscriber()
@@ -103,7 +103,7 @@ class LiveStream(DoorCase):
         session = Session(self.root)
         for n in range(20):
             session.turn(f"turn {n}")
-        events = [json.loads(text) for text in sum(self.live(daemon, client, session.path).values(), [])]
+        events = [json.loads(text) for text in sum(self.assert_delivered(daemon, client, session.path).values(), [])]
         for lines in (by_socket, by_tcp):
             lines.wait(cursor=events[-1]["cursor"])
             self.assertEqual([f for f in lines.frames if "cursor" in f], events)
@@ -116,8 +116,8 @@ class LiveStream(DoorCase):
         session.prompt("write")
         big = {f"file{n}": "x" * 4000 for n in range(12)}
         for n in range(200):
-            session.calls("Write", big)
-        session.says("the end")
+            session.tool_call("Write", big)
+        session.reply("the end")
         lines.wait(type="message.added", text="the end")
         calls = [f for f in lines.frames if f["type"] == "tool.invoked"]
         self.assertEqual(len(calls), 200)
@@ -127,7 +127,7 @@ class LiveStream(DoorCase):
         daemon = self.start()
         session, other = Session(self.root, cwd="/home/ada/api"), Session(self.root, cwd="/home/ada/web")
         session.prompt("before")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         lines = self.lines(daemon, "?type=turn.*&project=*/api&snapshot=false")
         lines.wait(type="ready")
         self.assertEqual([f["type"] for f in lines.frames], ["ready"])
@@ -173,13 +173,13 @@ class LiveStream(DoorCase):
         wait_for(lambda: self.health(daemon)["connections"] == 3, "the one that does not read")
         session = Session(self.root)
         for n in range(300):
-            session.calls("Write", {"content": "x" * 3000})
+            session.tool_call("Write", {"content": "x" * 3000})
         wait_for(lambda: self.health(daemon)["connections"] == 2, "its end")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         self.assertIn(b'earshot_endings_total{reason="stalled"} 1', curl(daemon, "/metrics", unix=True)[2])
 
 
-class Tokens(DoorCase):
+class Tokens(EndpointCase):
     def post(self, daemon, path, body=None, unix=False, token=False, *more):
         given = ["-H", "Content-Type: application/json", "-d", json.dumps(body)] if body is not None else ["-X", "POST"]
         status, _, text = curl(daemon, path, *given, *more, unix=unix, token=token)

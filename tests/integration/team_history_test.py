@@ -6,9 +6,9 @@ import shutil
 import time
 import unittest
 
-from harness import wait_for
-from sessions import SessionWithAgentsBeside, append
-from team import TeamCase
+from support.harness import wait_for
+from support.transcripts import SessionWithSiblingAgents, append
+from support.team import TeamCase
 
 LONG_AGO_S = 90 * 24 * 3600
 
@@ -27,7 +27,7 @@ class Histories(TeamCase):
         one = self.session(ada)
         for text in ("first", "second", "third"):
             one.turn(text)
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         hub.stop()
         broker.wipe()
@@ -39,7 +39,7 @@ class Histories(TeamCase):
         self.wait_team(hub, open=1)
         self.host("ada", broker)
         one.turn("after")
-        self.told(hub, self.equal(hub))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub))
 
     def test_a_wiped_store_and_a_shorter_history(self):
         self.wiped_and_rewritten(lambda lines: b"".join(lines[:5]))
@@ -51,12 +51,12 @@ class Histories(TeamCase):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("first"), one.turn("second")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         client = hub.subscriber()
         broker.wipe()
         one.turn("third")
         client.wait_frame(type="turn.finished", turn=3)
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         self.assertFalse(client.find(type="reset"))
         self.assertEqual(len(client.all(type="turn.finished")), 1)
 
@@ -64,25 +64,25 @@ class Histories(TeamCase):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("first"), one.turn("second")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         long_ago = time.time() - LONG_AGO_S
         os.utime(one.path, (long_ago, long_ago))
         ada = self.host("ada", broker)
-        self.told_to_the_end(ada)
+        self.wait_published(ada)
         with open(one.path, "rb") as file:
             text = file.read()
         with open(one.path + ".tmp", "wb") as file:
             file.write(text.replace(b"first", b"another history") + b'{"type":"x"}\n' * 20)
         os.replace(one.path + ".tmp", one.path)
         one.turn("after")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_a_cold_transcript_that_became_another_of_the_same_length_while_nobody_looked(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("first"), one.turn("second")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         with open(one.path, "r+b") as file:
             text = file.read()
@@ -91,74 +91,74 @@ class Histories(TeamCase):
         later = time.time() + 3600
         os.utime(one.path, (later, later))  # long after its last event
         ada = self.host("ada", broker, words=("--recent", "0s"))
-        wait_for(lambda: "1stly" in str(self.kept(hub)), "the other history")
-        self.equal(hub)
+        wait_for(lambda: "1stly" in str(self.hub_events(hub)), "the other history")
+        self.assert_hub_complete(hub)
 
     def test_a_transcript_that_went_while_its_daemon_was_away(self):
         broker, hub, ada = self.one_host()
         one, other = self.session(ada), self.session(ada, "/home/ada/other")
         one.turn("stays"), other.turn("goes")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         os.unlink(other.path)
         self.host("ada", broker)
         one.turn("goes on")
-        wait_for(lambda: len([k for k, v in self.kept(hub).items() if v]) == 1, "one stream at the hub")
-        self.equal(hub)
+        wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")
+        self.assert_hub_complete(hub)
 
     def test_a_root_that_cannot_be_seen_takes_nothing_from_the_hub(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("stays")
-        expected = self.equal(hub)
+        expected = self.assert_hub_complete(hub)
         ada.stop()
         os.rename(ada.root, ada.root + ".unmounted")
         again = self.host("ada", broker)
-        self.told_to_the_end(again)
+        self.wait_published(again)
         again.stop()
-        self.assertEqual(set(self.kept(hub)), set(expected))
+        self.assertEqual(set(self.hub_events(hub)), set(expected))
         shutil.rmtree(ada.root)
         os.rename(ada.root + ".unmounted", ada.root)
         self.host("ada", broker)
         one.turn("and goes on")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_a_transcript_that_goes_and_comes_again_at_once(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("a")
         for _ in range(3):
-            self.equal(hub)
+            self.assert_hub_complete(hub)
             os.rename(one.path, one.path + ".away")
-            wait_for(lambda: not any(self.kept(hub).values()), "it is gone at the hub")
+            wait_for(lambda: not any(self.hub_events(hub).values()), "it is gone at the hub")
             os.rename(one.path + ".away", one.path)
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_an_agent_whose_first_line_is_broken_stays_one_stream(self):
         broker, hub, ada = self.one_host()
-        one = SessionWithAgentsBeside(ada.root, "/home/ada/api")
+        one = SessionWithSiblingAgents(ada.root, "/home/ada/api")
         one.prompt("go")
         _, _, sub = one.agent()
         append(sub.path, b"this is not json\n")
-        one.says("what comes after it is read after it")
-        wait_for(lambda: "read after it" in str(self.kept(hub)), "what comes after the broken line")
+        one.reply("what comes after it is read after it")
+        wait_for(lambda: "read after it" in str(self.hub_events(hub)), "what comes after the broken line")
         sub.prompt("sub")
-        sub.says("ok", stop_reason="end_turn")
+        sub.reply("ok", stop_reason="end_turn")
         # Its first event was told before its session was known.
         wanted = {stream: [json.loads(line)["cursor"] for line in lines] for (_, stream), lines in self.published().items()}
-        wait_for(lambda: {stream: [event["cursor"] for event in events] for (_, stream), events in self.kept(hub).items()} == wanted, "all of both streams")
+        wait_for(lambda: {stream: [event["cursor"] for event in events] for (_, stream), events in self.hub_events(hub).items()} == wanted, "all of both streams")
 
     def test_an_end_that_a_crash_cut_off_the_hub_s_file_is_fetched_again(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("a")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         hub.stop()  # all is acknowledged
         [path] = glob.glob(os.path.join(hub.files, "*", "*.jsonl"))
         os.truncate(path, os.path.getsize(path) - 7)
         hub = self.hub(broker)
         one.turn("b")
-        self.told(hub, self.equal(hub))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub))
 
     def test_two_hubs_of_one_name_do_not_take_from_each_other(self):
         broker = self.broker()
@@ -168,18 +168,18 @@ class Histories(TeamCase):
         other.wait_log(r"another hub fetches as `hub`: give one of the two another name, with `durable`")
         ada = self.host("ada", broker)
         self.session(ada).turn("to the first one")
-        self.equal(one)
+        self.assert_hub_complete(one)
         self.assertEqual(self.health(one)["team"]["opened"], 1)
         one.stop()
         self.wait_team(other, open=1)
-        self.equal(other)
+        self.assert_hub_complete(other)
 
     def test_a_message_that_the_stream_does_not_take_stops_nothing(self):
         broker = self.broker()
         first = self.hub(broker, name="first")
         self.wait_team(first, open=1)
         first.stop()
-        admin = self.anybody(broker)
+        admin = self.nats_connection(broker)
         kept = admin.publish("$JS.API.STREAM.INFO.earshot", b"")["config"]
         self.assertNotIn("error", admin.publish("$JS.API.STREAM.UPDATE.earshot", {**kept, "max_msg_size": 3_000}))
         hub = self.hub(broker)
@@ -188,7 +188,7 @@ class Histories(TeamCase):
         one.turn("x" * 200_000)
         one.turn("after it")
         wanted = [json.loads(line)["cursor"] for line in sum(self.published().values(), []) if len(line) < 2_000]
-        wait_for(lambda: [event["cursor"] for event in sum(self.kept(hub).values(), [])] == wanted, "all but what is too long")
+        wait_for(lambda: [event["cursor"] for event in sum(self.hub_events(hub).values(), [])] == wanted, "all but what is too long")
         ada.wait_log(r"is longer than the stream takes, and is left out")
         self.assertEqual(self.health(ada)["team"]["opened"], 1)
 

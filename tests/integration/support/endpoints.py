@@ -1,4 +1,4 @@
-"""What the tests of the daemon's doors speak with: HTTP clients, subscribers over a Unix socket and over TLS."""
+"""Clients of the daemon's endpoints: HTTP, /v1/events, WebSocket over the Unix socket and over TLS."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import threading
 
 import websockets
 
-from harness import Case, Client, deadline_s, wait_for
+from support.harness import DaemonCase, Client, deadline_s, wait_for
 
 
 def curl(daemon, target, *args, unix=False, token=True, scheme="http", timeout=deadline_s * 4):
@@ -19,10 +19,10 @@ def curl(daemon, target, *args, unix=False, token=True, scheme="http", timeout=d
     done = subprocess.run(command, capture_output=True, timeout=timeout * 2)
     if done.returncode != 0:
         raise AssertionError(f"{command}: exit code {done.returncode}: {done.stderr.decode()}")
-    return parse_answer(done.stdout)
+    return parse_response(done.stdout)
 
 
-def parse_answer(bytes):
+def parse_response(bytes):
     head, _, body = bytes.partition(b"\r\n\r\n")
     while head.startswith(b"HTTP/1.1 100"):
         head, _, body = body.partition(b"\r\n\r\n")
@@ -31,8 +31,8 @@ def parse_answer(bytes):
     return int(lines[0].split()[1]), headers, body
 
 
-class Raw:
-    """A connection that says exactly what it is told to."""
+class RawConnection:
+    """A TCP connection that sends exactly the given bytes."""
 
     def __init__(self, daemon):
         self.socket = socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s * 4)
@@ -46,8 +46,8 @@ class Raw:
         except ConnectionResetError:
             return b""
 
-    def answer(self):
-        """One answer with its whole body; None when the connection ended instead."""
+    def response(self):
+        """One response with its body; None if the connection was closed first."""
         data = b""
         while b"\r\n\r\n" not in data:
             piece = self.read()
@@ -59,10 +59,10 @@ class Raw:
         while len(body) < length:
             body += self.read()
         self.left = body[length:]
-        return parse_answer(head + b"\r\n\r\n" + body[:length])
+        return parse_response(head + b"\r\n\r\n" + body[:length])
 
     def closed(self):
-        """Waits for the daemon to close."""
+        """Waits until the daemon closes the connection."""
         while self.read():
             pass
         return True
@@ -71,15 +71,9 @@ class Raw:
         self.socket.close()
 
 
-class HttpCase(Case):
-    def configured(self, text, *args, **more):
-        path = os.path.join(self.home, "earshot.toml")
-        with open(path, "w") as file:
-            file.write(text)
-        return self.start("--config", path, *args, **more)
-
-    def known(self, daemon, session):
-        """Waits until the daemon shows this session, with its status."""
+class HttpCase(DaemonCase):
+    def wait_session(self, daemon, session):
+        """Waits until the daemon lists this session with its status."""
         def status():
             sessions = json.loads(curl(daemon, "/v1/sessions", unix=True)[2])["sessions"]
             return next((s["status"].get("since") for s in sessions if s["session"] == session.session), None)
@@ -87,7 +81,7 @@ class HttpCase(Case):
         wait_for(status, f"session {session.session}")
 
     def raw(self, daemon):
-        raw = Raw(daemon)
+        raw = RawConnection(daemon)
         self.addCleanup(raw.close)
         return raw
 
@@ -105,8 +99,8 @@ class TlsClient(Client):
                                         max_size=None, max_queue=None, ping_interval=None, close_timeout=2, open_timeout=deadline_s * 4)
 
 
-class Lines:
-    """curl at /v1/events: its lines, parsed, as they come."""
+class EventStream:
+    """curl reading /v1/events: the parsed lines, as they arrive."""
 
     def __init__(self, daemon, query="", unix=True, more=()):
         where = ["--unix-socket", daemon.socket] if unix else ["-H", f"Authorization: Bearer {daemon.token}"]
@@ -122,7 +116,7 @@ class Lines:
 
     def wait(self, **fields):
         return wait_for(lambda: next((f for f in list(self.frames) if all(f.get(k) == v for k, v in fields.items())), None), f"a line with {fields}",
-                        give_up=lambda: self.process.poll() is not None and f"curl is gone with {self.process.poll()}")
+                        give_up=lambda: self.process.poll() is not None and f"curl exited with {self.process.poll()}")
 
     def wait_end(self):
         code = self.process.wait(deadline_s * 4)
@@ -136,21 +130,22 @@ class Lines:
         self.wait_end()
 
 
-class DoorCase(HttpCase):
+class EndpointCase(HttpCase):
     def unix(self, daemon):
         client = UnixClient(daemon)
         daemon.clients.append(client)
         return client
 
-    def lines(self, daemon, *args, **more):
-        lines = Lines(daemon, *args, **more)
-        self.addCleanup(lines.kill)
-        return lines
+    def event_stream(self, daemon, *args, **more):
+        stream = EventStream(daemon, *args, **more)
+        self.addCleanup(stream.kill)
+        return stream
 
     def health(self, daemon):
         return json.loads(curl(daemon, "/v1/health", unix=True)[2])
 
-    def refused(self, *args, code=1, **more):
+    def start_refused(self, *args, code=1, **more):
+        """Starts a daemon that refuses to run; returns its stderr."""
         daemon = self.start(*args, ready=False, **more)
         self.assertEqual(daemon.wait_exit(), code, daemon.stderr())
         self.assertEqual(daemon.out, [])

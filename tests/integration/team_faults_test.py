@@ -12,8 +12,8 @@ import threading
 import time
 import unittest
 
-from harness import TOP, build, sanitized, wait_for
-from team import SERVER, TeamCase, word
+from support.harness import TOP, build, sanitized, wait_for
+from support.team import SERVER, TeamCase, word
 
 
 CLOCK = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
@@ -62,7 +62,7 @@ class Faults(TeamCase):
             self.wait_team(hub, open=1, deadline=40)
             writers.more()
         writers.end()
-        self.told(hub, self.equal(hub, deadline=60))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub, deadline=60))
 
     def test_the_server_sleeps_and_nobody_on_its_hosts_waits(self):
         broker, hub, writers = self.team(hosts=1)
@@ -75,7 +75,7 @@ class Faults(TeamCase):
         broker.go_on()
         writers.more()
         writers.end()
-        self.equal(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=60)
 
     def test_the_store_is_wiped(self):
         broker, hub, writers = self.team()
@@ -84,10 +84,10 @@ class Faults(TeamCase):
         self.wait_team(hub, opened=2, deadline=40)
         broker.wipe()
         writers.end()
-        self.equal(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=60)
         # A hub that begins now gets all of it from the new store.
         other = self.hub(broker, name="other", more='durable = "other"')
-        self.equal(other, deadline=60)
+        self.assert_hub_complete(other, deadline=60)
 
     def test_a_host_is_killed(self):
         broker, hub, writers = self.team()
@@ -98,7 +98,7 @@ class Faults(TeamCase):
             self.hosts["host0"] = self.host("host0", broker)
             writers.more()
         writers.end()
-        self.equal(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=60)
 
     def test_the_hub_is_killed(self):
         broker, hub, writers = self.team()
@@ -109,7 +109,7 @@ class Faults(TeamCase):
             hub = self.hub(broker)
             writers.more()
         writers.end()
-        self.told(hub, self.equal(hub, deadline=60))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub, deadline=60))
 
     def test_the_hub_sleeps(self):
         broker, hub, writers = self.team()
@@ -117,15 +117,15 @@ class Faults(TeamCase):
         writers.more(20)
         hub.process.send_signal(signal.SIGCONT)
         writers.end()
-        self.equal(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=60)
 
     def test_the_hubs_files_are_thrown_away(self):
         broker, hub, writers = self.team()
         writers.end()
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         hub.stop()
         shutil.rmtree(os.path.dirname(hub.files))
-        self.equal(self.hub(broker), deadline=60)
+        self.assert_hub_complete(self.hub(broker), deadline=60)
 
     def test_a_line_that_a_crash_left_in_part(self):
         broker, hub, writers = self.team()
@@ -138,7 +138,7 @@ class Faults(TeamCase):
         # What was cut had been acknowledged: the store has it, and nobody sends it again. It is only missed, never doubled or in part.
         hub = self.hub(broker)
         self.wait_team(hub, open=1)
-        for events in self.kept(hub).values():
+        for events in self.hub_events(hub).values():
             cursors = [e["cursor"] for e in events]
             self.assertEqual(len(cursors), len(set(cursors)))
 
@@ -156,7 +156,7 @@ class Faults(TeamCase):
             hub = self.hub(broker)
             writers.more()
         writers.end()
-        self.equal(hub, deadline=90)
+        self.assert_hub_complete(hub, deadline=90)
 
     def test_two_daemons_of_one_name(self):
         broker = self.broker()
@@ -164,43 +164,43 @@ class Faults(TeamCase):
         first = self.host("twin", broker)
         one = self.session(first)
         one.turn("first")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         second = self.host("twin", broker, root=os.path.join(self.home, "second", "claude"), state=os.path.join(self.home, "second", "state"))
         second.wait_log(r"another daemon publishes as host `twin`: give one of the two another name")
         self.session(second).turn("not published")
         self.hosts["twin"] = first
         one.turn("goes on")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_a_name_is_taken_over_from_one_that_is_gone(self):
         broker = self.broker()
         hub = self.hub(broker)
         first = self.host("twin", broker)
         self.session(first).turn("first")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         first.stop()
         second = self.host("twin", broker, root=os.path.join(self.home, "second", "claude"), state=os.path.join(self.home, "second", "state"))
         self.session(second).turn("second")
         wait_for(lambda: self.health(second)["team"]["open"] == 1, "the name is free", 40)
-        wait_for(lambda: sum(map(len, self.kept(hub).values())) > len(sum(self.published().values(), [])), "both hosts' events")
+        wait_for(lambda: sum(map(len, self.hub_events(hub).values())) > len(sum(self.published().values(), [])), "both hosts' events")
 
     def test_more_hosts_than_the_hub_takes(self):
         broker = self.broker()
         hub = self.hub(broker, more="hosts = 2")
         for name in ("one", "two"):
             self.session(self.host(name, broker)).turn(name)
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         taken = dict(self.hosts)
         self.session(self.host("three", broker)).turn("three")
         self.wait_team(hub, hosts_refused=1)
         self.hosts = taken
-        self.equal(hub)
+        self.assert_hub_complete(hub)
 
     def test_the_thousand_and_first_host(self):
         broker = self.broker()
         hub = self.hub(broker)
         self.wait_team(hub, open=1)
-        one = self.anybody(broker)
+        one = self.nats_connection(broker)
         for n in range(1001):
             self.wait_team(hub, received=n) if n % 250 == 0 else None
             host, stream = f"host{n:04}", f"claude/-srv/{n:04}"
@@ -212,7 +212,7 @@ class Faults(TeamCase):
         self.assertEqual({n: health["team"][n] for n in ("hosts", "files", "appended", "hosts_refused", "unsound")},
                          {"hosts": 1000, "files": 1000, "appended": 1000, "hosts_refused": 1, "unsound": 0})
         self.assertIn("1000", next(t["reason"] for t in health["troubles"] if t["path"] == "[hub]"))
-        self.assertEqual({e["host"] for events in self.kept(hub).values() for e in events}, {f"host{n:04}" for n in range(1000)})
+        self.assertEqual({e["host"] for events in self.hub_events(hub).values() for e in events}, {f"host{n:04}" for n in range(1000)})
 
     def test_a_host_that_lies_is_believed_of_itself_alone(self):
         broker = self.broker()
@@ -222,8 +222,8 @@ class Faults(TeamCase):
         client = hub.subscriber()
         one.prompt("go")
         client.wait_frame(type="status", host="ada", state="working")
-        self.equal(hub)
-        eve = self.anybody(broker)
+        self.assert_hub_complete(hub)
+        eve = self.nats_connection(broker)
         honest = {"type": "session.started", "host": "eve", "stream": "claude/p/s", "session": "s", "cursor": "10.1.00000000000000ff", "turn": 0, "dialect": "claude-code"}
         mine = f"earshot.v1.eve.p.s.{word('claude/p/s')}"
         stream = next(name for host, name in self.published() if host == "ada")
@@ -254,7 +254,7 @@ class Faults(TeamCase):
         client.wait_frame(type="turn.finished", host="ada")
         self.assertFalse(client.find(type="turn.finished", host="eve"))
         self.assertFalse([f for f in client.frames[seen:] if f["type"] == "status" and f["host"] == "ada" and f["state"] == "idle" and f["source"] == "registry"])
-        self.assertEqual(self.kept(hub)["eve", up][0]["cursor"], honest["cursor"])
+        self.assertEqual(self.hub_events(hub)["eve", up][0]["cursor"], honest["cursor"])
         self.assertEqual(sorted(os.listdir(hub.files)), ["ada", "eve"])
         self.assertEqual([h["name"] for h in self.health(hub)["hosts"]], ["ada"])
 
@@ -274,11 +274,11 @@ class Faults(TeamCase):
         one = self.session(ada)
         one.prompt("go")
         todos = [{"content": f"{n} " + "x" * 1000, "status": "pending", "activeForm": "y" * 1000} for n in range(1500)]
-        one.result(one.calls("TodoWrite", {"todos": todos}), "ok", details={"oldTodos": [], "newTodos": todos})
+        one.result(one.tool_call("TodoWrite", {"todos": todos}), "ok", details={"oldTodos": [], "newTodos": todos})
         one.turn("after it")
         wanted = sorted(json.loads(line)["cursor"] for line in sum(self.published().values(), []))
-        wait_for(lambda: sorted(e["cursor"] for e in sum(self.kept(hub).values(), [])) == wanted, "all of it")
-        longest = max(len(json.dumps(e)) for e in sum(self.kept(hub).values(), []))
+        wait_for(lambda: sorted(e["cursor"] for e in sum(self.hub_events(hub).values(), [])) == wanted, "all of it")
+        longest = max(len(json.dumps(e)) for e in sum(self.hub_events(hub).values(), []))
         self.assertLessEqual(longest, 512 << 10)
 
     def test_hosts_whose_clocks_differ(self):
@@ -289,7 +289,7 @@ class Faults(TeamCase):
             plain = one.record
             one.record = lambda *a, plain=plain, times=times, **more: {**plain(*a, **more), "timestamp": times}
             one.turn(name)
-        self.told(hub, self.equal(hub))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub))
 
     @unittest.skipUnless(CLOCK, "no other clock can be given to a host (Debian: faketime)")
     @unittest.skipIf(sanitized(build()), "a sanitized program and a clock of its own do not go together")
@@ -301,7 +301,7 @@ class Faults(TeamCase):
             sessions.append(self.session(self.host(name, broker, prefix=("env", f"LD_PRELOAD={CLOCK}", f"FAKETIME={clock}", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"))))
         for one in sessions:
             one.turn("first")
-        self.told(hub, self.equal(hub))
+        self.assert_hub_serves(hub, self.assert_hub_complete(hub))
         hosts = wait_for(lambda: len(all := self.health(hub)["hosts"]) == 2 and all, "both hosts are heard")
         for host in hosts:  # by the broker's clock
             self.assertTrue(host["online"])
@@ -311,7 +311,7 @@ class Faults(TeamCase):
         for one in sessions:
             one.turn("second")
         broker.start()
-        self.equal(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=60)
 
     def test_a_host_publishes_under_its_own_name_alone_with_the_configuration_that_the_page_shows(self):
         with open(os.path.join(TOP, "protocol", "TEAM.md")) as page:
@@ -329,11 +329,11 @@ class Faults(TeamCase):
         ada = self.host("ada", broker, url=url("ada"), more="read = true")
         one = self.session(ada)
         one.turn("hers")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         ada.stop()
         one.turn("while it was away")
         self.hosts["ada"] = self.host("ada", broker, url=url("ada"), more="read = true")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         client = hub.subscriber()
         place = next(frame for frame in client.frames if frame["type"] == "session")["cursors"][0]
         client.send(type="read", id="r", stream=place.rpartition(":")[0], cursor=place.rpartition(":")[2])
@@ -344,9 +344,9 @@ class Faults(TeamCase):
         self.session(false).turn("not published")
         del self.hosts["ada2"]
         one.turn("goes on")
-        self.equal(hub)
+        self.assert_hub_complete(hub)
         # Nor does he hear what she publishes, nor disturb who hears it.
-        bob = self.anybody(broker, user="bob", password="secret")
+        bob = self.nats_connection(broker, user="bob", password="secret")
         for subject in ("_INBOX.>", "_INBOX_ada.>", "earshot.v1.>", "earshot.status.v1.ada", ">"):
             self.assertIn(b"Permissions Violation", bob.refused(f"SUB {subject} 7"), subject)
         for subject in ("$JS.API.CONSUMER.DELETE.earshot.hub", "$JS.API.STREAM.PURGE.earshot", "$JS.API.STREAM.DELETE.earshot", "earshot.v1.ada.p.s.x", "earshot.status.v1.ada",
@@ -384,7 +384,7 @@ class Faults(TeamCase):
         ip("link", "set", outside, "up")
         writers.more()
         writers.end()
-        self.equal(hub, deadline=60)
+        self.assert_hub_complete(hub, deadline=60)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fault"))
-from figures import Figures  # noqa: E402
+from daemon_metrics import Figures  # noqa: E402
 
 growth_bytes_max = 4 << 20   # of `rest` in the judged time by its slope: more is a leak, or will be one in a longer run
 growth_bytes_short = 8 << 20  # the same where that time is shorter than short_s: the allocator is still warming up

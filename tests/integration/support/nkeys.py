@@ -1,4 +1,4 @@
-"""Keys, JWTs and credentials as NATS has them, made with openssl: for tests of who may speak with a broker.
+"""Makes NATS keys, JWTs and credentials with openssl, for tests of broker authentication.
 
 https://docs.nats.io/running-a-nats-service/configuration/securing_nats/auth_intro/nkey_auth, …/jwt
 """
@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-SEED, KINDS = 18 << 3, {"O": 14 << 3, "A": 0, "U": 20 << 3}  # the first letter of what they are written as
+SEED, KINDS = 18 << 3, {"O": 14 << 3, "A": 0, "U": 20 << 3}  # the first letter of the encoded key
 
 
 def crc16(data):
@@ -22,11 +22,11 @@ def crc16(data):
     return crc
 
 
-def written(data):
+def encode_key(data):
     return base64.b32encode(data + crc16(data).to_bytes(2, "little")).rstrip(b"=").decode()
 
 
-def plain64(data):
+def base64_url(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
@@ -40,8 +40,8 @@ class Key:
             return subprocess.run(["openssl", "pkey", "-outform", "DER", *words], input=self.pem, check=True, capture_output=True).stdout[-32:]
 
         prefix = KINDS[kind]
-        self.public = written(bytes([prefix]) + der("-pubout"))
-        self.seed = written(bytes([SEED | prefix >> 5, (prefix & 31) << 3]) + der())
+        self.public = encode_key(bytes([prefix]) + der("-pubout"))
+        self.seed = encode_key(bytes([SEED | prefix >> 5, (prefix & 31) << 3]) + der())
 
     def sign(self, text):
         with tempfile.TemporaryDirectory() as home:
@@ -53,13 +53,13 @@ class Key:
             return subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", key, "-in", data], check=True, capture_output=True).stdout
 
     def jwt(self, subject, name, nats):
-        head = plain64(json.dumps({"typ": "JWT", "alg": "ed25519-nkey"}).encode())
-        body = plain64(json.dumps({"jti": name, "iat": int(time.time()), "iss": self.public, "name": name, "sub": subject, "nats": {**nats, "version": 2}}).encode())
-        return f"{head}.{body}.{plain64(self.sign(f'{head}.{body}'.encode()))}"
+        head = base64_url(json.dumps({"typ": "JWT", "alg": "ed25519-nkey"}).encode())
+        body = base64_url(json.dumps({"jti": name, "iat": int(time.time()), "iss": self.public, "name": name, "sub": subject, "nats": {**nats, "version": 2}}).encode())
+        return f"{head}.{body}.{base64_url(self.sign(f'{head}.{body}'.encode()))}"
 
 
 class Operator:
-    """Whom a broker believes, with an account that may have JetStream, and one that the broker itself wants."""
+    """An operator that a broker trusts, with an account that may use JetStream and a system account."""
 
     def __init__(self):
         self.key, self.account, system = Key("O"), Key("A"), Key("A")
@@ -72,7 +72,7 @@ class Operator:
         self.config = f"operator: {jwt}\nsystem_account: {system.public}\nresolver: MEMORY\nresolver_preload: {{ {preload} }}\n"
 
     def credentials(self, name, permissions=None):
-        """A .creds file's text for a user of the account."""
+        """The text of a .creds file for a user of the account."""
         user = Key("U")
         limits = {"subs": -1, "data": -1, "payload": -1, "pub": {}, "sub": {}, **(permissions or {}), "type": "user"}
         jwt = self.account.jwt(user.public, name, limits)
