@@ -1,4 +1,4 @@
-"""What the benchmarks feed a daemon with: generated sessions mean what recorded ones mean, and busy writers write what they say."""
+"""Inputs of the benchmarks: generated sessions are parsed without skipped lines, and load generators report what they write."""
 import json
 import os
 import subprocess
@@ -8,7 +8,7 @@ from support.harness import TOP, DaemonCase, earshot, wait_for
 
 sys.path.insert(0, os.path.join(TOP, "tests", "bench"))
 import generate  # noqa: E402
-from plain_client import Wire  # noqa: E402
+from plain_client import PlainClient  # noqa: E402
 
 LOAD = os.path.join(TOP, "tests", "bench", "load.py")
 
@@ -19,7 +19,7 @@ class Bench(DaemonCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def test_generated_sessions_of_every_era_are_understood_to_the_last_line(self):
+    def test_generated_sessions_of_every_era_are_parsed_completely(self):
         for era in generate.SHAPES:
             with self.subTest(era):
                 root = os.path.join(self.home, era)
@@ -32,10 +32,10 @@ class Bench(DaemonCase):
                 self.assertEqual(events["tool.invoked"], events["tool.finished"])
                 self.assertEqual(events["turn.started"], events["turn.finished"])
 
-    def test_a_plain_subscriber_counts_sessions_and_hears_what_is_new(self):
+    def test_a_plain_subscriber_counts_sessions_and_receives_live_events(self):
         paths = generate.write_sessions(self.root, 6, 600_000)
         daemon = self.start()
-        client = Wire(daemon.port, daemon.token)
+        client = PlainClient(daemon.port, daemon.token)
         self.addCleanup(client.close)
         client.subscribe()
         self.assertEqual(client.until(b'"type":"ready"', counted=b'{"type":"session"'), len(paths))
@@ -43,29 +43,29 @@ class Bench(DaemonCase):
             file.write(json.dumps({"type": "user", "uuid": "one-more", "timestamp": "2026-01-01T00:00:00.000Z", "message": {"role": "user", "content": "mark-1"}}).encode() + b"\n")
         client.until(b"mark-1")
 
-    def beside(self, *args):
+    def start_load(self, *args):
         process = subprocess.Popen([sys.executable, LOAD, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         return process
 
-    def test_a_backfill_appends_whole_lines_at_its_rate_and_says_how_much(self):
+    def test_a_backfill_appends_complete_lines_at_its_rate_and_reports_the_amount(self):
         path = os.path.join(self.home, "grows.jsonl")
-        writer = self.beside("backfill", path, 20_000_000)
+        writer = self.start_load("backfill", path, 20_000_000)
         wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 4_000_000, "the backfill's first bytes")
-        told = json.loads(writer.communicate()[0])
-        self.assertEqual(told["bytes"], os.path.getsize(path))
-        self.assertLess(told["rate"], 40_000_000)
+        report = json.loads(writer.communicate()[0])
+        self.assertEqual(report["bytes"], os.path.getsize(path))
+        self.assertLess(report["rate"], 40_000_000)
         self.assertEqual(self.stats(path)["lines"]["skipped"], 0)
 
     def test_a_catch_up_reads_a_stream_from_its_beginning(self):
         path, = generate.write_sessions(self.root, 1, 400_000)
         daemon = self.start()
         stream, = daemon.replay(path)
-        reader = self.beside("catch-up", daemon.port, daemon.token, stream)
-        wait_for(lambda: self.catch_ups(daemon) > 1, "a second time: the first one had everything")
-        told = json.loads(reader.communicate()[0])
-        self.assertGreater(told["times"], 1)
-        self.assertGreater(told["bytes"], os.path.getsize(path) // 20)  # most of a session is bulk
+        reader = self.start_load("catch-up", daemon.port, daemon.token, stream)
+        wait_for(lambda: self.catch_ups(daemon) > 1, "a second catch-up")
+        report = json.loads(reader.communicate()[0])
+        self.assertGreater(report["times"], 1)
+        self.assertGreater(report["bytes"], os.path.getsize(path) // 20)  # most of a session is bulk
 
     def catch_ups(self, daemon):
         done = subprocess.run(["curl", "-s", "-H", f"Authorization: Bearer {daemon.token}", f"http://127.0.0.1:{daemon.port}/metrics"], capture_output=True, text=True)

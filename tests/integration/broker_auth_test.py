@@ -1,4 +1,4 @@
-"""Who may speak with a broker: passwords, nkeys, credentials and certificates, as libnats has them."""
+"""Authentication at the broker: passwords, nkeys, credentials and certificates."""
 import os
 import subprocess
 import unittest
@@ -11,33 +11,33 @@ EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-d
 
 
 class Access(TeamCase):
-    def team_works(self, broker, hub, ada):
-        one = self.session(ada)
-        one.turn("hers")
+    def assert_team_works(self, broker, hub, ada):
+        session = self.session(ada)
+        session.turn("hers")
         self.assert_hub_complete(hub)
         broker.kill()
-        one.turn("while the broker is away")
+        session.turn("while the broker is away")
         broker.start()
         self.assert_hub_complete(hub, deadline=60)
 
-    def refused(self, broker, name, more, url=None):
-        """What a relay that is let in nowhere says of it; all else works."""
+    def reason_refused(self, broker, name, more, url=None):
+        """Starts a host that the broker refuses; returns the reason in its health. Its local delivery works."""
         daemon = self.host(name, broker, more=more, url=url)
         del self.hosts[name]
         client = daemon.subscriber()
-        self.session(daemon).turn("told here")
+        self.session(daemon).turn("delivered locally")
         client.wait_frame(type="turn.finished")
-        return wait_for(lambda: next((t["reason"] for t in self.health(daemon)["troubles"] if t["path"] == "[relay]"), None), "what is wrong")
+        return wait_for(lambda: next((t["reason"] for t in self.health(daemon)["troubles"] if t["path"] == "[relay]"), None), "the reason")
 
-    def test_a_user_with_a_password_that_is_shown_to_nobody(self):
+    def test_a_user_with_a_password_that_is_never_displayed(self):
         broker = self.broker(authorization='authorization { users: [ { user: ada, password: "hush-hush" } ] }')
 
         def url(password):
             return broker.url.replace("//", f"//ada:{password}@")
 
         hub, ada = self.hub(broker, url=url("hush-hush")), self.host("ada", broker, url=url("hush-hush"))
-        self.team_works(broker, hub, ada)
-        why = self.refused(broker, "eve", "", url=url("wrong-word"))
+        self.assert_team_works(broker, hub, ada)
+        why = self.reason_refused(broker, "eve", "", url=url("wrong-word"))
         self.assertIn(broker.url, why)
         self.assertIn("uthorization", why)
         self.assertNotIn("wrong-word", why)
@@ -53,9 +53,9 @@ class Access(TeamCase):
             return f'nkey = "{key.public}"\nnkey_seed = "{name}.nk"\n'
 
         hub = self.hub(broker, more=keys("known", known))
-        self.team_works(broker, hub, self.host("ada", broker, more=keys("known", known)))
-        self.assertIn("uthorization", self.refused(broker, "eve", keys("unknown", unknown)))
-        self.assertIn("missing.nk", self.refused(broker, "bob", f'nkey = "{known.public}"\nnkey_seed = "missing.nk"\n'))
+        self.assert_team_works(broker, hub, self.host("ada", broker, more=keys("known", known)))
+        self.assertIn("uthorization", self.reason_refused(broker, "eve", keys("unknown", unknown)))
+        self.assertIn("missing.nk", self.reason_refused(broker, "bob", f'nkey = "{known.public}"\nnkey_seed = "missing.nk"\n'))
 
     def test_a_user_with_credentials(self):
         operator, another = Operator(), Operator()
@@ -66,12 +66,12 @@ class Access(TeamCase):
             return f'credentials = "{name}.creds"\n'
 
         hub = self.hub(broker, more=credentials("hub", operator.credentials("hub")))
-        self.team_works(broker, hub, self.host("ada", broker, more=credentials("ada", operator.credentials("ada"))))
-        self.assertIn("uthorization", self.refused(broker, "eve", credentials("eve", another.credentials("eve"))))
-        self.assertIn("missing.creds", self.refused(broker, "bob", 'credentials = "missing.creds"\n'))
+        self.assert_team_works(broker, hub, self.host("ada", broker, more=credentials("ada", operator.credentials("ada"))))
+        self.assertIn("uthorization", self.reason_refused(broker, "eve", credentials("eve", another.credentials("eve"))))
+        self.assertIn("missing.creds", self.reason_refused(broker, "bob", 'credentials = "missing.creds"\n'))
 
     def certificates(self, *names):
-        """An authority, and a certificate with its key for each name."""
+        """Makes a certificate authority, and a certificate and key for each name."""
         def openssl(*words):
             subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.home)
 
@@ -88,15 +88,15 @@ class Access(TeamCase):
         url = broker.url.replace("nats://", "tls://")
         ours = 'tls_ca = "ca.pem"\ntls_cert = "ada.pem"\ntls_key = "ada.key"\n'
         hub = self.hub(broker, url=url, more=ours)
-        self.team_works(broker, hub, self.host("ada", broker, url=url, more=ours))
-        self.refused(broker, "eve", 'tls_ca = "ca.pem"\n', url=url)  # has no certificate
-        self.certificates("stranger")  # of another authority
-        self.refused(broker, "bob", 'tls_ca = "ca.pem"\ntls_cert = "stranger.pem"\ntls_key = "stranger.key"\n', url=url)
-        self.assertIn("missing.pem", self.refused(broker, "kim", 'tls_ca = "missing.pem"\n', url=url))
+        self.assert_team_works(broker, hub, self.host("ada", broker, url=url, more=ours))
+        self.reason_refused(broker, "eve", 'tls_ca = "ca.pem"\n', url=url)  # has no certificate
+        self.certificates("untrusted")  # signed by another authority
+        self.reason_refused(broker, "bob", 'tls_ca = "ca.pem"\ntls_cert = "untrusted.pem"\ntls_key = "untrusted.key"\n', url=url)
+        self.assertIn("missing.pem", self.reason_refused(broker, "kim", 'tls_ca = "missing.pem"\n', url=url))
 
-    def test_a_url_that_says_tls_is_never_spoken_to_without(self):
+    def test_a_tls_url_is_never_used_without_tls(self):
         broker = self.broker()  # speaks no TLS
-        self.refused(broker, "ada", "", url=broker.url.replace("nats://", "tls://"))
+        self.reason_refused(broker, "ada", "", url=broker.url.replace("nats://", "tls://"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`earshot` through the daemon's Unix socket: no token, and what only the owner may ask for."""
+"""`earshot` over the daemon's Unix socket: no token, and the owner's commands."""
 import json
 import os
 import re
@@ -19,7 +19,7 @@ class Socket(DaemonCase):
         with open(os.path.join(self.state, "socket")) as file:
             return file.read().strip()
 
-    def test_through_the_socket_no_token_is_needed(self):
+    def test_over_the_socket_no_token_is_needed(self):
         Session(self.root).turn("hello")
         self.start()
         os.remove(os.path.join(self.state, "token"))
@@ -27,35 +27,35 @@ class Socket(DaemonCase):
         self.assertIn("api", self.earshot("ls").stdout)
         self.assertIn("hello", self.earshot("show", "last").stdout)
 
-    def test_doctor_finds_nothing_wrong_with_a_daemon_that_runs(self):
+    def test_doctor_reports_no_problem_for_a_running_daemon(self):
         session = Session(self.root)
         session.turn("hello")
         daemon = self.start()
         done = self.earshot("doctor", "--json")
-        said = json.loads(done.stdout)
-        self.assertEqual(said["problems"], 0, said)
-        texts = {f["what"]: f["text"] for f in said["findings"]}
+        report = json.loads(done.stdout)
+        self.assertEqual(report["problems"], 0, report)
+        texts = {f["what"]: f["text"] for f in report["findings"]}
         self.assertIn(f"pid {daemon.process.pid}", texts["daemon"])
         self.assertIn(f"unix:{self.socket()}", texts["door"])
         self.assertIn(f"{self.root}: 1 transcript", texts["root"])
         self.assertIn("known shapes", texts["redaction"])
 
-    def test_doctor_says_what_the_daemon_cannot_read(self):
+    def test_doctor_reports_unreadable_files(self):
         if os.geteuid() == 0:
-            return  # root reads everything: there is nothing to find
+            self.skipTest("root can read every file")
         session = Session(self.root)
         session.turn("hello")
         os.chmod(session.path, 0)
         self.start()
         self.assertIn("cannot be read", self.earshot("doctor").stdout)
 
-    def test_open_prints_an_address_that_is_good_once(self):
+    def test_open_prints_an_address_that_works_once(self):
         daemon = self.start()
         url = self.earshot("open", "--print").stdout.strip()
         self.assertRegex(url, rf"^http://127\.0\.0\.1:{daemon.port}/#code=[0-9a-f]{{64}}$")
         self.assertNotEqual(url, self.earshot("open", "--print").stdout.strip())
 
-    def test_open_hands_the_address_to_the_desktop_where_there_is_one(self):
+    def test_open_starts_the_desktop_s_browser(self):
         self.start()
         programs, seen = os.path.join(self.home, "bin"), os.path.join(self.home, "opened")
         os.mkdir(programs)
@@ -78,7 +78,7 @@ class Socket(DaemonCase):
         with open(seen) as file:
             self.assertEqual(file.read(), url)
 
-    def test_a_rotated_token_sends_away_whoever_used_the_old_one(self):
+    def test_rotating_the_token_disconnects_clients_that_used_the_old_one(self):
         daemon = self.start()
         client = daemon.subscriber()
         old = self.earshot("token").stdout.strip()
@@ -97,7 +97,7 @@ class Socket(DaemonCase):
         again = self.start()
         self.assertNotEqual(again.token, old)
 
-    def test_tail_through_the_socket_comes_back(self):
+    def test_tail_over_the_socket_reconnects(self):
         daemon = self.start()
         terminal = Terminal(["tail", "--state", self.state], self.home)
         self.addCleanup(terminal.close)
@@ -109,4 +109,4 @@ class Socket(DaemonCase):
         self.start()
         terminal.wait("meanwhile")
         self.assertEqual(len(re.findall("before", terminal.plain())), 1)
-        wait_for(lambda: terminal.stop() == 0, "the end")
+        wait_for(lambda: terminal.stop() == 0, "tail to exit")

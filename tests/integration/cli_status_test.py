@@ -1,4 +1,4 @@
-"""`earshot status`: the line that a status bar shows."""
+"""`earshot status`: the line for a status bar."""
 import json
 import os
 import signal
@@ -47,7 +47,7 @@ class Status(DaemonCase):
         self.addCleanup(bar.close)
         return bar
 
-    def test_the_line_counts_who_waits_and_who_works(self):
+    def test_the_line_counts_waiting_and_working_sessions(self):
         daemon = self.start()
         self.assertEqual(self.status(), "\n")
         client = daemon.subscriber()
@@ -57,19 +57,19 @@ class Status(DaemonCase):
         busy.prompt("work")
         Registry(self.root, asking.session, self.process()).set_status("waiting", "permission prompt")
         Registry(self.root, busy.session, self.process()).set_status("busy")
-        client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "the two")
+        client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "both statuses")
         self.assertEqual(self.status(), "⏸ 1 ● 1\n")
         self.assertEqual(self.status("--project", "busy"), "● 1\n")
-        told = json.loads(self.status("--json"))
-        self.assertEqual((told["text"], told["class"], told["alt"], told["waiting"], told["working"]), ("⏸ 1 ● 1", "waiting", "waiting", 1, 1))
-        self.assertRegex(told["tooltip"], r"^⏸ asking permission: .*rm -rf build\n● busy: ")
+        status = json.loads(self.status("--json"))
+        self.assertEqual((status["text"], status["class"], status["alt"], status["waiting"], status["working"]), ("⏸ 1 ● 1", "waiting", "waiting", 1, 1))
+        self.assertRegex(status["tooltip"], r"^⏸ asking permission: .*rm -rf build\n● busy: ")
 
     def status(self, *args):
         done = earshot("status", "--state", self.state, *args, home=self.home)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
-    def test_it_follows_each_change_and_says_nothing_twice(self):
+    def test_follow_prints_each_change_once(self):
         self.start()
         bar = self.bar()
         bar.wait(lambda line: line == "")
@@ -85,7 +85,7 @@ class Status(DaemonCase):
         self.assertTrue(all(one != other for one, other in zip(bar.lines, bar.lines[1:])), bar.lines)
         self.assertEqual(bar.stop(), 0)
 
-    def test_without_a_daemon_it_says_so_and_comes_back_with_one(self):
+    def test_without_a_daemon_it_prints_that_and_reconnects(self):
         bar = self.bar("--json", "--connect", "ws://127.0.0.1:9/v1/ws")
         away = json.loads(bar.wait(lambda line: "away" in line and line))
         self.assertEqual((away["text"], away["class"]), ("earshot?", "away"))
@@ -100,17 +100,17 @@ class Status(DaemonCase):
         self.start()
         bar.wait(lambda line: line == "")
 
-    def test_once_and_without_a_daemon_it_exits_1(self):
+    def test_without_follow_and_without_a_daemon_it_exits_1(self):
         done = earshot("status", "--state", self.state, home=self.home)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("Is the daemon running?", done.stderr)
 
-    def test_it_ends_when_nobody_reads_any_more(self):
+    def test_it_exits_when_its_output_is_closed(self):
         self.start()
         with subprocess.Popen([os.path.join(build(), "earshot"), "status", "--follow", "--state", self.state], stdout=subprocess.PIPE,
                               env=clean_environment(self.home)) as process:
             self.addCleanup(process.kill)
             self.assertEqual(process.stdout.readline(), b"\n")
-            process.stdout.close()  # and nothing happens that could be written
-            wait_for(lambda: process.poll() is not None, "the end")
+            process.stdout.close()  # while there is nothing to write
+            wait_for(lambda: process.poll() is not None, "it to exit")
             self.assertEqual(process.returncode, 0)

@@ -15,7 +15,7 @@ class Tail(DaemonCase):
         self.addCleanup(terminal.close)
         return terminal
 
-    def test_tail_on_a_terminal_shows_a_line_for_each_thing_that_happens(self):
+    def test_tail_on_a_terminal_prints_a_line_per_event(self):
         self.start()
         terminal = self.terminal("tail", "--state", self.state)
         terminal.wait_connected(self.root)
@@ -33,7 +33,7 @@ class Tail(DaemonCase):
         self.assertRegex(shown, r"api .*Bash +npm test")
         self.assertIn("All green.", shown)
         self.assertTrue(all(len(line) <= 100 for line in shown.split("\n")), shown)
-        self.assertRegex(terminal.read(), "\x1b\\[")  # in colour
+        self.assertRegex(terminal.read(), "\x1b\\[")  # coloured
         self.assertEqual(terminal.stop(), 0)
 
     def test_no_color_is_respected(self):
@@ -63,7 +63,7 @@ class Tail(DaemonCase):
         assert_no_control_characters(self, table.plain())
         pretty.stop()
 
-    def test_tail_that_is_no_terminal_writes_exactly_the_frames(self):
+    def test_tail_without_a_terminal_writes_the_frames_unchanged(self):
         daemon = self.start()
         client = daemon.subscriber()
         path = os.path.join(self.home, "frames")
@@ -76,15 +76,15 @@ class Tail(DaemonCase):
             with open(path, encoding="utf-8") as file:
                 return file.read().split("\n")[:-1]
 
-        wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in lines()), "the snapshot's end")
+        wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in lines()), "the end of the snapshot")
         session = Session(self.root)
         session.turn("piped")
         self.assert_delivered(daemon, client, session.path)
         events = client.event_texts()[f"claude/-home-ada-api/{session.session}"]
         wait_for(lambda: sum('"cursor"' in line for line in lines()) >= len(events), "the turn")
-        self.assert_same_events(events, [line for line in lines() if "cursor" in json.loads(line)], "what tail wrote")
+        self.assert_same_events(events, [line for line in lines() if "cursor" in json.loads(line)], "the output of tail")
 
-    def test_tail_comes_back_after_the_daemon_did(self):
+    def test_tail_reconnects_after_a_restart_of_the_daemon(self):
         daemon = self.start()
         terminal = self.terminal("tail", "--state", self.state)
         session = Session(self.root)
@@ -97,7 +97,7 @@ class Tail(DaemonCase):
         terminal.wait("afterwards")
         terminal.stop()
 
-    def test_without_a_daemon_it_says_so_and_exits_1(self):
+    def test_without_a_daemon_it_names_the_address_and_exits_1(self):
         done = earshot("ls", "--state", self.state, "--connect", "ws://127.0.0.1:9/v1/ws", home=self.home)
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("127.0.0.1:9", done.stderr)
@@ -107,7 +107,7 @@ class Tail(DaemonCase):
 
 
 class Ls(DaemonCase):
-    def test_ls_shows_each_session_with_the_waiting_one_first(self):
+    def test_ls_lists_waiting_sessions_first(self):
         daemon = self.start()
         client = daemon.subscriber()
         calm, asking = Session(self.root, cwd="/home/ada/calm"), Session(self.root, cwd="/home/ada/asking")
@@ -134,7 +134,7 @@ class Ls(DaemonCase):
         frames = json.loads(done.stdout)
         self.assertEqual([(f["type"], f["session"], f["turn"]["number"]) for f in frames], [("session", session.session, 1)])
 
-    def test_ls_without_sessions_says_what_to_do(self):
+    def test_ls_without_sessions_prints_a_hint(self):
         self.start()
         done = earshot("ls", "--state", self.state, home=self.home)
         self.assertEqual(done.returncode, 0)
@@ -142,7 +142,7 @@ class Ls(DaemonCase):
 
 
 class Replay(DaemonCase):
-    def test_replay_needs_no_daemon_and_reads_stdin_as_a_file(self):
+    def test_replay_needs_no_daemon_and_reads_stdin(self):
         session = Session(self.root)
         session.turn("offline")
         one = earshot("replay", session.path, home=self.home)
@@ -155,9 +155,9 @@ class Replay(DaemonCase):
                                    env=clean_environment(self.home))
         self.assertEqual([json.loads(line)["type"] for line in piped.stdout.splitlines()], types)
 
-    def test_the_meta_view_shows_no_text(self):
+    def test_the_meta_view_prints_no_text(self):
         session = Session(self.root)
         session.turn("a secret word")
-        told = earshot("replay", "--view", "meta", session.path, home=self.home).stdout
-        self.assertIn("turn.finished", told)
-        self.assertNotIn("secret word", told)
+        output = earshot("replay", "--view", "meta", session.path, home=self.home).stdout
+        self.assertIn("turn.finished", output)
+        self.assertNotIn("secret word", output)

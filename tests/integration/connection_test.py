@@ -1,4 +1,4 @@
-"""Who may connect, what they are told first, and how it ends."""
+"""Connecting: authentication, host and origin checks, protocol errors, shutdown."""
 import asyncio
 import os
 import stat
@@ -12,7 +12,7 @@ UPGRADE = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 
 
 
 class Authentication(DaemonCase):
-    def test_the_right_bearer_is_welcomed_first(self):
+    def test_a_valid_bearer_token_receives_welcome_first(self):
         daemon = self.start()
         client = daemon.client()
         client.wait_frame(type="welcome")
@@ -20,14 +20,14 @@ class Authentication(DaemonCase):
         self.assertEqual((client.frames[0]["protocol"], client.frames[0]["host"], client.frames[0]["view"]), (1, "testhost", "full"))
         self.assertEqual(client.socket.subprotocol, "earshot.v1")
 
-    def test_a_wrong_bearer_is_refused_before_the_upgrade(self):
+    def test_a_wrong_bearer_token_is_refused_before_the_upgrade(self):
         daemon = self.start()
         for token in ("0" * 64, daemon.token[:-1], daemon.token + "0", daemon.token.upper() + " ", "x"):
             with self.subTest(token=token), self.assertRaises(websockets.InvalidStatusCode) as refused:
                 Client(daemon, token=token)
             self.assertEqual(refused.exception.status_code, 401)
 
-    def test_hello_with_the_token_is_welcomed(self):
+    def test_hello_with_the_token_receives_welcome(self):
         daemon = self.start()
         client = daemon.client(bearer=False)
         client.send(type="hello", token=daemon.token, client="test/1.0")
@@ -43,14 +43,14 @@ class Authentication(DaemonCase):
         self.assertEqual(client.wait_closed(), 4501)
         self.assertEqual(client.frames, [])
 
-    def test_whoever_speaks_before_hello_is_closed_with_4501(self):
+    def test_a_message_before_hello_closes_with_4501(self):
         daemon = self.start()
         client = daemon.client(bearer=False)
         client.send(type="subscribe", id="a")
         self.assertEqual(client.wait_closed(), 4501)
         self.assertEqual(client.frames, [])
 
-    def test_the_token_is_the_owner_s_alone_and_stays_over_a_restart(self):
+    def test_the_token_is_private_and_survives_a_restart(self):
         daemon = self.start()
         path = os.path.join(self.state, "token")
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
@@ -59,14 +59,14 @@ class Authentication(DaemonCase):
         daemon.stop()
         self.assertEqual(self.start().token, daemon.token)
 
-    def test_a_token_that_others_can_read_is_refused(self):
+    def test_a_token_readable_by_others_is_refused(self):
         self.start().stop()
         os.chmod(os.path.join(self.state, "token"), 0o644)
         daemon = self.start(ready=False)
         self.assertNotEqual(daemon.wait_exit(), 0)
         self.assertIn("chmod 600", daemon.stderr().decode())
 
-    def test_the_token_is_in_no_log(self):
+    def test_the_token_is_never_logged(self):
         daemon = self.start("--log-level", "debug")
         daemon.subscriber()
         daemon.stop()
@@ -91,7 +91,7 @@ class Requests(DaemonCase):
                 self.assertIn(self.upgrade(daemon, *host), (400, 403) if host in ((), ("Host: ",)) else (403,))
                 self.assertIn(self.ask(daemon, "/healthz", *host), (400, 403) if host in ((), ("Host: ",)) else (403,))
 
-    def test_a_loopback_host_is_served(self):
+    def test_a_loopback_host_is_accepted(self):
         daemon = self.start()
         for host in ("127.0.0.1", "localhost"):
             with self.subTest(host=host):
@@ -108,12 +108,12 @@ class Requests(DaemonCase):
             with self.subTest(origin=origin):
                 self.assertEqual(self.upgrade(daemon, f"Host: 127.0.0.1:{port}", f"Origin: {origin}"), 403)
 
-    def test_our_own_origin_is_served(self):
+    def test_the_daemon_s_own_origin_is_accepted(self):
         daemon = self.start()
         for name in ("127.0.0.1", "localhost"):
             self.assertEqual(self.upgrade(daemon, f"Host: {name}:{daemon.port}", f"Origin: http://{name}:{daemon.port}"), 101)
 
-    def test_what_is_not_there_is_not_found(self):
+    def test_an_unknown_path_is_not_found(self):
         daemon = self.start()
         self.assertEqual(self.ask(daemon, "/nothing/here", f"Host: 127.0.0.1:{daemon.port}"), 404)
         self.assertEqual(http(daemon.port, "DELETE / HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")[0], 405)
@@ -125,7 +125,7 @@ class Requests(DaemonCase):
 
 
 class Messages(DaemonCase):
-    def test_what_cannot_be_read_is_answered_and_the_connection_stands(self):
+    def test_an_invalid_message_is_answered_and_the_connection_stays_open(self):
         daemon = self.start()
         client = daemon.client()
         for text in ("not json", "[]", '{"type":"dance"}', "{}", '{"type":7}', '{"type":"subscribe"}'):
@@ -163,7 +163,7 @@ class Messages(DaemonCase):
         try:
             loop.run(client.socket.send("x" * (2 << 20)))
         except websockets.exceptions.ConnectionClosed:
-            pass  # the answer came before the whole of it was sent
+            pass  # closed before the message was sent completely
         self.assertEqual(client.wait_closed(), 1009)
 
     def test_pings_are_answered_while_events_flow(self):
@@ -183,7 +183,7 @@ class Messages(DaemonCase):
 
 
 class Stopping(DaemonCase):
-    def test_stopping_tells_everything_so_far_closes_with_1001_and_exits_0(self):
+    def test_shutdown_delivers_pending_events_closes_with_1001_and_exits_0(self):
         daemon = self.start()
         clients = [daemon.subscriber() for _ in range(20)]
         session = Session(self.root)
@@ -195,15 +195,15 @@ class Stopping(DaemonCase):
             self.assertTrue(client.find(type="turn.started"))
         self.assertFalse(os.path.exists(os.path.join(self.state, "address")))
 
-    def test_a_second_daemon_on_the_port_says_so_and_exits_1(self):
+    def test_a_second_daemon_on_a_port_reports_it_and_exits_1(self):
         first = self.start()
         second = self.start(state=os.path.join(self.home, "other"), listen=f"127.0.0.1:{first.port}", ready=False)
         self.assertEqual(second.wait_exit(), 1)
         self.assertIn(str(first.port), second.stderr().decode())
         self.assertEqual(second.out, [])
-        first.subscriber()  # undisturbed
+        first.subscriber()  # still served
 
-    def test_ready_is_one_line_on_stdout_and_the_address_is_in_the_state(self):
+    def test_the_ready_line_is_printed_and_the_address_is_written(self):
         daemon = self.start()
         with open(os.path.join(self.state, "address")) as file:
             self.assertEqual(file.read().strip(), daemon.url)
@@ -211,7 +211,7 @@ class Stopping(DaemonCase):
         self.assertEqual(len(daemon.out), 1)
         self.assertRegex(daemon.out[0], r"^earshotd: listening on ws://127\.0\.0\.1:\d+/v1/ws\n$")
 
-    def test_a_client_that_vanishes_disturbs_nobody(self):
+    def test_a_client_that_disappears_does_not_affect_others(self):
         daemon = self.start()
         stays = daemon.subscriber()
         for _ in range(10):

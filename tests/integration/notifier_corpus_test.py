@@ -1,6 +1,6 @@
-"""Recorded sessions, played live: exactly the notices that they should give, each once.
+"""Recorded sessions, played live, give exactly the expected notices, each once.
 
-Extra: runs where the recorded sessions are (EARSHOT_CORPUS, or shared/corpus beside the project) and is skipped, out loud, elsewhere.
+Skipped where the recorded sessions are not installed (EARSHOT_CORPUS, or shared/corpus next to the project).
 """
 import collections
 import json
@@ -10,12 +10,12 @@ from support.harness import DaemonCase, corpus, wait_for
 from support.notifier import Notifier, Receiver, hook_rules
 from support.recordings import Playback, registry_changes
 
-held_ms = 300  # a wait that the recording held for as long must be told; a shorter one may be seen or not
+held_ms = 300  # a wait that lasted at least this long in the recording must be notified; a shorter one may be
 long_ms = 30_000
 
 
 def waits(scenario):
-    """session → [held for how many ms] of each wait that its registry file tells of"""
+    """session → the durations in ms of the waits in its registry file"""
     found = collections.defaultdict(list)
     open_waits = {}
     for path, ms, fields in registry_changes(scenario):
@@ -27,7 +27,7 @@ def waits(scenario):
     return found
 
 
-@unittest.skipUnless(corpus(), "the recorded sessions are not here")
+@unittest.skipUnless(corpus(), "the recorded sessions are not installed")
 class CorpusNotices(DaemonCase):
     def test_recorded_sessions_played_live_give_exactly_the_expected_notices(self):
         playback = Playback(self)
@@ -43,30 +43,30 @@ class CorpusNotices(DaemonCase):
         self.addCleanup(notifier.finish)
         playback.run(daemon, deadline=120)
         must, may = self.expected(playback, daemon)
-        got = lambda: self.told(receiver)
+        got = lambda: self.count_notices(receiver)
         wait_for(lambda: got() >= must or sum(got().values()) > sum((must + may).values()), f"{sum(must.values())} notices", deadline=30)
-        # What is held is due by now, or was answered.
-        wait_for(lambda: not self.holds(notifier), "that nothing is held any more")
-        self.assertEqual(must - got(), collections.Counter(), "not told")
-        self.assertEqual(got() - (must + may), collections.Counter(), "told, though there was no reason")
+        # Delayed notices are due by now, or were answered.
+        wait_for(lambda: not self.held(notifier), "the delayed notices")
+        self.assertEqual(must - got(), collections.Counter(), "missing notices")
+        self.assertEqual(got() - (must + may), collections.Counter(), "unexpected notices")
         self.assertGreaterEqual(sum(must.values()), 4)
         print(f"        {len(playback.scenarios)} sessions recorded, {sum(got().values())} notices: {dict(collections.Counter(k for k, _ in got().elements()))}", flush=True)
 
-    def told(self, receiver):
-        """(rule, session) → how often, groups taken apart"""
+    def count_notices(self, receiver):
+        """(rule, session) → count; grouped notices are counted separately"""
         found = collections.Counter()
         seen = set()
         for notice in receiver.taken():
             self.assertNotIn(notice["id"], seen, "sent twice")
             seen.add(notice["id"])
             lines = [notice["title"]] if "session" in notice else notice["body"].splitlines()
-            self.assertFalse(any(line.startswith("and ") for line in lines), "a group that leaves some out")
+            self.assertFalse(any(line.startswith("and ") for line in lines), "a truncated group")
             for line in lines:
                 rule, session = line.split()[:2]
                 found[rule, session] += 1
         return found
 
-    def holds(self, notifier):
+    def held(self, notifier):
         with open(notifier.own("state.json")) as file:
             return json.load(file)["held"]
 

@@ -1,4 +1,4 @@
-"""Daemons that publish to JetStream, and a hub that tells what they published: with a real nats-server."""
+"""Daemons publish to JetStream and a hub serves the events, with a real nats-server."""
 import hashlib
 import json
 import os
@@ -10,8 +10,8 @@ from support.transcripts import Session
 from support.team import TeamCase
 
 
-class Relay(TeamCase):
-    def test_a_hub_tells_what_two_hosts_publish(self):
+class Publisher(TeamCase):
+    def test_a_hub_serves_the_events_of_two_hosts(self):
         broker = self.broker()
         hub = self.hub(broker)
         ada, bob = self.host("ada.example", broker), self.host("bob", broker)
@@ -22,9 +22,9 @@ class Relay(TeamCase):
         self.assertEqual({host for host, _ in expected}, {"ada.example", "bob"})
         client.wait_frame(type="turn.finished", host="bob")
         client.wait(lambda: len(client.all(type="turn.finished", host="ada.example")) == 2, "both turns")
-        told = client.find(type="turn.started", host="bob")
-        self.assertEqual(told["session"], f"{other.session}@bob")
-        self.assertEqual(told["prompt"], "second")
+        started = client.find(type="turn.started", host="bob")
+        self.assertEqual(started["session"], f"{other.session}@bob")
+        self.assertEqual(started["prompt"], "second")
         self.assert_hub_serves(hub, expected)
         of_bob = hub.client()
         frames = of_bob.subscribe(filter={"host": ["b?b"]})
@@ -32,7 +32,7 @@ class Relay(TeamCase):
         self.assertEqual(frames[0]["project"], "/home/bob/web")
         self.assertEqual(frames[0]["turn"]["outcome"], "completed")
 
-    def test_what_was_there_before_is_published_too_and_only_once_after_a_restart(self):
+    def test_existing_transcripts_are_published_once_across_a_restart(self):
         broker = self.broker()
         hub = self.hub(broker)
         root = os.path.join(self.home, "ada", "claude")
@@ -48,7 +48,7 @@ class Relay(TeamCase):
         one.turn("again")
         self.assert_hub_complete(hub)
 
-    def test_the_meta_view_is_what_leaves_the_machine_unless_somebody_says_full(self):
+    def test_a_host_publishes_the_meta_view_by_default(self):
         broker = self.broker()
         hub = self.hub(broker)
         config = self.write("plain.toml", f'[relay]\nurl = "{broker.url}"\n')
@@ -62,7 +62,7 @@ class Relay(TeamCase):
         self.assertNotIn("lighthouse", str(expected))
         self.assert_hub_serves(hub, expected)
 
-    def test_statuses_come_with_their_host_and_a_host_that_is_away_is_shown_so(self):
+    def test_statuses_name_their_host_and_an_offline_host_is_marked(self):
         broker = self.broker()
         hub = self.hub(broker)
         ada = self.host("ada", broker)
@@ -75,7 +75,7 @@ class Relay(TeamCase):
         away = client.wait_frame(type="status", host="ada", session=f"{one.session}@ada", state="unknown", reason="host_offline", deadline=40)
         self.assertIn("since", away)
         self.assertFalse(self.health(hub)["hosts"][0]["online"])
-        # Old words of a host are no sign of life: neither for a hub that connects anew nor for one that was started again.
+        # A host's old messages do not mark it online, neither after a reconnect nor after a restart of the hub.
         seen = len(client.frames)
         broker.kill()
         broker.start()
@@ -88,11 +88,11 @@ class Relay(TeamCase):
         self.assertEqual((session["status"]["state"], session["status"]["reason"]), ("unknown", "host_offline"))
         client.wait_frame(type="status", state="unknown", reason="host_offline", since=away["since"], deadline=40)
         self.assertFalse([f for f in client.frames if f["type"] == "status" and f.get("reason") != "host_offline"])
-        # And when it is heard again its session is what it was.
+        # When the host is back, its session has its own status again.
         self.host("ada", broker)
-        client.wait(lambda: client.frames[-1]["type"] == "status" and client.frames[-1].get("reason") != "host_offline", "ada is back", 40)
+        client.wait(lambda: client.frames[-1]["type"] == "status" and client.frames[-1].get("reason") != "host_offline", "ada to be online again", 40)
 
-    def test_a_rewritten_transcript_begins_anew_at_the_hub(self):
+    def test_a_rewritten_transcript_starts_over_at_the_hub(self):
         broker = self.broker()
         hub = self.hub(broker)
         ada = self.host("ada", broker)
@@ -106,7 +106,7 @@ class Relay(TeamCase):
         one.turn("after")
         self.assert_hub_complete(hub)
 
-    def test_rewritten_while_the_relay_was_away(self):
+    def test_a_transcript_rewritten_while_its_daemon_is_down(self):
         broker = self.broker()
         hub = self.hub(broker)
         ada = self.host("ada", broker)
@@ -122,7 +122,7 @@ class Relay(TeamCase):
         one.turn("after")
         self.assert_hub_complete(hub)
 
-    def test_a_transcript_that_is_removed_goes_from_the_hub(self):
+    def test_a_removed_transcript_is_removed_from_the_hub(self):
         broker = self.broker()
         hub = self.hub(broker)
         ada = self.host("ada", broker)
@@ -133,7 +133,7 @@ class Relay(TeamCase):
         wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")
         self.assert_hub_complete(hub)
 
-    def test_a_user_of_the_hub_sees_his_hosts_and_projects_and_no_more(self):
+    def test_a_hub_user_sees_only_the_granted_hosts_and_projects(self):
         token = "s3cret" * 8
         hashed = hashlib.sha256(token.encode()).hexdigest()
         broker = self.broker()
@@ -163,7 +163,7 @@ class Relay(TeamCase):
         self.assertEqual(http(hub.port, "GET /v1/sessions HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", "Authorization: Bearer wrong")[0], 401)
         hub.wait_log(r"audit: nobody from 127\.0\.0\.1:\d+ asks for /v1/sessions and is shown nothing")
 
-    def test_a_record_is_read_where_its_host_allows_it(self):
+    def test_a_record_is_read_only_where_its_host_allows_it(self):
         broker = self.broker()
         hub = self.hub(broker)
         ada, bob = self.host("ada", broker, more="read = true"), self.host("bob", broker)
@@ -184,13 +184,13 @@ class Relay(TeamCase):
         client.wait_frame(type="error", id="o", code="host_offline", retry=True)
 
     def first(self, hub, host):
-        """The first turn of a host, whenever it came."""
+        """The first turn.started event of a host."""
         client = hub.client()
         frames = client.subscribe(id="f", filter={"host": [host]})
         client.subscribe(id="g", snapshot=False, after=[place.rpartition(":")[0] + ":" for f in frames for place in f["cursors"]])
         return client.wait_frame(type="turn.started", host=host)
 
-    def test_without_a_broker_everything_else_works(self):
+    def test_without_a_broker_local_delivery_works(self):
         config = self.write("away.toml", '[relay]\nurl = "nats://127.0.0.1:9"\n')
         daemon = self.start("--config", config)
         daemon.wait_log(r"relay: .*it is tried again")

@@ -1,4 +1,4 @@
-"""A full short life behind the units' walls, as far as any user can build them: where systemd itself cannot be run, too."""
+"""The user unit's sandbox, as far as an unprivileged user can build it without systemd."""
 import os
 import re
 import shutil
@@ -10,9 +10,9 @@ from support.endpoints import EndpointCase
 from support.harness import TOP, build, sanitized, wait_for
 from support.transcripts import Registry, Session
 
-PYTHON = "/usr/bin/python3"  # the one that sees python3-seccomp
-BEHIND = os.path.join(TOP, "tests", "integration", "behind.py")
-TRIES = """
+PYTHON = "/usr/bin/python3"  # Debian's, which has python3-seccomp
+SANDBOX = os.path.join(TOP, "tests", "integration", "support", "sandbox.py")
+ATTEMPTS = """
 import errno, mmap, os, resource, socket
 def error(act):
     try: act()
@@ -25,10 +25,10 @@ print(error(lambda: open(HOME + "/new", "w")), error(lambda: open(STATE + "/new"
 
 
 class NotifySocketReader:
-    """What a service manager hears."""
+    """The receiving end of sd_notify."""
 
     def __init__(self, path):
-        self.path, self.heard = path, []
+        self.path, self.messages = path, []
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(path)
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -36,7 +36,7 @@ class NotifySocketReader:
 
     def _read(self):
         while message := self.socket.recv(4096).decode():
-            self.heard += message.split("\n")
+            self.messages += message.split("\n")
 
     def close(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
@@ -45,34 +45,34 @@ class NotifySocketReader:
         self.socket.close()
 
 
-class Behind(EndpointCase):
-    def walls(self, unit):
+class Sandboxed(EndpointCase):
+    def sandbox_prefix(self, unit):
         if sanitized(build()):
-            self.skipTest("AddressSanitizer cannot live behind a system call filter: only the release build is tried")
+            self.skipTest("AddressSanitizer does not work with a system call filter: only the release build is tested")
         if not shutil.which("systemd-analyze"):
-            self.skipTest("systemd-analyze is not here: nobody knows what @system-service is")
+            self.skipTest("systemd-analyze is not installed: it defines @system-service")
         if not os.path.exists(PYTHON) or subprocess.run([PYTHON, "-c", "import seccomp"], capture_output=True).returncode != 0:
-            self.skipTest("python3-seccomp is not here")
+            self.skipTest("python3-seccomp is not installed")
         self.runtime = os.path.join(self.home, "run")
         for folder in (self.runtime, self.state):
             os.mkdir(folder, 0o700)
-        prefix = [PYTHON, BEHIND, os.path.join(TOP, "systemd", unit), self.state, self.runtime, "--"]
-        tried = subprocess.run([*prefix, PYTHON, "-c", f"HOME, STATE = {self.home!r}, {self.state!r}\n{TRIES}"], capture_output=True, text=True)
-        if tried.returncode == 77:
-            self.skipTest(f"this machine does not let a user build walls: {tried.stderr}")
-        self.assertEqual((tried.stderr, tried.stdout.split(None, 8)),
+        prefix = [PYTHON, SANDBOX, os.path.join(TOP, "systemd", unit), self.state, self.runtime, "--"]
+        attempts = subprocess.run([*prefix, PYTHON, "-c", f"HOME, STATE = {self.home!r}, {self.state!r}\n{ATTEMPTS}"], capture_output=True, text=True)
+        if attempts.returncode == 77:
+            self.skipTest(f"this machine does not allow the sandbox: {attempts.stderr}")
+        self.assertEqual((attempts.stderr, attempts.stdout.split(None, 8)),
                          ("", ["EROFS", "None", "0o77", "EAFNOSUPPORT", "None", "EPERM", "EPERM", "EPERM", "(0, 0)\n"]))
         return prefix
 
-    def live_behind(self, unit, prefix):
+    def check_daemon(self, unit, prefix):
         notify = NotifySocketReader(os.path.join(self.home, "notify"))
         self.addCleanup(notify.close)
         daemon = self.start(prefix=["env", f"NOTIFY_SOCKET={notify.path}", "WATCHDOG_USEC=300000", *prefix], runtime=self.runtime)
-        wait_for(lambda: "READY=1" in notify.heard, "READY=1")
+        wait_for(lambda: "READY=1" in notify.messages, "READY=1")
         with open(f"/proc/{daemon.process.pid}/status") as file:
             status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.MULTILINE))
         self.assertEqual((status["CapBnd"], status["CapEff"], status["NoNewPrivs"], status["Seccomp"]), ("0" * 16, "0" * 16, "1", "2"))
-        by_tcp, by_socket = daemon.subscriber(), self.unix(daemon)
+        by_tcp, by_socket = daemon.subscriber(), self.unix_client(daemon)
         by_socket.subscribe()
         session, process = Session(self.root), self.process()
         session.turn("hello")
@@ -85,14 +85,14 @@ class Behind(EndpointCase):
         registry.set_status("busy")
         by_tcp.wait_frame(type="status", session=session.session, state="ended")
         self.assertEqual(self.health(daemon)["watch"]["trouble"], "")
-        beats = notify.heard.count("WATCHDOG=1")
-        wait_for(lambda: notify.heard.count("WATCHDOG=1") > beats + 2, "the watchdog's pings")
+        pings = notify.messages.count("WATCHDOG=1")
+        wait_for(lambda: notify.messages.count("WATCHDOG=1") > pings + 2, "the watchdog's pings")
         daemon.stop()
-        wait_for(lambda: "STOPPING=1" in notify.heard, "STOPPING=1")
+        wait_for(lambda: "STOPPING=1" in notify.messages, "STOPPING=1")
 
-    def test_a_life_behind_the_user_unit_s_walls(self):
+    def test_the_daemon_works_in_the_user_unit_s_sandbox(self):
         unit = "user/earshot.service"
-        self.live_behind(unit, self.walls(unit))
+        self.check_daemon(unit, self.sandbox_prefix(unit))
 
 
 if __name__ == "__main__":

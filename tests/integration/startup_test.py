@@ -1,4 +1,4 @@
-"""How the daemon starts: options, the configuration file, the demo."""
+"""Startup: options, the configuration file, roots, the demo."""
 import os
 
 from support.harness import DaemonCase
@@ -6,31 +6,26 @@ from support.transcripts import Session
 
 
 class Configuration(DaemonCase):
-    def configured(self, text, *args, **more):
-        path = os.path.join(self.home, "earshot.toml")
-        with open(path, "w") as file:
-            file.write(text)
-        return self.start("--config", path, *args, **more)
-
     def refused(self, text):
+        """The stderr of a daemon that refuses this configuration."""
         daemon = self.configured(text, ready=False)
         self.assertEqual(daemon.wait_exit(), 2, daemon.stderr())
         return daemon.stderr().decode()
 
-    def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(self):
-        said = self.refused('log-level = "info"\n\nrecnet = "24h"\n')
+    def test_an_unknown_key_is_reported_with_its_line_and_the_nearest_key(self):
+        stderr = self.refused('log-level = "info"\n\nrecnet = "24h"\n')
         for word in ("earshot.toml:3", "recnet", "recent"):
-            self.assertIn(word, said)
+            self.assertIn(word, stderr)
 
-    def test_a_wrong_type_is_named_with_its_line(self):
-        said = self.refused("recent = [1, 2]\n")
+    def test_a_wrong_type_is_reported_with_its_line(self):
+        stderr = self.refused("recent = [1, 2]\n")
         for word in ("earshot.toml:1", "recent"):
-            self.assertIn(word, said)
+            self.assertIn(word, stderr)
 
-    def test_a_broken_file_is_named_with_its_line(self):
+    def test_a_syntax_error_is_reported_with_its_line(self):
         self.assertIn("earshot.toml:2", self.refused('recent = "1h"\nlog-level = \n'))
 
-    def test_a_duration_that_is_none_is_refused(self):
+    def test_an_invalid_duration_is_refused(self):
         self.assertIn("recent", self.refused('recent = "yesterday"\n'))
 
     def test_an_unknown_option_is_a_usage_error(self):
@@ -38,24 +33,24 @@ class Configuration(DaemonCase):
         self.assertEqual(daemon.wait_exit(), 2)
         self.assertIn("--colour", daemon.stderr().decode())
 
-    def test_a_configured_root_is_listened_to(self):
+    def test_a_configured_root_is_followed(self):
         other = os.path.join(self.home, "other")
         os.mkdir(other)
         daemon = self.configured(f'root = ["mine={other}"]\n', roots=["ignored=" + self.root])
         client = daemon.subscriber()
-        daemon.stop()  # the command line wins: its root stands, the file's does not
+        daemon.stop()  # the command line takes precedence
         daemon = self.configured(f'root = ["mine={other}"]\n', roots=())
         client = daemon.subscriber()
         session = Session(other)
         session.prompt("hello")
         self.assertEqual(client.wait_frame(type="session.started")["stream"], f"mine/-home-ada-api/{session.session}")
 
-    def test_two_roots_of_one_name_are_an_error(self):
+    def test_two_roots_with_one_name_are_an_error(self):
         daemon = self.start(roots=[f"a={self.root}", f"a={self.home}"], ready=False)
         self.assertEqual(daemon.wait_exit(), 2)
         self.assertIn("a", daemon.stderr().decode())
 
-    def test_an_absent_root_is_named_and_does_not_stop_it(self):
+    def test_an_absent_root_is_logged_and_not_an_error(self):
         daemon = self.start(roots=[self.root, os.path.join(self.home, "nowhere")])
         daemon.wait_log("nowhere")
         client = daemon.subscriber()
@@ -64,7 +59,7 @@ class Configuration(DaemonCase):
 
 
 class Demo(DaemonCase):
-    def test_the_demo_shows_a_session_within_its_first_loop(self):
+    def test_the_demo_emits_a_session_within_its_first_loop(self):
         daemon = self.start("--demo", roots=())
         client = daemon.subscriber()
         seen = lambda type: client.find(type=type)
@@ -75,4 +70,4 @@ class Demo(DaemonCase):
         client.wait_frame(type="turn.finished", deadline=90)
         daemon.stop()
         left = [name for name in os.listdir(self.home) if name not in ("claude", "state") and not name.startswith("run-")]
-        self.assertEqual(left, [])  # its directory is gone
+        self.assertEqual(left, [])  # its directory was removed

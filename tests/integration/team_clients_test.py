@@ -1,4 +1,4 @@
-"""What people look at, when it is a team's hub: `earshot`'s commands and the notifier, beside a real broker, a hub and daemons of several hosts."""
+"""The command line and the notifier as clients of a team hub, with a real broker and daemons of several hosts."""
 import json
 import os
 import signal
@@ -10,7 +10,7 @@ from support.notifier import Notifier, Receiver
 from support.transcripts import Registry
 from support.team import TeamCase
 
-away_s = 60  # a host is away once three of its beats, of 5 s each, were missed
+offline_s = 60  # a host is offline after three missed heartbeats of 5 s each
 
 
 class HubClients(TeamCase):
@@ -21,7 +21,7 @@ class HubClients(TeamCase):
         self.witness = self.hub_daemon.subscriber()
 
     def earshot(self, *args, code=0):
-        """What a command tells of the hub."""
+        """The output of a command that is connected to the hub."""
         done = earshot(*args, "--state", self.hub_daemon.state, home=self.home)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout + (done.stderr if code else "")
@@ -45,21 +45,21 @@ class HubClients(TeamCase):
         name = f"{session.session}@{host.host}"
 
         def newest():
-            told = [{**f, **f.get("status", {})} for f in list(self.witness.frames)[since:] if f["type"] in ("status", "session") and f.get("session") == name]
-            return told and told[-1]["state"] == state and all(told[-1].get(k) == v for k, v in more.items())
+            statuses = [{**f, **f.get("status", {})} for f in list(self.witness.frames)[since:] if f["type"] in ("status", "session") and f.get("session") == name]
+            return statuses and statuses[-1]["state"] == state and all(statuses[-1].get(k) == v for k, v in more.items())
 
-        self.witness.wait(newest, f"{name}: {state}", away_s)
+        self.witness.wait(newest, f"{name}: {state}", offline_s)
 
     def kill(self, host):
         host.process.send_signal(signal.SIGKILL)
         host.wait_exit()
         return len(self.witness.frames)
 
-    def test_the_command_line_says_whose_a_session_is_and_which_hosts_are_away(self):
+    def test_the_command_line_shows_each_session_s_host_and_which_hosts_are_offline(self):
         ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
         one, _ = self.start_working(ada, "mend the lamp")
         table = self.earshot("ls")
-        self.assertNotIn("HOST", table)  # one host: nobody needs to ask
+        self.assertNotIn("HOST", table)  # a single host needs no column
         other, _ = self.start_waiting(bob, "mend the horn")
         table = self.earshot("ls")
         self.assertRegex(table, r"^STATUS +HOST +SESSION")
@@ -72,9 +72,9 @@ class HubClients(TeamCase):
         self.assertRegex(json.loads(self.earshot("status", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
 
         for name in (f"{one.session}@ada", one.session, one.session[:8], f"{one.session[:8]}@ada"):
-            told = self.earshot("show", name)
-            self.assertIn("mend the lamp", told, name)
-            self.assertIn(f"{one.session}@ada", told, name)
+            statuses = self.earshot("show", name)
+            self.assertIn("mend the lamp", statuses, name)
+            self.assertIn(f"{one.session}@ada", statuses, name)
         self.assertIn("no session", self.earshot("show", f"{one.session[:8]}@bob", code=1))
         self.assertIn("mend the horn", self.earshot("show", "last", "--host", "bob"))
         self.assertEqual({line.partition("\t")[0] for line in self.earshot("complete-sessions").splitlines()}, {f"{one.session}@ada", f"{other.session}@bob"})
@@ -94,9 +94,9 @@ class HubClients(TeamCase):
         self.assertRegex(self.earshot("ls"), rf"away \d+s +bob +{other.session[:8]}")
         self.assertEqual(json.loads(self.earshot("status", "--json"))["waiting"], 0)
         self.assertRegex(self.earshot("show", other.session[:8]), r"· host away, last heard \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
-        said = self.earshot("doctor")
-        self.assertRegex(said, r"hosts +1 is heard: ada\n")
-        self.assertRegex(said, r"host +bob is away, last heard \d+s ago, ")
+        doctor = self.earshot("doctor")
+        self.assertRegex(doctor, r"hosts +1 is heard: ada\n")
+        self.assertRegex(doctor, r"host +bob is away, last heard \d+s ago, ")
         mark = len(self.witness.frames)
         self.host("bob", self.nats, root=bob.root)
         self.wait_status(bob, other, "waiting", mark)
@@ -106,15 +106,15 @@ class HubClients(TeamCase):
     def rules(self, receiver, more=""):
         return f'sinks = ["hook"]\n[sink.hook]\nkind = "json"\nurl = "{receiver.url}"\ntimeout = "2s"\n{more}'
 
-    def test_a_notice_says_which_host_and_an_old_wait_is_not_told_again_when_its_host_comes_back(self):
+    def test_a_notice_names_its_host_and_a_known_wait_is_not_repeated_when_the_host_returns(self):
         ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
-        receiver, own = Receiver(), Receiver()
+        receiver, bob_receiver = Receiver(), Receiver()
         self.addCleanup(receiver.close)
-        self.addCleanup(own.close)
+        self.addCleanup(bob_receiver.close)
         notifier = Notifier(self, self.hub_daemon.state, self.rules(receiver, f"""
 [sink.own]
 kind = "json"
-url = "{own.url}"
+url = "{bob_receiver.url}"
 [[rule]]
 name = "bobs"
 status = "waiting"
@@ -135,13 +135,13 @@ title = "{{host}} is away"
         session, registry = self.start_waiting(bob, "mend the horn")
         titles = lambda of: sorted(n["title"] for n in of.taken())  # noqa: E731
         wait_for(lambda: titles(receiver) == ["api on ada needs you", "api on bob needs you"], "both waits", 60)
-        wait_for(lambda: titles(own) == ["bob: api"], "his own rule")
+        wait_for(lambda: titles(bob_receiver) == ["bob: api"], "the rule for bob")
         self.assertEqual({n["host"] for n in receiver.taken()}, {"ada", "bob"})
 
         mark = self.kill(bob)
         self.wait_status(bob, session, "unknown", mark, reason="host_offline")
-        wait_for(lambda: titles(own) == ["bob is away", "bob: api"], "that he is away")
-        wait_for(lambda: notifier.verdicts(verdict="sent", rule="gone"), "that it knows what was taken")
+        wait_for(lambda: titles(bob_receiver) == ["bob is away", "bob: api"], "the offline notice")
+        wait_for(lambda: notifier.verdicts(verdict="sent", rule="gone"), "the delivery to be recorded")
         notifier.kill()
         notifier.start()
         mark = len(self.witness.frames)
@@ -149,13 +149,13 @@ title = "{{host}} is away"
         self.wait_status(bob, session, "waiting", mark)
         registry.set_status("busy")
         self.wait_status(bob, session, "working", mark)
-        registry.set_status("waiting", "permission prompt")  # another one: whatever was told before it has come by now
+        registry.set_status("waiting", "permission prompt")  # a new wait: any earlier notice has arrived by now
         wait_for(lambda: len(receiver.taken()) >= 3, "the next wait", 60)
         self.assertEqual(titles(receiver), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
-        wait_for(lambda: len(own.taken()) >= 3, "his own rule again")
-        self.assertEqual(titles(own), ["bob is away", "bob: api", "bob: api"])
-        told = [v["title"] for v in notifier.verdicts(verdict="told", rule="waiting")]
-        self.assertEqual(sorted(told), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
+        wait_for(lambda: len(bob_receiver.taken()) >= 3, "the rule for bob again")
+        self.assertEqual(titles(bob_receiver), ["bob is away", "bob: api", "bob: api"])
+        statuses = [v["title"] for v in notifier.verdicts(verdict="told", rule="waiting")]
+        self.assertEqual(sorted(statuses), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
         self.assertFalse([v for v in notifier.verdicts(rule="waiting") if "unknown" in v.get("why", "")])
 
 

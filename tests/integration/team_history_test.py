@@ -1,4 +1,4 @@
-"""Transcripts that become another history while somebody who should notice is away: afterwards the hub has what the files say, once each."""
+"""Transcripts are rewritten while the daemon, the hub or the broker is down: afterwards the hub has each event of the files once."""
 import glob
 import json
 import os
@@ -13,14 +13,14 @@ from support.team import TeamCase
 LONG_AGO_S = 90 * 24 * 3600
 
 
-class Histories(TeamCase):
+class RewrittenTranscripts(TeamCase):
     def one_host(self):
         broker = self.broker()
         return broker, self.hub(broker), self.host("ada", broker)
 
-    def told_to_the_end(self, daemon):
-        """What a relay had to publish when it came is acknowledged."""
-        wait_for(lambda: (team := self.health(daemon)["team"])["open"] and team["on_the_way"] == 0 and team["waiting_bytes"] == 0 and team, "all is published")
+    def wait_published(self, daemon):
+        """Waits until the broker has acknowledged everything the daemon had to publish."""
+        wait_for(lambda: (team := self.health(daemon)["team"])["open"] and team["on_the_way"] == 0 and team["waiting_bytes"] == 0 and team, "everything to be published")
 
     def wiped_and_rewritten(self, change):
         broker, hub, ada = self.one_host()
@@ -47,7 +47,7 @@ class Histories(TeamCase):
     def test_a_wiped_store_and_a_longer_history(self):
         self.wiped_and_rewritten(lambda lines: b"".join(lines[:5]) + lines[5].replace(b"second", b"x" * 40_000))
 
-    def test_a_wiped_store_and_the_same_history_is_not_told_again(self):
+    def test_a_wiped_store_and_the_same_history_is_not_sent_to_clients_again(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("first"), one.turn("second")
@@ -60,7 +60,7 @@ class Histories(TeamCase):
         self.assertFalse(client.find(type="reset"))
         self.assertEqual(len(client.all(type="turn.finished")), 1)
 
-    def test_a_cold_transcript_that_was_replaced_by_a_longer_one(self):
+    def test_a_cold_transcript_that_is_replaced_by_a_longer_one(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("first"), one.turn("second")
@@ -78,7 +78,7 @@ class Histories(TeamCase):
         one.turn("after")
         self.assert_hub_complete(hub)
 
-    def test_a_cold_transcript_that_became_another_of_the_same_length_while_nobody_looked(self):
+    def test_a_cold_transcript_rewritten_at_the_same_length_while_the_daemon_is_down(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("first"), one.turn("second")
@@ -89,12 +89,12 @@ class Histories(TeamCase):
             file.seek(0)
             file.write(text.replace(b"first", b"1stly"))
         later = time.time() + 3600
-        os.utime(one.path, (later, later))  # long after its last event
-        ada = self.host("ada", broker, words=("--recent", "0s"))
+        os.utime(one.path, (later, later))  # much later than its last event
+        ada = self.host("ada", broker, args=("--recent", "0s"))
         wait_for(lambda: "1stly" in str(self.hub_events(hub)), "the other history")
         self.assert_hub_complete(hub)
 
-    def test_a_transcript_that_went_while_its_daemon_was_away(self):
+    def test_a_transcript_deleted_while_its_daemon_is_down(self):
         broker, hub, ada = self.one_host()
         one, other = self.session(ada), self.session(ada, "/home/ada/other")
         one.turn("stays"), other.turn("goes")
@@ -106,7 +106,7 @@ class Histories(TeamCase):
         wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")
         self.assert_hub_complete(hub)
 
-    def test_a_root_that_cannot_be_seen_takes_nothing_from_the_hub(self):
+    def test_a_missing_root_removes_nothing_from_the_hub(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("stays")
@@ -123,18 +123,18 @@ class Histories(TeamCase):
         one.turn("and goes on")
         self.assert_hub_complete(hub)
 
-    def test_a_transcript_that_goes_and_comes_again_at_once(self):
+    def test_a_transcript_that_is_moved_away_and_back(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("a")
         for _ in range(3):
             self.assert_hub_complete(hub)
             os.rename(one.path, one.path + ".away")
-            wait_for(lambda: not any(self.hub_events(hub).values()), "it is gone at the hub")
+            wait_for(lambda: not any(self.hub_events(hub).values()), "the hub to remove it")
             os.rename(one.path + ".away", one.path)
         self.assert_hub_complete(hub)
 
-    def test_an_agent_whose_first_line_is_broken_stays_one_stream(self):
+    def test_a_subagent_whose_first_line_is_malformed_stays_one_stream(self):
         broker, hub, ada = self.one_host()
         one = SessionWithSiblingAgents(ada.root, "/home/ada/api")
         one.prompt("go")
@@ -144,23 +144,23 @@ class Histories(TeamCase):
         wait_for(lambda: "read after it" in str(self.hub_events(hub)), "what comes after the broken line")
         sub.prompt("sub")
         sub.reply("ok", stop_reason="end_turn")
-        # Its first event was told before its session was known.
+        # Its first event is published before its session is known.
         wanted = {stream: [json.loads(line)["cursor"] for line in lines] for (_, stream), lines in self.published().items()}
-        wait_for(lambda: {stream: [event["cursor"] for event in events] for (_, stream), events in self.hub_events(hub).items()} == wanted, "all of both streams")
+        wait_for(lambda: {stream: [event["cursor"] for event in events] for (_, stream), events in self.hub_events(hub).items()} == wanted, "all events of both streams")
 
-    def test_an_end_that_a_crash_cut_off_the_hub_s_file_is_fetched_again(self):
+    def test_events_that_a_crash_cut_off_the_hub_s_file_are_fetched_again(self):
         broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("a")
         self.assert_hub_complete(hub)
-        hub.stop()  # all is acknowledged
+        hub.stop()  # every message is acknowledged
         [path] = glob.glob(os.path.join(hub.files, "*", "*.jsonl"))
         os.truncate(path, os.path.getsize(path) - 7)
         hub = self.hub(broker)
         one.turn("b")
         self.assert_hub_serves(hub, self.assert_hub_complete(hub))
 
-    def test_two_hubs_of_one_name_do_not_take_from_each_other(self):
+    def test_two_hubs_with_one_consumer_name_do_not_split_the_events(self):
         broker = self.broker()
         one = self.hub(broker, name="one")
         self.wait_team(one, open=1)
@@ -174,7 +174,7 @@ class Histories(TeamCase):
         self.wait_team(other, open=1)
         self.assert_hub_complete(other)
 
-    def test_a_message_that_the_stream_does_not_take_stops_nothing(self):
+    def test_a_message_that_the_stream_refuses_does_not_stop_publishing(self):
         broker = self.broker()
         first = self.hub(broker, name="first")
         self.wait_team(first, open=1)
@@ -188,7 +188,7 @@ class Histories(TeamCase):
         one.turn("x" * 200_000)
         one.turn("after it")
         wanted = [json.loads(line)["cursor"] for line in sum(self.published().values(), []) if len(line) < 2_000]
-        wait_for(lambda: [event["cursor"] for event in sum(self.hub_events(hub).values(), [])] == wanted, "all but what is too long")
+        wait_for(lambda: [event["cursor"] for event in sum(self.hub_events(hub).values(), [])] == wanted, "all events except the one that is too long")
         ada.wait_log(r"is longer than the stream takes, and is left out")
         self.assertEqual(self.health(ada)["team"]["opened"], 1)
 

@@ -164,12 +164,12 @@ class TeamCase(DaemonCase):
             file.write(text)
         return path
 
-    def host(self, name, broker, view="full", more="", url=None, command=(), **given):
+    def host(self, name, broker, view="full", more="", url=None, args=(), **given):
         """Starts a daemon that publishes as this host. A second call with the same name restarts it."""
         root = given.pop("root", None) or os.path.join(self.home, name, "claude")
         os.makedirs(root, exist_ok=True)
         config = self.write(f"{name}.toml", f'[relay]\nurl = "{url or broker.url}"\nview = "{view}"\n{more}\n')
-        daemon = self.start("--config", config, *command, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
+        daemon = self.start("--config", config, *args, roots=[root], state=given.pop("state", os.path.join(self.home, name, "state")), host=name, **given)
         daemon.root = root
         self.hosts[name] = daemon
         return daemon
