@@ -1,18 +1,18 @@
-"""What every fault test speaks with: the integration tests' harness, and a client that is judged by what it ended up with.
+"""Base of the fault tests: provokes a fault, then compares what a client holds with a replay of the final files.
 
-A case is provoked for real, then settled(): every stream that the client knows must hold exactly the events of a one-shot fold of the
-final bytes, and no other stream may be there.
+assert_settled(): every stream that the client holds has exactly the events that `earshot replay` prints, and there is no other stream.
 """
 import collections
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
+from daemon_metrics import DaemonMetrics  # noqa: E402
 from support import harness  # noqa: E402
 
 
-def told(client):
-    """stream → the exact texts of the events that still hold: `reset` and `stream.removed` take back what came before them"""
+def held_events(client):
+    """stream → the texts of the events that the client holds: `reset` and `stream.removed` discard the earlier ones"""
     streams = collections.defaultdict(list)
     for frame, text in list(zip(client.frames, client.raw)):
         if frame["type"] == "reset":
@@ -25,14 +25,21 @@ def told(client):
 
 
 class FaultCase(harness.DaemonCase):
-    def settled(self, daemon, client, *paths):
-        """Waits until the client holds what `earshot replay` tells of these files (directories are walked), and nothing else."""
+    def follow(self, *args, **more):
+        """Starts a daemon with a subscriber and a connection for its metrics."""
+        self.daemon = self.start(*args, **more)
+        self.client = self.daemon.subscriber()
+        self.metrics = DaemonMetrics(self.daemon)
+        self.addCleanup(self.metrics.close)
+
+    def assert_settled(self, daemon, client, *paths):
+        """Waits until the client holds the events of these files (directories are walked), and nothing else."""
         expected = {stream: texts for stream, texts in daemon.replay(*paths).items() if texts} if paths else {}
 
         try:
-            client.wait(lambda: told(client) == expected, f"the events of {len(expected)} streams")  # what is to be taken back may be as long
+            client.wait(lambda: held_events(client) == expected, f"the events of {len(expected)} streams")  # compares contents: the discarded history may have the same length
         finally:
-            got = told(client)
+            got = held_events(client)
             for stream in sorted(expected.keys() | got.keys()):
                 self.assert_same_events(expected.get(stream, []), got.get(stream, []), stream)
         return expected

@@ -1,15 +1,14 @@
-"""What the tests of lines speak with: one session's transcript, written in pieces, with a look after each."""
+"""One session's transcript, written in pieces; the daemon reads each piece before the next."""
 import json
 import os
 
 from fault_case import FaultCase
-from daemon_metrics import Figures
 from support.harness import earshot
 from support.transcripts import Session, append
 
 
 def line(record, **raw):
-    """One line; each `@name` in it becomes these bytes, that no JSON writer would write."""
+    """One line. Each `@name` in it is replaced by these bytes, which a JSON writer would not produce."""
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
     for name, bytes in raw.items():
         text = text.replace(b"@" + name.encode(), bytes)
@@ -18,25 +17,22 @@ def line(record, **raw):
 
 class FramingCase(FaultCase):
     def begin(self, *args, **more):
-        self.daemon = self.start(*args, **more)
-        self.client = self.daemon.subscriber()
-        self.figures = Figures(self.daemon)
-        self.addCleanup(self.figures.close)
+        self.follow(*args, **more)
         self.session = Session(self.root)
         self.stream = f"claude/-home-ada-api/{self.session.session}"
         self.written = 0
 
-    def write(self, bytes, look=True):
+    def write(self, bytes, wait=True):
         append(self.session.path, bytes)
         self.written += len(bytes)
-        if look:
-            self.figures.wait_bytes(self.written)
+        if wait:
+            self.metrics.wait_bytes(self.written)
 
     def prompt_line(self, text, **raw):
         return line(self.session.record("user", {"role": "user", "content": text}), **raw)
 
     def turn_lines(self, prompt):
-        """A whole turn, as bytes that are nowhere yet."""
+        """A complete turn as bytes, not written to the transcript."""
         other = Session(os.path.join(self.home, "elsewhere"), session=self.session.session)
         other.turn(prompt)
         with open(other.path, "rb") as file:
@@ -51,7 +47,7 @@ class FramingCase(FaultCase):
         return [f["prompt"] for f in self.client.all(type="turn.started")]
 
     def skipped(self):
-        """What was said of lines that could not be used: (offset, lines, bytes, reason, salvaged)"""
+        """The line.skipped events: (offset, lines, bytes, reason, salvaged)"""
         return [(f["line"], f["lines"], f["bytes"], f["reason"], f.get("salvaged", False)) for f in self.client.all(type="line.skipped")]
 
     def replay_stats(self):

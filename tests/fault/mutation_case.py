@@ -1,10 +1,9 @@
-"""What the tests of changing files speak with: sessions that are told whole, and what is done to their transcripts."""
+"""Sessions whose every event a client received, and operations on their transcripts."""
 import json
 import os
 import signal
 
-from fault_case import FaultCase, told
-from daemon_metrics import Figures
+from fault_case import FaultCase, held_events
 from support.harness import wait_for
 from support.transcripts import Session, append
 
@@ -16,17 +15,14 @@ def contents(path):
 
 class MutationCase(FaultCase):
     def begin(self, *args, **more):
-        self.daemon = self.start(*args, **more)
-        self.client = self.daemon.subscriber()
-        self.figures = Figures(self.daemon)
-        self.addCleanup(self.figures.close)
-        self.sessions = []  # whose every event the client was told
+        self.follow(*args, **more)
+        self.sessions = []  # the client received each of their events
 
     def stream_of(self, session):
         return f"claude/{os.path.basename(session.folder)}/{session.session}"
 
     def written(self, *prompts):
-        """A session with these turns, all of them told."""
+        """A session with these turns, all delivered."""
         session = Session(self.root)
         for prompt in prompts or ("first", "second"):
             session.turn(prompt)
@@ -35,31 +31,31 @@ class MutationCase(FaultCase):
         return session
 
     def settle(self):
-        """Every session that has a transcript now, and nothing else."""
+        """Waits until the client holds every session that has a transcript, and nothing else."""
         there = [session.path for session in self.sessions if os.path.isfile(session.path) and not os.path.islink(session.path)]
         return self.assert_settled(self.daemon, self.client, *there)
 
     def settle_since(self, session, known):
-        """The same for one that had so many events when the client came."""
+        """The same for a session that had this many events when the client subscribed."""
         stream = self.stream_of(session)
         expected = self.daemon.replay(session.path)[stream][known:]
-        self.client.wait(lambda: len(told(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=60)
-        self.assert_same_events(expected, told(self.client)[stream], stream)
+        self.client.wait(lambda: len(held_events(self.client).get(stream, [])) >= len(expected), f"{len(expected)} events of {stream}", deadline=60)
+        self.assert_same_events(expected, held_events(self.client)[stream], stream)
 
     def write_prompt(self, session, text, where):
-        """A prompt that goes into the transcript by another way: a path, or an open descriptor."""
+        """Writes a prompt through another path or an open descriptor."""
         line = json.dumps(session.record("user", {"role": "user", "content": text})).encode() + b"\n"
         append(where, line) if isinstance(where, str) else os.write(where, line)
 
     def another(self, session, *prompts):
-        """A file elsewhere that could be this session's, with another history."""
+        """A file elsewhere with another history of this session."""
         other = Session(os.path.join(self.home, "elsewhere"), session=session.session)
         for prompt in prompts or ("another past", "and more of it"):
             other.turn(prompt)
         return other.path
 
     def stopped(self):
-        """The daemon looks at nothing until the block ends: all that is done there lies between two looks."""
+        """Pauses the daemon for the block: it sees the changes made there at once."""
         daemon = self.daemon
 
         class Stopped:
@@ -73,7 +69,7 @@ class MutationCase(FaultCase):
         return Stopped()
 
     def clock_moved(self, path):
-        """Waits until what happens now has another change time than what happened last: some kernels' clocks for files are coarse."""
+        """Waits until a change now has a later ctime than the file: the clock for files is coarse on some kernels."""
         scratch = os.path.join(self.home, "clock")
 
         def later():
@@ -84,7 +80,7 @@ class MutationCase(FaultCase):
         wait_for(later, "the file system's clock")
 
     def poke(self, path, old, new):
-        """Overwrites the first place where `old` stands, in place."""
+        """Overwrites the first occurrence of `old` in place."""
         self.assertEqual(len(old), len(new))
         at = contents(path).index(old)
         fd = os.open(path, os.O_WRONLY)
@@ -94,10 +90,10 @@ class MutationCase(FaultCase):
     def resets(self, session):
         return [f["reason"] for f in self.client.all(type="reset", stream=self.stream_of(session))]
 
-    def goes_on(self, session, resets):
-        """The stream lives, and so often it has been another history."""
+    def assert_continues(self, session, resets):
+        """Asserts that the stream continues after this many resets."""
         session.turn("and on")
         self.settle()
         self.assertEqual(len(self.resets(session)), resets, self.client.all(type="reset"))
         self.assertEqual(self.client.all(type="stream.removed"), [])
-        self.assertEqual(self.figures.troubles(), {})
+        self.assertEqual(self.metrics.troubles(), {})

@@ -1,5 +1,5 @@
-"""What a test does to the system below the daemon: limits in a namespace of its own, and small libraries (preload/) that stand between the
-daemon and the system's calls. Where this machine cannot do it, the test is skipped out loud with the reason."""
+"""Changes the system below the daemon: limits in a user namespace, and preloaded libraries (preload/) that intercept system calls.
+Where the machine does not allow it, the test is skipped with the reason."""
 import ctypes
 import functools
 import os
@@ -16,7 +16,7 @@ IN_MODIFY, IN_Q_OVERFLOW = 0x2, 0x4000
 
 @functools.cache
 def refusal(*command):
-    """Why this command cannot be run here; empty when it can."""
+    """Why this command cannot run here; empty if it can."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=deadline_s)
     except FileNotFoundError:
@@ -25,40 +25,44 @@ def refusal(*command):
 
 
 def limited(**limits):
-    """The beginning of a command that runs with these limits of /proc/sys/user, in a user namespace."""
+    """A command prefix: runs in a user namespace with these limits of /proc/sys/user."""
     script = "; ".join(f"echo {value} > /proc/sys/user/{name}" for name, value in limits.items())
     if reason := refusal("unshare", "-Ur", "sh", "-ec", script):
-        raise unittest.SkipTest(f"no user namespace with limits of its own: {reason}")
+        raise unittest.SkipTest(f"user namespaces with their own limits are not available: {reason}")
     return ("unshare", "-Ur", "sh", "-ec", script + '; exec "$@"', "sh")
 
 
 def descriptors(limit):
-    """The beginning of a command that has this many file descriptors and no more."""
+    """A command prefix: limits the number of file descriptors."""
     if reason := refusal("prlimit", f"--nofile={limit}:{limit}", "true"):
         raise unittest.SkipTest(reason)
     return ("prlimit", f"--nofile={limit}:{limit}")
 
 
 def compiled(case, name, *options):
-    into = os.path.join(case.home, f"{name}.built")
+    program = os.path.join(case.home, f"{name}.built")
     if reason := refusal("cc", "--version"):
         raise unittest.SkipTest(f"no C compiler: {reason}")
     source = os.path.join(HERE, "preload", name + ".c")
-    done = subprocess.run(["cc", "-O1", "-fno-builtin", *options, "-o", into, source, "-ldl"], capture_output=True, text=True)
+    done = subprocess.run(["cc", "-O1", "-fno-builtin", *options, "-o", program, source, "-ldl"], capture_output=True, text=True)
     case.assertEqual(done.returncode, 0, done.stderr)
-    return into
+    return program
 
 
 def preloaded(case, name, **environment):
-    """The beginning of a command that runs with preload/<name>.c between it and the system, and with these variables."""
+    """A command prefix: preloads preload/<name>.c and sets these variables."""
+    return ("env", *(f"{key}={value}" for key, value in environment.items()), f"LD_PRELOAD={preload_value(case, name, os.path.join(build(), 'earshotd'))}")
+
+
+def preload_value(case, name, program):
+    """LD_PRELOAD for preload/<name>.c. The sanitizer's library, if the program uses it, must be the first one."""
     library = compiled(case, name, "-shared", "-fPIC")
-    linked = subprocess.run(["ldd", os.path.join(build(), "earshotd")], capture_output=True, text=True).stdout
-    first = re.findall(r"=> (\S*/libasan\.so\S*)", linked)  # the sanitizer's own library insists on being the first one
-    return ("env", *(f"{key}={value}" for key, value in environment.items()), "LD_PRELOAD=" + " ".join([*first, library]))
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    return " ".join([*re.findall(r"=> (\S*/libasan\.so\S*)", linked), library])
 
 
 class Notifications:
-    """The kernel's own word on some directories, from an instance that nobody reads until the end."""
+    """An inotify instance on some directories, to see what the kernel reported."""
 
     def __init__(self, *directories, mask=IN_MODIFY):
         libc = ctypes.CDLL(None, use_errno=True)

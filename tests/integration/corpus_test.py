@@ -34,15 +34,15 @@ class Corpus(DaemonCase):
         daemon = self.start(roots=playback.root_arguments())
         client = daemon.subscriber()
         playback.run(daemon, "--torn", deadline=90)
-        expected_ = daemon.replay(*playback.roots.values())
+        replayed = daemon.replay(*playback.roots.values())
         try:
-            client.wait(lambda: client.count() >= sum(map(len, expected_.values())), "every event", deadline=30)
+            client.wait(lambda: client.count() >= sum(map(len, replayed.values())), "every event", deadline=30)
         finally:  # compared by stream, for the message
             got = client.event_texts()
-            for stream, lines in expected_.items():
+            for stream, lines in replayed.items():
                 self.assert_same_events(lines, got[stream], stream)
         daemon.stop()  # no further events
-        self.assertEqual({s: len(l) for s, l in client.event_texts().items()}, {s: len(l) for s, l in expected_.items()})
+        self.assertEqual({s: len(l) for s, l in client.event_texts().items()}, {s: len(l) for s, l in replayed.items()})
         self.assertEqual(client.all(type="reset"), [])
         self.assert_statuses(client, playback.scenarios)
 
@@ -69,14 +69,14 @@ class Corpus(DaemonCase):
         done = earshot("replay", "--stats", "--json", *files, home=self.home)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         stats = json.loads(done.stdout)
-        expected_, types = stats["lines"], collections.Counter()
+        lines_by_kind, types = stats["lines"], collections.Counter()
         for dialect in stats["dialects"].values():
             types.update(dialect["types"])
-        self.assertEqual(expected_["total"], lines)
+        self.assertEqual(lines_by_kind["total"], lines)
         # each record has a type, with one for lines that are not records; concatenated lines have several
         self.assertEqual(sum(types.values()), stats["records"] + stats["undecided_records"] + types["(not an object)"])
-        self.assertGreaterEqual(sum(types.values()) + expected_["skipped"] + expected_["empty"], lines)
-        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_told"], expected_["skipped"])
+        self.assertGreaterEqual(sum(types.values()) + lines_by_kind["skipped"] + lines_by_kind["empty"], lines)
+        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_told"], lines_by_kind["skipped"])
 
     def test_each_public_session_as_history_becomes_one_live_session(self):
         folder = os.path.join(self.root, "projects", "-home-public")
@@ -88,13 +88,13 @@ class Corpus(DaemonCase):
         daemon = self.start()
         client = daemon.client()
         shown = {f["session"] for f in client.subscribe()}
-        expected_ = daemon.replay(self.root)
-        self.assertEqual({json.loads(lines[0])["session"] for lines in expected_.values()} - shown, set())
+        replayed = daemon.replay(self.root)
+        self.assertEqual({json.loads(lines[0])["session"] for lines in replayed.values()} - shown, set())
         for n in range(len(files)):  # each continues: only the new line is sent
             with open(os.path.join(folder, f"00000000-0000-4000-8000-{n:012}.jsonl"), "ab") as file:
                 file.write(b'\n{"type":"user","uuid":"new-%d","sessionId":"s","timestamp":"2026-11-21T10:00:00.000Z","message":{"role":"user","content":"news %d"}}\n' % (n, n))
         after = daemon.replay(self.root)
-        fresh = {stream: lines[len(expected_[stream]):] for stream, lines in after.items()}
+        fresh = {stream: lines[len(replayed[stream]):] for stream, lines in after.items()}
         expected = {stream: lines for stream, lines in fresh.items() if lines}
         client.wait(lambda: client.count() >= sum(map(len, expected.values())), "the new lines' events")
         for stream, lines in expected.items():

@@ -56,7 +56,7 @@ class CorpusNotices(DaemonCase):
         """(rule, session) → count; grouped notices are counted separately"""
         found = collections.Counter()
         seen = set()
-        for notice in receiver.taken():
+        for notice in receiver.delivered():
             self.assertNotIn(notice["id"], seen, "sent twice")
             seen.add(notice["id"])
             lines = [notice["title"]] if "session" in notice else notice["body"].splitlines()
@@ -67,7 +67,7 @@ class CorpusNotices(DaemonCase):
         return found
 
     def held(self, notifier):
-        with open(notifier.own("state.json")) as file:
+        with open(notifier.state_file("state.json")) as file:
             return json.load(file)["held"]
 
     def expected(self, playback, daemon):

@@ -57,7 +57,7 @@ class Redirects(DaemonCase):
             self.skipTest("unshare is not installed")
         if able.returncode != 0:
             self.skipTest(f"network namespaces are not available: {able.stderr.strip()}")
-        done = subprocess.run([*UNSHARED, sys.executable, __file__, "within"], capture_output=True, text=True, timeout=deadline_s * 8)
+        done = subprocess.run([*UNSHARED, sys.executable, __file__, "in-namespace"], capture_output=True, text=True, timeout=deadline_s * 8)
         self.assertEqual(done.returncode, 0, done.stderr)
         results = json.loads(done.stdout)
         for name in ("outside to loopback", "outside to a private address"):
@@ -73,7 +73,7 @@ class Redirects(DaemonCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["within"]:
+    if sys.argv[1:] == ["in-namespace"]:
         run_in_namespace()
     else:
         unittest.main()

@@ -133,15 +133,15 @@ title = "{{host}} is away"
         self.addCleanup(notifier.finish)
         self.start_waiting(ada, "mend the lamp")
         session, registry = self.start_waiting(bob, "mend the horn")
-        titles = lambda of: sorted(n["title"] for n in of.taken())  # noqa: E731
+        titles = lambda of: sorted(n["title"] for n in of.delivered())  # noqa: E731
         wait_for(lambda: titles(receiver) == ["api on ada needs you", "api on bob needs you"], "both waits", 60)
         wait_for(lambda: titles(bob_receiver) == ["bob: api"], "the rule for bob")
-        self.assertEqual({n["host"] for n in receiver.taken()}, {"ada", "bob"})
+        self.assertEqual({n["host"] for n in receiver.delivered()}, {"ada", "bob"})
 
         mark = self.kill(bob)
         self.wait_status(bob, session, "unknown", mark, reason="host_offline")
         wait_for(lambda: titles(bob_receiver) == ["bob is away", "bob: api"], "the offline notice")
-        wait_for(lambda: notifier.verdicts(verdict="sent", rule="gone"), "the delivery to be recorded")
+        wait_for(lambda: notifier.decisions(verdict="sent", rule="gone"), "the delivery to be recorded")
         notifier.kill()
         notifier.start()
         mark = len(self.witness.frames)
@@ -150,13 +150,13 @@ title = "{{host}} is away"
         registry.set_status("busy")
         self.wait_status(bob, session, "working", mark)
         registry.set_status("waiting", "permission prompt")  # a new wait: any earlier notice has arrived by now
-        wait_for(lambda: len(receiver.taken()) >= 3, "the next wait", 60)
+        wait_for(lambda: len(receiver.delivered()) >= 3, "the next wait", 60)
         self.assertEqual(titles(receiver), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
-        wait_for(lambda: len(bob_receiver.taken()) >= 3, "the rule for bob again")
+        wait_for(lambda: len(bob_receiver.delivered()) >= 3, "the rule for bob again")
         self.assertEqual(titles(bob_receiver), ["bob is away", "bob: api", "bob: api"])
-        statuses = [v["title"] for v in notifier.verdicts(verdict="told", rule="waiting")]
+        statuses = [v["title"] for v in notifier.decisions(verdict="told", rule="waiting")]
         self.assertEqual(sorted(statuses), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
-        self.assertFalse([v for v in notifier.verdicts(rule="waiting") if "unknown" in v.get("why", "")])
+        self.assertFalse([v for v in notifier.decisions(rule="waiting") if "unknown" in v.get("why", "")])
 
 
 if __name__ == "__main__":

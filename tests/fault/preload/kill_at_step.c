@@ -1,5 +1,5 @@
-// kill -9 at the Nth step: a step is a call by which the daemon reads, writes, makes, moves or hears of
-// anything. DIE_AT says which one is not made any more.
+// kill -9 at the Nth step: a step is a call that reads, writes, creates, moves or waits.
+// The call number DIE_AT is not made.
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ static void step(void) {
   if (atomic_fetch_add(&steps, 1) + 1 == atomic_load(&die_at)) kill(getpid(), SIGKILL);
 }
 
-// All of them take at most six integers or pointers, and are handed on as they came.
+// Each takes at most six integers or pointers, which are passed on unchanged.
 typedef long Call(long, long, long, long, long, long);
 #define STEP(name)                                            \
   long name(long a, long b, long c, long d, long e, long f) { \

@@ -1,4 +1,4 @@
-// A mount that never notifies: every watch is granted, and nothing is ever heard.
+// A mount that never notifies: every watch succeeds, and no event arrives.
 #include <stdint.h>
 #include <sys/eventfd.h>
 
@@ -9,7 +9,7 @@ int inotify_init1(int flags) {
 
 int inotify_add_watch(int fd, const char* path, uint32_t mask) {
   (void)fd, (void)mask;
-  uint32_t hash = 5381;  // one descriptor a path, as the kernel has it
+  uint32_t hash = 5381;  // one descriptor per path, as the kernel returns
   for (; *path; ++path) hash = hash * 33 + (unsigned char)*path;
   return (int)(hash & 0x7fffffff);
 }

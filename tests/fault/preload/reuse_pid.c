@@ -1,5 +1,4 @@
-// usage: reborn PID: a process that does nothing, under a number that was another's. Exit code 2: not
-// allowed.
+// usage: reuse_pid PID: starts an idle process with this pid. Exit code 2: not permitted.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/sched.h>
@@ -18,7 +17,7 @@ int main(int count, char** words) {
   struct clone_args how = {.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1};
   const long child = syscall(SYS_clone3, &how, sizeof how);
   if (child < 0) {
-    fprintf(stderr, "reborn %s: %s\n", words[1], strerror(errno));
+    fprintf(stderr, "reuse_pid %s: %s\n", words[1], strerror(errno));
     return errno == EPERM || errno == ENOSYS ? 2 : 1;
   }
   if (child == 0) {

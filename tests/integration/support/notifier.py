@@ -19,7 +19,7 @@ class Receiver:
 
     def __init__(self, *script, address="127.0.0.1"):
         self.script, self.requests, self.lock = list(script), [], threading.Lock()
-        self.go_on = threading.Event()
+        self.released = threading.Event()
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -31,11 +31,11 @@ class Receiver:
                     answer_with = receiver.script.pop(0) if receiver.script else 200
                     receiver.requests.append({"path": self.path, "headers": dict(self.headers), "body": body, "answer": answer_with})
                 if answer_with == "hang":
-                    receiver.go_on.wait()
+                    receiver.released.wait()
                     self.close_connection = True
                     return
                 status, headers = answer_with if isinstance(answer_with, tuple) else (answer_with, {})
-                answer = b"no\n" * 30_000 if headers.get("X-Large") else b"told"
+                answer = b"no\n" * 30_000 if headers.get("X-Large") else b"accepted"
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -46,7 +46,7 @@ class Receiver:
                 except OSError:
                     pass
 
-            def log_message(self, *words):
+            def log_message(self, *arguments):
                 pass
 
         self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
@@ -59,47 +59,47 @@ class Receiver:
     def notices(self):
         return [json.loads(r["body"]) for r in list(self.requests)]
 
-    def taken(self):
-        """Notices that were answered with success."""
+    def delivered(self):
+        """Notices that were answered with 200."""
         return [json.loads(r["body"]) for r in list(self.requests) if r["answer"] == 200]
 
     def close(self):
-        self.go_on.set()
+        self.released.set()
         self.server.shutdown()
         self.server.server_close()
 
 
 class Notifier:
-    """An earshot-notify that runs."""
+    """A running earshot-notify."""
 
     def __init__(self, case, daemon_state, rules=None, wait=True, environment=None, args=()):
         self.case, self.home, self.state = case, case.home, daemon_state
         self.environment = {**clean_environment(self.home), **(environment or {})}
-        self.words = ["--state", daemon_state, "--verbose", *args]
+        self.arguments = ["--state", daemon_state, "--verbose", *args]
         if rules is not None:
             path = os.path.join(self.home, "notify.toml")
             with open(path, "w") as file:
                 file.write(rules)
-            self.words += ["--rules", path]
+            self.arguments += ["--rules", path]
         self.log_path = os.path.join(self.home, f"notify-{id(self)}.log")
         self.log = open(self.log_path, "wb")
         self.start(wait)
 
     def start(self, wait=True):
-        before = len(self.said())
-        self.process = subprocess.Popen([os.path.join(build(), "earshot-notify"), *self.words], env=self.environment,
+        before = len(self.output())
+        self.process = subprocess.Popen([os.path.join(build(), "earshot-notify"), *self.arguments], env=self.environment,
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         if wait:
-            self.wait_said("listening to the daemon", before)
+            self.wait_output("listening to the daemon", before)
         return self
 
-    def said(self):
+    def output(self):
         with open(self.log_path, errors="replace") as file:
             return file.read()
 
-    def wait_said(self, text, after=0):
-        return wait_for(lambda: text in self.said()[after:], f"{text!r} on stderr",
-                        give_up=lambda: self.process.poll() is not None and text not in self.said()[after:] and f"it is gone ({self.process.returncode}): {self.said()[-2000:]}")
+    def wait_output(self, text, after=0):
+        return wait_for(lambda: text in self.output()[after:], f"{text!r} on stderr",
+                        give_up=lambda: self.process.poll() is not None and text not in self.output()[after:] and f"it exited ({self.process.returncode}): {self.output()[-2000:]}")
 
     def kill(self):
         """kill -9"""
@@ -110,7 +110,7 @@ class Notifier:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(deadline_s * timeout_factor())
-        self.case.assertEqual(code, 0, self.said()[-4000:])
+        self.case.assertEqual(code, 0, self.output()[-4000:])
 
     def finish(self):
         try:
@@ -120,9 +120,9 @@ class Notifier:
             self.process.kill()
             self.process.wait()
             self.log.close()
-        self.case.assertIsNone(SANITIZER_REPORT.search(self.said().encode()), self.said()[-8000:])
+        self.case.assertIsNone(SANITIZER_REPORT.search(self.output().encode()), self.output()[-8000:])
 
-    def own(self, name):
+    def state_file(self, name):
         return os.path.join(self.state, "notify", name)
 
     def journal(self):
@@ -130,12 +130,12 @@ class Notifier:
         done = notify("why", "--json", "-n", "1000", "--state", self.state, home=self.home)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    def verdicts(self, **fields):
-        return [v for v in self.journal() if all(v.get(k) == x for k, x in fields.items())]
+    def decisions(self, **fields):
+        return [entry for entry in self.journal() if all(entry.get(k) == x for k, x in fields.items())]
 
 
-def notify(*words, home, environment=None, **more):
-    return subprocess.run([os.path.join(build(), "earshot-notify"), *words], capture_output=True, text=True, timeout=deadline_s * 8,
+def notify(*arguments, home, environment=None, **more):
+    return subprocess.run([os.path.join(build(), "earshot-notify"), *arguments], capture_output=True, text=True, timeout=deadline_s * 8,
                           env={**clean_environment(home), **(environment or {})}, **more)
 
 
@@ -143,7 +143,7 @@ DESKTOP = ("dbus-run-session", "dunst", "Xvfb", "busctl", "dunstctl")
 
 
 class Desktop:
-    """A session bus of its own, a screen that nobody sees, and dunst on it. Every message of the bus is written down."""
+    """A private session bus, a virtual screen and dunst. Records every message on the bus."""
 
     def __init__(self, home):
         self.folder = os.path.join(home, "desktop")
@@ -174,9 +174,9 @@ class Desktop:
     def _env(self):
         return {**clean_environment(self.home), **self.environment}
 
-    def _start(self, *words, stdout=subprocess.DEVNULL, **more):
+    def _start(self, *arguments, stdout=subprocess.DEVNULL, **more):
         environment = {**clean_environment(self.home), **getattr(self, "environment", {})}
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.DEVNULL, env=environment, **more)
+        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.DEVNULL, env=environment, **more)
         self.processes.append(process)
         return process
 
@@ -190,14 +190,14 @@ class Desktop:
                        "    idle_threshold = 0\n    notification_limit = 6\n[urgency_critical]\n    background = \"#5a1d1d\"\n    foreground = \"#ffffff\"\n"
                        "    frame_color = \"#ff5555\"\n    timeout = 0\n[urgency_normal]\n    background = \"#223344\"\n    foreground = \"#ffffff\"\n    timeout = 0\n")
         self.server = self._start("dunst", "-config", config)
-        wait_for(lambda: "org.freedesktop.Notifications" in self._names(), "dunst on the bus", give_up=lambda: self.server.poll() is not None and "dunst is gone")
+        wait_for(lambda: "org.freedesktop.Notifications" in self._names(), "dunst on the bus", give_up=lambda: self.server.poll() is not None and "dunst exited")
 
     def stop_server(self):
         self.server.terminate()
         self.server.wait()
 
-    def calls(self, member):
-        """Method calls or signals of this name: (when in ms, payload, sender)."""
+    def messages(self, member):
+        """Method calls or signals with this name: (time in ms, payload, sender)."""
         found = []
         with open(self.traffic_path, errors="replace") as file:
             for line in file:
@@ -208,20 +208,20 @@ class Desktop:
                     found.append((message["timestamp-realtime"] / 1000, message["payload"]["data"], message.get("sender")))
         return found
 
-    def notified(self):
-        """What Notify was called with: (title, body, replaces, urgency)."""
-        return [(d[3], d[4], d[1], d[6]["urgency"]["data"]) for _, d, _ in self.calls("Notify")]
+    def notify_calls(self):
+        """The arguments of each Notify call: (title, body, replaces, urgency)."""
+        return [(d[3], d[4], d[1], d[6]["urgency"]["data"]) for _, d, _ in self.messages("Notify")]
 
-    def showing(self):
-        """How many notices dunst shows."""
+    def displayed(self):
+        """The number of notices that dunst displays."""
         done = subprocess.run(["dunstctl", "count", "displayed"], env=self._env(), capture_output=True, text=True)
         return int(done.stdout) if done.returncode == 0 else -1
 
-    def act(self):
+    def invoke_action(self):
         subprocess.run(["dunstctl", "action"], env=self._env(), check=True, capture_output=True)
 
     def screenshot(self, path):
-        """The screen, as PNG; (width, height, number of colours)."""
+        """Writes the screen as PNG; returns (width, height, number of colours)."""
         width, height, rows = read_xwd(os.path.join(self.folder, "frame", "Xvfb_screen0"))
         write_png(path, width, height, rows)
         return width, height, len({row[i:i + 3] for row in rows for i in range(0, len(row), 3)})
@@ -238,7 +238,7 @@ class Desktop:
 
 
 def read_xwd(path):
-    """An XWD file of 32 bits a pixel, as Xvfb keeps its screen: width, height, rows of RGB."""
+    """Reads an XWD file with 32 bits per pixel, as Xvfb stores its screen: (width, height, rows of RGB)."""
     with open(path, "rb") as file:
         data = file.read()
     header = struct.unpack(">25I", data[:100])
@@ -264,12 +264,12 @@ def write_png(path, width, height, rows):
 
 
 def missing_desktop():
-    """The programs that a desktop wants and that are not here."""
+    """The programs of the desktop that are not installed."""
     return [name for name in DESKTOP if not shutil.which(name)]
 
 
 def hook_rules(receiver, more="", sink=""):
-    """All built-in rules, told to the receiver at once."""
+    """Rules for waiting and failed, delivered to the receiver without delay."""
     return f"""sinks = ["hook"]
 [sink.hook]
 kind = "json"
