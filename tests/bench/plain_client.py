@@ -1,4 +1,4 @@
-"""A subscriber on a plain socket, or an encrypted one: it looks at no more than it must, so that what is measured is the daemon."""
+"""A subscriber on a plain or TLS socket that parses as little as possible, so that the daemon is measured."""
 import json
 import os
 import socket
@@ -14,9 +14,9 @@ def masked(payload):
     return b"\x81" + length + bytes(4) + payload
 
 
-class Wire:
+class PlainClient:
     def __init__(self, port, token, tls=None, receive_bytes=None):
-        """`tls` is an ssl.SSLContext; `receive_bytes` bounds what the kernel takes for a reader that does not read."""
+        """`tls` is an ssl.SSLContext; `receive_bytes` limits the kernel's receive buffer."""
         self.socket = socket.socket()
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -24,7 +24,7 @@ class Wire:
         self.socket.connect(("127.0.0.1", port))
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
-        self.rest, self.bytes = b"", 0  # what was read and not looked at yet; all that came
+        self.rest, self.bytes = b"", 0  # bytes not searched yet; total received
         self.socket.sendall((f"GET /v1/ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                              f"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: earshot.v1\r\nAuthorization: Bearer {token}\r\n\r\n").encode())
         self.until(b'"type":"welcome"')
@@ -36,7 +36,7 @@ class Wire:
         self.send(type="subscribe", id="bench", **more)
 
     def until(self, marker, counted=b"\0"):
-        """Reads until `marker` has come; how often `counted` came before it. A mark that is torn between two reads is found, too."""
+        """Reads up to and including `marker`; returns how often `counted` occurred before it. Both may be split between reads."""
         count = 0
         while (at := self.rest.find(marker)) < 0:
             keep = min(len(self.rest), 64)
@@ -54,12 +54,12 @@ class Wire:
         self.socket.close()
 
 
-def trusting(certificate):
+def context_trusting(certificate):
     return ssl.create_default_context(cafile=certificate)
 
 
 def certificate(folder, run):
-    """cert.pem and key.pem for this machine, as the daemon wants them."""
+    """Makes cert.pem and key.pem for this machine."""
     paths = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
     run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", paths[1], "-out", paths[0]], check=True, capture_output=True)

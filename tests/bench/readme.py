@@ -1,4 +1,4 @@
-"""Figures in README files are never typed: they stand between two marks, and are made of a run's JSON."""
+"""Generates the figures in the README files, between two markers, from a run's JSON."""
 import os
 
 import report
@@ -13,28 +13,28 @@ FILES = {"README.md": HEADLINES, "tests/bench/README.md": None}  # None: all row
 
 
 def replaced(text, block, begin=BEGIN, end=END):
-    """The text with another block between the marks; a ValueError says what is wrong with the marks."""
+    """Replaces the block between the markers; raises ValueError if the markers are missing or out of order."""
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise ValueError(f"wants one '{begin}' and, behind it, one '{end}'")
+        raise ValueError(f"needs one '{begin}' followed by one '{end}'")
     return text[:text.index(begin) + len(begin)] + "\n" + block + "\n" + text[text.index(end):]
 
 
 def block_of(found, only):
     when = found["when"].split(" ")[0]
-    note = "Measured quickly, to see that it works: not for the record.\n\n" if found["quick"] else ""
+    note = "A quick run: the figures are meaningless.\n\n" if found["quick"] else ""
     return f"{note}{report.markdown(found, only)}\n\n{when}: " + report.foot(found).replace("\n", ".\n") + "."
 
 
 def rewrite(found, top=TOP):
-    """Puts a report into both files; gives their names."""
+    """Writes a report into the README files; returns their names."""
     for name, only in FILES.items():
         path = os.path.join(top, name)
         with open(path, encoding="utf-8") as file:
             text = file.read()
         try:
             text = replaced(text, block_of(found, only))
-        except ValueError as wrong:
-            raise ValueError(f"{name} {wrong}") from None
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from None
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     return list(FILES)

@@ -1,4 +1,4 @@
-"""Measures the chosen rows, group by group, and makes a report of them."""
+"""Measures the selected rows, group by group, and returns a report."""
 import os
 import re
 import time
@@ -19,7 +19,7 @@ MEASURES = {"latency": rows_latency.latency, "load": rows_load.load, "fanout": r
 
 
 class Adder:
-    """What a measurement tells: add(what, rounds, floors). Rows that nobody asked for are let go."""
+    """Collects results: add(what, rounds, floors). Rows that were not selected are dropped."""
 
     def __init__(self, wanted):
         self.specs, self.rows, self.skipped = {row.what: row for row in wanted}, {}, []
@@ -28,8 +28,8 @@ class Adder:
         if what in self.specs:
             self.rows[what] = report.row(self.specs[what], figures, floors, scale, note)
 
-    def wants(self, begins):
-        """Is there a row that begins so? What nobody asked for need not be measured."""
+    def selects(self, begins):
+        """Whether a selected row begins so. Others need not be measured."""
         return any(what.startswith(begins) for what in self.specs)
 
     def note(self, what, text):
@@ -41,8 +41,8 @@ class Adder:
         self.skipped.append(why)
 
 
-def built():
-    """Which build was measured."""
+def build_info():
+    """The measured build."""
     with open(os.path.join(build(), "CMakeCache.txt")) as cache:
         text = cache.read()
 
@@ -52,8 +52,8 @@ def built():
     return {"version": of("CMAKE_PROJECT_VERSION"), "type": of("CMAKE_BUILD_TYPE")}
 
 
-def measured(wanted, quick=False):
-    """The report on these rows."""
+def run_rows(wanted, quick=False):
+    """Measures these rows; returns the report."""
     began, noise, add, lab, seconds = time.monotonic(), machine.Noise(), Adder(wanted), Lab(quick), {}
     try:
         for group in spec.GROUPS:
@@ -69,5 +69,5 @@ def measured(wanted, quick=False):
         lab.say.end()
         lab.close()
     rows = [add.rows[row.what] for row in wanted if row.what in add.rows]
-    return {"format": 1, "machine": machine.described(), "build": built(), "when": time.strftime("%Y-%m-%d %H:%M:%S %z"), "quick": quick,
+    return {"format": 1, "machine": machine.described(), "build": build_info(), "when": time.strftime("%Y-%m-%d %H:%M:%S %z"), "quick": quick,
             "seconds": round(time.monotonic() - began, 1), "group_seconds": seconds, "noise": noise.verdict(), "rows": rows, "skipped": add.skipped}

@@ -1,6 +1,6 @@
-"""What recorded sessions look like, in numbers: `generate.py --measure DIR` prints it, shape.json keeps it, generate.py makes sessions of it.
+"""The shape of recorded sessions in numbers: printed by `generate.py --measure DIR`, stored in shape.json, used by generate.py.
 
-Nothing that anybody wrote is kept: names of record types, counts, and quantiles of line sizes.
+Contains no content: only names of record types, counts, and quantiles of line sizes.
 """
 import collections
 import glob
@@ -8,11 +8,11 @@ import json
 import os
 import re
 
-# The first era whose expression fits the version that most lines of a file have.
+# The first era whose expression matches the most frequent version in a file.
 ERAS = (("1.0", r"1\."), ("2.0", r"2\.0\."), ("2.1", r"2\.1\.[1-8]?\d$"), ("2.1.90", r"2\.1\.(9\d|1\d\d|2\d\d)$"), ("2.1.330", r"2\.1\.330$"))
-MEANING = ("prompt", "result", "thinking", "text", "call", "system", "summary", "queue-operation")  # to a listener; the rest is bulk
-large_result_bytes = 4096   # beyond it text is cut on the wire
-kind_a_turn_min = 0.03      # rarer kinds are not worth a line
+MEANING = ("prompt", "result", "thinking", "text", "call", "system", "summary", "queue-operation")  # kinds that give events; the rest is bulk
+large_result_bytes = 4096   # longer texts are truncated on the wire
+kind_a_turn_min = 0.03      # rarer kinds are left out
 QUANTILES = (0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1)
 
 
@@ -21,7 +21,7 @@ def era_of(version):
 
 
 def kind_of(record):
-    """What a record is to the generator: its type, and for what people, the model and tools said, what of it."""
+    """The generator's kind of a record: its type, refined for messages of the user, the model and tools."""
     kind, message = record.get("type"), record.get("message")
     blocks = message.get("content") if isinstance(message, dict) else None
     first = blocks[0] if isinstance(blocks, list) and blocks and isinstance(blocks[0], dict) else {}
@@ -65,7 +65,7 @@ class Era:
 
 
 def lines_of(path):
-    """[(kind, bytes)] of a transcript, its escapes, and the version that most of its lines have."""
+    """([(kind, bytes)] of a transcript, its number of escapes, its most frequent version)"""
     lines, escapes, versions = [], 0, collections.Counter()
     with open(path, "rb") as file:
         for line in file:
@@ -85,7 +85,7 @@ def measure(folder):
     """{era: shape} of all transcripts below a directory."""
     eras = {era: Era() for era, _ in ERAS}
     for path in sorted(glob.glob(os.path.join(folder, "**", "*.jsonl"), recursive=True)):
-        if os.path.basename(path) == "timeline.jsonl":  # how a recording was made, not a transcript
+        if os.path.basename(path) == "timeline.jsonl":  # describes the recording; not a transcript
             continue
         lines, escapes, version = lines_of(path)
         if lines and era_of(version):
@@ -94,7 +94,7 @@ def measure(folder):
 
 
 def table(shapes):
-    """The same for people."""
+    """The shapes as a table."""
     rows = [("era", "files", "lines", "bytes", "bulk", "calls a turn", "large results", "escapes a KB", "line bytes p10 p50 p90 p99 max")]
     for era, shape in shapes.items():
         line = shape["line_bytes"]
@@ -105,6 +105,6 @@ def table(shapes):
 
 
 def dumps(shapes):
-    """As shape.json has it: a line a kind."""
+    """The format of shape.json: one line per kind."""
     text = json.dumps(shapes, indent=1)
     return re.sub(r"\[[^\[\]{}]*\]|\{[^\[\]{}]*\[[^\[\]{}]*\]\s*\}", lambda found: re.sub(r"\s+", " ", found[0]), text) + "\n"

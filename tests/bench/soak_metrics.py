@@ -1,7 +1,7 @@
-"""What the soak measures of the daemon, once a second, and what it allows to grow.
+"""The daemon's metrics that the soak samples once a second, and the growth that it allows.
 
-Memory is judged without the live log, which may fill to its 16 MiB: `rest` is the resident memory less the log with its entries,
-and less what catch-ups hold for clients that do not take it, which has a limit too.
+Memory is checked without the live log, which may grow to its limit of 16 MiB: `rest` is the resident memory minus the log with its
+entries, and minus the catch-up buffers of clients that do not read, which are limited too.
 """
 import json
 import os
@@ -11,14 +11,14 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fault"))
-from daemon_metrics import Figures  # noqa: E402
+from daemon_metrics import DaemonMetrics  # noqa: E402
 
-growth_bytes_max = 4 << 20   # of `rest` in the judged time by its slope: more is a leak, or will be one in a longer run
-growth_bytes_short = 8 << 20  # the same where that time is shorter than short_s: the allocator is still warming up
+growth_bytes_max = 4 << 20   # of `rest` over the measured time, by its slope: more is a leak
+growth_bytes_short = 8 << 20  # the same if that time is shorter than short_s: the allocator is still warming up
 short_s = 30
-log_share = 1.15             # of the log's bytes: with the entry that it keeps for each frame
-warm_share = 1 / 3           # of the last life: what allocators, sessions and buffers need to come to their size
-window_s_min = 5.0           # a shorter one has no slope
+log_share = 1.15             # of the log's bytes: includes its entry for each frame
+warm_share = 1 / 3           # of the last run: until allocators, sessions and buffers reach their size
+window_s_min = 5.0           # a shorter window has no slope
 TICKS = os.sysconf("SC_CLK_TCK")
 METRICS = {
     "log_bytes": "earshot_log_bytes", "log_frames": "earshot_log_frames_total", "open_files": "earshot_tail_open_files",
@@ -34,13 +34,13 @@ def number(text, name):
 
 
 class Sampler:
-    """Of one life of the daemon. Its figures come over one connection of its own, which the descriptors include."""
+    """Samples one run of the daemon, over its own connection, which is among the counted descriptors."""
 
     def __init__(self, daemon, life):
-        self.figures, self.pid, self.life = Figures(daemon), daemon.process.pid, life
+        self.metrics, self.pid, self.life = DaemonMetrics(daemon), daemon.process.pid, life
 
     def sample(self):
-        page = self.figures.get("/metrics")
+        page = self.metrics.get("/metrics")
         seen = {name: int(number(page, metric)) for name, metric in METRICS.items()}
         base = f"/proc/{self.pid}"
         with open(f"{base}/smaps_rollup") as file:
@@ -49,9 +49,9 @@ class Sampler:
             times = file.read().rsplit(")", 1)[1].split()
         descriptors = os.listdir(f"{base}/fd")
         seen.update(
-            at=round(time.monotonic(), 3), life=self.life, rss=self.figures.process("status", "VmRSS"),
+            at=round(time.monotonic(), 3), life=self.life, rss=self.metrics.process("status", "VmRSS"),
             pss=int(re.search(r"^Pss:\s+(\d+)", memory, re.MULTILINE)[1]) * 1024, cpu_s=(int(times[11]) + int(times[12])) / TICKS,
-            descriptors=len(descriptors), process_watches=sum(self.is_process_watch(fd) for fd in descriptors), watches=sum(self.watches(fd) for fd in descriptors), process_read=self.figures.process("io", "rchar"))
+            descriptors=len(descriptors), process_watches=sum(self.is_process_watch(fd) for fd in descriptors), watches=sum(self.watches(fd) for fd in descriptors), process_read=self.metrics.process("io", "rchar"))
         seen["rest"] = seen["rss"] - int(seen["log_bytes"] * log_share) - seen["catch_up_bytes"]
         return seen
 
@@ -63,14 +63,14 @@ class Sampler:
             return 0
 
     def is_process_watch(self, fd):
-        """A process that a sessions/<pid>.json names is watched by a descriptor."""
+        """A process that a sessions/<pid>.json names is watched with a pidfd."""
         try:
             return os.readlink(f"/proc/{self.pid}/fd/{fd}") == "anon_inode:[pidfd]"
         except FileNotFoundError:
             return False
 
     def close(self):
-        self.figures.close()
+        self.metrics.close()
 
 
 class Samples:
@@ -84,23 +84,23 @@ class Samples:
         self.file.flush()
 
     def total(self, name):
-        """Of a counter that begins anew with each life."""
+        """The total of a counter that restarts with each run."""
         last = {sample["life"]: sample[name] for sample in self.all}
         return sum(last.values())
 
-    def judged(self):
-        """Those of the last life after it is warm."""
+    def measured(self):
+        """The samples of the last run after its warm-up."""
         life = [sample for sample in self.all if sample["life"] == self.all[-1]["life"]]
         begin = life[0]["at"] + (life[-1]["at"] - life[0]["at"]) * warm_share
         return [sample for sample in life if sample["at"] >= begin]
 
     def growth(self, name):
-        """{start, end, a second, seconds} by linear regression over what is judged; start and end are the line's own."""
-        judged = self.judged()
-        seconds = judged[-1]["at"] - judged[0]["at"] if judged else 0
-        if len(judged) < 3 or seconds < window_s_min:
+        """{start, end, a_second, seconds} by linear regression over measured(); start and end are those of the line."""
+        measured = self.measured()
+        seconds = measured[-1]["at"] - measured[0]["at"] if measured else 0
+        if len(measured) < 3 or seconds < window_s_min:
             return None
-        slope, start = statistics.linear_regression([s["at"] - judged[0]["at"] for s in judged], [s[name] for s in judged])
+        slope, start = statistics.linear_regression([s["at"] - measured[0]["at"] for s in measured], [s[name] for s in measured])
         return {"start": start, "end": start + slope * seconds, "a_second": slope, "seconds": seconds}
 
 

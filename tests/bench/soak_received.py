@@ -1,7 +1,7 @@
-"""What a listener was told, as a client that means to miss nothing would keep it, and how that is judged.
+"""What a subscriber received, and the check against the files.
 
-Of each stream: the place from which on everything was told (`base`), and the events since. `reset` and `stream.removed` take back what came before
-them; `lagged` says that something is missing up to the next `session` frame. An event is kept as (offset, index, hash of its exact text).
+Per stream: the position after which every event is expected (`base`), and the events since. `reset` and `stream.removed` discard the earlier
+events; `lagged` permits a gap up to the next `session` frame. An event is stored as (offset, index, hash of its text).
 """
 import bisect
 import collections
@@ -11,35 +11,35 @@ import json
 START = (0, 0)
 
 
-def place(cursor):
+def position(cursor):
     offset, index, _ = cursor.split(".")
     return int(offset), int(index)
 
 
-class Told:
+class StreamEvents:
     def __init__(self, base):
-        self.base, self.events, self.cursor = base, [], ""  # base None: the next `session` frame says it
+        self.base, self.events, self.cursor = base, [], ""  # base None: set by the next `session` frame
 
 
-class Memory:
+class Received:
     def __init__(self, types=("*",)):
         self.types, self.streams, self.lagging = types, {}, set()
         self.events = self.resets = self.lags = 0
-        self.states = {}  # session → {stream: place}, of the newest `session` frame
+        self.states = {}  # session → {stream: position}, of the latest `session` frame
         self.ready, self.errors = False, []
 
     def connected(self):
-        """A new connection: what it is told begins where `after` says, so no gap is left."""
+        """A new connection: it resumes at after(), so there is no gap."""
         self.ready, self.lagging = False, set()
 
-    def wants(self, type):
+    def selects(self, type):
         return any(fnmatch.fnmatchcase(type, pattern) for pattern in self.types)
 
     def after(self):
-        """Where to go on: what `subscribe` wants to know."""
-        return [f"{stream}:{told.cursor}" for stream, told in self.streams.items() if told.base is not None]
+        """The `after` list of `subscribe`."""
+        return [f"{stream}:{stream_events.cursor}" for stream, stream_events in self.streams.items() if stream_events.base is not None]
 
-    def learn(self, text):
+    def add(self, text):
         frame = json.loads(text)
         type = frame["type"]
         if handler := HANDLERS.get(type):
@@ -49,29 +49,29 @@ class Memory:
 
     def event(self, frame, text):
         stream = frame["stream"]
-        told = self.streams.setdefault(stream, Told(START))
-        if told.base is None:
-            told.base = START
+        stream_events = self.streams.setdefault(stream, StreamEvents(START))
+        if stream_events.base is None:
+            stream_events.base = START
         self.lagging.discard(stream)
-        told.events.append((*place(frame["cursor"]), hash(text)))
-        told.cursor = frame["cursor"]
+        stream_events.events.append((*position(frame["cursor"]), hash(text)))
+        stream_events.cursor = frame["cursor"]
         self.events += 1
 
     def session(self, frame):
         cursors = [entry.rpartition(":")[::2] for entry in frame["cursors"]]
-        self.states[frame["session"]] = {stream: place(cursor) for stream, cursor in cursors}
+        self.states[frame["session"]] = {stream: position(cursor) for stream, cursor in cursors}
         for stream, cursor in cursors:
-            told = self.streams.setdefault(stream, Told(None))
-            if told.base is None or (stream in self.lagging and cursor != told.cursor):
-                told.base, told.events, told.cursor = place(cursor), [], cursor
+            stream_events = self.streams.setdefault(stream, StreamEvents(None))
+            if stream_events.base is None or (stream in self.lagging and cursor != stream_events.cursor):
+                stream_events.base, stream_events.events, stream_events.cursor = position(cursor), [], cursor
             self.lagging.discard(stream)
 
     def reset(self, frame):
         self.resets += 1
         if frame.get("reason") == "unknown":
             self.streams.pop(frame["stream"], None)
-        else:  # in answer to `after` the session frame says where the new history is; live it is told from its first line
-            self.streams[frame["stream"]] = Told(None if "id" in frame else START)
+        else:  # in reply to `after` the session frame gives the new position; live, the events start at the first line
+            self.streams[frame["stream"]] = StreamEvents(None if "id" in frame else START)
 
     def removed(self, frame):
         self.streams.pop(frame["stream"], None)
@@ -83,9 +83,9 @@ class Memory:
     def bookmark(self, frame):
         for entry in frame.get("cursors", ()):
             stream, _, cursor = entry.rpartition(":")
-            told = self.streams.get(stream)
-            if told and told.base is not None and stream not in self.lagging:
-                told.cursor = cursor
+            stream_events = self.streams.get(stream)
+            if stream_events and stream_events.base is not None and stream not in self.lagging:
+                stream_events.cursor = cursor
 
     def is_ready(self, frame):
         self.ready = True
@@ -93,46 +93,46 @@ class Memory:
     def error(self, frame):
         self.errors.append(f"{frame['code']}: {frame['message']}")
 
-    # the judgement
+    # checks
 
     def differences(self, expected):
         """stream → (lost, doubled, out of order) of those that are not as `expected`: stream → [(offset, index, hash, type)]"""
         found = {}
         for stream in expected.keys() | self.streams.keys():
-            whole, told = expected.get(stream, ()), self.streams.get(stream)
-            if told is None:
-                told = Told(START)
-            if told.base is None or (self.lags and not whole):  # nothing is known of it yet; or its end fell into a gap
+            all_events, stream_events = expected.get(stream, ()), self.streams.get(stream)
+            if stream_events is None:
+                stream_events = StreamEvents(START)
+            if stream_events.base is None or (self.lags and not all_events):  # no position yet, or the stream ended in a gap
                 continue
-            since = bisect.bisect_right(whole, told.base, key=lambda event: event[:2])
-            should = [event[:3] for event in whole[since:] if self.wants(event[3])]
-            if should != told.events:
-                want, got = collections.Counter(should), collections.Counter(told.events)
-                lost, doubled = (want - got).total(), (got - want).total()
+            since = bisect.bisect_right(all_events, stream_events.base, key=lambda event: event[:2])
+            wanted_events = [event[:3] for event in all_events[since:] if self.selects(event[3])]
+            if wanted_events != stream_events.events:
+                wanted_count, received_count = collections.Counter(wanted_events), collections.Counter(stream_events.events)
+                lost, doubled = (wanted_count - received_count).total(), (received_count - wanted_count).total()
                 found[stream] = (lost, doubled, int(not lost and not doubled))
         return found
 
     def stale(self, expected):
-        """Streams whose newest `session` frame is older than the last event: for those who asked for state only."""
-        newest = {stream: at for places in self.states.values() for stream, at in places.items()}
+        """Streams whose latest `session` frame is older than the last event, for subscribers with `deliver: state`."""
+        newest = {stream: at for positions in self.states.values() for stream, at in positions.items()}
         return [stream for stream, events in expected.items() if events and newest.get(stream, START) < events[-1][:2]]
 
     def settle(self, expected):
-        """What was judged need not be kept: only what is told from here on."""
-        for stream, told in list(self.streams.items()):
-            if told.events:
-                told.base, told.events = told.events[-1][:2], []
+        """Drops the events that were checked; later checks start here."""
+        for stream, stream_events in list(self.streams.items()):
+            if stream_events.events:
+                stream_events.base, stream_events.events = stream_events.events[-1][:2], []
             if self.lags and stream not in expected:
                 del self.streams[stream]
-        self.states = {session: places for session, places in self.states.items() if places.keys() & expected.keys()}
+        self.states = {session: positions for session, positions in self.states.items() if positions.keys() & expected.keys()}
 
 
 HANDLERS = {
-    "session": Memory.session,
-    "reset": Memory.reset,
-    "stream.removed": Memory.removed,
-    "lagged": Memory.lagged,
-    "bookmark": Memory.bookmark,
-    "ready": Memory.is_ready,
-    "error": Memory.error,
+    "session": Received.session,
+    "reset": Received.reset,
+    "stream.removed": Received.removed,
+    "lagged": Received.lagged,
+    "bookmark": Received.bookmark,
+    "ready": Received.is_ready,
+    "error": Received.error,
 }
