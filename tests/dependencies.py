@@ -1,41 +1,59 @@
 #!/usr/bin/env python3
-"""Holds up the walls of the house: who may include whom, where dialects may be named, what stands at the top.
+"""Checks the dependency rules: which module may include which, where agent programs may be named, what may be at the top level.
 
-usage: walls.py [TOP]      prints each violation with its file and line; exit code 1 if there is one
+usage: dependencies.py [TOP]      prints each violation with its file and line; exit code 1 if there is one
 """
 import os
 import re
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-AT_THE_TOP = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev", "daemon", "protocol", "clients", "systemd", "tests"}
-NOT_OURS = {"build", "compile_commands.json", "__pycache__"}  # what .gitignore names
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "dev", "daemon", "protocol", "clients", "systemd", "tests"}
+GENERATED = {"build", "compile_commands.json", "__pycache__"}  # in .gitignore
 
-# room → the rooms that it may include. main is daemon/ itself.
-ROOMS = {
-    "core": {"core"},
-    "watch": {"watch"},
-    "tail": {"tail", "watch", "core"},
-    "status": {"status", "watch", "core"},
-    "redact": {"redact", "core"},
-    "serve": {"serve", "tail", "status", "watch", "core"},
-    "service": {"service"},
+# base ← core ← agents ← tail, status ← serve ← team ← daemon; watch and redact depend on base only.
+BASE = {"base"}
+CORE = {"core", *BASE}
+AGENTS = {"agents", *CORE}
+SERVE = {"serve", "tail", "status", "watch", "redact", *AGENTS}
+DAEMON = "daemon"  # the files directly in daemon/, which may include every module
+# module of daemon/ → the modules that it may include
+MODULES = {
+    "base": BASE,
+    "core": CORE,
+    "agents": AGENTS,
+    "redact": {"redact", *BASE},
+    "watch": {"watch", *BASE},
+    "tail": {"tail", "watch", *AGENTS},
+    "status": {"status", "watch", *AGENTS},
+    "serve": SERVE,
+    "team": {"team", *SERVE},
+    "config": {"config", "team", *SERVE},
+    "service": {"service", *BASE},
     "version": {"version"},
-    "relay": {"relay", "serve", "tail", "status", "watch", "core"},
 }
-# clients/: the same. The TypeScript ones include nothing.
-CLIENT_ROOMS = {
-    "link": {"link"},
-    "cli": {"cli", "link"},
-    "notifier": {"notifier", "link"},
+# module of clients/ → the modules of clients/ that it may include; the TypeScript clients have no includes
+CLIENT_MODULES = {
+    "common": {"common"},
+    "cli": {"cli", "common"},
+    "notifier": {"notifier", "common"},
 }
-KNOWS_ALL = "main"
-# The C++ standard library, two others, and what the processor can do with 16 bytes.
-CORE_MAY_USE = re.compile(r"[a-z_0-9]+|simdjson\.h|xxhash\.h|xxh_x86dispatch\.h|emmintrin\.h")
-CLIENT_MAY_USE = {"core/event_json.hpp", "toml.hpp",  # how text becomes JSON, and how TOML is read: one writer and one reader for all
-                  "version/version.hpp"}              # what build it is
-CLIENT_MAY_USE_CORE = re.compile(r"replay|stats")        # the part of the command line that needs no daemon; it redacts, too
-DIALECTS = re.compile(r"claude-(messages|flat|code)\b")
+CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
+OFFLINE_MAY_USE = {"core", "agents", "redact"}     # in addition, by the commands that need no daemon
+OFFLINE = re.compile(r"replay|stats")              # files of clients/cli
+# Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
+STANDARD = r"[a-z_0-9]+|emmintrin\.h|"
+LIBRARIES = {
+    "base": re.compile(STANDARD + r"simdjson\.h|re2/\w+\.h|utf8proc\.h|toml(\+\+/toml)?\.h(pp)?|(sys|netinet|arpa)/\w+\.h|"
+                                  r"(unistd|fcntl|dirent|errno|poll|pwd|signal|stdlib|string|time|wchar)\.h"),
+    "core": re.compile(STANDARD + r"simdjson\.h|xxhash\.h|xxh_x86dispatch\.h"),
+}
+# What only agents/<program>/ may name: dialects, record types, files and directories of the program.
+AGENT_NAMES = {
+    "claude_code": re.compile(r"claude-(?:messages|flat|code)\b|\btoolUseResult\b|\bisSidechain\b|\bparentUuid\b"),
+}
+# Files outside agents/ that still name them. Shorten this list, never extend it.
+AGENT_NAME_EXCEPTIONS = ()
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")
@@ -43,7 +61,7 @@ SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")
 
 def sources(top, folder):
     for directory, folders, names in os.walk(os.path.join(top, folder)):
-        folders[:] = [name for name in folders if name not in ("node_modules", *NOT_OURS)]
+        folders[:] = [name for name in folders if name not in ("node_modules", *GENERATED)]
         for name in names:
             if name.endswith(SOURCE):
                 yield os.path.relpath(os.path.join(directory, name), top)
@@ -55,7 +73,7 @@ def read(top, path):
 
 
 def without_comments(text):
-    """Comments become spaces; strings and lines stay where they are."""
+    """Replaces comments by spaces; strings and line numbers stay."""
     return COMMENT.sub(lambda m: m[0] if m[0].startswith('"') else re.sub(r"[^\n]", " ", m[0]), text)
 
 
@@ -69,63 +87,74 @@ def includes(top, path):
         yield line_of(text, found.start()), found[1] == "<", found[2]
 
 
-def room_of(path):
+def module_of(path):
     parts = path.split("/")
-    return parts[1] if len(parts) > 2 else KNOWS_ALL
+    return parts[1] if len(parts) > 2 else DAEMON
 
 
-def wrong_includes(top):
+def target_of(name):
+    return name.split("/")[0] if "/" in name else DAEMON
+
+
+def wrong_daemon_includes(top):
     for path in sources(top, "daemon"):
-        room = room_of(path)
-        if room != KNOWS_ALL and room not in ROOMS:
-            yield f"{path}:1: daemon/ has no room called '{room}'"
+        module = module_of(path)
+        if module == DAEMON:
+            continue
+        if module not in MODULES:
+            yield f"{path}:1: daemon/ has no module '{module}': add it to tests/dependencies.py"
             continue
         for line, system, name in includes(top, path):
-            if room == "core" and system and not CORE_MAY_USE.fullmatch(name):
-                yield f"{path}:{line}: core may not use <{name}>"
-            if system or room == KNOWS_ALL:
-                continue
-            target = name.split("/")[0] if "/" in name else KNOWS_ALL
-            if target not in ROOMS[room]:
-                yield f'{path}:{line}: {room} may not include "{name}"'
+            if system:
+                if module in LIBRARIES and not LIBRARIES[module].fullmatch(name):
+                    yield f"{path}:{line}: {module} may not use <{name}>"
+            elif target_of(name) not in MODULES[module]:
+                yield f'{path}:{line}: {module} may not include "{name}"'
+
+
+def wrong_client_includes(top):
     for path in sources(top, "clients"):
-        room = room_of(path)
+        module = module_of(path)
+        daemon_modules = CLIENTS_MAY_USE
+        if module == "cli" and OFFLINE.search(os.path.basename(path)):
+            daemon_modules = CLIENTS_MAY_USE | OFFLINE_MAY_USE
         for line, system, name in includes(top, path):
-            target = name.split("/")[0]
-            if system or name in CLIENT_MAY_USE:
+            target = target_of(name)
+            if system or target in daemon_modules:
                 continue
-            if room == "cli" and target in ("core", "redact") and CLIENT_MAY_USE_CORE.search(os.path.basename(path)):
-                continue
-            if target in ROOMS or target not in CLIENT_ROOMS.get(room, {target}):
-                yield f'{path}:{line}: {room} may not include "{name}"'
+            if target in MODULES or target not in CLIENT_MODULES.get(module, {target}):
+                yield f'{path}:{line}: {module} may not include "{name}"'
 
 
-def wrong_names(top):
+def wrong_agent_names(top):
     for folder in ("daemon", "clients"):
         for path in sources(top, folder):
-            if path.startswith("daemon/core/dialects/"):
+            if path.startswith(AGENT_NAME_EXCEPTIONS):
                 continue
             text = without_comments(read(top, path))
-            for found in DIALECTS.finditer(text):
-                yield f"{path}:{line_of(text, found.start())}: the dialect '{found[0]}' is named outside daemon/core/dialects"
+            for program, names in AGENT_NAMES.items():
+                if path.startswith(f"daemon/agents/{program}/"):
+                    continue
+                for found in names.finditer(text):
+                    yield f"{path}:{line_of(text, found.start())}: '{found[0]}' may be named only in daemon/agents/{program}"
 
 
 def wrong_places(top):
     for name in sorted(os.listdir(top)):
-        if name not in AT_THE_TOP and name not in NOT_OURS and not name.startswith("."):
-            yield f"{name}: does not belong at the top"
+        if name not in TOP_LEVEL and name not in GENERATED and not name.startswith("."):
+            yield f"{name}: not allowed at the top level"
     for directory, folders, names in os.walk(top):
-        folders[:] = [name for name in folders if name not in (".git", "node_modules", *NOT_OURS)]
+        folders[:] = [name for name in folders if name not in (".git", "node_modules", *GENERATED)]
         for name in (*folders, *names):
             if re.match(r"utils?(\.|$)", name.lower()):
-                yield f"{os.path.relpath(os.path.join(directory, name), top)}: say what it is; everything is useful"
+                yield f"{os.path.relpath(os.path.join(directory, name), top)}: name it for what it contains"
 
 
 def violations(top):
-    return [*wrong_includes(top), *wrong_names(top), *wrong_places(top)]
+    return [*wrong_daemon_includes(top), *wrong_client_includes(top), *wrong_agent_names(top), *wrong_places(top)]
 
 
 if __name__ == "__main__":
     found = violations(sys.argv[1] if len(sys.argv) > 1 else TOP)
-    print("\n".join(found) or "the walls stand")
+    print("\n".join(found) or "no violations")
     sys.exit(1 if found else 0)

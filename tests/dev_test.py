@@ -1,4 +1,4 @@
-"""./dev itself: what it asks of a machine, and how it answers."""
+"""./dev: its commands, the packages it installs, and when it configures again."""
 import os
 import re
 import shutil
@@ -34,7 +34,7 @@ class Dev(unittest.TestCase):
             return file.read().splitlines()
 
     def machine(self, installed, user):
-        """A machine that has some packages; whatever would change it is only logged."""
+        """A machine with these packages; commands that would change it are logged."""
         self.fake("uname", "echo Linux")
         self.fake("id", f"echo {user}")
         self.fake("dpkg-query", 'for p in "$@"; do case " %s " in *" $p "*) printf "/$p/installed/ ";; esac; done; exit 1' % " ".join(installed))
@@ -54,12 +54,12 @@ class Dev(unittest.TestCase):
         self.assertEqual(re.findall(r"^  ([\w-]+)", done.stdout, re.MULTILINE), list(COMMANDS))
         self.assertEqual(self.dev().stdout, done.stdout)
 
-    def test_a_command_that_there_is_not_is_refused(self):
+    def test_an_unknown_command_is_refused(self):
         done = self.dev("dance")
         self.assertEqual(done.returncode, 1)
         self.assertIn("dance", done.stderr)
 
-    def test_deps_installs_exactly_what_is_missing(self):
+    def test_deps_installs_exactly_the_missing_packages(self):
         wanted = self.packages()
         self.machine(installed=[p for p in wanted if p not in ("cmake", "python3-websockets")], user=0)
         done = self.dev("deps")
@@ -67,7 +67,7 @@ class Dev(unittest.TestCase):
         self.assertIn("installing: cmake python3-websockets", done.stderr)
         self.assertEqual(self.logged(), ["apt-get update -qq", "apt-get install -y -qq --no-install-recommends cmake python3-websockets"])
 
-    def test_deps_is_quiet_when_all_is_there(self):
+    def test_deps_prints_nothing_when_everything_is_installed(self):
         self.machine(installed=self.packages(), user=1000)
         done = self.dev("deps")
         self.assertEqual((done.returncode, done.stdout, done.stderr, self.logged()), (0, "", "", []))
@@ -79,13 +79,13 @@ class Dev(unittest.TestCase):
 
     def test_the_script_is_plain_posix_shell(self):
         if not shutil.which("dash"):
-            self.skipTest("dash is not here")
+            self.skipTest("dash is not installed")
         checked = subprocess.run(["dash", "-n", os.path.join(TOP, "dev")], capture_output=True, text=True)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
 
-    def test_shellcheck_has_nothing_to_say(self):
+    def test_shellcheck_reports_nothing(self):
         if not shutil.which("shellcheck"):
-            self.skipTest("shellcheck is not here")
+            self.skipTest("shellcheck is not installed")
         checked = subprocess.run(["shellcheck", os.path.join(TOP, "dev"), os.path.join(TOP, ".ci", "run")], capture_output=True, text=True)
         self.assertEqual(checked.stdout, "")
 

@@ -1,4 +1,4 @@
-"""clients/RECIPES.md: each recipe does what it says, run as it stands there. Only hosts and ports are put in."""
+"""clients/RECIPES.md: runs each recipe as written; only hosts and ports are replaced."""
 import configparser
 import functools
 import json
@@ -19,7 +19,7 @@ from support.transcripts import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
 CLASSES = {"waiting", "working", "idle", "away"}  # of `earshot status --json`
-tried = set()  # headings that a test here takes
+tested = set()  # headings that have a test
 
 
 def recipes():
@@ -30,8 +30,8 @@ def recipes():
 
 
 def recipe(heading):
-    """Gives the test the blocks of one recipe."""
-    tried.add(heading)
+    """Decorator: passes the blocks of one recipe to the test."""
+    tested.add(heading)
 
     def with_blocks(test):
         return functools.wraps(test)(lambda self: test(self, *(text for _, text in recipes()[heading])))
@@ -82,7 +82,7 @@ class Recipe(DaemonCase):
 
     def needs(self, program):
         if not shutil.which(program):
-            self.skipTest(f"{program} is not here")
+            self.skipTest(f"{program} is not installed")
 
     def fake(self, name, script):
         path = os.path.join(self.bin, name)
@@ -102,22 +102,22 @@ class Recipe(DaemonCase):
         self.addCleanup(lines.close)
         return lines
 
-    def works(self, project="/home/ada/api"):
-        """A session at work."""
+    def start_working(self, project="/home/ada/api"):
+        """Starts a session that is working."""
         self.session = Session(self.root, cwd=project)
         self.registry = Registry(self.root, self.session.session, self.process())
         self.session.prompt("build it")
         self.registry.set_status("busy")
         self.client.wait(lambda: self.client.all(type="turn.started", session=self.session.session), "the turn")
 
-    def asks(self):
+    def start_waiting(self):
         self.session.tool_call("Bash", {"command": "rm -rf build"})
         self.registry.set_status("waiting", "permission prompt")
 
 
 class StatusLines(Recipe):
     @recipe("tmux: the status line")
-    def test_tmux_shows_how_things_stand(self, conf):
+    def test_tmux_shows_the_session_counts(self, conf):
         self.needs("tmux")
         self.file(".tmux.conf", conf)
         env = {**self.env, "TMUX_TMPDIR": self.home, "SHELL": "/bin/sh"}
@@ -127,33 +127,33 @@ class StatusLines(Recipe):
             return subprocess.run(["tmux", "-u", "-L", "outer", *words], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60)
 
         self.addCleanup(lambda: [subprocess.run(["tmux", "-L", name, "kill-server"], capture_output=True, env=env) for name in ("inner", "outer")])
-        # A terminal for it: a pane of another tmux, which has no status line of its own in that picture.
+        # Its terminal is a pane of another tmux, which is not captured.
         inner = f"env -u TMUX tmux -u -L inner -f {self.home}/.tmux.conf new-session cat"
         started = tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", inner)
         self.assertEqual(started.returncode, 0, started.stderr)
         shown = lambda: tmux("capture-pane", "-p").stdout.rstrip("\n").split("\n")[-1]
-        self.works()
-        wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"one at work in the status line: {shown()!r}", deadline=60)
-        self.asks()
-        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"one that waits in the status line: {shown()!r}", deadline=60)
+        self.start_working()
+        wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"a working session in the status line: {shown()!r}", deadline=60)
+        self.start_waiting()
+        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
         self.registry.set_status("idle")
-        wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"nobody in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"an empty status line: {shown()!r}", deadline=60)
 
     @recipe("waybar")
-    def test_waybar_is_given_a_line_a_tooltip_and_a_class(self, module, css):
-        said = json.loads("{" + module + "}")["custom/earshot"]
-        self.assertEqual((said["return-type"], said["escape"]), ("json", True))
+    def test_waybar_gets_text_tooltip_and_class(self, module, css):
+        output = json.loads("{" + module + "}")["custom/earshot"]
+        self.assertEqual((output["return-type"], output["escape"]), ("json", True))
         self.assertLessEqual(set(re.findall(r"#custom-earshot\.(\w+)", css)), CLASSES)
-        bar = self.lines("exec " + said["exec"])
+        bar = self.lines("exec " + output["exec"])
         bar.wait(lambda line: json.loads(line)["class"] == "idle")
-        self.works()
-        self.asks()
-        told = json.loads(bar.wait(lambda line: json.loads(line)["class"] == "waiting" and "rm -rf" in line))
-        self.assertEqual(told["text"], "⏸ 1")
-        self.assertEqual(told["tooltip"], "⏸ api permission: approve Bash: rm -rf build")
-        self.opens(said["on-click"])
+        self.start_working()
+        self.start_waiting()
+        module_output = json.loads(bar.wait(lambda line: json.loads(line)["class"] == "waiting" and "rm -rf" in line))
+        self.assertEqual(module_output["text"], "⏸ 1")
+        self.assertEqual(module_output["tooltip"], "⏸ api permission: approve Bash: rm -rf build")
+        self.assert_opens_dashboard(output["on-click"])
 
-    def opens(self, command):
+    def assert_opens_dashboard(self, command):
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, env=self.env, timeout=60)
         self.assertEqual(done.returncode, 0, done)
         self.assertRegex(done.stdout, rf"http://127\.0\.0\.1:{self.daemon.port}/#")
@@ -163,40 +163,40 @@ class StatusLines(Recipe):
         self.needs("i3blocks")
         self.file("config", conf)
         bar = self.lines(f"exec i3blocks -c {self.home}/config")
-        self.works()
+        self.start_working()
         bar.wait(lambda line: '"● 1"' in line)
-        self.asks()
+        self.start_waiting()
         bar.wait(lambda line: '"⏸ 1"' in line)
 
     @recipe("polybar")
-    def test_polybar_is_given_a_line_at_each_change(self, conf):
-        said = configparser.ConfigParser()
-        said.read_string(conf)
-        module = said["module/earshot"]
+    def test_polybar_gets_a_line_per_change(self, conf):
+        output = configparser.ConfigParser()
+        output.read_string(conf)
+        module = output["module/earshot"]
         self.assertEqual((module["type"], module["tail"]), ("custom/script", "true"))
         bar = self.lines("exec " + module["exec"])
-        self.works()
+        self.start_working()
         bar.wait(lambda line: line == "● 1")
-        self.opens(module["click-left"].removesuffix("&"))
+        self.assert_opens_dashboard(module["click-left"].removesuffix("&"))
 
 
 class Others(Recipe):
     @recipe("A command of yours, when somebody waits")
-    def test_a_command_hears_of_who_waits(self, script):
+    def test_a_command_runs_for_each_wait(self, script):
         self.needs("jq")
-        said = self.lines(script)
-        self.works()
+        output = self.lines(script)
+        self.start_working()
 
-        def rung():
+        def bell():
             self.registry.set_status("busy")
-            self.asks()
-            return any("\a" in line for line in said.lines)
+            self.start_waiting()
+            return any("\a" in line for line in output.lines)
 
-        wait_for(rung, "the bell")
-        self.assertEqual(next(line for line in said.lines if "\a" in line), f"\a{self.session.session[:8]} permission")
+        wait_for(bell, "the bell")
+        self.assertEqual(next(line for line in output.lines if "\a" in line), f"\a{self.session.session[:8]} permission")
 
     @recipe("A team's wall screen")
-    def test_a_wall_screen_shows_the_dashboard(self, here, elsewhere):
+    def test_a_wall_screen_displays_the_dashboard(self, here, elsewhere):
         if not browser.program():
             self.skipTest("there is no browser")
         for name, script in (("here", here), ("elsewhere", elsewhere)):
@@ -212,20 +212,20 @@ class Others(Recipe):
                               f'--disable-background-networking --remote-debugging-port=0 --user-data-dir={profile} "$@"')
         page = Screen(["/bin/sh", "-c", script], profile, self.env)
         self.addCleanup(page.close)
-        self.works(f"/home/ada/{name}")
+        self.start_working(f"/home/ada/{name}")
         page.wait_text("body", name)
         self.assertEqual(page.tell("location.hash"), "", "the code is still in the address")
 
 
 class Notices(Recipe):
-    """What earshot-notify does with the recipes' rules."""
+    """earshot-notify with the rules of the recipes."""
 
     def setUp(self):
         super().setUp()
         self.fake("systemctl", f'echo "$*" >>"{self.home}/systemctl"')
 
     def sh(self, script, *asked):
-        """Runs it; then the service manager was asked for this."""
+        """Runs a script; asserts the calls of systemctl."""
         done = subprocess.run(["/bin/sh", "-euc", script], capture_output=True, text=True, env=self.env, timeout=60)
         self.assertEqual(done.returncode, 0, done)
         with open(os.path.join(self.home, "systemctl")) as file:
@@ -237,21 +237,21 @@ class Notices(Recipe):
         self.addCleanup(receiver.close)
         return receiver
 
-    def there(self, receiver, text):
-        """The recipe with this receiver in place of the service's host."""
+    def with_receiver(self, receiver, text):
+        """The recipe with this receiver's address in place of the service's host."""
         return re.sub(r"https://[a-z.]+/", f"http://127.0.0.1:{receiver.port}/", text)
 
     def posted(self, receiver):
-        """What came when an agent had waited for a while: path and body."""
+        """(path, body) of the notice for a waiting session"""
         self.lines("exec earshot-notify")
-        self.works()
-        self.asks()
+        self.start_working()
+        self.start_waiting()
         got = wait_for(lambda: next((post for post in list(receiver.requests) if b"needs you" in post["body"]), None), "the notice", deadline=60)
-        self.assertNotIn(b"rm -rf", got["body"], "text has left the machine")
+        self.assertNotIn(b"rm -rf", got["body"], "the notice contains transcript text")
         return got["path"], json.loads(got["body"])
 
     @recipe("Notices on the desktop")
-    def test_the_desktop_is_told_by_the_built_in_rules(self, script):
+    def test_the_desktop_gets_the_built_in_notices(self, script):
         from support.notifier import DESKTOP, Desktop
         for program in DESKTOP:
             self.needs(program)
@@ -260,33 +260,33 @@ class Notices(Recipe):
         self.env.update({name: desktop.environment[name] for name in ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY")})
         self.sh(script, "--user enable --now earshot-notify.service")
         self.lines("exec earshot-notify")
-        self.works()
-        self.asks()
-        wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notified()), "the notice", deadline=60)
-        wait_for(lambda: desktop.showing() == 1, "it on the screen")
+        self.start_working()
+        self.start_waiting()
+        wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notify_calls()), "the notice", deadline=60)
+        wait_for(lambda: desktop.displayed() == 1, "the notice on the screen")
         self.registry.set_status("busy")
-        wait_for(lambda: desktop.showing() == 0, "an empty screen")
+        wait_for(lambda: desktop.displayed() == 0, "an empty screen")
 
     @recipe("A Slack channel")
-    def test_a_slack_channel_is_told(self, rules, script):
+    def test_a_slack_channel_gets_the_notice(self, rules, script):
         receiver = self.receiver()
         self.file(".config/earshot/notify.toml", rules)
-        self.sh(self.there(receiver, script), "--user restart earshot-notify.service")
+        self.sh(self.with_receiver(receiver, script), "--user restart earshot-notify.service")
         path, body = self.posted(receiver)
         self.assertEqual(path, "/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
         self.assertIn("api needs you", str(body))
 
     @recipe("A phone, by ntfy")
-    def test_a_phone_is_told(self, rules, script):
+    def test_a_phone_gets_the_notice(self, rules, script):
         receiver = self.receiver()
-        self.file(".config/earshot/notify.toml", self.there(receiver, rules))
+        self.file(".config/earshot/notify.toml", self.with_receiver(receiver, rules))
         self.sh(script, "--user restart earshot-notify.service")
         path, body = self.posted(receiver)
         self.assertEqual((path, body["topic"], body["title"]), ("/", "earshot-2f9c41d07b8e", "api needs you"))
 
 
 class Screen(browser.Browser):
-    """The browser that a recipe starts."""
+    """The browser started by a recipe."""
 
     def __init__(self, command, profile, env):
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True)
@@ -298,8 +298,8 @@ class Screen(browser.Browser):
 
 
 class Page(unittest.TestCase):
-    def test_every_recipe_is_run_by_a_test(self):
-        self.assertEqual(set(recipes()), tried)
+    def test_every_recipe_has_a_test(self):
+        self.assertEqual(set(recipes()), tested)
         for heading, blocks in recipes().items():
             self.assertTrue(blocks, heading)
 

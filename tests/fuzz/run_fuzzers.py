@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets, two at a time, and prints a line for each: runs, speed, coverage, result.
+"""Runs the fuzz targets, two at a time, and prints a line per target: runs, speed, coverage, result.
 
-usage: fuzzing.py [--jobs N] [NAME]      only the targets whose name contains NAME
+usage: run_fuzzers.py [--jobs N] [NAME]      only the targets whose name contains NAME
 
-Each runs FUZZ_SECONDS (60). It begins with our seeds and with what earlier runs learnt, which stays in
-build/fuzz/corpus; what breaks it is left in build/fuzz, with what it said.
-Edges are those of the program that is fuzzed: of the code that the target links, not of all of earshot.
-With FUZZ_COVERAGE=1 the corpus is then run once through the `cover` build, and the lines and regions covered are printed, file by file.
+Each target runs for FUZZ_SECONDS (60), starting with the corpus in the tree and the one that earlier runs found, which is
+stored in build/fuzz/corpus. Inputs that crash a target are stored in build/fuzz.
+Edges are those of the code that the target links, not of all of earshot.
+With FUZZ_COVERAGE=1 the corpus is then run through the `cover` build, and line and region coverage is printed per file.
 """
 import concurrent.futures
 import glob
@@ -22,11 +22,11 @@ FUZZ = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(FUZZ))
 BUILD = os.path.join(TOP, "build", "fuzz")
 COVER = os.path.join(TOP, "build", "cover")
-input_seconds_max = 10  # for one input; slower is a failure: what is parsed here takes bounded steps
+input_seconds_max = 10  # per input; a slower input is a failure: parsing takes bounded time
 rss_mb_max = 2048
-told_lines_max = 60     # of what a broken target said
+output_lines_max = 60   # of a failed target
 
-# What each target aims at: of these files the coverage is printed.
+# The files that each target tests: their coverage is printed.
 AIMS = {
     "fuzz_lines": ["daemon/core/transcript.cpp", "daemon/core/mark.cpp"],
     "fuzz_transcript": ["daemon/core/*.cpp", "daemon/core/dialects/*.cpp"],
@@ -52,10 +52,10 @@ def program(build, target):
 
 
 def corpora(target):
-    """what earlier runs learnt (which grows), and our seeds"""
-    learnt = os.path.join(BUILD, "corpus", target)
-    os.makedirs(learnt, exist_ok=True)
-    return [folder for folder in (learnt, os.path.join(FUZZ, "corpus", target)) if os.path.isdir(folder)]
+    """[the corpus of earlier runs, which grows; the corpus in the tree]"""
+    found_corpus = os.path.join(BUILD, "corpus", target)
+    os.makedirs(found_corpus, exist_ok=True)
+    return [folder for folder in (found_corpus, os.path.join(FUZZ, "corpus", target)) if os.path.isdir(folder)]
 
 
 def dictionary(target):
@@ -64,9 +64,9 @@ def dictionary(target):
 
 
 def fuzz(target, seconds, seed=None):
-    """None: the target held; otherwise what it said. With a seed it begins at our seeds alone: what it tries then is the same each time."""
-    with tempfile.TemporaryDirectory() as forgotten:
-        folders = [forgotten, *corpora(target)[1:]] if seed else corpora(target)
+    """Returns None, or the output of a failed target. With a seed it starts from the corpus in the tree only, so that the run is reproducible."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [scratch, *corpora(target)[1:]] if seed else corpora(target)
         return run(target, seconds, [*([f"-seed={seed}"] if seed else []), *dictionary(target), *folders])
 
 
@@ -76,24 +76,24 @@ def run(target, seconds, more):
     begun = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=BUILD)
     took = time.monotonic() - begun
-    said = done.stdout
-    runs = int(found[1]) if (found := re.search(r"number_of_executed_units: (\d+)", said)) else 0
-    edges = sum(int(n) for n in re.findall(r"\((\d+) inline 8-bit counters\)", said))
-    covered = max([int(n) for n in re.findall(r"\bcov: (\d+)", said)], default=0)
-    features = max([int(n) for n in re.findall(r"\bft: (\d+)", said)], default=0)
+    output = done.stdout
+    runs = int(found[1]) if (found := re.search(r"number_of_executed_units: (\d+)", output)) else 0
+    edges = sum(int(n) for n in re.findall(r"\((\d+) inline 8-bit counters\)", output))
+    covered = max([int(n) for n in re.findall(r"\bcov: (\d+)", output)], default=0)
+    features = max([int(n) for n in re.findall(r"\bft: (\d+)", output)], default=0)
     share = f"{100 * covered / edges:.1f} %" if edges else "?"
     ok = done.returncode == 0 and runs > 0
     print(f"  {'ok' if ok else 'FAIL':4}  {target}: {runs} runs, {runs / max(took, 0.001):.0f}/s, "
           f"{covered} of {edges} edges ({share}), {features} features", flush=True)
-    return None if ok else f"{target} (exit {done.returncode})\n" + "\n".join(said.splitlines()[-told_lines_max:])
+    return None if ok else f"{target} (exit {done.returncode})\n" + "\n".join(output.splitlines()[-output_lines_max:])
 
 
 def cover(target):
-    """prints line and region coverage of what the target aims at, after each input of its corpus"""
+    """Prints line and region coverage of the target's files for its corpus."""
     scratch = os.path.join(COVER, target + ".profraw")
     profile = os.path.join(COVER, target + ".profdata")
     inputs = [os.path.join(folder, name) for folder in corpora(target) for name in sorted(os.listdir(folder))]
-    for at in range(0, len(inputs), 1000):  # a command line is only so long
+    for at in range(0, len(inputs), 1000):  # limited by the length of a command line
         subprocess.run([program(COVER, target), f"-timeout={input_seconds_max}", *inputs[at:at + 1000]], check=True, cwd=COVER,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "LLVM_PROFILE_FILE": f"{scratch}.{at}"})
     raw = glob.glob(scratch + ".*")
@@ -110,24 +110,24 @@ def cover(target):
 
 
 def main():
-    words = sys.argv[1:]
+    arguments = sys.argv[1:]
     jobs = 2
-    if words[:1] == ["--jobs"]:
-        jobs, words = int(words[1]), words[2:]
-    if len(words) > 1 or words[:1] in (["-h"], ["--help"]):
+    if arguments[:1] == ["--jobs"]:
+        jobs, arguments = int(arguments[1]), arguments[2:]
+    if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         sys.exit(__doc__)
-    targets = [target for target in AIMS if not words or words[0] in target]
+    targets = [target for target in AIMS if not arguments or arguments[0] in target]
     if not targets:
-        sys.exit(f"no fuzz target is called like '{words[0]}': there are {' '.join(AIMS)}")
+        sys.exit(f"no fuzz target matches '{arguments[0]}': {' '.join(AIMS)}")
     seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
     print(f"\n== fuzz: {len(targets)} targets, {seconds} s each, {jobs} at a time", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        broken = [said for said in pool.map(lambda target: fuzz(target, seconds), targets) if said]
+        broken = [output for output in pool.map(lambda target: fuzz(target, seconds), targets) if output]
     if os.environ.get("FUZZ_COVERAGE") == "1" and shutil.which("llvm-cov-19"):
         for target in targets:
             cover(target)
-    for said in broken:
-        print(f"\nFAILED: {said}")
+    for output in broken:
+        print(f"\nFAILED: {output}")
     print(f"{len(targets) - len(broken)} passed, {len(broken)} failed, 0 skipped")
     sys.exit(1 if broken else 0)
 
