@@ -35,7 +35,7 @@ void append_escape(std::string& out, char32_t c) {
   out += text;
 }
 
-// JSON's \u has 16 bits: a surrogate pair stands for larger code points.
+// JSON's \u has 16 bits: larger code points are a surrogate pair.
 void append_json_escape(std::string& out, char32_t c) {
   char text[16];
   if (c < 0x10000) {
@@ -255,7 +255,7 @@ std::string replace_controls(std::string_view text, std::size_t bytes_max) {
   for (std::size_t at = 0; at < out.size(); ++at) {
     const auto byte = static_cast<unsigned char>(out[at]);
     if (byte < 0x20 || byte == 0x7F) out[at] = ' ';
-    // C1 is two bytes of UTF-8, C2 80 to C2 9F: some terminals obey them like ESC sequences.
+    // C1 is two bytes of UTF-8, C2 80 to C2 9F: some terminals execute them as ESC sequences.
     if (byte == 0xC2 && at + 1 < out.size() && static_cast<unsigned char>(out[at + 1]) < 0xA0) {
       out[at] = ' ';
       out[at + 1] = ' ';

@@ -17,7 +17,7 @@ enum class LineBreaks {
 
 /// One line of displayable text, so that the content of a transcript cannot control the terminal. C0, DEL, C1
 /// and bidirectional controls, line separators and invisible tags become visible escapes (\x1b, \u202e).
-/// Emoji joiners and variation selectors, whose width differs between terminals, are removed. Bytes that are
+/// Emoji joiners and variation selectors are removed: their width differs between terminals. Bytes that are
 /// not UTF-8 become U+FFFD. In ASCII other characters become `?`. Only the first `bytes_max` bytes of `text`
 /// are used.
 std::string to_display_line(std::string_view text, Charset charset,
@@ -48,8 +48,8 @@ std::string cut_to_width(std::string_view text, std::size_t columns, std::string
 /// The same for the end of the text, behind the ellipsis: …/daemon/core.
 std::string cut_start_to_width(std::string_view text, std::size_t columns, std::string_view ellipsis);
 
-/// Equivalent JSON that is safe to print: in strings DEL, C1, bidirectional controls and the like are
-/// \u-escaped; raw controls, which valid JSON has only between tokens, become spaces.
+/// Equivalent JSON that is safe to print: in strings DEL, C1, bidirectional controls and invisible characters
+/// are \u-escaped; raw controls, which valid JSON has only between tokens, become spaces.
 std::string to_display_json(std::string_view json);
 
 /// The first `bytes_max` bytes of UTF-8 text, cut between characters, with each control character (C0, DEL,

@@ -64,7 +64,7 @@ std::string write_private_file(const std::string& path, std::string_view content
 /// The content of a file that holds a secret.
 struct PrivateFile {
   std::optional<std::string> text;  // absent without an error: there is no such file
-  std::string error;                // for users: what is wrong and what to do
+  std::string error;                // for users: the problem and what to do
 };
 /// Refuses links, files of other users and files that others can read: the secret may be known already. Reads
 /// at most `bytes_max` bytes.

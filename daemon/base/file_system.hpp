@@ -49,7 +49,7 @@ Fd open_for_reading(const std::string& path, Symlinks symlinks = Symlinks::no_fo
 
 enum class ReadMode : std::uint8_t {
   wait,     // for the disk
-  no_wait,  // only what is in the page cache: -EAGAIN otherwise, -EOPNOTSUPP where that is not available
+  no_wait,  // only from the page cache: -EAGAIN otherwise, -EOPNOTSUPP where that is not available
 };
 
 /// Returns the number of bytes read (0: end of file) or -errno. A result may be short.
