@@ -51,8 +51,8 @@ class Printer : public EventSink {
   void on_event(const Event& event) override {
     if (stats_ != nullptr) stats_->count_event(event);
     if (!options_.print) return;
-    const std::string& session = place_->session.empty() ? transcript_->session_of_lines() : place_->session;
-    const Address address{options_.host, place_->stream, session.empty() ? place_->stream : session};
+    const std::string& session = place_->session.empty() ? transcript_->recorded_session() : place_->session;
+    const StreamAddress address{options_.host, place_->stream, session.empty() ? place_->stream : session};
     if (narrator_ == nullptr && !safe_json_) {
       append_event(out_.buffer(), event, address, encode_);
       out_.buffer() += '\n';

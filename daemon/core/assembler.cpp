@@ -104,7 +104,7 @@ void Assembler::record(const Record& record) {
   if (record.knows_positions) knows_positions_ = true;
   const bool dropped = drops_warmup();
   if (state_.warmup) return;
-  tell_session();
+  emit_session_changes();
   if (dropped) return;
   if (record.time_ms > state_.last_activity_ms) {
     state_.last_activity_ms = record.time_ms;
@@ -116,8 +116,8 @@ void Assembler::record(const Record& record) {
     if (!state_.turn_open && !belongs) start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown");
     if (!record.message.empty()) message_ = record.message;
   }
-  if (record.told) return pass_on(*record.told);
-  for (const Fact& one : record.facts) std::visit([this](const auto& said) { tell(said); }, one);
+  if (record.relayed) return apply_relayed(*record.relayed);
+  for (const Fact& one : record.facts) std::visit([this](const auto& fact) { apply(fact); }, one);
   if (record.aborted) interrupt();
   remember_last();
 }
@@ -164,15 +164,15 @@ std::uint32_t Assembler::chain_of() {
 // Internal cache warm-ups look like agents whose first user text is one word.
 bool Assembler::drops_warmup() {
   Chain& chain = chains_[chain_];
-  if (record_->by == Record::By::user && !chain.heard && (!own() || !own_agent_.empty())) {
-    chain.heard = true;
+  if (record_->by == Record::By::user && !chain.user_record_seen && (!own() || !own_agent_.empty())) {
+    chain.user_record_seen = true;
     chain.warmup = record_->first_user_text == "Warmup";
     if (chain.warmup && own()) state_.warmup = true;
   }
   return chain.warmup;
 }
 
-void Assembler::tell_session() {
+void Assembler::emit_session_changes() {
   event::SessionUpdated changed;
   const Record& r = *record_;
   const bool first = !state_.started && !r.uuid.empty();
@@ -231,7 +231,7 @@ void Assembler::remember_last() {
   for (const Fact& one : record_->facts) {
     if (std::holds_alternative<fact::Invocation>(one)) last_ = Last::call;
     if (std::holds_alternative<fact::Result>(one)) last_ = Last::result;
-    if (const auto* said = std::get_if<fact::Said>(&one))
+    if (const auto* said = std::get_if<fact::MessageBlock>(&one))
       last_ = said->kind == "text" ? Last::text : Last::other;
   }
   if (record_->time_ms) last_ms_ = record_->time_ms;
@@ -282,7 +282,7 @@ void Assembler::interrupt() {
 
 std::size_t Assembler::memory_bytes() const {
   std::size_t bytes = sizeof *this + uuids_.memory_bytes() + chain_of_uuid_.memory_bytes() +
-                      calls_.memory_bytes() + usage_.memory_bytes() + told_tasks_.memory_bytes();
+                      calls_.memory_bytes() + usage_.memory_bytes() + finished_tasks_.memory_bytes();
   bytes += chains_.capacity() * sizeof(Chain) + open_.size() * (sizeof(Call) + 64);
   bytes += (large_.size() + costs_.size() + resumed_.size() + early_.size()) * 64;
   bytes += state_.tools.capacity() * sizeof(OpenTool) + state_.todos.capacity() * sizeof(Todo) +

@@ -23,7 +23,7 @@ struct Prompt {
   std::vector<Media> media;
 };
 /// A message of any role. `while_working`: an assistant's words, which prove that a turn is open.
-struct Said {
+struct MessageBlock {
   std::string_view role, kind;
   OptionalText text;
   std::optional<Media> media;
@@ -60,7 +60,7 @@ struct TodoChange {
 };
 struct Result {
   std::string_view call;
-  bool by_place = false;  // no ids in its dialect: the record answers the call that it stands under
+  bool by_position = false;  // no ids in its dialect: the record answers the call that it stands under
   std::string_view outcome;
   OptionalText output;
   std::vector<Media> media;
@@ -143,11 +143,12 @@ struct PermissionMode {
 
 }  // namespace fact
 
-using Fact = std::variant<fact::Prompt, fact::Said, fact::Command, fact::Injected, fact::ScheduledFire,
-                          fact::Absorbed, fact::Invocation, fact::Result, fact::UsageSeen, fact::Stop,
-                          fact::TurnEnd, fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue,
-                          fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files,
-                          fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
+using Fact =
+    std::variant<fact::Prompt, fact::MessageBlock, fact::Command, fact::Injected, fact::ScheduledFire,
+                 fact::Absorbed, fact::Invocation, fact::Result, fact::UsageSeen, fact::Stop, fact::TurnEnd,
+                 fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue, fact::Notification,
+                 fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files, fact::Cost, fact::Title,
+                 fact::Mode, fact::PermissionMode>;
 
 /// Everything about a record but what it says.
 struct RecordHeader {
@@ -173,7 +174,7 @@ struct RecordHeader {
 };
 
 /// An event of another daemon's, passed on as it is. Nothing is concluded from it.
-struct Told {
+struct RelayedEvent {
   EventBody body;  // a list of todos: `todos`
   std::uint32_t turn = 0;
   std::string_view agent;
@@ -190,7 +191,7 @@ struct Record : RecordHeader {
   void clear() {
     static_cast<RecordHeader&>(*this) = {};
     facts.clear();
-    told.reset();
+    relayed.reset();
     if (!made_.empty()) made_.clear();
   }
 
@@ -198,7 +199,7 @@ struct Record : RecordHeader {
   std::deque<std::string> made_;
 
  public:
-  std::optional<Told> told;  // then there are no facts
+  std::optional<RelayedEvent> relayed;  // then there are no facts
 };
 
 }  // namespace earshot

@@ -35,7 +35,7 @@ Workspace::~Workspace() = default;
 struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
       : options(std::move(given)),
-        mark(options.hash_key),
+        prefix_hash(options.hash_key),
         assembler(options.own_agent, options.hash_key, options.filter),
         dialect(options.told ? &dialect_of_told() : nullptr),
         end{0, 0, options.hash_key} {}
@@ -51,7 +51,7 @@ struct Transcript::Parts {
   void close_line(std::uint64_t next);
 
   TranscriptOptions options;
-  PrefixHash mark;
+  PrefixHash prefix_hash;
   Assembler assembler;
   const Dialect* dialect = nullptr;  // null: no record showed one yet
   Cursor end;
@@ -69,7 +69,7 @@ void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work
     const auto piece = bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1);
     bytes = bytes.subspan(piece.size());
     if (tail.empty() && !too_long && piece.size() - 1 <= options.line_bytes_max) {
-      mark.line(piece);
+      prefix_hash.add_line(piece);
       line({piece.data(), piece.size() - 1}, piece.size(), work, sink);
       continue;
     }
@@ -77,15 +77,15 @@ void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work
     const std::size_t whole = (too_long ? long_bytes : tail.size()) + 1;
     if (too_long) {
       long_hash.add(piece.last(1));
-      mark = PrefixHash(long_hash.end());
-      assembler.begin_line(end.offset, {end.offset + whole, 0, mark.value()}, sink);
+      prefix_hash = PrefixHash(long_hash.end());
+      assembler.begin_line(end.offset, {end.offset + whole, 0, prefix_hash.value()}, sink);
       skip(end.offset, whole, "too long");
       ++assembler.counts().lines;
       close_line(end.offset + whole);
     } else {
       tail += '\n';
       tail.reserve(tail.size() + feed_padding);
-      mark.line(tail);
+      prefix_hash.add_line(tail);
       line(std::string_view(tail).substr(0, tail.size() - 1), tail.size(), work, sink);
     }
     // A transcript at rest owns no buffer.
@@ -100,7 +100,7 @@ void Transcript::Parts::keep_tail(std::span<const char> bytes) {
   if (!too_long && tail.size() + bytes.size() > options.line_bytes_max) {
     too_long = true;
     long_bytes = tail.size();
-    long_hash.begin(mark.value());
+    long_hash.begin(prefix_hash.value());
     long_hash.add(tail);
     std::string().swap(tail);
   }
@@ -115,7 +115,7 @@ void Transcript::Parts::keep_tail(std::span<const char> bytes) {
 void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace::Parts& work,
                              EventSink& sink) {
   const std::uint64_t offset = end.offset;
-  assembler.begin_line(offset, {offset + bytes, 0, mark.value()}, sink);
+  assembler.begin_line(offset, {offset + bytes, 0, prefix_hash.value()}, sink);
   ++assembler.counts().lines;
   if (text.ends_with('\r')) text.remove_suffix(1);
   if (offset == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -128,7 +128,9 @@ void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace
   if (bytes > parser_bytes_kept) work.parser = new_parser(nesting_max);
 }
 
-void Transcript::Parts::close_line(std::uint64_t next) { end = {next, assembler.index(), mark.value()}; }
+void Transcript::Parts::close_line(std::uint64_t next) {
+  end = {next, assembler.index(), prefix_hash.value()};
+}
 
 void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
                                   Workspace::Parts& work) {
@@ -175,7 +177,7 @@ void Transcript::Parts::read_record(const simdjson::dom::element& json, std::str
   if (!reader) {
     dialect = reader = dialect_of(json);
     if (dialect)
-      assembler.decided(dialect->name());
+      assembler.set_dialect(dialect->name());
     else
       reader = dialect_of_metadata(json);
   }
@@ -219,7 +221,7 @@ std::size_t Transcript::pending_bytes() const {
 std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
 const StreamState& Transcript::state() const { return parts_->assembler.state(); }
 const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
-const std::string& Transcript::session_of_lines() const { return parts_->assembler.session_of_lines(); }
+const std::string& Transcript::recorded_session() const { return parts_->assembler.recorded_session(); }
 std::size_t Transcript::memory_bytes() const {
   return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes();
 }

@@ -72,7 +72,7 @@ class Transcript {
   const RecordCounts& counts() const;
   /// The `sessionId` of the lines (the first one seen): names the session of an agent's file that lies beside
   /// it. Empty: none yet.
-  const std::string& session_of_lines() const;
+  const std::string& recorded_session() const;
   std::size_t memory_bytes() const;  // what this transcript holds, estimated
 
  private:

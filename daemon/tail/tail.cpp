@@ -151,7 +151,7 @@ class Tail::Impl final : private Discovery::Observer {
       return fold(stream.name(), [](const Stream*) {});  // a live one remembers for itself
     const auto [at, is_first] = told_.emplace(path_of(*place, stem), end);
     if (!is_first && at->second != end)
-      at->second.mark = ~end.mark;  // two histories: none of them is taken for it
+      at->second.prefix_hash = ~end.prefix_hash;  // two histories: none of them is taken for it
   }
 
   std::unique_ptr<History> history(const Stream& stream) {
@@ -445,7 +445,7 @@ class Tail::Impl final : private Discovery::Observer {
         void on_event(const Event&) override {}
       } silence;
       transcript.feed(std::span(result.first).first(result.second), workspace_, silence);
-      if (const std::string session = transcript.session_of_lines(); !session.empty())
+      if (const std::string session = transcript.recorded_session(); !session.empty())
         tell_compaction(path, session);
     });
   }

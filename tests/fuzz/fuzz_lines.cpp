@@ -16,12 +16,12 @@ bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == 
 
 /// What the reader says of the same bytes, found in the simplest way.
 struct Model {
-  Model(std::string_view bytes, const TranscriptOptions& options) : mark(options.hash_key) {
+  Model(std::string_view bytes, const TranscriptOptions& options) : prefix_hash(options.hash_key) {
     for (std::size_t begin = 0, lf = 0; (lf = bytes.find('\n', begin)) != bytes.npos; begin = lf + 1) {
       const std::string_view line = bytes.substr(begin, lf - begin);
-      mark.line(bytes.substr(begin, lf + 1 - begin));
+      prefix_hash.add_line(bytes.substr(begin, lf + 1 - begin));
       ends.push_back(lf + 1);
-      marks.push_back(mark.value());
+      marks.push_back(prefix_hash.value());
       std::string_view text = line;
       if (begin == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
       if (line.size() > options.line_bytes_max) {
@@ -33,7 +33,7 @@ struct Model {
       pending_from = lf + 1;
     }
   }
-  PrefixHash mark;
+  PrefixHash prefix_hash;
   std::vector<std::uint64_t> ends, marks;
   std::set<std::uint64_t> too_long;
   std::uint64_t too_long_bytes = 0, empty = 0, pending_from = 0;

@@ -364,9 +364,9 @@ class Run {
     const auto is_place = [&](const std::string& cursor) {
       const auto place = parse_cursor(cursor);
       if (!place || place->offset > fold.bytes.size()) return false;
-      PrefixHasher mark(key);
-      mark.add(std::span<const char>(fold.bytes).first(place->offset));
-      return *place == begin_cursor || mark.value() == place->mark;
+      PrefixHasher prefix_hash(key);
+      prefix_hash.add(std::span<const char>(fold.bytes).first(place->offset));
+      return *place == begin_cursor || prefix_hash.value() == place->prefix_hash;
     };
     auto expected = fold.events.begin();
     if (!held.base.empty()) {

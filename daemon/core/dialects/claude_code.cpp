@@ -23,7 +23,7 @@ void read_permission_mode(const Fields& f, Record& out) {
 }
 void read_cost(const Fields& f, Record& out) {
   if (!f.totalCostUSD) return;
-  if (const auto usd = dom::real(*f.totalCostUSD)) out.facts.push_back(fact::Cost{*usd});
+  if (const auto usd = dom::as_double(*f.totalCostUSD)) out.facts.push_back(fact::Cost{*usd});
 }
 void read_queue(const Fields& f, Record& out) {
   const auto said = text_of_content(f.content, out);

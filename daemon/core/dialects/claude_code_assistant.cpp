@@ -33,7 +33,7 @@ Usage usage_of(const dom::element& usage) {
     std::uint64_t sum = 0;  // by lifetime: together they are the flat figure
     dom::object lifetimes = nested->get_object().value_unsafe();
     for (const auto one : lifetimes)
-      if (const auto tokens = dom::count(one.value)) sum += *tokens;
+      if (const auto tokens = dom::as_count(one.value)) sum += *tokens;
     seen.cache_write = std::max(seen.cache_write, sum);
   }
   return seen;
@@ -51,19 +51,19 @@ void read_block(const dom::element& block, std::string_view raw_block, Record& o
   if (kind == "thinking" || kind == "redacted_thinking") {
     std::optional<std::string_view> thought;
     if (const std::string_view words = dom::text_of(block, "thinking"); !words.empty()) thought = words;
-    out.facts.push_back(fact::Said{"assistant", kind, thought, std::nullopt});
+    out.facts.push_back(fact::MessageBlock{"assistant", kind, thought, std::nullopt});
     return;
   }
   if (kind.empty()) return;
   substance = true;
   if (kind == "text") {
     if (const std::string_view words = dom::text_of(block, "text"); !words.empty())
-      out.facts.push_back(fact::Said{"assistant", kind, words, std::nullopt});
+      out.facts.push_back(fact::MessageBlock{"assistant", kind, words, std::nullopt});
     return;
   }
   std::optional<Media> media;
   if (kind == "image" || kind == "document") media = media_of(kind, block);
-  out.facts.push_back(fact::Said{"assistant", kind, std::nullopt, media});
+  out.facts.push_back(fact::MessageBlock{"assistant", kind, std::nullopt, media});
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
     case Purpose::subagent:
       made.agent_type = dom::text_of(*input, "subagent_type");
       made.description = dom::text_of(*input, "description");
-      made.background = dom::truth_of(*input, "run_in_background");
+      made.background = dom::bool_of(*input, "run_in_background");
       break;
     case Purpose::todo_whole:
       if (const auto list = dom::member(*input, "todos")) made.todos = todos_of(*list);
@@ -102,11 +102,11 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
   dom::object message = f.message->get_object().value_unsafe();
   for (const auto field : message) {
     if (field.key == "id")
-      out.message = dom::text(field.value);
+      out.message = dom::as_text(field.value);
     else if (field.key == "model")
-      out.model = dom::text(field.value);
+      out.model = dom::as_text(field.value);
     else if (field.key == "stop_reason")
-      stop_reason = dom::text(field.value);
+      stop_reason = dom::as_text(field.value);
     else if (field.key == "content")
       content = field.value;
     else if (field.key == "usage")
@@ -125,8 +125,8 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
   dom::array blocks;
   if (content && content->is_string()) {
     substance = true;
-    if (const std::string_view words = dom::text(*content); !words.empty())
-      out.facts.push_back(fact::Said{"assistant", "text", words, std::nullopt});
+    if (const std::string_view words = dom::as_text(*content); !words.empty())
+      out.facts.push_back(fact::MessageBlock{"assistant", "text", words, std::nullopt});
   } else if (content && !content->get_array().get(blocks)) {
     std::string_view raw_blocks;
     std::size_t index = 0;
@@ -143,13 +143,13 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
 
   fact::UsageSeen seen{.model = out.model, .usage = {}, .cost_usd = {}};
   if (usage && usage->is_object()) seen.usage = usage_of(*usage);
-  if (f.costUSD) seen.cost_usd = dom::real(*f.costUSD);
+  if (f.costUSD) seen.cost_usd = dom::as_double(*f.costUSD);
   if (seen.cost_usd || seen.usage != Usage{}) out.facts.push_back(seen);
 
   if (failed) {
     const auto words = text_of_content(content, out);
     out.facts.push_back(
-        fact::ApiError{.status = f.apiErrorStatus ? dom::whole(*f.apiErrorStatus) : std::nullopt,
+        fact::ApiError{.status = f.apiErrorStatus ? dom::as_int(*f.apiErrorStatus) : std::nullopt,
                        .error = !text(f.error).empty() ? text(f.error) : words.value_or(""),
                        .attempt = {},
                        .max_attempts = {},
@@ -157,7 +157,7 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
                        .fatal = true});
     out.facts.push_back(fact::TurnEnd{"failed", {}, std::nullopt, false});
   } else if (substance && !stop_reason.empty() && out.by != Record::By::machine) {
-    out.facts.push_back(fact::Stop{stop_reason, f.durationMs ? dom::whole(*f.durationMs) : std::nullopt});
+    out.facts.push_back(fact::Stop{stop_reason, f.durationMs ? dom::as_int(*f.durationMs) : std::nullopt});
   }
 }
 

@@ -8,12 +8,12 @@ namespace {
 
 void said(const Fields& f, Record& out) {
   if (const auto content = text_of_content(f.content, out))
-    out.facts.push_back(fact::Said{"system", "text", content, std::nullopt});
+    out.facts.push_back(fact::MessageBlock{"system", "text", content, std::nullopt});
 }
 
 void turn_duration(const Fields& f, Record& out) {
   out.facts.push_back(
-      fact::TurnEnd{"completed", {}, f.durationMs ? dom::whole(*f.durationMs) : std::nullopt, true});
+      fact::TurnEnd{"completed", {}, f.durationMs ? dom::as_int(*f.durationMs) : std::nullopt, true});
 }
 
 void stop_hook_summary(const Fields& f, Record& out) {
@@ -29,7 +29,7 @@ void compaction(const Value& metadata, std::string_view kind, Record& out) {
     done.trigger = dom::text_of(*metadata, "trigger");
     done.pre_tokens = dom::count_of(*metadata, "preTokens");
     done.post_tokens = dom::count_of(*metadata, "postTokens");
-    done.duration_ms = dom::whole_of(*metadata, "durationMs");
+    done.duration_ms = dom::int_of(*metadata, "durationMs");
   }
   out.facts.push_back(done);
 }
@@ -39,7 +39,7 @@ void microcompact_boundary(const Fields& f, Record& out) { compaction(f.microcom
 void api_error(const Fields& f, Record& out) {
   fact::ApiError failed{.fatal = false};
   if (f.error && f.error->is_object()) {
-    failed.status = dom::whole_of(*f.error, "status");
+    failed.status = dom::int_of(*f.error, "status");
     // 2.1.219 on: `formatted`; before, the API's own answer stands inside, once or twice.
     failed.error = dom::text_of(*f.error, "formatted");
     Value inner = *f.error;
@@ -52,9 +52,9 @@ void api_error(const Fields& f, Record& out) {
   } else {
     failed.error = text(f.error);
   }
-  if (f.retryAttempt) failed.attempt = dom::whole(*f.retryAttempt);
-  if (f.maxRetries) failed.max_attempts = dom::whole(*f.maxRetries);
-  if (f.retryInMs) failed.retry_in_ms = dom::whole(*f.retryInMs);
+  if (f.retryAttempt) failed.attempt = dom::as_int(*f.retryAttempt);
+  if (f.maxRetries) failed.max_attempts = dom::as_int(*f.maxRetries);
+  if (f.retryInMs) failed.retry_in_ms = dom::as_int(*f.retryInMs);
   out.facts.push_back(failed);
 }
 

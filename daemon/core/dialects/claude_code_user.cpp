@@ -103,7 +103,7 @@ Content content_of(const Value& content) {
   if (!content) return found;
   dom::array blocks;
   if (content->is_string()) {
-    found.texts.push_back(dom::text(*content));
+    found.texts.push_back(dom::as_text(*content));
   } else if (!content->get_array().get(blocks)) {
     for (const dom::element block : blocks) {
       const string_view kind = dom::text_of(block, "type");
@@ -133,7 +133,7 @@ string_view refine(std::span<const Refinement> table, string_view text) {
 
 // ASSEMBLY of an outcome, first match: the program's own kind, interruption, denial, error, ok.
 void read_outcome(const Fields& f, const dom::element& block, fact::Result& result) {
-  const bool failed = dom::truth_of(block, "is_error") || truth(f.isError);
+  const bool failed = dom::bool_of(block, "is_error") || truth(f.isError);
   const string_view kind = text(f.toolDenialKind);
   const string_view said = result.output.value_or("");
   if (!kind.empty()) {
@@ -143,9 +143,8 @@ void read_outcome(const Fields& f, const dom::element& block, fact::Result& resu
         kind == "user-rejected" && !truth(f.toolDenialBeforeRun) && !rejected;
     return;
   }
-  const bool stopped =
-      f.toolUseResult && (dom::truth_of(*f.toolUseResult, "interrupted") ||
-                          dom::truth_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
+  const bool stopped = f.toolUseResult && (dom::bool_of(*f.toolUseResult, "interrupted") ||
+                                           dom::bool_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
   result.outcome = failed ? refine(interrupted_texts, said) : string_view{};
   if (stopped) result.outcome = "interrupted";
   if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, said);
@@ -186,7 +185,7 @@ void read_tool_use_result(const Fields& f, fact::Result& result) {
     result.subagent = dom::text_of(use, "agent_id");
     result.background = result.subagent.empty() ? dom::text_of(use, "teammate_id") : result.subagent;
   }
-  result.duration_ms = dom::whole_of(use, "totalDurationMs");
+  result.duration_ms = dom::int_of(use, "totalDurationMs");
   result.tokens = dom::count_of(use, "totalTokens");
   result.tools = dom::count_of(use, "totalToolUseCount");
 
@@ -197,10 +196,10 @@ void read_tool_use_result(const Fields& f, fact::Result& result) {
   if (const auto task = dom::member(use, "task"); task && task->is_object())
     result.todo.item = todo_of(*task);
   if (const auto done = dom::member(use, "success"); done && done->is_bool())
-    result.todo.refused = !dom::truth(*done);
+    result.todo.refused = !dom::as_bool(*done);
   if (const auto id = dom::member(use, "taskId"); id && !result.todo.item) {
     Todo item{
-        .id = std::string(dom::text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
+        .id = std::string(dom::as_text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
     if (const auto change = dom::member(use, "statusChange")) item.status = dom::text_of(*change, "to");
     result.todo.item = std::move(item);
   }
@@ -293,16 +292,16 @@ Todo todo_of(const dom::element& item) {
   if (item.get_object().get(fields)) return todo;
   for (const auto field : fields) {
     if (field.key == "content" || field.key == "subject")
-      todo.content = dom::text(field.value);
+      todo.content = dom::as_text(field.value);
     else if (field.key == "status")
-      todo.status = dom::text(field.value);
+      todo.status = dom::as_text(field.value);
     else if (field.key == "activeForm")
-      todo.active_form = dom::text(field.value);
+      todo.active_form = dom::as_text(field.value);
     else if (field.key == "priority")
-      todo.priority = dom::text(field.value);
+      todo.priority = dom::as_text(field.value);
     else if (field.key == "id" || field.key == "taskId") {
-      todo.id = dom::text(field.value);
-      if (const auto whole = dom::whole(field.value)) todo.id = std::to_string(*whole);
+      todo.id = dom::as_text(field.value);
+      if (const auto whole = dom::as_int(field.value)) todo.id = std::to_string(*whole);
     }
   }
   return todo;

@@ -15,7 +15,7 @@ void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
   const std::string_view subtype = text(f.subtype);
   if (const std::string_view words = text(f.message); !words.empty())
     out.facts.push_back(
-        fact::Said{"assistant", subtype == "thinking" ? subtype : "text", words, std::nullopt});
+        fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", words, std::nullopt});
   if (f.toolName || subtype == "tool_use")
     out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
                                    f.toolArguments ? member_text(raw, "toolArguments") : std::string_view{}));
@@ -30,7 +30,7 @@ void read_flat_user(const Fields& f, Record& out) {
 
 void read_flat_system(const Fields& f, Record& out) {
   fact::Result answer;
-  answer.by_place = true;
+  answer.by_position = true;
   answer.outcome = truth(f.isError) ? "error" : "ok";
   if (const std::string_view words = text(f.message); f.message && f.message->is_string())
     answer.output = words;

@@ -86,7 +86,7 @@ static_assert(
     }(),
     "two names share a place: try other factors");
 
-constexpr auto by_place = [] {
+constexpr auto by_position = [] {
   std::array<Named, places> all{};
   for (const Named& one : table) all[place_of(one.name)] = one;
   return all;
@@ -99,7 +99,7 @@ Fields::Fields(const dom::element& json) {
   if (json.get_object().get(object)) return;
   for (const auto field : object) {
     if (field.key.empty()) continue;
-    const Named& one = by_place[place_of(field.key)];
+    const Named& one = by_position[place_of(field.key)];
     if (one.name == field.key) this->*one.place = field.value;
   }
 }
@@ -111,7 +111,7 @@ void read_header(const Fields& fields, Record& out) {
   out.session = text(fields.sessionId);
   out.version = text(fields.version);
   out.cwd = text(fields.cwd);
-  if (fields.gitBranch) out.git_branch = dom::text_or_absent(*fields.gitBranch);
+  if (fields.gitBranch) out.git_branch = dom::as_optional_text(*fields.gitBranch);
   out.sidechain = truth(fields.isSidechain);
   out.deleted = truth(fields.isDeleted);
   out.aborted = truth(fields.isAborted);
@@ -119,12 +119,12 @@ void read_header(const Fields& fields, Record& out) {
   out.request = text(fields.requestId);
   if (!fields.timestamp) return;
   if (fields.timestamp->is_string()) {
-    const std::string_view written = dom::text(*fields.timestamp);
+    const std::string_view written = dom::as_text(*fields.timestamp);
     if (const auto ms = parse_time(written)) {
       out.time = written;
       out.time_ms = *ms;
     }
-  } else if (const auto ms = dom::whole(*fields.timestamp);
+  } else if (const auto ms = dom::as_int(*fields.timestamp);
              ms && *ms > 0 && *ms < 253'402'300'800'000) {  // year 10000
     out.time = out.keep(format_time(*ms));
     out.time_ms = *ms;
@@ -148,7 +148,7 @@ Media media_of(std::string_view kind, const dom::element& block) {
 
 std::optional<std::string_view> text_of_content(const Value& content, Record& out) {
   if (!content) return std::nullopt;
-  if (content->is_string()) return dom::text(*content);
+  if (content->is_string()) return dom::as_text(*content);
   dom::array blocks;
   if (content->get_array().get(blocks)) return std::nullopt;
   std::optional<std::string_view> found;
@@ -158,13 +158,13 @@ std::optional<std::string_view> text_of_content(const Value& content, Record& ou
     const auto said = dom::text_of(block, "type") == "text" ? dom::member(block, "text") : Value{};
     if (!said || !said->is_string()) continue;
     if (!found) {
-      found = dom::text(*said);
+      found = dom::as_text(*said);
       continue;
     }
     if (!several) joined = *found;
     several = true;
     joined += '\n';
-    joined += dom::text(*said);
+    joined += dom::as_text(*said);
   }
   return several ? out.keep(std::move(joined)) : found;
 }

@@ -22,8 +22,8 @@ struct Fields {
   explicit Fields(const dom::element& json);
 };
 
-inline std::string_view text(const Value& value) { return value ? dom::text(*value) : std::string_view{}; }
-inline bool truth(const Value& value) { return value && dom::truth(*value); }
+inline std::string_view text(const Value& value) { return value ? dom::as_text(*value) : std::string_view{}; }
+inline bool truth(const Value& value) { return value && dom::as_bool(*value); }
 
 /// uuid, parent, time, session and so on: everything about the record but what it says.
 void read_header(const Fields& fields, Record& out);

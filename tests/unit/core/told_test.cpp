@@ -35,7 +35,7 @@ TEST_CASE("an event of another daemon is told with all its members, also those o
   CHECK(field(event, "later") == R"([1,{"x":null}])");
   CHECK(field(event, "received") == "-");
   CHECK(field(event, "host") == "h");  // whoever tells it says whose it is
-  CHECK(feed.transcript().session_of_lines() == "s1@dev7");
+  CHECK(feed.transcript().recorded_session() == "s1@dev7");
 }
 
 TEST_CASE("a text that was cut stays cut, with its length") {
