@@ -6,7 +6,7 @@
 
 #include "core/transcript.hpp"
 #include "demo.hpp"
-#include "status/tracker_fixture.hpp"
+#include "unit/status/tracker_fixture.hpp"
 
 using namespace earshot;
 namespace fs = std::filesystem;
