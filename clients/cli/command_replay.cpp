@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "agents/claude_code/reader.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
@@ -126,8 +127,9 @@ class Replay {
     if (!options_.asked.agent.empty()) place.own_agent = options_.asked.agent;
     if (!options_.asked.stream.empty()) place.stream = options_.asked.stream;
     Input input(path);
-    Transcript transcript(
-        {.hash_key = options_.hash_key, .own_agent = place.own_agent});  // its state is not shown
+    Transcript transcript({.hash_key = options_.hash_key,
+                           .own_agent = place.own_agent,
+                           .reader = &claude_code::reader()});  // its state is not shown
     printer_.begin(transcript, place);
     while (const std::size_t size = input.read(buffer_.get(), read_bytes)) {
       transcript.feed({buffer_.get(), size}, workspace_, printer_);

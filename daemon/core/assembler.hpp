@@ -31,7 +31,7 @@ class Assembler {
       512;  // distinct types that are counted apart; beyond, as "(other)"
 
   /// The filter, if there is one, outlives this object: what the state shows cut is clean before it is cut.
-  Assembler(std::string own_agent, std::uint64_t key, const TextFilter* filter = nullptr);
+  Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
 
   /// Events from here on belong to the line that ends at `end` (its index is ignored: counting begins anew).
   void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
@@ -108,7 +108,7 @@ class Assembler {
   void apply(const fact::Absorbed& absorbed);
   void apply(const fact::Invocation& invocation);
   void apply(const fact::Result& result);
-  void apply(const fact::UsageSeen& seen);
+  void apply(const fact::MessageUsage& seen);
   void apply(const fact::Stop& stop);
   void apply(const fact::TurnEnd& end);
   void apply(const fact::Interrupted&);
@@ -156,7 +156,7 @@ class Assembler {
   std::string titles_[4];  // by fact::Title::Kind, which is also the precedence
   std::vector<std::pair<std::uint64_t, std::string>> waiting_titles_;  // by the leaf's hash
   bool summaries_lead_ = true;
-  bool knows_positions_ = false;
+  bool has_turn_positions_ = false;
 
   HashMap<std::uint32_t> calls_;        // every id ever seen: its number in open_, or 0 when it is finished
   std::map<std::uint32_t, Call> open_;  // in order of invocation

@@ -102,7 +102,7 @@ void Assembler::apply(const fact::Result& result) {
   }
   event::ToolFinished finished;
   finished.outcome = result.outcome;
-  if (result.rejected_while_running_if_known && knows_positions_) finished.outcome = "interrupted";
+  if (result.is_late_rejection && has_turn_positions_) finished.outcome = "interrupted";
   if (record_->aborted) finished.outcome = "interrupted";
   finished.output = result.output;
   finished.media = result.media;
@@ -202,12 +202,12 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
     case Purpose::plain:
     case Purpose::subagent:
       return;
-    case Purpose::todo_whole:
-      todos = result.todo.whole ? *result.todo.whole : call.todos;
+    case Purpose::todo_write:
+      todos = result.todo.list ? *result.todo.list : call.todos;
       break;
     case Purpose::todo_list:
-      if (!result.todo.whole) return;
-      todos = *result.todo.whole;
+      if (!result.todo.list) return;
+      todos = *result.todo.list;
       break;
     case Purpose::todo_create: {
       Todo made = asked;

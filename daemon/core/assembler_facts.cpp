@@ -70,7 +70,7 @@ void Assembler::apply(const fact::Absorbed& absorbed) {
       "user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {}, absorbed.media});
 }
 
-void Assembler::apply(const fact::UsageSeen& seen) {
+void Assembler::apply(const fact::MessageUsage& seen) {
   std::string_view message = record_->message;
   std::uint64_t id = hash(message, 1) ^ hash(record_->request, 2);
   if (message.empty()) {

@@ -3,6 +3,7 @@
 // The first byte is the longest line that is read, the second how it is cut; the rest is the file.
 #include <set>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/prefix_hash.hpp"
 #include "fuzz.hpp"
 #include "told.hpp"
@@ -44,6 +45,7 @@ struct Model {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   TranscriptOptions options;
+  options.reader = &claude_code::reader();
   options.hash_key = 0x5eed;
   options.line_bytes_max = input.byte();
   const std::uint64_t seed = input.byte();

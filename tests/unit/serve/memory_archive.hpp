@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/prefix_hash.hpp"
 #include "tail/archive.hpp"
 #include "unit/serve/support.hpp"
@@ -39,6 +40,7 @@ class MemoryArchive final : public tail::Archive {
     const auto& fake = static_cast<const FakeStream&>(stream);
     TranscriptOptions options;
     options.own_agent = fake.agent();
+    options.reader = &claude_code::reader();
     return std::make_unique<Bytes>(*this, fake, std::move(options));
   }
   void record(const tail::Stream& stream, const Cursor& end,

@@ -1,13 +1,14 @@
-// told: what another daemon said, a line an event, as it is published (protocol/README.md):
+// One event of another daemon per line, as published (protocol/README.md):
 //   {"type":"tool.invoked","host":"dev7","stream":…,"session":…,"cursor":…,"time":…,"turn":3,"call":…,…}
 // Passed on as it stands, also members that this version does not know; what it means is read for snapshots
 // and for the view that shows less. Other types (`reset`) and those of later versions are counted, no more.
+#include "team/relayed_reader.hpp"
+
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "base/time.hpp"
-#include "core/dialect.hpp"
 #include "core/event_json.hpp"
 
 namespace earshot {
@@ -122,7 +123,7 @@ EventBody tool_finished(const Members& m, Record&, RelayedEvent&) {
   return e;
 }
 
-EventBody todo_updated(const Members& m, Record&, RelayedEvent& told) {
+EventBody todo_updated(const Members& m, Record&, RelayedEvent& relayed) {
   event::TodoUpdated e;
   e.source = m.word("source");
   simdjson::dom::array list;
@@ -131,7 +132,7 @@ EventBody todo_updated(const Members& m, Record&, RelayedEvent& told) {
   for (const element one : list) {
     const Members todo(one);
     const auto text = [&](std::string_view key) { return std::string(todo.shown(key)); };
-    told.todos.push_back(
+    relayed.todos.push_back(
         {text("id"), text("content"), text("status"), text("active_form"), text("priority")});
   }
   return e;
@@ -263,9 +264,9 @@ std::string others_of(const simdjson::dom::object& object) {
   return out;
 }
 
-class ToldDialect final : public Dialect {
+class RelayedDialect final : public Dialect {
  public:
-  std::string_view name() const override { return "told"; }
+  std::string_view name() const override { return {}; }
 
   void read(const element& json, std::string_view, Record& out) const override {
     const Members members(json);
@@ -282,20 +283,30 @@ class ToldDialect final : public Dialect {
       out.unknown = out.type != "reset";
       return;
     }
-    RelayedEvent told;
-    told.body = type->read(members, out, told);
-    told.turn = static_cast<std::uint32_t>(members.count("turn").value_or(0));
-    told.agent = members.word("agent");
-    told.members.json = out.keep(others_of(object));
-    out.relayed = std::move(told);
+    RelayedEvent relayed;
+    relayed.body = type->read(members, out, relayed);
+    relayed.turn = static_cast<std::uint32_t>(members.count("turn").value_or(0));
+    relayed.agent = members.word("agent");
+    relayed.members.json = out.keep(others_of(object));
+    out.relayed = std::move(relayed);
   }
+};
+
+class RelayedReader final : public RecordReader {
+ public:
+  std::string_view program() const override { return {}; }
+  const Dialect* detect(const dom::element&) const override { return &dialect_; }
+  const Dialect* metadata_dialect(const dom::element&) const override { return nullptr; }
+
+ private:
+  RelayedDialect dialect_;
 };
 
 }  // namespace
 
-const Dialect& dialect_of_told() {
-  static const ToldDialect dialect;
-  return dialect;
+const RecordReader& relayed_reader() {
+  static const RelayedReader reader;
+  return reader;
 }
 
 }  // namespace earshot
