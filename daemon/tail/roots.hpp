@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace earshot {
-class RecordReader;
+class AgentProgram;
 }
 
 namespace earshot::tail {
@@ -17,7 +17,7 @@ struct Root {
   std::string path;      // absolute, no slash at the end
   bool expected = true;  // false: one of the default places; that it is not there is no trouble
   bool told = false;     // its transcripts are what other daemons told: told_names.hpp
-  const RecordReader* reader = nullptr;  // of its transcripts; null: Claude Code's
+  const AgentProgram* program = nullptr;  // null: Claude Code
   friend bool operator==(const Root&, const Root&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agents/claude_code/layout.hpp"
+#include "agents/agent.hpp"
 #include "agents/claude_code/reader.hpp"
 #include "agents/claude_code/subagent_meta.hpp"
 #include "base/clock.hpp"
@@ -191,7 +192,7 @@ class Tail::Impl final : private Discovery::Observer {
 
  private:
   static const RecordReader* reader_of(const Root& root) {
-    return root.reader ? root.reader : &claude_code::reader();
+    return root.program ? &root.program->reader() : &claude_code::reader();
   }
   std::string name_of(const Discovery::Place& place, std::string_view stem) {
     std::string below(Discovery::below_hall(place).substr(Discovery::below_hall(place).empty() ? 0 : 1));

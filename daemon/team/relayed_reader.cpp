@@ -302,7 +302,18 @@ class RelayedReader final : public RecordReader {
   RelayedDialect dialect_;
 };
 
+class RelayedProgram final : public AgentProgram {
+ public:
+  std::string_view program() const override { return {}; }
+  const RecordReader& reader() const override { return relayed_reader(); }
+};
+
 }  // namespace
+
+const AgentProgram& relayed_program() {
+  static const RelayedProgram program;
+  return program;
+}
 
 const RecordReader& relayed_reader() {
   static const RelayedReader reader;
