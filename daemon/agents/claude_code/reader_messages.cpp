@@ -1,16 +1,15 @@
-// claude-messages: a documented early format below conversations/.
+// claude-messages: a documented early format, written below conversations/.
 //
-//   {"uuid":…,"parentUuid":…,"sessionId":…,"type":"human"|"assistant"|"tool_result","timestamp":<ms since
-//   1970>,"version":…,
-//    "message":{"type":"message","content":<string or blocks>}}
-// Blocks are those of claude-code. `compact_prelude` opens a compaction; `compact_recap` ends it and is its
-// summary.
-#include "core/dialects/claude_code.hpp"
+//   {"uuid":…,"parentUuid":…,"sessionId":…,"type":"human"|"assistant"|"tool_result","timestamp":<Unix ms>,
+//    "version":…,"message":{"type":"message","content":<string or blocks>}}
+// Content blocks are those of claude-code. `compact_prelude` starts a compaction; `compact_recap` finishes it
+// and holds its summary.
+#include "agents/claude_code/reader.hpp"
 
-namespace earshot::dialects {
+namespace earshot::claude_code {
 namespace {
 
-class ClaudeMessages final : public Dialect {
+class MessagesDialect final : public Dialect {
  public:
   std::string_view name() const override { return "claude-messages"; }
 
@@ -21,7 +20,7 @@ class ClaudeMessages final : public Dialect {
       out.type = type;
       read_header(fields, out);
     }
-    if (type == "human" || type == "tool_result") return read_user(fields, raw, out);
+    if (type == "human" || type == "tool_result") return read_user(fields, out);
     if (type == "compact_prelude") {
       out.facts.push_back(fact::Compaction{.started = true});
       return;
@@ -32,15 +31,15 @@ class ClaudeMessages final : public Dialect {
       out.facts.push_back(fact::Summary{text_of_content(content, out)});
       return;
     }
-    claude_code().read(json, raw, out);
+    code_dialect().read(json, raw, out);
   }
 };
 
 }  // namespace
 
-const Dialect& claude_messages() {
-  static const ClaudeMessages reader;
-  return reader;
+const Dialect& messages_dialect() {
+  static const MessagesDialect dialect;
+  return dialect;
 }
 
-}  // namespace earshot::dialects
+}  // namespace earshot::claude_code

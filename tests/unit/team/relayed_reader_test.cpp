@@ -1,16 +1,17 @@
-// What another daemon told is passed on as it stands, and shows in snapshots.
+// Events of other daemons are emitted unchanged and update the stream state.
 #include <catch2/catch.hpp>
 
-#include "feed.hpp"
+#include "team/relayed_reader.hpp"
+#include "unit/core/feed.hpp"
 
 using namespace earshot;
 using namespace earshot::test;
 
 namespace {
 
-TranscriptOptions told() {
+TranscriptOptions relayed() {
   TranscriptOptions options;
-  options.told = true;
+  options.reader = &relayed_reader();
   return options;
 }
 
@@ -25,7 +26,7 @@ std::string line(const std::string& type, const std::string& members, int turn =
 TEST_CASE("an event of another daemon is told with all its members, also those of a later version") {
   Feed feed({line("tool.invoked",
                   R"(,"call":"c","tool":"Bash","input":{"command":"ls"},"later":[1,{"x":null}])", 3)},
-            told());
+            relayed());
   REQUIRE(feed.events().size() == 1);
   const std::string& event = feed.events()[0];
   CHECK(field(event, "type") == "tool.invoked");
@@ -35,13 +36,13 @@ TEST_CASE("an event of another daemon is told with all its members, also those o
   CHECK(field(event, "later") == R"([1,{"x":null}])");
   CHECK(field(event, "received") == "-");
   CHECK(field(event, "host") == "h");  // whoever tells it says whose it is
-  CHECK(feed.transcript().session_of_lines() == "s1@dev7");
+  CHECK(feed.transcript().recorded_session() == "s1@dev7");
 }
 
 TEST_CASE("a text that was cut stays cut, with its length") {
   Feed feed(
       {line("turn.started", R"(,"prompt":{"text":"begin","bytes":9000,"truncated":true},"origin":"human")")},
-      told());
+      relayed());
   CHECK(field(feed.events().at(0), "prompt") == R"({"text":"begin","bytes":9000,"truncated":true})");
   CHECK(feed.state().turn_prompt == "begin");
   CHECK(feed.state().turn_open);
@@ -60,7 +61,7 @@ TEST_CASE("what snapshots show is read off the events") {
        line(
            "usage.updated",
            R"(,"message":"m","input":1,"output":2,"cache_read":3,"cache_write":4,"total":{"input":10,"output":20,"cache_read":30,"cache_write":40})")},
-      told());
+      relayed());
   const StreamState& state = feed.state();
   CHECK(state.project == "/p");
   CHECK(state.title == "T");
@@ -86,7 +87,7 @@ TEST_CASE("hostile lines are told as everywhere, and what is no event is none") 
              line("turn.started", R"(,"origin":5)"), line("turn.started", ""),
              line("todo.updated", R"(,"todos":{},"source":"x")"),
              line("turn.started", R"(,"origin":"human","prompt":[],"turn":-1)")},
-            told());
+            relayed());
   CHECK(feed.count("line.skipped") == 1);
   CHECK(feed.count("turn.started") == 1);  // what lacks a member that clients rely on is none
   CHECK(feed.events().size() == 2);

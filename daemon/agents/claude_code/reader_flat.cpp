@@ -2,39 +2,39 @@
 //
 //   {"type":"user"|"assistant"|"system"|"compact_system","uuid":…,"parentUuid":…,"timestamp":…,"sessionId":…,"message":"…"}
 //   {"type":"assistant","subtype":"tool_use","toolName":"Read","toolArguments":{…}}
-// Calls have no ids: a call is answered by the `system` record below it. Compaction is told by compact_system
-// messages.
+// Calls have no ids: the `system` record below a call is its result. compact_system records report
+// compaction.
+#include "agents/claude_code/reader.hpp"
 #include "base/json_scan.hpp"
-#include "core/dialects/claude_code.hpp"
 
-namespace earshot::dialects {
+namespace earshot::claude_code {
 namespace {
 
 void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
-  out.by = Record::By::assistant;
+  out.author = Record::Author::assistant;
   const std::string_view subtype = text(f.subtype);
-  if (const std::string_view words = text(f.message); !words.empty())
+  if (const std::string_view message = text(f.message); !message.empty())
     out.facts.push_back(
-        fact::Said{"assistant", subtype == "thinking" ? subtype : "text", words, std::nullopt});
+        fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
   if (f.toolName || subtype == "tool_use")
     out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
                                    f.toolArguments ? member_text(raw, "toolArguments") : std::string_view{}));
 }
 
 void read_flat_user(const Fields& f, Record& out) {
-  read_user(f, {}, out);
+  read_user(f, out);
   if (text(f.subtype) != "command") return;
-  for (Fact& one : out.facts)
-    if (auto* prompt = std::get_if<fact::Prompt>(&one)) prompt->origin = "command";
+  for (Fact& fact : out.facts)
+    if (auto* prompt = std::get_if<fact::Prompt>(&fact)) prompt->origin = "command";
 }
 
 void read_flat_system(const Fields& f, Record& out) {
-  fact::Result answer;
-  answer.by_place = true;
-  answer.outcome = truth(f.isError) ? "error" : "ok";
-  if (const std::string_view words = text(f.message); f.message && f.message->is_string())
-    answer.output = words;
-  out.facts.push_back(std::move(answer));
+  fact::Result result;
+  result.by_position = true;
+  result.outcome = is_true(f.isError) ? "error" : "ok";
+  if (const std::string_view message = text(f.message); f.message && f.message->is_string())
+    result.output = message;
+  out.facts.push_back(std::move(result));
 }
 
 void read_compact_system(const Fields& f, Record& out) {
@@ -44,7 +44,7 @@ void read_compact_system(const Fields& f, Record& out) {
     out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
 }
 
-class ClaudeFlat final : public Dialect {
+class FlatDialect final : public Dialect {
  public:
   std::string_view name() const override { return "claude-flat"; }
 
@@ -52,9 +52,9 @@ class ClaudeFlat final : public Dialect {
     const Fields fields(json);
     const std::string_view type = text(fields.type);
     const bool flat = !fields.message || fields.message->is_string();
-    const bool ours = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
-                      (type == "system" && fields.message && flat);
-    if (!ours) return claude_code().read(json, raw, out);
+    const bool is_flat = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
+                         (type == "system" && fields.message && flat);
+    if (!is_flat) return code_dialect().read(json, raw, out);
     out.type = type;
     read_header(fields, out);
     if (type == "assistant") return read_flat_assistant(fields, raw, out);
@@ -66,9 +66,9 @@ class ClaudeFlat final : public Dialect {
 
 }  // namespace
 
-const Dialect& claude_flat() {
-  static const ClaudeFlat reader;
-  return reader;
+const Dialect& flat_dialect() {
+  static const FlatDialect dialect;
+  return dialect;
 }
 
-}  // namespace earshot::dialects
+}  // namespace earshot::claude_code

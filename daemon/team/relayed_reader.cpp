@@ -1,13 +1,14 @@
-// told: what another daemon said, a line an event, as it is published (protocol/README.md):
+// One event of another daemon per line, as published (protocol/README.md):
 //   {"type":"tool.invoked","host":"dev7","stream":…,"session":…,"cursor":…,"time":…,"turn":3,"call":…,…}
 // Passed on as it stands, also members that this version does not know; what it means is read for snapshots
 // and for the view that shows less. Other types (`reset`) and those of later versions are counted, no more.
+#include "team/relayed_reader.hpp"
+
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "base/time.hpp"
-#include "core/dialect.hpp"
 #include "core/event_json.hpp"
 
 namespace earshot {
@@ -26,19 +27,19 @@ class Members {
   event::OptionalText text(std::string_view key) const {
     const auto value = dom::member(json_, key);
     if (!value) return {};
-    if (value->is_string()) return dom::text(*value);
+    if (value->is_string()) return dom::as_text(*value);
     if (const auto beginning = dom::member(*value, "text"); beginning && beginning->is_string())
-      return dom::text(*beginning);
+      return dom::as_text(*beginning);
     return {};
   }
   std::string_view shown(std::string_view key) const { return text(key).value_or(std::string_view{}); }
   event::OptionalText said(std::string_view key) const {
     const auto value = dom::member(json_, key);
-    return value ? dom::text_or_absent(*value) : event::OptionalText{};
+    return value ? dom::as_optional_text(*value) : event::OptionalText{};
   }
-  std::optional<std::int64_t> whole(std::string_view key) const { return dom::whole_of(json_, key); }
+  std::optional<std::int64_t> whole(std::string_view key) const { return dom::int_of(json_, key); }
   std::optional<std::uint64_t> count(std::string_view key) const { return dom::count_of(json_, key); }
-  bool truth(std::string_view key) const { return dom::truth_of(json_, key); }
+  bool truth(std::string_view key) const { return dom::bool_of(json_, key); }
   std::optional<element> at(std::string_view key) const { return dom::member(json_, key); }
 
   static Usage usage_of(const std::optional<element>& json) {
@@ -65,7 +66,7 @@ class Members {
   const element& json_;
 };
 
-using Read = EventBody (*)(const Members&, Record&, Told&);
+using Read = EventBody (*)(const Members&, Record&, RelayedEvent&);
 /// A member that every event of its type has (protocol/schema): without it nothing is told, for clients rely
 /// on it.
 struct Needed {
@@ -104,14 +105,14 @@ struct Type {
   }
 };
 
-EventBody tool_invoked(const Members& m, Record& record, Told&) {
+EventBody tool_invoked(const Members& m, Record& record, RelayedEvent&) {
   event::ToolInvoked e;
   e.call = m.word("call"), e.tool = m.word("tool"), e.message = m.word("message");
   if (const auto input = m.at("input")) e.input.json = record.keep(simdjson::minify(*input));
   return e;
 }
 
-EventBody tool_finished(const Members& m, Record&, Told&) {
+EventBody tool_finished(const Members& m, Record&, RelayedEvent&) {
   event::ToolFinished e;
   e.call = m.word("call"), e.tool = m.said("tool"), e.outcome = m.word("outcome"),
   e.output = m.text("output");
@@ -122,7 +123,7 @@ EventBody tool_finished(const Members& m, Record&, Told&) {
   return e;
 }
 
-EventBody todo_updated(const Members& m, Record&, Told& told) {
+EventBody todo_updated(const Members& m, Record&, RelayedEvent& relayed) {
   event::TodoUpdated e;
   e.source = m.word("source");
   simdjson::dom::array list;
@@ -131,26 +132,26 @@ EventBody todo_updated(const Members& m, Record&, Told& told) {
   for (const element one : list) {
     const Members todo(one);
     const auto text = [&](std::string_view key) { return std::string(todo.shown(key)); };
-    told.todos.push_back(
+    relayed.todos.push_back(
         {text("id"), text("content"), text("status"), text("active_form"), text("priority")});
   }
   return e;
 }
 
-EventBody usage_updated(const Members& m, Record&, Told&) {
+EventBody usage_updated(const Members& m, Record&, RelayedEvent&) {
   event::UsageUpdated e;
   e.message = m.word("message"), e.model = m.word("model"), e.of_message = m.own_usage(),
   e.total = m.usage("total");
-  if (const auto cost = m.at("cost_usd")) e.cost_usd = dom::real(*cost);
+  if (const auto cost = m.at("cost_usd")) e.cost_usd = dom::as_double(*cost);
   return e;
 }
 
-EventBody files_snapshotted(const Members& m, Record&, Told&) {
+EventBody files_snapshotted(const Members& m, Record&, RelayedEvent&) {
   event::FilesSnapshotted e;
   e.message = m.word("message");
   simdjson::dom::array list;
   if (const auto files = m.at("files"); files && !files->get_array().get(list)) {
-    for (const element one : list) e.files.push_back(dom::text(one));
+    for (const element one : list) e.files.push_back(dom::as_text(one));
   } else {
     e.files.resize(std::min<std::uint64_t>(m.count("files_count").value_or(0), files_max));
   }
@@ -159,25 +160,25 @@ EventBody files_snapshotted(const Members& m, Record&, Told&) {
 
 constexpr Type types[] = {
     {"session.started",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::SessionStarted{m.word("dialect"),    m.word("version"), m.word("cwd"),
                                     m.word("git_branch"), m.word("project"), m.shown("title"),
                                     m.word("continues"),  m.word("mode"),    m.word("permission_mode")};
      },
      {{text("dialect")}}},
     {"session.updated",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::SessionUpdated{m.text("title"),          m.said("cwd"),     m.said("git_branch"),
                                     m.said("model"),          m.said("version"), m.said("mode"),
                                     m.said("permission_mode")};
      }},
     {"turn.started",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::TurnStarted{m.text("prompt"), m.word("origin")};
      },
      {{text("origin")}}},
     {"turn.finished",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::TurnFinished{m.word("outcome"),
                                   m.truth("inferred"),
                                   m.word("stop_reason"),
@@ -187,7 +188,7 @@ constexpr Type types[] = {
      },
      {{text("outcome"), number("tools"), object("usage")}}},
     {"message.added",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::MessageAdded{m.word("role"),    m.word("kind"),  m.text("text"),
                                   m.word("message"), m.word("model"), m.media()};
      },
@@ -196,48 +197,48 @@ constexpr Type types[] = {
     {"tool.finished", tool_finished, {{text("call"), text("outcome")}}},
     {"todo.updated", todo_updated, {{list("todos"), text("source")}}},
     {"compaction.started",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::CompactionStarted{m.word("trigger")};
      }},
     {"compaction.finished",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::CompactionFinished{m.word("trigger"), m.count("pre_tokens"), m.count("post_tokens"),
                                         m.whole("duration_ms"), m.word("kind")};
      },
      {{text("kind")}}},
     {"agent.started",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::AgentStarted{m.word("subagent"), m.word("agent_type"), m.shown("description"),
                                   m.word("call"), m.truth("background")};
      },
      {{text("call")}}},
     {"agent.finished",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::AgentFinished{m.word("subagent"), m.word("agent_type"), m.shown("description"),
                                    m.word("call"),     m.word("outcome"),    m.whole("duration_ms"),
                                    m.count("tokens"),  m.count("tools"),     m.truth("background")};
      },
      {{text("outcome")}}},
     {"task.finished",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::TaskFinished{m.word("task"), m.word("call"), m.word("outcome"), m.text("summary")};
      },
      {{text("task"), text("outcome")}}},
     {"queue.changed",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::QueueChanged{m.word("operation"), m.text("text")};
      },
      {{text("operation")}}},
     {"usage.updated", usage_updated, {{object("total")}}},
     {"api.failed",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::ApiFailed{m.whole("status"),       m.shown("error"),       m.whole("attempt"),
                                m.whole("max_attempts"), m.whole("retry_in_ms"), m.truth("fatal")};
      },
      {{truth("fatal")}}},
     {"files.snapshotted", files_snapshotted},
     {"line.skipped",
-     [](const Members& m, Record&, Told&) -> EventBody {
+     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
        return event::LineSkipped{m.count("line").value_or(0), m.count("lines").value_or(0),
                                  m.count("bytes").value_or(0), m.word("reason"), m.truth("salvaged")};
      },
@@ -263,9 +264,9 @@ std::string others_of(const simdjson::dom::object& object) {
   return out;
 }
 
-class ToldDialect final : public Dialect {
+class RelayedDialect final : public Dialect {
  public:
-  std::string_view name() const override { return "told"; }
+  std::string_view name() const override { return {}; }
 
   void read(const element& json, std::string_view, Record& out) const override {
     const Members members(json);
@@ -282,20 +283,41 @@ class ToldDialect final : public Dialect {
       out.unknown = out.type != "reset";
       return;
     }
-    Told told;
-    told.body = type->read(members, out, told);
-    told.turn = static_cast<std::uint32_t>(members.count("turn").value_or(0));
-    told.agent = members.word("agent");
-    told.members.json = out.keep(others_of(object));
-    out.told = std::move(told);
+    RelayedEvent relayed;
+    relayed.body = type->read(members, out, relayed);
+    relayed.turn = static_cast<std::uint32_t>(members.count("turn").value_or(0));
+    relayed.agent = members.word("agent");
+    relayed.members.json = out.keep(others_of(object));
+    out.relayed = std::move(relayed);
   }
+};
+
+class RelayedReader final : public RecordReader {
+ public:
+  std::string_view program() const override { return {}; }
+  const Dialect* detect(const dom::element&) const override { return &dialect_; }
+  const Dialect* metadata_dialect(const dom::element&) const override { return nullptr; }
+
+ private:
+  RelayedDialect dialect_;
+};
+
+class RelayedProgram final : public AgentProgram {
+ public:
+  std::string_view program() const override { return {}; }
+  const RecordReader& reader() const override { return relayed_reader(); }
 };
 
 }  // namespace
 
-const Dialect& dialect_of_told() {
-  static const ToldDialect dialect;
-  return dialect;
+const AgentProgram& relayed_program() {
+  static const RelayedProgram program;
+  return program;
+}
+
+const RecordReader& relayed_reader() {
+  static const RelayedReader reader;
+  return reader;
 }
 
 }  // namespace earshot

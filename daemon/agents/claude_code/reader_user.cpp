@@ -1,12 +1,11 @@
-// claude-code: user records. Most are no prompts: the first rule that fits says what a record is (read_user,
-// in order).
+// claude-code: user records. Most are not prompts; the first rule in read_user that matches decides.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
-#include "core/dialects/claude_code.hpp"
+#include "agents/claude_code/reader.hpp"
 
-namespace earshot::dialects {
+namespace earshot::claude_code {
 namespace {
 
 using std::string_view;
@@ -14,10 +13,10 @@ using std::string_view;
 constexpr string_view interruptions[] = {"[Request interrupted by user]",
                                          "[Request interrupted by user for tool use]"};
 
-// Texts of a failed result that say more than "error".
+// Error texts that refine the outcome "error".
 struct Refinement {
   string_view prefix, outcome;
-  string_view later{};  // must follow somewhere
+  string_view infix{};  // must follow
 };
 constexpr Refinement interrupted_texts[] = {
     {"[Request interrupted by user", "interrupted"},
@@ -32,14 +31,18 @@ constexpr Refinement denial_texts[] = {
 };
 
 string_view trim(string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
   return text;
 }
 
-/// What stands between `<name>` and `</name>`; nothing when the tag is not there.
-std::optional<string_view> tagged(string_view text, string_view name) {
+bool is_interruption(string_view text) {
+  return std::find(std::begin(interruptions), std::end(interruptions), trim(text)) != std::end(interruptions);
+}
+
+/// The content of the element `name`; nothing without it.
+std::optional<string_view> element_of(string_view text, string_view name) {
   const std::string open = '<' + std::string(name) + '>';
   const std::size_t from = text.find(open);
   if (from == string_view::npos) return std::nullopt;
@@ -59,40 +62,49 @@ std::optional<N> number(std::optional<string_view> text) {
   return value;
 }
 
-void command(string_view text, Record& out) {
-  string_view name = trim(tagged(text, "command-name").value_or(""));
-  if (name.empty()) name = trim(tagged(text, "command-message").value_or(""));
-  const string_view arguments = trim(tagged(text, "command-args").value_or(""));
+void read_command(string_view text, Record& out) {
+  string_view name = trim(element_of(text, "command-name").value_or(""));
+  if (name.empty()) name = trim(element_of(text, "command-message").value_or(""));
+  const string_view arguments = trim(element_of(text, "command-args").value_or(""));
   std::string typed(name.starts_with('/') ? "" : "/");
   typed += name;
   if (!arguments.empty()) (typed += ' ') += arguments;
-  out.outside = true;
+  out.outside_turn = true;
   out.facts.push_back(fact::Command{out.keep(std::move(typed))});
 }
-void outside(string_view, Record& out) { out.outside = true; }
-void from_agent(string_view text, Record& out) { out.facts.push_back(fact::Prompt{text, "agent", {}}); }
-void from_task(string_view text, Record& out) { out.facts.push_back(fact::Prompt{text, "task", {}}); }
-void notification(string_view text, Record& out) {
+void ignore(string_view, Record& out) { out.outside_turn = true; }
+void read_agent_prompt(string_view text, Record& out) {
+  out.facts.push_back(fact::Prompt{text, "agent", {}});
+}
+void read_task_prompt(string_view text, Record& out) { out.facts.push_back(fact::Prompt{text, "task", {}}); }
+void read_task_notification(string_view text, Record& out) {
   read_notifications(text, out);
-  from_task(text, out);
+  read_task_prompt(text, out);
 }
 
-// A text that begins so was not typed by a person.
+// Prefixes of texts that a user did not type.
 struct Tag {
   string_view prefix;
   void (*read)(string_view, Record&);
 };
 constexpr Tag tags[] = {
-    {"<command-name>", command},         {"<command-message>", command},
-    {"<local-command-stdout>", outside}, {"<local-command-stderr>", outside},
-    {"<local-command-caveat>", outside}, {"Caveat: The messages below", outside},
-    {"<bash-input>", outside},           {"<bash-stdout>", outside},
-    {"<bash-stderr>", outside},          {"<task-notification>", notification},
-    {"<teammate-message", from_agent},   {"<cross-session-message", from_agent},
-    {"<scheduled-task", from_task},      {"<ci-monitor-event", from_task},
+    {"<command-name>", read_command},
+    {"<command-message>", read_command},
+    {"<local-command-stdout>", ignore},
+    {"<local-command-stderr>", ignore},
+    {"<local-command-caveat>", ignore},
+    {"Caveat: The messages below", ignore},
+    {"<bash-input>", ignore},
+    {"<bash-stdout>", ignore},
+    {"<bash-stderr>", ignore},
+    {"<task-notification>", read_task_notification},
+    {"<teammate-message", read_agent_prompt},
+    {"<cross-session-message", read_agent_prompt},
+    {"<scheduled-task", read_task_prompt},
+    {"<ci-monitor-event", read_task_prompt},
 };
 
-// A message's content in the parts that matter, whether it is a string or blocks.
+// The relevant parts of a message's content, which is a string or a list of blocks.
 struct Content {
   std::vector<string_view> texts;
   std::vector<Media> media;
@@ -103,13 +115,13 @@ Content content_of(const Value& content) {
   if (!content) return found;
   dom::array blocks;
   if (content->is_string()) {
-    found.texts.push_back(dom::text(*content));
+    found.texts.push_back(dom::as_text(*content));
   } else if (!content->get_array().get(blocks)) {
     for (const dom::element block : blocks) {
       const string_view kind = dom::text_of(block, "type");
       if (kind == "tool_result") found.results.push_back(block);
       if (kind == "text") found.texts.push_back(dom::text_of(block, "text"));
-      if (kind == "image" || kind == "document") found.media.push_back(media_of(kind, block));
+      if (is_media(kind)) found.media.push_back(media_of(kind, block));
     }
   }
   return found;
@@ -127,33 +139,32 @@ string_view join(const std::vector<string_view>& texts, Record& out) {
 
 string_view refine(std::span<const Refinement> table, string_view text) {
   for (const Refinement& one : table)
-    if (text.starts_with(one.prefix) && text.find(one.later) != string_view::npos) return one.outcome;
+    if (text.starts_with(one.prefix) && text.find(one.infix) != string_view::npos) return one.outcome;
   return {};
 }
 
-// ASSEMBLY of an outcome, first match: the program's own kind, interruption, denial, error, ok.
+// The first match decides: the program's denial kind, interruption, denial, error, ok.
 void read_outcome(const Fields& f, const dom::element& block, fact::Result& result) {
-  const bool failed = dom::truth_of(block, "is_error") || truth(f.isError);
+  const bool failed = dom::bool_of(block, "is_error") || is_true(f.isError);
   const string_view kind = text(f.toolDenialKind);
-  const string_view said = result.output.value_or("");
+  const string_view output = result.output.value_or("");
   if (!kind.empty()) {
     result.outcome = kind == "interrupted" ? "interrupted" : "denied";
     const bool rejected = f.permissionDecision && dom::text_of(*f.permissionDecision, "decision") == "reject";
-    result.rejected_while_running_if_known =
-        kind == "user-rejected" && !truth(f.toolDenialBeforeRun) && !rejected;
+    result.is_late_rejection = kind == "user-rejected" && !is_true(f.toolDenialBeforeRun) && !rejected;
     return;
   }
-  const bool stopped =
-      f.toolUseResult && (dom::truth_of(*f.toolUseResult, "interrupted") ||
-                          dom::truth_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
-  result.outcome = failed ? refine(interrupted_texts, said) : string_view{};
-  if (stopped) result.outcome = "interrupted";
-  if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, said);
+  const bool interrupted =
+      f.toolUseResult && (dom::bool_of(*f.toolUseResult, "interrupted") ||
+                          dom::bool_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
+  result.outcome = failed ? refine(interrupted_texts, output) : string_view{};
+  if (interrupted) result.outcome = "interrupted";
+  if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, output);
   if (result.outcome.empty()) result.outcome = failed ? "error" : "ok";
 }
 
-/// The word after `label`, up to white space or a full stop; from results whose toolUseResult was not written
-/// (subagents, to 2.1.114).
+/// The word after `label`, up to white space or punctuation. For results without toolUseResult (subagents, to
+/// 2.1.114).
 string_view word_after(string_view text, string_view label) {
   const std::size_t at = text.find(label);
   if (at == string_view::npos) return {};
@@ -162,14 +173,14 @@ string_view word_after(string_view text, string_view label) {
 }
 
 void read_tool_use_result(const Fields& f, fact::Result& result) {
-  const string_view said = result.output.value_or("");
+  const string_view output = result.output.value_or("");
   if (!f.toolUseResult || !f.toolUseResult->is_object()) {
     if (f.toolUseResult) return;
-    if (said.starts_with("Command running in background with ID:"))
-      result.background = word_after(said, "Command running in background with ID:");
-    if (said.starts_with("Async agent launched")) {
+    if (output.starts_with("Command running in background with ID:"))
+      result.background = word_after(output, "Command running in background with ID:");
+    if (output.starts_with("Async agent launched")) {
       result.launch = true;
-      result.subagent = result.background = word_after(said, "agentId:");
+      result.subagent = result.background = word_after(output, "agentId:");
     }
     return;
   }
@@ -186,21 +197,21 @@ void read_tool_use_result(const Fields& f, fact::Result& result) {
     result.subagent = dom::text_of(use, "agent_id");
     result.background = result.subagent.empty() ? dom::text_of(use, "teammate_id") : result.subagent;
   }
-  result.duration_ms = dom::whole_of(use, "totalDurationMs");
+  result.duration_ms = dom::int_of(use, "totalDurationMs");
   result.tokens = dom::count_of(use, "totalTokens");
   result.tools = dom::count_of(use, "totalToolUseCount");
 
   if (const auto list = dom::member(use, "newTodos"); list && list->is_array())
-    result.todo.whole = todos_of(*list);
+    result.todo.list = todos_of(*list);
   if (const auto list = dom::member(use, "tasks"); list && list->is_array())
-    result.todo.whole = todos_of(*list);
+    result.todo.list = todos_of(*list);
   if (const auto task = dom::member(use, "task"); task && task->is_object())
     result.todo.item = todo_of(*task);
-  if (const auto done = dom::member(use, "success"); done && done->is_bool())
-    result.todo.refused = !dom::truth(*done);
+  if (const auto success = dom::member(use, "success"); success && success->is_bool())
+    result.todo.refused = !dom::as_bool(*success);
   if (const auto id = dom::member(use, "taskId"); id && !result.todo.item) {
     Todo item{
-        .id = std::string(dom::text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
+        .id = std::string(dom::as_text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
     if (const auto change = dom::member(use, "statusChange")) item.status = dom::text_of(*change, "to");
     result.todo.item = std::move(item);
   }
@@ -215,7 +226,7 @@ void read_result(const Fields& f, const dom::element& block, Record& out) {
   if (content && !content->get_array().get(parts))
     for (const dom::element part : parts) {
       const string_view kind = dom::text_of(part, "type");
-      if (kind == "image" || kind == "document") result.media.push_back(media_of(kind, part));
+      if (is_media(kind)) result.media.push_back(media_of(kind, part));
     }
   read_outcome(f, block, result);
   read_tool_use_result(f, result);
@@ -244,12 +255,12 @@ void read_prompt(const Fields& f, std::vector<string_view> texts, std::vector<Me
   if (texts.empty() && media.empty()) return;
   const string_view whole = texts.empty() ? string_view{} : join(texts, out);
   const string_view prompt = without_reminders(whole, out);
-  // Nothing but what the program put there for the model is no prompt.
+  // A text of system reminders alone is not a prompt.
   if (prompt.empty() && media.empty() && !whole.empty()) return;
-  fact::Prompt made{std::nullopt, origin_of(f), std::move(media)};
-  if (!prompt.empty()) made.text = prompt;
-  if (made.origin == "task" && !prompt.empty()) read_notifications(prompt, out);
-  out.facts.push_back(std::move(made));
+  fact::Prompt fact{std::nullopt, origin_of(f), std::move(media)};
+  if (!prompt.empty()) fact.text = prompt;
+  if (fact.origin == "task" && !prompt.empty()) read_notifications(prompt, out);
+  out.facts.push_back(std::move(fact));
 }
 
 }  // namespace
@@ -272,16 +283,16 @@ void read_notifications(string_view text, Record& out) {
   for (std::size_t at; (at = text.find(open)) != string_view::npos;) {
     text.remove_prefix(at + open.size());
     const std::size_t end = text.find(close);
-    const string_view one = text.substr(0, end);
-    fact::Notification told;
-    told.task = trim(tagged(one, "task-id").value_or(""));
-    told.call = trim(tagged(one, "tool-use-id").value_or(""));
-    told.status = trim(tagged(one, "status").value_or(""));
-    if (const auto summary = tagged(one, "summary")) told.summary = trim(*summary);
-    told.duration_ms = number<std::int64_t>(tagged(one, "duration_ms"));
-    told.tokens = number<std::uint64_t>(tagged(one, "subagent_tokens"));
-    told.tools = number<std::uint64_t>(tagged(one, "tool_uses"));
-    if (!told.task.empty() && !told.status.empty()) out.facts.push_back(told);
+    const string_view element = text.substr(0, end);
+    fact::Notification notification;
+    notification.task = trim(element_of(element, "task-id").value_or(""));
+    notification.call = trim(element_of(element, "tool-use-id").value_or(""));
+    notification.status = trim(element_of(element, "status").value_or(""));
+    if (const auto summary = element_of(element, "summary")) notification.summary = trim(*summary);
+    notification.duration_ms = number<std::int64_t>(element_of(element, "duration_ms"));
+    notification.tokens = number<std::uint64_t>(element_of(element, "subagent_tokens"));
+    notification.tools = number<std::uint64_t>(element_of(element, "tool_uses"));
+    if (!notification.task.empty() && !notification.status.empty()) out.facts.push_back(notification);
     if (end == string_view::npos) return;
     text.remove_prefix(end + close.size());
   }
@@ -293,16 +304,16 @@ Todo todo_of(const dom::element& item) {
   if (item.get_object().get(fields)) return todo;
   for (const auto field : fields) {
     if (field.key == "content" || field.key == "subject")
-      todo.content = dom::text(field.value);
+      todo.content = dom::as_text(field.value);
     else if (field.key == "status")
-      todo.status = dom::text(field.value);
+      todo.status = dom::as_text(field.value);
     else if (field.key == "activeForm")
-      todo.active_form = dom::text(field.value);
+      todo.active_form = dom::as_text(field.value);
     else if (field.key == "priority")
-      todo.priority = dom::text(field.value);
+      todo.priority = dom::as_text(field.value);
     else if (field.key == "id" || field.key == "taskId") {
-      todo.id = dom::text(field.value);
-      if (const auto whole = dom::whole(field.value)) todo.id = std::to_string(*whole);
+      todo.id = dom::as_text(field.value);
+      if (const auto number = dom::as_int(field.value)) todo.id = std::to_string(*number);
     }
   }
   return todo;
@@ -318,30 +329,28 @@ std::vector<Todo> todos_of(const dom::element& list) {
   return todos;
 }
 
-void read_user(const Fields& f, string_view, Record& out) {
-  out.by = Record::By::user;
+void read_user(const Fields& f, Record& out) {
+  out.author = Record::Author::user;
   if (f.permissionMode) out.facts.push_back(fact::PermissionMode{text(f.permissionMode)});
-  const Content said = content_of(
+  const Content content = content_of(
       f.message ? (f.message->is_object() ? dom::member(*f.message, "content") : f.message) : Value{});
-  const string_view first = said.texts.empty() ? string_view{} : said.texts.front();
+  const string_view first = content.texts.empty() ? string_view{} : content.texts.front();
   out.first_user_text = first;
 
-  if (!said.results.empty()) {
-    for (const dom::element& block : said.results) read_result(f, block, out);
-    for (const string_view one : said.texts)
-      if (const string_view kept = without_reminders(one, out);
-          !kept.empty() && std::find(std::begin(interruptions), std::end(interruptions), trim(kept)) ==
-                               std::end(interruptions))
+  if (!content.results.empty()) {
+    for (const dom::element& block : content.results) read_result(f, block, out);
+    for (const string_view text : content.texts)
+      if (const string_view kept = without_reminders(text, out); !kept.empty() && !is_interruption(kept))
         out.facts.push_back(fact::Absorbed{kept, std::nullopt});
-    for (const Media& one : said.media) out.facts.push_back(fact::Absorbed{std::nullopt, one});
+    for (const Media& one : content.media) out.facts.push_back(fact::Absorbed{std::nullopt, one});
     return;
   }
-  if (truth(f.isCompactSummary)) {
+  if (is_true(f.isCompactSummary)) {
     out.facts.push_back(
-        fact::Summary{said.texts.empty() ? std::nullopt : std::optional(join(said.texts, out))});
+        fact::Summary{content.texts.empty() ? std::nullopt : std::optional(join(content.texts, out))});
     return;
   }
-  if (std::find(std::begin(interruptions), std::end(interruptions), trim(first)) != std::end(interruptions)) {
+  if (is_interruption(first)) {
     out.facts.push_back(fact::Interrupted{});
     return;
   }
@@ -349,17 +358,17 @@ void read_user(const Fields& f, string_view, Record& out) {
     out.facts.push_back(fact::TurnEnd{"failed", "hook", std::nullopt, false});
     return;
   }
-  if (truth(f.isMeta)) {
-    const string_view words = join(said.texts, out);
-    out.outside =
-        words.starts_with("<local-command-caveat>") || words.starts_with("Caveat: The messages below");
-    out.facts.push_back(fact::Injected{words, words.starts_with("Stop hook feedback")});
+  if (is_true(f.isMeta)) {
+    const string_view injected = join(content.texts, out);
+    out.outside_turn =
+        injected.starts_with("<local-command-caveat>") || injected.starts_with("Caveat: The messages below");
+    out.facts.push_back(fact::Injected{injected, injected.starts_with("Stop hook feedback")});
     return;
   }
   const string_view lead = first.substr(std::min(first.size(), first.find_first_not_of(" \n\t\r")));
   for (const Tag& tag : tags)
-    if (lead.starts_with(tag.prefix)) return tag.read(join(said.texts, out), out);
-  read_prompt(f, said.texts, said.media, out);
+    if (lead.starts_with(tag.prefix)) return tag.read(join(content.texts, out), out);
+  read_prompt(f, content.texts, content.media, out);
 }
 
-}  // namespace earshot::dialects
+}  // namespace earshot::claude_code
