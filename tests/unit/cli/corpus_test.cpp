@@ -45,7 +45,7 @@ class Audience : public EventSink {
  private:
   static bool is_harmless(std::string_view line) {
     while (!line.empty()) {
-      const char32_t c = next_code_point(line);
+      const char32_t c = take_code_point(line);
       if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
         return false;
     }

@@ -1,4 +1,4 @@
-// What every client's command line has in common.
+// Command-line options that all clients share.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace earshot::common {
 
-/// Options as a person writes them: no REQUIRED, and no type that only repeats the name.
-class Words : public CLI::Formatter {
+/// Formats options as users type them: without REQUIRED, and without a type that repeats the name.
+class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_positional() || option->get_type_size() == 0) return {};
@@ -16,7 +16,7 @@ class Words : public CLI::Formatter {
   }
 };
 
-/// --connect, --socket, --token-file, --state.
-void add_daemon(CLI::App& command, DaemonWish& daemon);
+/// Adds --connect, --socket, --token-file and --state.
+void add_connect_options(CLI::App& command, ConnectOptions& options);
 
 }  // namespace earshot::common
