@@ -23,12 +23,10 @@ export type Time = string;
 export type Count = number;
 
 /** Text, or the beginning of a long one, cut on a character boundary. */
-export type Text = string | {
-  text: string;
-  /** of the whole text, in UTF-8 */
-  bytes: number;
-  truncated: true;
-};
+export type Text = string;
+
+/** Sizes of cut texts. */
+export type Truncated = Record<string, Count>;
 
 /** Tokens. */
 export type Tokens = {
@@ -92,11 +90,13 @@ export type EventFields = {
   time?: Time;
   /** 1, 2, … in this stream; 0 before the first */
   turn: Count;
+  truncated?: Truncated;
 };
 
 /** The first record with a `uuid` was read. */
 export type SessionStarted = Omit<EventFields, "type"> & {
   type: "session.started";
+  program?: string;
   /** how this transcript is written */
   dialect: string;
   /** of the agent program */
@@ -318,6 +318,7 @@ export type Welcome = {
     frame_bytes: number;
     /** on this connection */
     subscriptions: number;
+    outbound_bytes: number;
   };
 };
 
@@ -326,6 +327,7 @@ export type SessionFrame = {
   type: "session";
   host: Host;
   session: SessionName;
+  program?: string;
   /** exactly these events came before this frame; one entry a stream */
   cursors: Array<Place>;
   /** the first working directory; absent until it is known */
@@ -375,6 +377,17 @@ export type SessionFrame = {
   last_activity?: Time;
   /** the beginning of what the agent said last */
   last_text?: Text;
+  truncated?: Truncated;
+};
+
+export type Heartbeat = {
+  type: "heartbeat";
+  time: Time;
+};
+
+export type Unsubscribed = {
+  type: "unsubscribed";
+  id: Id;
 };
 
 /** The snapshot is complete; what follows is live. */
@@ -468,6 +481,7 @@ export type Subscribe = {
     project?: Array<string>;
     session?: Array<string>;
     host?: Array<string>;
+    program?: Array<string>;
     type?: Array<string>;
   };
   deliver?: "events" | "state";
@@ -478,6 +492,8 @@ export type Subscribe = {
   on_lag?: "snapshot" | "catch_up";
   /** the last cursor of each stream that the client handled; an empty one is the beginning */
   after?: Array<string>;
+  since?: Time;
+  new_streams?: "beginning" | "snapshot";
 };
 
 /** Ends a subscription. */
@@ -498,7 +514,7 @@ export type Read = {
 export type EarshotEvent = SessionStarted | SessionUpdated | TurnStarted | TurnFinished | MessageAdded | ToolInvoked | ToolFinished | TodoUpdated | CompactionStarted | CompactionFinished | AgentStarted | AgentFinished | TaskFinished | QueueChanged | UsageUpdated | ApiFailed | FilesSnapshotted | LineSkipped;
 
 /** What the daemon sends. A type that is not listed is from a later daemon: ignore it. */
-export type Frame = EarshotEvent | Welcome | SessionFrame | Ready | StatusFrame | Lagged | Reset | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
+export type Frame = EarshotEvent | Welcome | SessionFrame | Ready | StatusFrame | Lagged | Reset | StreamRemoved | Bookmark | Heartbeat | Unsubscribed | RecordFrame | ErrorFrame;
 
 /** What a client sends. */
 export type ClientMessage = Hello | Subscribe | Unsubscribe | Read;
