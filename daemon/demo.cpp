@@ -19,7 +19,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/time.hpp"
+#include "base/time.hpp"
 #include "demo_script.hpp"
 #include "status/process.hpp"
 

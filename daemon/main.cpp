@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "config/options.hpp"
+#include "daemon.hpp"
 #include "demo.hpp"
-#include "errand.hpp"
-#include "house.hpp"
 #include "log.hpp"
-#include "notify.hpp"
-#include "options.hpp"
+#include "service_command.hpp"
+#include "service_notify.hpp"
 #include "version/version.hpp"
 
 namespace {
@@ -60,12 +60,12 @@ int run(const Options& options) {
   }
   if (demo) roots.roots.push_back({"demo", demo->root()});
 
-  auto doors = open_doors(options);
+  auto doors = acquire_startup_resources(options);
   if (const auto* error = std::get_if<std::string>(&doors)) return fail(*error);
-  std::unique_ptr<House> house;
+  std::unique_ptr<Daemon> house;
   try {
-    house = std::make_unique<House>(io, options, roots.roots, std::get<Doors>(std::move(doors)),
-                                    std::string(build.version));
+    house = std::make_unique<Daemon>(io, options, roots.roots, std::get<StartupResources>(std::move(doors)),
+                                     std::string(build.version));
   } catch (const boost::system::system_error& error) {
     const std::string where =
         options.listen.address().to_string() + ":" + std::to_string(options.listen.port());

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "tail/naming.hpp"
-#include "tail/told_names.hpp"
+#include "agents/claude_code/layout.hpp"
+#include "tail/host_names.hpp"
 
 namespace earshot {
 namespace {
@@ -28,51 +28,51 @@ bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
 
 }  // namespace
 
-Team::Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options, std::uint64_t mark_key,
-           std::vector<tail::Root> roots, relay::Relay::ForEach for_each)
+Team::Team(boost::asio::io_context& io, serve::Server& hub, const Options& options, std::uint64_t hash_key,
+           std::vector<tail::Root> roots, team::Publisher::ForEach for_each)
     : io_(io), hub_(hub) {
-  if (options.hub) be_hub(*options.hub, options.state, mark_key);
-  if (options.relay) be_relay(*options.relay, options, mark_key, std::move(roots), std::move(for_each));
+  if (options.hub) be_hub(*options.hub, options.state, hash_key);
+  if (options.relay) be_relay(*options.relay, options, hash_key, std::move(roots), std::move(for_each));
 }
 
-void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t mark_key) {
+void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t hash_key) {
   hub_.speak_for_many_hosts([this](std::string_view host) { return hosts_ && hosts_->online(host); });
   hub_.let_in(words.users);
-  hosts_ = std::make_unique<relay::Hosts>(
+  hosts_ = std::make_unique<team::HostRegistry>(
       io_,
       [this](const std::string& session, const status::Status& status) {
         hub_.status_changed(session, status);
       },
       [this](const status::OfHosts& hosts) { hub_.hosts_changed(hosts); });
-  reader_ = relay::make_reader(io_, words.link);
+  reader_ = team::make_reader(io_, words.link);
   hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
     reader_->read(line, std::move(done));
   });
-  relay::IntakeOptions intake;
+  team::IngestorOptions intake;
   intake.link = words.link;
   intake.durable = words.durable;
   intake.directory = state + "/hub";
-  intake.owner = relay::owner_of(mark_key);
+  intake.owner = team::owner_of(hash_key);
   intake.shelf = words.shelf;
   hosts_max_ = words.shelf.hosts_max;
   intake.sync = words.sync;
-  intake_ = std::make_unique<relay::Intake>(io_, std::move(intake),
-                                            [this](const relay::HeardStatus& heard) { hosts_->hear(heard); });
+  intake_ = std::make_unique<team::Ingestor>(io_, std::move(intake),
+                                             [this](const team::HeardStatus& heard) { hosts_->hear(heard); });
   hosts_->hears = [this] { return intake_->figures().open; };
 }
 
-void Team::be_relay(const RelayWords& words, const Options& options, std::uint64_t mark_key,
-                    std::vector<tail::Root> roots, relay::Relay::ForEach for_each) {
-  relay::RelayOptions relay;
+void Team::be_relay(const RelayWords& words, const Options& options, std::uint64_t hash_key,
+                    std::vector<tail::Root> roots, team::Publisher::ForEach for_each) {
+  team::PublisherOptions relay;
   relay.link = words.link;
   relay.link.inbox = "_INBOX_" + tail::word(options.host);
   relay.is_gone = [roots = std::move(roots)](const std::string& stream) { return is_gone(roots, stream); };
   relay.host = options.host;
-  relay.owner = relay::owner_of(mark_key);
+  relay.owner = team::owner_of(hash_key);
   relay.instance = hub_.shared().instance;
   relay.full = words.full;
   relay.read = words.read;
-  relay_ = std::make_unique<relay::Relay>(io_, hub_, std::move(for_each), std::move(relay));
+  relay_ = std::make_unique<team::Publisher>(io_, hub_, std::move(for_each), std::move(relay));
 }
 
 void Team::start() {
@@ -87,9 +87,9 @@ void Team::stop() {
   if (hosts_) hosts_->stop();
 }
 
-serve::TeamFigures Team::figures() const {
+serve::TeamMetrics Team::figures() const {
   if (relay_) {
-    const relay::RelayFigures f = relay_->figures();
+    const team::PublisherMetrics f = relay_->figures();
     return {"relay",
             {{"open", "1 while JetStream is there and takes what is published.", false, f.open},
              {"published", "Messages that JetStream acknowledged.", true, f.published},
@@ -101,9 +101,9 @@ serve::TeamFigures Team::figures() const {
               f.waiting_bytes}}};
   }
   if (!intake_) return {};
-  const relay::IntakeFigures& f = intake_->figures();
+  const team::IngestorMetrics& f = intake_->figures();
   std::uint64_t online = 0;
-  for (const relay::HostSeen& host : hosts_->seen()) online += host.online;
+  for (const team::HostSeen& host : hosts_->seen()) online += host.online;
   return {
       "hub",
       {{"open", "1 while JetStream is there and is listened to.", false, f.open},
@@ -123,7 +123,7 @@ serve::TeamFigures Team::figures() const {
        {"retired", "Files that were too old or too much.", true, f.shelf.retired}}};
 }
 
-void Team::fill(serve::Figures& figures) const { figures.team = this->figures(); }
+void Team::fill(serve::Metrics& figures) const { figures.team = this->figures(); }
 
 void Team::fill(serve::Health& health) const {
   health.team = figures();
@@ -138,7 +138,7 @@ void Team::fill(serve::Health& health) const {
         {"[hub]",
          "more than " + std::to_string(hosts_max_) + " hosts publish: what the others told is not kept",
          "raise `hosts` in [hub]"});
-  for (const relay::HostSeen& host : hosts_->seen())
+  for (const team::HostSeen& host : hosts_->seen())
     health.hosts.push_back({host.name, host.online, host.heard});
 }
 

@@ -6,15 +6,15 @@
 #include <memory>
 #include <string>
 
-#include "options.hpp"
-#include "relay/hosts.hpp"
-#include "relay/intake.hpp"
-#include "relay/reader.hpp"
-#include "relay/relay.hpp"
-#include "serve/figures.hpp"
-#include "serve/health.hpp"
-#include "serve/hub.hpp"
+#include "config/options.hpp"
+#include "serve/http/health.hpp"
+#include "serve/http/metrics.hpp"
+#include "serve/server.hpp"
 #include "tail/roots.hpp"
+#include "team/host_registry.hpp"
+#include "team/ingestor.hpp"
+#include "team/publisher.hpp"
+#include "team/record_client.hpp"
 
 namespace earshot {
 
@@ -23,27 +23,27 @@ class Team {
  public:
   /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
   /// for people.
-  Team(boost::asio::io_context& io, serve::Hub& hub, const Options& options, std::uint64_t mark_key,
-       std::vector<tail::Root> roots, relay::Relay::ForEach for_each);
+  Team(boost::asio::io_context& io, serve::Server& hub, const Options& options, std::uint64_t hash_key,
+       std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   void start();
   void stop();
 
-  void fill(serve::Figures& figures) const;
+  void fill(serve::Metrics& figures) const;
   void fill(serve::Health& health) const;
 
  private:
-  void be_hub(const HubWords& words, const std::string& state, std::uint64_t mark_key);
-  void be_relay(const RelayWords& words, const Options& options, std::uint64_t mark_key,
-                std::vector<tail::Root> roots, relay::Relay::ForEach for_each);
-  serve::TeamFigures figures() const;
+  void be_hub(const HubWords& words, const std::string& state, std::uint64_t hash_key);
+  void be_relay(const RelayWords& words, const Options& options, std::uint64_t hash_key,
+                std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
+  serve::TeamMetrics figures() const;
 
   boost::asio::io_context& io_;
-  serve::Hub& hub_;
+  serve::Server& hub_;
   std::size_t hosts_max_ = 0;
-  std::unique_ptr<relay::Relay> relay_;    // null: nothing is published
-  std::unique_ptr<relay::Hosts> hosts_;    // null: this is no hub
-  std::unique_ptr<relay::Intake> intake_;  // likewise
-  std::unique_ptr<relay::Reader> reader_;  // likewise
+  std::unique_ptr<team::Publisher> relay_;      // null: nothing is published
+  std::unique_ptr<team::HostRegistry> hosts_;   // null: this is no hub
+  std::unique_ptr<team::Ingestor> intake_;      // likewise
+  std::unique_ptr<team::RecordClient> reader_;  // likewise
 };
 
 }  // namespace earshot

@@ -9,11 +9,11 @@
 #include <cstring>
 
 #include "cli/commands.hpp"
-#include "link/frame.hpp"
-#include "link/http.hpp"
-#include "link/small_file.hpp"
-#include "link/trouble.hpp"
-#include "link/web_page.hpp"
+#include "common/connect_error.hpp"
+#include "common/frame.hpp"
+#include "common/http.hpp"
+#include "common/small_file.hpp"
+#include "common/web_page.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/doctor.hpp"
-#include "link/http.hpp"
-#include "link/human.hpp"
-#include "link/small_file.hpp"
+#include "common/format.hpp"
+#include "common/http.hpp"
+#include "common/small_file.hpp"
 #include "version/version.hpp"
 
 namespace earshot::cli {

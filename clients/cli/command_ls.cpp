@@ -2,10 +2,10 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/overview.hpp"
-#include "link/client.hpp"
-#include "link/human.hpp"
-#include "link/trouble.hpp"
+#include "cli/session_table.hpp"
+#include "common/client.hpp"
+#include "common/connect_error.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/narrator.hpp"
+#include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
 #include "cli/stats.hpp"
 #include "core/transcript.hpp"
@@ -25,7 +25,7 @@ constexpr std::size_t read_bytes =
 struct Options {
   const ReplayOptions& asked;  // the command's
   std::string host;
-  std::uint64_t mark_key = 0;
+  std::uint64_t hash_key = 0;
   bool print = true;
   const TextFilter* filter = nullptr;  // null: secrets are shown
 };
@@ -127,7 +127,7 @@ class Replay {
     if (!options_.asked.stream.empty()) place.stream = options_.asked.stream;
     Input input(path);
     Transcript transcript(
-        {.mark_key = options_.mark_key, .own_agent = place.own_agent});  // its state is not shown
+        {.hash_key = options_.hash_key, .own_agent = place.own_agent});  // its state is not shown
     printer_.begin(transcript, place);
     while (const std::size_t size = input.read(buffer_.get(), read_bytes)) {
       transcript.feed({buffer_.get(), size}, workspace_, printer_);
@@ -165,7 +165,7 @@ int replay_command(const ReplayOptions& asked) {
       complain(for_stderr(*why));
       return exit_failed;
     }
-    options.mark_key = std::get<std::uint64_t>(key);
+    options.hash_key = std::get<std::uint64_t>(key);
   }
   const redact::Redactor redactor;
   if (asked.redact) options.filter = &redactor;

@@ -1,7 +1,7 @@
 // `earshot complete-sessions`: what a shell completes a session's id with.
 #include "cli/commands.hpp"
-#include "cli/roster.hpp"
-#include "link/client.hpp"
+#include "cli/name_resolver.hpp"
+#include "common/client.hpp"
 
 namespace earshot::cli {
 

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "cli/choice.hpp"
-#include "cli/chronicle.hpp"
 #include "cli/commands.hpp"
 #include "cli/pager.hpp"
+#include "cli/session_selector.hpp"
 #include "cli/timeline.hpp"
-#include "link/client.hpp"
-#include "link/cursors.hpp"
-#include "link/trouble.hpp"
+#include "cli/transcript_view.hpp"
+#include "common/client.hpp"
+#include "common/connect_error.hpp"
+#include "common/cursors.hpp"
 
 namespace earshot::cli {
 namespace {

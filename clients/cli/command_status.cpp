@@ -6,12 +6,12 @@
 #include <csignal>
 #include <thread>
 
-#include "cli/bar.hpp"
 #include "cli/commands.hpp"
-#include "link/backoff.hpp"
-#include "link/client.hpp"
-#include "link/human.hpp"
-#include "link/trouble.hpp"
+#include "cli/statusline.hpp"
+#include "common/backoff.hpp"
+#include "common/client.hpp"
+#include "common/connect_error.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {

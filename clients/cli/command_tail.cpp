@@ -3,10 +3,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/follower.hpp"
-#include "link/backoff.hpp"
-#include "link/client.hpp"
-#include "link/human.hpp"
-#include "link/trouble.hpp"
+#include "common/backoff.hpp"
+#include "common/client.hpp"
+#include "common/connect_error.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "cli/terminal.hpp"
+#include "common/endpoint.hpp"
+#include "common/subscription.hpp"
 #include "core/event_json.hpp"
-#include "link/daemon_address.hpp"
-#include "link/subscription.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // something could not be read or reached

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/look.hpp"
-#include "link/daemon_address.hpp"
+#include "common/endpoint.hpp"
 
 namespace earshot::cli::doctor {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "link/frame.hpp"
-#include "link/human.hpp"
+#include "common/format.hpp"
+#include "common/frame.hpp"
 
 namespace earshot::cli::doctor {
 namespace {

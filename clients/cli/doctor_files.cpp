@@ -13,8 +13,8 @@
 
 #include "cli/doctor.hpp"
 #include "cli/place.hpp"
-#include "link/human.hpp"
-#include "link/small_file.hpp"
+#include "common/format.hpp"
+#include "common/small_file.hpp"
 
 namespace earshot::cli::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "cli/doctor.hpp"
-#include "link/small_file.hpp"
+#include "common/small_file.hpp"
 
 namespace earshot::cli::doctor {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "link/client.hpp"
-#include "link/human.hpp"
+#include "common/client.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "cli/caught_up.hpp"
+#include "cli/backfill.hpp"
 #include "cli/commands.hpp"
-#include "cli/narrator.hpp"
-#include "cli/roster.hpp"
-#include "link/cursors.hpp"
+#include "cli/event_formatter.hpp"
+#include "cli/name_resolver.hpp"
+#include "common/cursors.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 class Follower {
  public:

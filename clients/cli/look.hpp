@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "link/text.hpp"
+#include "common/text.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 enum class Palette { none, ansi16, ansi256 };
 

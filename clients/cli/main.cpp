@@ -4,7 +4,7 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "cli/grammar.hpp"
+#include "cli/options.hpp"
 
 int main(int argc, char** argv) {
   using namespace earshot::cli;

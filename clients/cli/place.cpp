@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "link/text.hpp"
+#include "common/text.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 namespace {
 

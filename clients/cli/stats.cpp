@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/table.hpp"
+#include "common/format.hpp"
 #include "core/event_json.hpp"
-#include "link/human.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -130,7 +130,7 @@ void Stats::count_skipped(const event::LineSkipped& skipped) {
 }
 
 void Stats::add_file(const Transcript& transcript) {
-  const Counts& counts = transcript.counts();
+  const RecordCounts& counts = transcript.counts();
   ++files_;
   bytes_ += transcript.bytes_read();
   lines_ += counts.lines;

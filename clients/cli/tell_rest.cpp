@@ -1,5 +1,5 @@
 // Compaction, subagents, background tasks, usage, trouble, and what a session is doing now.
-#include "cli/overview.hpp"
+#include "cli/session_table.hpp"
 #include "cli/telling.hpp"
 
 namespace earshot::cli::telling {

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "cli/look.hpp"
-#include "cli/roster.hpp"
-#include "link/frame.hpp"
-#include "link/human.hpp"
+#include "cli/name_resolver.hpp"
+#include "common/format.hpp"
+#include "common/frame.hpp"
 
 namespace earshot::cli::telling {
 

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "cli/look.hpp"
-#include "link/complaint.hpp"
+#include "common/diagnostics.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 enum class ColourWish { always, never, automatic };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "link/human.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {

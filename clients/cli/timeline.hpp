@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "link/frame.hpp"
+#include "common/frame.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 class Timeline {
  public:

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "link/frame.hpp"
-#include "link/text.hpp"
+#include "common/frame.hpp"
+#include "common/text.hpp"
 
 namespace earshot::cli {
 
-using namespace link;
+using namespace common;
 
 /// `npm test` for Bash, the path for Read, the pattern for Grep, … Paths below `project` are shown without
 /// it. Printable; empty when nothing is known (the meta view has no inputs).

@@ -3,19 +3,19 @@
 #include <csignal>
 #include <set>
 
-#include "link/backoff.hpp"
-#include "link/client.hpp"
-#include "link/complaint.hpp"
-#include "link/trouble.hpp"
+#include "common/backoff.hpp"
+#include "common/client.hpp"
+#include "common/connect_error.hpp"
+#include "common/diagnostics.hpp"
 #include "notifier/commands.hpp"
+#include "notifier/notifier.hpp"
 #include "notifier/rules_file.hpp"
-#include "notifier/station.hpp"
 
 namespace earshot::notifier {
 namespace {
 
-using link::complain;
-using link::for_stderr;
+using common::complain;
+using common::for_stderr;
 
 // What is wrong is said once, not with every attempt.
 class Teller {
@@ -32,8 +32,8 @@ class Teller {
 };
 
 // The view is asked for in the address: the daemon sends no text that no rule wants.
-void ask_for_meta(link::Doors& doors) {
-  for (link::DaemonAddress& door : doors) door.endpoint.path += "?view=meta";
+void ask_for_meta(common::Doors& doors) {
+  for (common::DaemonAddress& door : doors) door.endpoint.path += "?view=meta";
 }
 
 }  // namespace
@@ -61,23 +61,23 @@ int run_command(const Options& options) {
              ": two would tell everything twice");
     return exit_failed;
   }
-  link::Client client;
+  common::Client client;
   Station station(rules, options.daemon, client, places, options.verbose);
-  link::Backoff backoff;
+  common::Backoff backoff;
   Teller teller;
   while (true) {
     // Again each time: a new daemon may have another address and token.
-    auto found = link::find_daemon(options.daemon);
+    auto found = common::find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
       teller.say(for_stderr(*why));
       if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) return exit_usage;
       if (!client.pause(backoff.next_ms())) return exit_ok;
       continue;
     }
-    link::Doors doors = std::get<link::Doors>(std::move(found));
+    common::Doors doors = std::get<common::Doors>(std::move(found));
     if (!rules.wants_text()) ask_for_meta(doors);
     bool is_open = false, is_live = false;
-    link::Handlers handlers;
+    common::Handlers handlers;
     handlers.on_open = [&] {
       is_open = true;
       client.send(station.begin());
@@ -92,8 +92,8 @@ int run_command(const Options& options) {
       if (!is_live && station.live()) teller.say("listening to the daemon");
       is_live = is_live || station.live();
     };
-    const link::Visit visit = client.visit(doors, handlers);
-    if (visit.last().ending == link::Ending::stopped) return exit_ok;
+    const common::Visit visit = client.visit(doors, handlers);
+    if (visit.last().ending == common::Ending::stopped) return exit_ok;
     if (is_open) {
       backoff.reset();
       teller.say("lost the daemon (" + for_stderr(visit.last().text) + "); trying to come back");

@@ -6,18 +6,18 @@
 #include <mutex>
 #include <sstream>
 
-#include "link/complaint.hpp"
-#include "link/human.hpp"
-#include "notifier/acquaintance.hpp"
+#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "notifier/command.hpp"
 #include "notifier/commands.hpp"
-#include "notifier/decider.hpp"
 #include "notifier/desktop.hpp"
+#include "notifier/http_sender.hpp"
 #include "notifier/json.hpp"
 #include "notifier/payload.hpp"
+#include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
-#include "notifier/sample.hpp"
-#include "notifier/web_courier.hpp"
+#include "notifier/sample_events.hpp"
+#include "notifier/session_cache.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -30,7 +30,7 @@ constexpr const char* introduction =
 
 // The frame: a sample, a file, or stdin. Empty: there is none, and it was said why.
 std::string frame_of(const std::string& event) {
-  if (std::string made = sample(event, link::now_ms()); !made.empty()) return made;
+  if (std::string made = sample(event, common::now_ms()); !made.empty()) return made;
   std::ostringstream text;
   std::ifstream file;
   if (event == "-") {
@@ -44,12 +44,12 @@ std::string frame_of(const std::string& event) {
     std::string names;
     for (const std::string_view each : sample_names())
       names += (names.empty() ? "" : ", ") + std::string(each);
-    link::complain("there is no event and no file called " + link::for_stderr(event) +
-                   "; events are: " + names);
+    common::complain("there is no event and no file called " + common::for_stderr(event) +
+                     "; events are: " + names);
     return {};
   }
   if (json.size() > event_bytes_max) {
-    link::complain("that is more than 1 MiB");
+    common::complain("that is more than 1 MiB");
     return {};
   }
   return json;
@@ -78,7 +78,7 @@ class Outbox {
     } else {
       const auto keys = read_keys(sink);
       if (const auto* trouble = std::get_if<SecretTrouble>(&keys)) return {.why = trouble->why};
-      auto request = web_request(sink, std::get<Keys>(keys), notice, link::now_ms());
+      auto request = web_request(sink, std::get<Keys>(keys), notice, common::now_ms());
       if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return {.why = trouble->why};
       courier = std::make_unique<WebCourier>(done);
       courier->send(letter.key(), std::get<WebRequest>(std::move(request)));
@@ -109,7 +109,7 @@ std::string shown(const Sink& sink, const Notice& notice) {
   keys.url = sink.url.empty() ? "https://…/…" : sink.url;
   keys.token = sink.token.given() ? "…" : "";
   keys.secret = sink.secret.given() ? "…" : "";
-  const auto request = web_request(sink, keys, notice, link::now_ms());
+  const auto request = web_request(sink, keys, notice, common::now_ms());
   if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return trouble->why + "\n";
   const auto& web = std::get<WebRequest>(request);
   std::string text = "POST " + web.url + "\n";
@@ -126,14 +126,14 @@ std::string shown(const Sink& sink, const Notice& notice) {
 
 int test_command(const Options& options) {
   const ReadRules read = load_rules(options.rules);
-  for (const Problem& each : read.problems) link::complain(link::for_stderr(each.text()));
+  for (const Problem& each : read.problems) common::complain(common::for_stderr(each.text()));
   if (!read.problems.empty()) return exit_usage;
   const std::string json = frame_of(options.event);
   if (json.empty()) return exit_usage;
-  link::FrameParser parser, introducer;
+  common::FrameParser parser, introducer;
   const auto frame = parser.parse(json);
   if (!frame || frame->text("type").empty() || frame->text("session").empty()) {
-    link::complain(
+    common::complain(
         "that is no frame: a JSON object with `type` and `session`, as earshot tail --json prints them");
     return exit_usage;
   }
@@ -141,15 +141,15 @@ int test_command(const Options& options) {
   if (const auto known = introducer.parse(introduction)) acquaintance.learn(*known);
   acquaintance.learn(*frame);
   const bool is_session = frame->text("type") == "session";
-  const Subject subject = is_session ? acquaintance.status_of(*frame, json, link::now_ms())
-                                     : acquaintance.subject(*frame, json, link::now_ms());
+  const Subject subject = is_session ? acquaintance.status_of(*frame, json, common::now_ms())
+                                     : acquaintance.subject(*frame, json, common::now_ms());
   Outbox outbox;
   bool all_sent = true;
   std::size_t matched = 0;
   for (const Rule& rule : read.rules.rules) {
     const Miss miss = miss_of(rule, subject);
     if (!miss.why.empty()) {
-      if (!options.json) std::cout << rule.name << ": no, " << link::for_stderr(miss.why) << "\n";
+      if (!options.json) std::cout << rule.name << ": no, " << common::for_stderr(miss.why) << "\n";
       continue;
     }
     ++matched;
@@ -171,7 +171,8 @@ int test_command(const Options& options) {
       if (!options.send) continue;
       const Delivery delivery = outbox.send(*sink, notice);
       all_sent = all_sent && delivery.done;
-      link::complain(name + ": " + (delivery.done ? "sent" : "not sent: " + link::for_stderr(delivery.why)));
+      common::complain(name + ": " +
+                       (delivery.done ? "sent" : "not sent: " + common::for_stderr(delivery.why)));
     }
   }
   if (matched == 0 && !options.json) std::cout << "No rule tells of it.\n";

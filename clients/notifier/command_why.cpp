@@ -3,12 +3,12 @@
 
 #include <iostream>
 
-#include "link/complaint.hpp"
-#include "link/human.hpp"
-#include "link/names.hpp"
+#include "common/diagnostics.hpp"
+#include "common/format.hpp"
+#include "common/names.hpp"
 #include "notifier/commands.hpp"
 #include "notifier/files.hpp"
-#include "notifier/station.hpp"
+#include "notifier/notifier.hpp"
 
 namespace earshot::notifier {
 
@@ -16,29 +16,29 @@ int why_command(const Options& options) {
   const Places places{own_directory(options)};
   const std::vector<std::string> lines = BoundedLog(places.journal()).last(options.count);
   if (lines.empty()) {
-    link::complain("nothing was decided yet (" + link::for_stderr(places.journal()) +
-                   "): is earshot-notify running?");
+    common::complain("nothing was decided yet (" + common::for_stderr(places.journal()) +
+                     "): is earshot-notify running?");
     return exit_failed;
   }
-  link::FrameParser parser;
+  common::FrameParser parser;
   for (const std::string& line : lines) {
     if (options.json) {
-      std::cout << link::terminal_json(line) << "\n";
+      std::cout << common::terminal_json(line) << "\n";
       continue;
     }
     const auto fields = parser.parse(line);
     if (!fields) continue;
-    std::string text = link::local_clock(fields->integer("at_ms").value_or(0)) + " ";
+    std::string text = common::local_clock(fields->integer("at_ms").value_or(0)) + " ";
     std::string word(fields->text("verdict"));
     word.resize(std::max<std::size_t>(word.size(), 11), ' ');
     text += word + " " + std::string(fields->text("rule"));
     const std::string_view project = fields->text("project");
-    if (!project.empty()) text += " · " + std::string(link::last_component(project));
+    if (!project.empty()) text += " · " + std::string(common::last_component(project));
     if (!fields->text("session").empty())
-      text += " · " + std::string(link::short_id(fields->text("session")));
+      text += " · " + std::string(common::short_id(fields->text("session")));
     if (!fields->text("title").empty()) text += " “" + std::string(fields->text("title")) + "”";
     if (!fields->text("why").empty()) text += " — " + std::string(fields->text("why"));
-    std::cout << link::for_stderr(text) << "\n";
+    std::cout << common::for_stderr(text) << "\n";
   }
   return exit_ok;
 }

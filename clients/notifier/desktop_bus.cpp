@@ -16,7 +16,7 @@
 #include <thread>
 #include <variant>
 
-#include "link/web_page.hpp"
+#include "common/web_page.hpp"
 #include "notifier/desktop.hpp"
 
 namespace earshot::notifier {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "link/subscription.hpp"
+#include "common/subscription.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -51,7 +51,7 @@ std::string Following::begin(std::int64_t now_ms, std::int64_t max_age_ms) {
   asked_.clear();
   young_.clear();
   decider_.begin();
-  return link::subscribe_message({}, {.id = look_id, .state = true});
+  return common::subscribe_message({}, {.id = look_id, .state = true});
 }
 
 void Following::take(std::string_view json, std::int64_t now_ms) {
@@ -95,12 +95,12 @@ void Following::take(std::string_view json, std::int64_t now_ms) {
   }
 }
 
-void Following::take_session(const link::Fields& frame, std::string_view json, std::int64_t now_ms) {
-  if (phase_ == Phase::looking) link::append_seen(frame, seen_);
+void Following::take_session(const common::Fields& frame, std::string_view json, std::int64_t now_ms) {
+  if (phase_ == Phase::looking) common::append_seen(frame, seen_);
   if (phase_ == Phase::asking) {
-    std::vector<link::SeenStream> seen;
-    link::append_seen(frame, seen);
-    for (const link::SeenStream& each : seen) {
+    std::vector<common::SeenStream> seen;
+    common::append_seen(frame, seen);
+    for (const common::SeenStream& each : seen) {
       if (!asked_.contains(each.name)) young_.insert(each.name);
     }
   }
@@ -109,7 +109,7 @@ void Following::take_session(const link::Fields& frame, std::string_view json, s
   decider_.take(frame, json, now_ms);
 }
 
-void Following::take_reset(const link::Fields& frame) {
+void Following::take_reset(const common::Fields& frame) {
   const std::string_view stream = frame.text("stream");
   if (frame.text("id").empty()) return cursors_.restart(stream);
   cursors_.forget(stream);  // unknown: it is gone; else its session frame says where it is now
@@ -119,14 +119,14 @@ void Following::take_reset(const link::Fields& frame) {
 // Between the look and this nothing is lost: every stream that the look told of is asked for from there, or
 // from where it was handled last; a status that changed between the two is in the second snapshot.
 void Following::ask() {
-  link::After after = cursors_.after(std::exchange(seen_, {}), cut_ms_);
+  common::After after = cursors_.after(std::exchange(seen_, {}), cut_ms_);
   if (after.left_out > 0)
     complaints_.push_back(std::to_string(after.left_out) + " transcripts are followed only from now on");
-  for (const std::string& place : after.places) asked_.emplace(link::parse_place(place).stream);
+  for (const std::string& place : after.places) asked_.emplace(common::parse_place(place).stream);
   awaited_ = after.places.empty() ? 0 : 1;
   phase_ = Phase::asking;
-  requests_.push_back(link::unsubscribe_message(look_id));
-  requests_.push_back(link::subscribe_message(
+  requests_.push_back(common::unsubscribe_message(look_id));
+  requests_.push_back(common::subscribe_message(
       {.type = types_},
       {.id = own_id, .snapshot = true, .catch_up = true, .after = std::move(after.places)}));
 }
@@ -135,11 +135,11 @@ void Following::ask() {
 // so far are not: they are asked for from the first one.
 void Following::ask_for_the_young() {
   if (young_.empty()) return;
-  link::SubscribeOptions options{.id = young_id, .snapshot = false, .catch_up = true};
+  common::SubscribeOptions options{.id = young_id, .snapshot = false, .catch_up = true};
   for (const std::string& stream : young_) options.after.push_back(stream + ":");
-  if (options.after.size() > link::Cursors::after_places_max)
-    options.after.resize(link::Cursors::after_places_max);
-  requests_.push_back(link::subscribe_message({.type = types_}, options));
+  if (options.after.size() > common::Cursors::after_places_max)
+    options.after.resize(common::Cursors::after_places_max);
+  requests_.push_back(common::subscribe_message({.type = types_}, options));
   ++awaited_;
 }
 

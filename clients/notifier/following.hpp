@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "link/cursors.hpp"
-#include "link/frame.hpp"
-#include "notifier/decider.hpp"
+#include "common/cursors.hpp"
+#include "common/frame.hpp"
+#include "notifier/rule_engine.hpp"
 
 namespace earshot::notifier {
 
@@ -47,23 +47,23 @@ class Following {
   void ask_for_the_young();
   void caught_up(std::int64_t now_ms);
   void moved(std::string_view stream);
-  void take_session(const link::Fields& frame, std::string_view json, std::int64_t now_ms);
-  void take_reset(const link::Fields& frame);
+  void take_session(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  void take_reset(const common::Fields& frame);
 
   Decider& decider_;
   std::vector<std::string> types_;
   std::int64_t since_ms_;
   Phase phase_ = Phase::live;
   std::int64_t cut_ms_ = 0;
-  link::Cursors cursors_;
+  common::Cursors cursors_;
   std::map<std::string, std::uint64_t, std::less<>> moves_;  // stream → when it moved, in moves
   std::uint64_t move_ = 0;
-  std::vector<link::SeenStream> seen_;
+  std::vector<common::SeenStream> seen_;
   std::set<std::string, std::less<>> rewritten_;
   std::set<std::string, std::less<>> asked_;  // streams that are asked for
   std::set<std::string, std::less<>> young_;  // that the second snapshot is the first to tell of
   int awaited_ = 0;                           // bookmarks
-  link::FrameParser parser_;
+  common::FrameParser parser_;
   std::vector<std::string> requests_, complaints_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "link/text.hpp"
+#include "common/text.hpp"
 #include "notifier/json.hpp"
 
 namespace earshot::notifier {
@@ -18,7 +18,7 @@ std::string digest(std::string_view text) {
 }
 
 std::string clean_line(std::string_view text, std::size_t columns) {
-  return link::cut(link::printable(text, link::Charset::utf8), columns, "…");
+  return common::cut(common::printable(text, common::Charset::utf8), columns, "…");
 }
 
 std::string clean_lines(std::string_view text) {
@@ -49,7 +49,7 @@ void append_notice(std::string& out, const Notice& notice) {
   object.close();
 }
 
-std::optional<Notice> parse_notice(const link::Fields& fields) {
+std::optional<Notice> parse_notice(const common::Fields& fields) {
   Notice notice;
   notice.id = fields.text("id");
   if (notice.id.empty()) return std::nullopt;
@@ -70,10 +70,10 @@ std::optional<Notice> parse_notice(const link::Fields& fields) {
   if (const auto sinks = fields.get("sinks")) {
     simdjson::dom::array array;
     if (sinks->get(array) == simdjson::SUCCESS) {
-      for (const simdjson::dom::element item : array) notice.sinks.emplace_back(link::text_of(item));
+      for (const simdjson::dom::element item : array) notice.sinks.emplace_back(common::text_of(item));
     }
   }
-  for (const link::Fields& each : fields.objects("matters"))
+  for (const common::Fields& each : fields.objects("matters"))
     notice.matters.push_back(
         {std::string(each.text("id")), std::string(each.text("session")), each.flag("of_status")});
   return notice;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "link/frame.hpp"
+#include "common/frame.hpp"
 #include "notifier/rules.hpp"
 
 namespace earshot::notifier {
@@ -47,6 +47,6 @@ std::string clean_lines(std::string_view text);
 
 /// All of it: what the spool and the state file keep.
 void append_notice(std::string& out, const Notice& notice);
-std::optional<Notice> parse_notice(const link::Fields& fields);
+std::optional<Notice> parse_notice(const common::Fields& fields);
 
 }  // namespace earshot::notifier

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/event_json.hpp"
-#include "notifier/subject.hpp"
+#include "notifier/event_context.hpp"
 #include "notifier/template.hpp"
-#include "notifier/words.hpp"
+#include "notifier/value_parsers.hpp"
 
 namespace re2 {
 class RE2;

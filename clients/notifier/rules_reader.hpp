@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/toml.hpp"
 #include "notifier/rules_file.hpp"
-#include "toml.hpp"
 
 namespace earshot::notifier {
 

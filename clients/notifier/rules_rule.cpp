@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "link/subscription.hpp"
+#include "common/subscription.hpp"
 #include "notifier/rules_reader.hpp"
 
 namespace earshot::notifier {
@@ -58,7 +58,7 @@ void read_condition(const Reader& reader, const Asked& what, const toml::node& n
     if (!globs) return;
     if (what.key == "status") check_words(reader, what.key, node, *globs, states);
     for (std::string& glob : *globs) {
-      if (what.key == "session") glob = link::session_pattern(glob);
+      if (what.key == "session") glob = common::session_pattern(glob);
     }
     condition.globs = std::move(*globs);
     if (condition.globs.empty()) return;  // an empty list asks nothing
@@ -130,7 +130,7 @@ constexpr Key keys[] = {
      [](const Reader& reader, const toml::node& node, Rule& rule) {
        if (auto on = reader.texts("on", node)) {
          for (std::string& each : *on) {
-           if (each != "status") each = link::type_pattern(each);
+           if (each != "status") each = common::type_pattern(each);
          }
          check_words(reader, "on", node, *on, types);
          rule.on = std::move(*on);

@@ -28,7 +28,7 @@ std::string written(const Letter& letter) {
 
 std::optional<Letter> read(const std::string& path) {
   const auto text = read_whole(path, Spool::letter_bytes_max);
-  link::FrameParser parser;
+  common::FrameParser parser;
   const auto fields = text ? parser.parse(*text) : std::nullopt;
   if (!fields) return std::nullopt;
   auto notice = parse_notice(fields->object("notice"));

@@ -43,7 +43,7 @@ std::string written(const State& state) {
 }
 
 std::optional<State> parse_state(std::string_view json) {
-  link::FrameParser parser;
+  common::FrameParser parser;
   const auto fields = parser.parse(json);
   if (!fields || fields->integer("version") != version) return std::nullopt;
   State state;
@@ -52,32 +52,32 @@ std::optional<State> parse_state(std::string_view json) {
     simdjson::dom::array array;
     if (cursors->get(array) == simdjson::SUCCESS) {
       for (const simdjson::dom::element item : array) {
-        const std::string_view place = link::text_of(item);
+        const std::string_view place = common::text_of(item);
         const std::size_t colon = place.rfind(':');
         if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
       }
     }
   }
-  for (const link::Fields& each : fields->objects("handled"))
+  for (const common::Fields& each : fields->objects("handled"))
     state.memory.handled.emplace(each.text("id"), each.integer("at_ms").value_or(0));
-  for (const link::Fields& each : fields->objects("held")) {
+  for (const common::Fields& each : fields->objects("held")) {
     if (auto notice = parse_notice(each.object("notice")))
       state.memory.held.push_back(
           {std::move(*notice), each.integer("due_ms").value_or(0), each.flag("gathered")});
   }
-  for (const link::Fields& each : fields->objects("open")) {
+  for (const common::Fields& each : fields->objects("open")) {
     if (auto notice = parse_notice(each)) state.memory.open.push_back(std::move(*notice));
   }
-  for (const link::Fields& each : fields->objects("outgoing")) {
+  for (const common::Fields& each : fields->objects("outgoing")) {
     if (auto notice = parse_notice(each)) state.outgoing.push_back(std::move(*notice));
   }
-  for (const link::Fields& each : fields->objects("throttles"))
+  for (const common::Fields& each : fields->objects("throttles"))
     state.memory.throttles[std::string(each.text("of"))] = {each.integer("at_ms").value_or(0),
                                                             std::string(each.text("id"))};
   state.bus = fields->text("bus");
-  for (const link::Fields& each : fields->objects("shown"))
+  for (const common::Fields& each : fields->objects("shown"))
     state.shown.emplace_back(each.text("slot"), static_cast<std::uint32_t>(each.count("id")));
-  for (const link::Fields& each : fields->objects("shown_ids"))
+  for (const common::Fields& each : fields->objects("shown_ids"))
     state.shown_ids.emplace_back(each.text("slot"), each.text("notice"));
   return state;
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "notifier/decider.hpp"
+#include "notifier/rule_engine.hpp"
 
 namespace earshot::notifier {
 

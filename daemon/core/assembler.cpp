@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "core/event_json.hpp"
-#include "core/utf8.hpp"
 
 namespace earshot {
 namespace {
 
 // Sets `place` when the record says something else; what changed goes into an update.
-void change(std::string& place, std::string_view said, event::Absent& changed) {
+void change(std::string& place, std::string_view said, event::OptionalText& changed) {
   if (said.empty() || place == said) return;
   place = said;
   changed = place;
@@ -237,7 +237,7 @@ void Assembler::remember_last() {
   if (record_->time_ms) last_ms_ = record_->time_ms;
 }
 
-void Assembler::start_turn(event::Absent prompt, std::string_view origin) {
+void Assembler::start_turn(event::OptionalText prompt, std::string_view origin) {
   const bool inferred = last_ == Last::text && open_.empty();
   close_all("abandoned", true);
   if (state_.turn_open)

@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash_map.hpp"
+#include "base/text_filter.hpp"
 #include "core/event.hpp"
-#include "core/hash_map.hpp"
 #include "core/record.hpp"
-#include "core/state.hpp"
-#include "core/text_filter.hpp"
+#include "core/stream_state.hpp"
 #include "core/transcript.hpp"
 
 namespace earshot {
@@ -47,8 +47,8 @@ class Assembler {
     if (state_due_) settle();
     return state_;
   }
-  Counts& counts() { return counts_; }
-  const Counts& counts() const { return counts_; }
+  RecordCounts& counts() { return counts_; }
+  const RecordCounts& counts() const { return counts_; }
   const std::string& session_of_lines() const { return session_; }
   std::size_t memory_bytes() const;
 
@@ -89,7 +89,7 @@ class Assembler {
   bool drops_warmup();
   void tell_session();
   void remember_last();
-  void start_turn(event::Absent prompt, std::string_view origin);
+  void start_turn(event::OptionalText prompt, std::string_view origin);
   void finish_turn(std::string_view outcome, bool inferred, std::string_view stop_reason,
                    std::optional<std::int64_t> duration_ms, std::int64_t end_ms);
   void interrupt();
@@ -145,7 +145,7 @@ class Assembler {
   mutable StreamState state_;
   enum Due : unsigned { prompt_due = 1, text_due = 2, input_due = 4 };
   mutable unsigned state_due_ = 0;
-  Counts counts_;
+  RecordCounts counts_;
   std::string session_;
 
   HashSet uuids_;

@@ -20,7 +20,7 @@ struct Assembler::Remember {
   static void set(std::string& place, std::string_view value) {
     if (!value.empty()) place = value;
   }
-  static void set(std::string& place, const event::Absent& value) {
+  static void set(std::string& place, const event::OptionalText& value) {
     if (value) place = *value;
   }
   void close_call(std::string_view call) {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "core/dom.hpp"
+#include "base/json_dom.hpp"
 #include "core/record.hpp"
 
 namespace earshot {

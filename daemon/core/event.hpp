@@ -45,17 +45,17 @@ struct Media {
 
 namespace event {
 
-using Absent = std::optional<std::string_view>;  // nothing: not said
+using OptionalText = std::optional<std::string_view>;  // nothing: not said
 
 struct SessionStarted {
   std::string_view dialect, version, cwd, git_branch, project, title, continues, mode,
       permission_mode;  // empty: not known
 };
 struct SessionUpdated {  // only what changed
-  Absent title, cwd, git_branch, model, version, mode, permission_mode;
+  OptionalText title, cwd, git_branch, model, version, mode, permission_mode;
 };
 struct TurnStarted {
-  Absent prompt;
+  OptionalText prompt;
   std::string_view origin;  // human, command, queued, task, hook, agent, unknown
 };
 struct TurnFinished {
@@ -69,7 +69,7 @@ struct TurnFinished {
 struct MessageAdded {
   std::string_view role;  // user, assistant, system, summary
   std::string_view kind;  // text, thinking, image, document, …
-  Absent text;
+  OptionalText text;
   std::string_view message, model;  // empty: none
   std::optional<Media> media;
 };
@@ -80,9 +80,9 @@ struct ToolInvoked {
 };
 struct ToolFinished {
   std::string_view call;
-  Absent tool;               // nothing: the call was never seen
+  OptionalText tool;         // nothing: the call was never seen
   std::string_view outcome;  // ok, error, denied, interrupted, abandoned
-  Absent output;
+  OptionalText output;
   std::vector<Media> media;
   std::optional<std::int64_t> duration_ms;
   std::string_view background;  // the task's id; empty: in the foreground
@@ -114,11 +114,11 @@ struct AgentFinished {
 struct TaskFinished {
   std::string_view task, call;
   std::string_view outcome;  // completed, failed, killed, stopped
-  Absent summary;
+  OptionalText summary;
 };
 struct QueueChanged {
   std::string_view operation;
-  Absent text;
+  OptionalText text;
 };
 struct UsageUpdated {
   std::string_view message, model;

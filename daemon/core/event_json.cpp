@@ -4,9 +4,9 @@
 
 #include <charconv>
 
-#include "core/json_copy.hpp"
-#include "core/json_run.hpp"
-#include "core/utf8.hpp"
+#include "base/json_rewrite.hpp"
+#include "base/json_run.hpp"
+#include "base/utf8.hpp"
 
 namespace earshot {
 namespace {
@@ -92,10 +92,10 @@ class Writer {
   void word(const Key& key, std::string_view value) {  // short text that both views show
     if (!value.empty()) append_clean(name(key), value, options_.filter);
   }
-  void word(const Key& key, const event::Absent& value) {
+  void word(const Key& key, const event::OptionalText& value) {
     if (value) append_clean(name(key), *value, options_.filter);
   }
-  void text(const Key& key, const event::Absent& value) {
+  void text(const Key& key, const event::OptionalText& value) {
     if (value && full()) append_text(name(key), *value, options_.text_bytes_max, options_.filter);
   }
   void secret(const Key& key, std::string_view value) {  // short text that only the full view shows

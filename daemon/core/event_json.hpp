@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/text_filter.hpp"
 #include "core/event.hpp"
-#include "core/text_filter.hpp"
 
 namespace earshot {
 

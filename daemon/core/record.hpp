@@ -14,18 +14,18 @@ namespace earshot {
 
 namespace fact {
 
-using Absent = std::optional<std::string_view>;
+using OptionalText = std::optional<std::string_view>;
 
 /// Somebody gave the agent work. Starts a turn.
 struct Prompt {
-  Absent text;
+  OptionalText text;
   std::string_view origin;
   std::vector<Media> media;
 };
 /// A message of any role. `while_working`: an assistant's words, which prove that a turn is open.
 struct Said {
   std::string_view role, kind;
-  Absent text;
+  OptionalText text;
   std::optional<Media> media;
 };
 /// A slash command was typed; it starts a turn only if a record that is injected for it follows.
@@ -40,7 +40,7 @@ struct Injected {
 struct ScheduledFire {};
 /// A prompt that the running turn took up.
 struct Absorbed {
-  Absent text;
+  OptionalText text;
   std::optional<Media> media;
 };
 struct Invocation {
@@ -62,7 +62,7 @@ struct Result {
   std::string_view call;
   bool by_place = false;  // no ids in its dialect: the record answers the call that it stands under
   std::string_view outcome;
-  Absent output;
+  OptionalText output;
   std::vector<Media> media;
   std::string_view background;  // the task's id: the call goes on in the background
   bool launch = false;          // of a subagent in the background or a teammate
@@ -98,15 +98,15 @@ struct Compaction {
   std::optional<std::int64_t> duration_ms;
 };
 struct Summary {
-  Absent text;
+  OptionalText text;
 };
 struct Queue {
   std::string_view operation;
-  Absent text;
+  OptionalText text;
 };
 struct Notification {
   std::string_view task, call, status;
-  Absent summary;
+  OptionalText summary;
   std::optional<std::int64_t> duration_ms;
   std::optional<std::uint64_t> tokens, tools;
 };

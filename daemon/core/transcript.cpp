@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "base/json_scan.hpp"
 #include "core/assembler.hpp"
 #include "core/dialect.hpp"
-#include "core/json_text.hpp"
-#include "core/mark.hpp"
+#include "core/prefix_hash.hpp"
 
 namespace earshot {
 namespace {
@@ -35,10 +35,10 @@ Workspace::~Workspace() = default;
 struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
       : options(std::move(given)),
-        mark(options.mark_key),
-        assembler(options.own_agent, options.mark_key, options.filter),
+        mark(options.hash_key),
+        assembler(options.own_agent, options.hash_key, options.filter),
         dialect(options.told ? &dialect_of_told() : nullptr),
-        end{0, 0, options.mark_key} {}
+        end{0, 0, options.hash_key} {}
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
   void keep_tail(std::span<const char> bytes);
@@ -51,7 +51,7 @@ struct Transcript::Parts {
   void close_line(std::uint64_t next);
 
   TranscriptOptions options;
-  Mark mark;
+  PrefixHash mark;
   Assembler assembler;
   const Dialect* dialect = nullptr;  // null: no record showed one yet
   Cursor end;
@@ -77,7 +77,7 @@ void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work
     const std::size_t whole = (too_long ? long_bytes : tail.size()) + 1;
     if (too_long) {
       long_hash.add(piece.last(1));
-      mark = Mark(long_hash.end());
+      mark = PrefixHash(long_hash.end());
       assembler.begin_line(end.offset, {end.offset + whole, 0, mark.value()}, sink);
       skip(end.offset, whole, "too long");
       ++assembler.counts().lines;
@@ -218,7 +218,7 @@ std::size_t Transcript::pending_bytes() const {
 }
 std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
 const StreamState& Transcript::state() const { return parts_->assembler.state(); }
-const Counts& Transcript::counts() const { return parts_->assembler.counts(); }
+const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
 const std::string& Transcript::session_of_lines() const { return parts_->assembler.session_of_lines(); }
 std::size_t Transcript::memory_bytes() const {
   return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes();

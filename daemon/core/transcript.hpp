@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 
+#include "base/text_filter.hpp"
 #include "core/cursor.hpp"
 #include "core/event.hpp"
-#include "core/state.hpp"
-#include "core/text_filter.hpp"
+#include "core/stream_state.hpp"
 
 namespace earshot {
 
@@ -34,7 +34,7 @@ class Workspace {
 constexpr std::size_t feed_padding = 64;
 
 struct TranscriptOptions {
-  std::uint64_t mark_key = 0;  // the host's secret
+  std::uint64_t hash_key = 0;  // the host's secret
   std::string own_agent;       // the agent's id for a file named agent-<id>.jsonl; empty for a session
   std::size_t line_bytes_max = 16 << 20;  // a longer line is skipped and told
   const TextFilter* filter =
@@ -43,7 +43,7 @@ struct TranscriptOptions {
 };
 
 /// What was read, for --stats and /metrics. `types` counts records by `type` (or `type/subtype`).
-struct Counts {
+struct RecordCounts {
   std::uint64_t lines = 0, empty_lines = 0, records = 0, skipped_lines = 0, duplicates = 0, late_results = 0,
                 events = 0;
   std::uint64_t repaired_lines = 0;     // kept with U+FFFD, or with a number too large for a double
@@ -69,7 +69,7 @@ class Transcript {
   std::uint64_t bytes_read() const;   // of all bytes given, the unterminated tail included
   std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;
-  const Counts& counts() const;
+  const RecordCounts& counts() const;
   /// The `sessionId` of the lines (the first one seen): names the session of an agent's file that lies beside
   /// it. Empty: none yet.
   const std::string& session_of_lines() const;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text_filter.hpp"
+#include "base/text_filter.hpp"
 
 namespace earshot::redact {
 

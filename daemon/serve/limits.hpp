@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "serve/shared.hpp"
+#include "serve/server_context.hpp"
 
 namespace earshot::serve {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <variant>
 
-#include "serve/auth.hpp"
-#include "serve/fd.hpp"
+#include "base/fd.hpp"
+#include "serve/auth/secrets.hpp"
 
 namespace earshot::serve {
 

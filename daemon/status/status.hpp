@@ -37,7 +37,7 @@ struct OpenCall {
 };
 
 /// What a session's transcripts say, all streams of it together.
-struct Said {
+struct TranscriptSummary {
   bool known = false;               // a transcript of it was read
   bool turn_open = false;           // of the main stream
   std::string turn_started;         // RFC 3339

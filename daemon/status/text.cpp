@@ -1,6 +1,6 @@
 #include "status/text.hpp"
 
-#include "core/time.hpp"
+#include "base/time.hpp"
 
 namespace earshot::status {
 

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "tail/looks.hpp"
-#include "watch/clock.hpp"
+#include "base/clock.hpp"
+#include "tail/follower.hpp"
 
 namespace earshot::tail {
 namespace {
@@ -27,10 +27,10 @@ long read_whole(int fd, char* into, std::size_t bytes, std::uint64_t offset) {
 
 }  // namespace
 
-struct Looks::Fold {
-  static constexpr std::size_t ahead_max = Reads::buffers_max;  // pieces asked for and not yet folded
+struct Follower::Fold {
+  static constexpr std::size_t ahead_max = ReadPool::buffers_max;  // pieces asked for and not yet folded
 
-  std::shared_ptr<Live> live;
+  std::shared_ptr<FollowedFile> live;
   std::uint64_t upto;
   std::function<void(bool)> then;
   std::uint64_t asked = 0;  // bytes
@@ -46,7 +46,7 @@ struct Looks::Fold {
   Facts opened;  // of the file, before its first byte was read
 };
 
-void Looks::fold(Live& live, std::uint64_t upto, std::function<void(bool)> then) {
+void Follower::fold(FollowedFile& live, std::uint64_t upto, std::function<void(bool)> then) {
   ++folding_;
   live.busy = true;
   auto fold = std::make_shared<Fold>();
@@ -57,7 +57,7 @@ void Looks::fold(Live& live, std::uint64_t upto, std::function<void(bool)> then)
   start_folds();
 }
 
-void Looks::start_folds() {
+void Follower::start_folds() {
   while (under_way_ < folds_max && !folds_.empty()) {
     ++under_way_;
     const auto fold = std::move(folds_.front());
@@ -69,12 +69,12 @@ void Looks::start_folds() {
   }
 }
 
-void Looks::go_on(const std::shared_ptr<Fold>& fold) {
+void Follower::go_on(const std::shared_ptr<Fold>& fold) {
   while (!fold->over && fold->ahead < Fold::ahead_max && fold->asked < fold->upto) {
     const std::uint64_t offset = fold->asked;
-    const auto before = static_cast<std::size_t>(std::min<std::uint64_t>(offset, Reads::before_bytes));
+    const auto before = static_cast<std::size_t>(std::min<std::uint64_t>(offset, ReadPool::before_bytes));
     const auto wanted =
-        before + static_cast<std::size_t>(std::min<std::uint64_t>(Reads::turn_bytes, fold->upto - offset));
+        before + static_cast<std::size_t>(std::min<std::uint64_t>(ReadPool::turn_bytes, fold->upto - offset));
     fold->asked += wanted - before;
     ++fold->ahead;
     const bool last = fold->asked == fold->upto;
@@ -113,11 +113,11 @@ void Looks::go_on(const std::shared_ptr<Fold>& fold) {
   }
 }
 
-void Looks::folded(Fold& fold, bool read) {
+void Follower::folded(Fold& fold, bool read) {
   if (std::exchange(fold.over, true)) return;
   --folding_;
   --under_way_;
-  Live& live = *fold.live;
+  FollowedFile& live = *fold.live;
   live.busy = live.again = false;
   const auto holder = fold.live;
   const auto then = std::move(fold.then);

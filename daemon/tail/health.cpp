@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tail/naming.hpp"
+#include "agents/claude_code/layout.hpp"
 
 namespace earshot::tail {
 namespace {

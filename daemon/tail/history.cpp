@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "tail/claim.hpp"
 #include "tail/files.hpp"
+#include "tail/prefix_check.hpp"
 
 namespace earshot::tail {
 namespace {
@@ -21,7 +21,7 @@ int open_regular(const std::string& path, Descriptor& file) {
 
 class FileHistory final : public History {
  public:
-  FileHistory(Disk& disk, std::string path, TranscriptOptions options)
+  FileHistory(IoThread& disk, std::string path, TranscriptOptions options)
       : disk_(disk), options_(std::move(options)), reading_(std::make_shared<Reading>()) {
     reading_->path = std::move(path);
   }
@@ -69,7 +69,7 @@ class FileHistory final : public History {
     }
   };
 
-  Disk& disk_;
+  IoThread& disk_;
   const TranscriptOptions options_;
   std::shared_ptr<Reading> reading_;
 };
@@ -112,21 +112,22 @@ RecordText line_before(const std::string& path, std::uint64_t end, std::size_t l
 
 }  // namespace
 
-std::unique_ptr<History> read_again(Disk& disk, std::string path, TranscriptOptions options) {
+std::unique_ptr<History> read_again(IoThread& disk, std::string path, TranscriptOptions options) {
   return std::make_unique<FileHistory>(disk, std::move(path), std::move(options));
 }
 
-void read_record(Disk& disk, std::string path, std::uint64_t mark_key, const Cursor& end,
+void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,
                  std::size_t line_bytes_max, std::function<void(RecordText)> then) {
   if (end.offset == 0) return disk.soon([then] { then({RecordText::Found::differs, 0, {}}); });
-  check(disk, {path, mark_key, end, 0, 0}, [&disk, path, end, line_bytes_max, then](const Verdict& verdict) {
-    if (verdict.error) return then({RecordText::Found::error, verdict.error, {}});
-    if (!verdict.fits) return then({RecordText::Found::differs, 0, {}});
-    auto read = [path, offset = end.offset, line_bytes_max] {
-      return line_before(path, offset, line_bytes_max);
-    };
-    disk.run(std::move(read), then);
-  });
+  check(disk, {path, hash_key, end, 0, 0},
+        [&disk, path, end, line_bytes_max, then](const PrefixCheckResult& verdict) {
+          if (verdict.error) return then({RecordText::Found::error, verdict.error, {}});
+          if (!verdict.fits) return then({RecordText::Found::differs, 0, {}});
+          auto read = [path, offset = end.offset, line_bytes_max] {
+            return line_before(path, offset, line_bytes_max);
+          };
+          disk.run(std::move(read), then);
+        });
 }
 
 }  // namespace earshot::tail

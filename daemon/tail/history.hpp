@@ -5,14 +5,14 @@
 #include <string>
 
 #include "tail/archive.hpp"
-#include "tail/disk.hpp"
+#include "tail/io_thread.hpp"
 
 namespace earshot::tail {
 
 /// Opens the file with the first piece; what it holds stays readable though its name may be another's then.
-std::unique_ptr<History> read_again(Disk& disk, std::string path, TranscriptOptions options);
+std::unique_ptr<History> read_again(IoThread& disk, std::string path, TranscriptOptions options);
 
-void read_record(Disk& disk, std::string path, std::uint64_t mark_key, const Cursor& end,
+void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,
                  std::size_t line_bytes_max, std::function<void(RecordText)> then);
 
 }  // namespace earshot::tail

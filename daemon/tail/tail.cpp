@@ -5,20 +5,20 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tail/claim.hpp"
-#include "tail/disk.hpp"
+#include "agents/claude_code/layout.hpp"
+#include "agents/claude_code/subagent_meta.hpp"
+#include "base/clock.hpp"
+#include "tail/discovery.hpp"
+#include "tail/follower.hpp"
 #include "tail/history.hpp"
-#include "tail/looks.hpp"
-#include "tail/meta.hpp"
-#include "tail/naming.hpp"
-#include "tail/told_names.hpp"
-#include "tail/tree.hpp"
-#include "watch/clock.hpp"
+#include "tail/host_names.hpp"
+#include "tail/io_thread.hpp"
+#include "tail/prefix_check.hpp"
 
 namespace earshot::tail {
 namespace {
 
-std::string path_of(const Tree::Place& place, std::string_view stem) {
+std::string path_of(const Discovery::Place& place, std::string_view stem) {
   return place.first + '/' + std::string(stem) + ".jsonl";
 }
 
@@ -51,37 +51,38 @@ class Cold final : public Stream {
 
 }  // namespace
 
-class Tail::House final : private Tree::Keeper {
+class Tail::Impl final : private Discovery::Observer {
  public:
   static constexpr std::size_t told_max = 65'536;  // cold ones that somebody was told of; more are made live
   static constexpr std::size_t compactions_max = 64;  // whose session is not known yet; more are not told
   static constexpr std::size_t compaction_bytes_max = 256 << 10;  // of such a file, to find its session
 
-  House(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
-        Options options, Listener& listener)
+  Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
+       Options options, Listener& listener)
       : options_(std::move(options)),
         listener_(listener),
         disk_(io, std::move(disk)),
         reads_(disk_),
         later_(io),
         looks_(disk_, reads_, later_, health_, options_, listener_, counters_,
-               [this](Live& live) { removed(live); }),
+               [this](FollowedFile& live) { removed(live); }),
         tree_(disk_, later_, health_, options_, *this),
         switchboard_(switchboard) {}
 
-  void start(std::weak_ptr<House> self, std::function<void()> on_ready) {
+  void start(std::weak_ptr<Impl> self, std::function<void()> on_ready) {
     on_ready_ = std::move(on_ready);
     recent_since_ms_ =
         watch::wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
-    tree_.start(switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::Ring& ring) {
-      const auto house = self.lock();
-      if (!house || house->stopped_) return;
-      house->tree_.ring(ring);
-      // One way round the loop less between an append and whoever listens.
-      if (ring.last && !house->stopped_) house->looks_.pump_now();
-    }));
+    tree_.start(
+        switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::ChangeHint& ring) {
+          const auto house = self.lock();
+          if (!house || house->stopped_) return;
+          house->tree_.ring(ring);
+          // One way round the loop less between an append and whoever listens.
+          if (ring.last && !house->stopped_) house->looks_.pump_now();
+        }));
   }
 
   void stop() {
@@ -103,9 +104,9 @@ class Tail::House final : private Tree::Keeper {
   }
 
   const Stream* find(std::string_view name) {
-    Tree::Place* place = nullptr;
+    Discovery::Place* place = nullptr;
     std::string stem;
-    const Tree::File* file = locate(name, place, stem);
+    const Discovery::File* file = locate(name, place, stem);
     if (!file) return nullptr;
     if (file->live && file->live->appeared) return file->live.get();
     found_ = std::make_unique<Cold>(cold(*place, stem, *file));
@@ -113,9 +114,9 @@ class Tail::House final : private Tree::Keeper {
   }
 
   void fold(std::string_view name, std::function<void(const Stream*)> then) {
-    Tree::Place* place = nullptr;
+    Discovery::Place* place = nullptr;
     std::string stem;
-    Tree::File* file = locate(name, place, stem);
+    Discovery::File* file = locate(name, place, stem);
     if (!file) return then(nullptr);
     if (file->live && file->live->appeared) return then(file->live.get());
     if (!file->live) {
@@ -134,16 +135,16 @@ class Tail::House final : private Tree::Keeper {
   }
 
   void doubt(const Stream& stream) {
-    Tree::Place* place = nullptr;
+    Discovery::Place* place = nullptr;
     std::string stem;
-    const Tree::File* file = locate(stream.name(), place, stem);
+    const Discovery::File* file = locate(stream.name(), place, stem);
     if (file && file->live && file->live->appeared) looks_.doubt(*file->live);
   }
 
   void told(const Stream& stream, const Cursor& end) {
-    Tree::Place* place = nullptr;
+    Discovery::Place* place = nullptr;
     std::string stem;
-    const Tree::File* file = locate(stream.name(), place, stem);
+    const Discovery::File* file = locate(stream.name(), place, stem);
     if (!file || end == begin_cursor) return;
     if (file->live && file->live->appeared) return looks_.prove(*file->live, end);
     if (told_.size() >= told_max)
@@ -159,11 +160,11 @@ class Tail::House final : private Tree::Keeper {
       return root.told && root.name == name.substr(0, name.find('/'));
     });
     return read_again(disk_, stream.path(),
-                      {options_.mark_key, stream.agent(), options_.line_bytes_max, nullptr, told});
+                      {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr, told});
   }
 
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
-    read_record(disk_, stream.path(), options_.mark_key, end, options_.line_bytes_max, std::move(then));
+    read_record(disk_, stream.path(), options_.hash_key, end, options_.line_bytes_max, std::move(then));
   }
 
   std::vector<Health> health() const {
@@ -187,45 +188,48 @@ class Tail::House final : private Tree::Keeper {
   }
 
  private:
-  std::string name_of(const Tree::Place& place, std::string_view stem) {
-    std::string below(Tree::below_hall(place).substr(Tree::below_hall(place).empty() ? 0 : 1));
+  std::string name_of(const Discovery::Place& place, std::string_view stem) {
+    std::string below(Discovery::below_hall(place).substr(Discovery::below_hall(place).empty() ? 0 : 1));
     if (!below.empty()) below += '/';
     below += stem;
     const Root& root = *place.second.root;
     // The path below the hall, unless a file of projects/ is called so already.
-    const bool plain =
-        place.second.hall == Hall::conversations && place_of(percent(below))->hall == Hall::projects;
-    const std::string twin = root.path + '/' + std::string(directory_of(Hall::projects)) + '/' + below;
+    const bool plain = place.second.hall == TranscriptDir::conversations &&
+                       place_of(percent(below))->hall == TranscriptDir::projects;
+    const std::string twin =
+        root.path + '/' + std::string(directory_of(TranscriptDir::projects)) + '/' + below;
     const auto last = twin.rfind('/');
     const bool taken = plain && tree_.find(twin.substr(0, last), twin.substr(last + 1)) != nullptr;
     return root.name + '/' + (plain && !taken ? percent(below) : stream_name(place.second.hall, below));
   }
 
-  Identity identity(const Tree::Place& place, std::string_view stem) const {
+  Identity identity(const Discovery::Place& place, std::string_view stem) const {
     const auto read = place.second.root->told ? identity_of_told : identity_of;
-    return read(std::string(Tree::below_hall(place)).substr(Tree::below_hall(place).empty() ? 0 : 1) +
-                (Tree::below_hall(place).empty() ? "" : "/") + std::string(stem));
+    return read(
+        std::string(Discovery::below_hall(place)).substr(Discovery::below_hall(place).empty() ? 0 : 1) +
+        (Discovery::below_hall(place).empty() ? "" : "/") + std::string(stem));
   }
 
-  Cold cold(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
+  Cold cold(const Discovery::Place& place, const std::string& stem, const Discovery::File& file) {
     return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms,
             file.live ? file.live->bytes() : file.size};
   }
 
-  Tree::File* locate(std::string_view name, Tree::Place*& place, std::string& stem) {
+  Discovery::File* locate(std::string_view name, Discovery::Place*& place, std::string& stem) {
     const auto slash = name.find('/');
     if (slash == std::string_view::npos) return nullptr;
     const auto found = place_of(name.substr(slash + 1));
     if (!found) return nullptr;
     for (const Root& root : options_.roots) {
       if (root.name != name.substr(0, slash)) continue;
-      if (Tree::File* file = locate(root, *found, place, stem)) return file;
-      return locate(root, {Hall::conversations, found->below}, place, stem);
+      if (Discovery::File* file = locate(root, *found, place, stem)) return file;
+      return locate(root, {TranscriptDir::conversations, found->below}, place, stem);
     }
     return nullptr;
   }
 
-  Tree::File* locate(const Root& root, const Place& wanted, Tree::Place*& place, std::string& stem) {
+  Discovery::File* locate(const Root& root, const Place& wanted, Discovery::Place*& place,
+                          std::string& stem) {
     const std::string path = root.path + '/' + std::string(directory_of(wanted.hall)) + '/' + wanted.below;
     const auto last = path.rfind('/');
     const auto at = tree_.directories().find(std::string_view(path).substr(0, last));
@@ -235,50 +239,50 @@ class Tail::House final : private Tree::Keeper {
     return tree_.find(at->first, stem);
   }
 
-  std::shared_ptr<Live> make(Tree::Place& place, const std::string& stem, Tree::File& file,
-                             const Facts& facts) {
+  std::shared_ptr<FollowedFile> make(Discovery::Place& place, const std::string& stem, Discovery::File& file,
+                                     const Facts& facts) {
     Identity who = identity(place, stem);
-    TranscriptOptions options{options_.mark_key, who.agent, options_.line_bytes_max, options_.filter,
+    TranscriptOptions options{options_.hash_key, who.agent, options_.line_bytes_max, options_.filter,
                               place.second.root->told};
     const bool is_agent = !who.agent.empty();
-    file.live = std::make_shared<Live>(name_of(place, stem), path_of(place, stem), std::move(who),
-                                       std::move(options), facts);
+    file.live = std::make_shared<FollowedFile>(name_of(place, stem), path_of(place, stem), std::move(who),
+                                               std::move(options), facts);
     file.live->facts.changed_ns = 0;  // of its bytes none was read
     if (is_agent) read_meta(place, stem, file.live);
     return file.live;
   }
 
-  void appear(Live& live) {
+  void appear(FollowedFile& live) {
     const auto told = told_.extract(live.path());
     ++streams_;
     looks_.appear(live);
     if (told) looks_.prove(live, told.mapped());
   }
 
-  void removed(Live& live) {
+  void removed(FollowedFile& live) {
     told_.erase(live.path());
     if (live.appeared) --streams_;
     const std::string path = live.path();
     const auto slash = path.rfind('/');
-    const Tree::File* file =
+    const Discovery::File* file =
         tree_.find(path.substr(0, slash), stem_of(std::string_view(path).substr(slash + 1)));
     if (!file || file->live.get() == &live) tree_.erase(path);
   }
 
   /// Of a cold one. The bytes that it was known to hold until now.
-  static std::uint64_t known_now(Tree::File& file, const Facts& facts) {
+  static std::uint64_t known_now(Discovery::File& file, const Facts& facts) {
     file.inode = facts.inode;
     file.modified_ms = facts.modified_ms();
     return std::exchange(file.size, facts.size);
   }
 
-  void fold_silently(const std::shared_ptr<Live>& live, std::uint64_t upto) {
+  void fold_silently(const std::shared_ptr<FollowedFile>& live, std::uint64_t upto) {
     live->silent_bytes = upto;
     const auto told = told_.find(live->path());
     if (told == told_.end()) return fold_proven(live, upto);
     live->busy = true;
-    check(disk_, {live->path(), options_.mark_key, told->second, 0, 0},
-          [this, live, upto, proven = told->second](const Verdict& is) {
+    check(disk_, {live->path(), options_.hash_key, told->second, 0, 0},
+          [this, live, upto, proven = told->second](const PrefixCheckResult& is) {
             live->busy = live->again = false;
             if (live->removed) return;
             if (is.fits) return fold_proven(live, upto, proven);
@@ -289,14 +293,14 @@ class Tail::House final : private Tree::Keeper {
   }
 
   /// All of it is new; whoever resumes, or was told of it, counts on what it had (Stream::bytes).
-  void begin_anew(Live& live, std::string_view reason) {
+  void begin_anew(FollowedFile& live, std::string_view reason) {
     told_.erase(live.path());
     appear(live);
     listener_.on_reset(live, reason);
     looks_.want(live);
   }
 
-  void could_not_be_read(Live& live, int error) {
+  void could_not_be_read(FollowedFile& live, int error) {
     const auto holder = live.shared_from_this();
     if (error) health_.set(live.path(), error);
     if (!live.removed) back_to_cold(live);
@@ -305,7 +309,7 @@ class Tail::House final : private Tree::Keeper {
   }
 
   /// `proven`: what somebody was told up to there is what the file says.
-  void fold_proven(const std::shared_ptr<Live>& live, std::uint64_t upto, const Cursor& proven = {}) {
+  void fold_proven(const std::shared_ptr<FollowedFile>& live, std::uint64_t upto, const Cursor& proven = {}) {
     looks_.fold(*live, upto, [this, live, proven](bool read) {
       const auto told = told_.find(live->path());
       const bool told_since = told != told_.end() && told->second != proven;  // to be proven first
@@ -318,11 +322,11 @@ class Tail::House final : private Tree::Keeper {
   }
 
   /// It could not be read: known, cold, and tried again later.
-  void back_to_cold(Live& live) {
+  void back_to_cold(FollowedFile& live) {
     const std::string path = live.path();
     const auto slash = path.rfind('/');
     const std::string stem(stem_of(std::string_view(path).substr(slash + 1)));
-    if (Tree::File* file = tree_.find(path.substr(0, slash), stem)) {
+    if (Discovery::File* file = tree_.find(path.substr(0, slash), stem)) {
       file->live = nullptr;
       file->size = std::min(file->size, live.silent_bytes);  // what it has beyond is still to be told
     }
@@ -331,7 +335,7 @@ class Tail::House final : private Tree::Keeper {
     delay = std::clamp(delay * 2, options_.retry_first, options_.retry_last);
     later_.after(delay, [this, path, stem, directory = path.substr(0, slash)] {
       const auto at = tree_.directories().find(directory);
-      Tree::File* file = at == tree_.directories().end() ? nullptr : tree_.find(directory, stem);
+      Discovery::File* file = at == tree_.directories().end() ? nullptr : tree_.find(directory, stem);
       if (!file) {
         unreadable_.erase(path);
         health_.clear(path);
@@ -343,7 +347,7 @@ class Tail::House final : private Tree::Keeper {
 
   // What the tree finds.
 
-  void file_found(Tree::Place& place, const std::string& stem, Tree::File& file,
+  void file_found(Discovery::Place& place, const std::string& stem, Discovery::File& file,
                   const Facts& facts) override {
     if (tree_.starting()) {
       if (file.modified_ms >= recent_since_ms_) fold_silently(make(place, stem, file, facts), facts.size);
@@ -354,7 +358,8 @@ class Tail::House final : private Tree::Keeper {
     looks_.want(*live);
   }
 
-  void file_rang(Tree::Place& place, const std::string& stem, Tree::File& file, const Facts* known) override {
+  void file_rang(Discovery::Place& place, const std::string& stem, Discovery::File& file,
+                 const Facts* known) override {
     if (file.live) {
       const Facts& last = file.live->facts;
       const bool as_before = known && file.live->appeared && known->same_file(last) &&
@@ -381,24 +386,25 @@ class Tail::House final : private Tree::Keeper {
     }
   }
 
-  void file_dropped(Tree::Place& place, const std::string& stem, Tree::File& file) override {
+  void file_dropped(Discovery::Place& place, const std::string& stem, Discovery::File& file) override {
     if (file.live) return looks_.drop(*std::shared_ptr(file.live));
     tell_removed(place, stem, file);
   }
 
   /// A cold one is no more. Somebody may have had it from its file.
-  void tell_removed(const Tree::Place& place, const std::string& stem, const Tree::File& file) {
+  void tell_removed(const Discovery::Place& place, const std::string& stem, const Discovery::File& file) {
     told_.erase(path_of(place, stem));
     listener_.on_removed(cold(place, stem, file));
     looks_.pump_soon();
   }
 
-  void meta_rang(Tree::Place& place, std::string_view stem) override {
-    if (const Tree::File* file = tree_.find(place.first, stem); file && file->live)
+  void meta_rang(Discovery::Place& place, std::string_view stem) override {
+    if (const Discovery::File* file = tree_.find(place.first, stem); file && file->live)
       read_meta(place, stem, file->live);
   }
 
-  void read_meta(const Tree::Place& place, std::string_view stem, const std::shared_ptr<Live>& live) {
+  void read_meta(const Discovery::Place& place, std::string_view stem,
+                 const std::shared_ptr<FollowedFile>& live) {
     ++metas_;
     auto read = [path = place.first + '/' + std::string(stem) + ".meta.json"] {
       return read_small(path, meta_bytes_max);
@@ -420,7 +426,7 @@ class Tail::House final : private Tree::Keeper {
     });
   }
 
-  void compaction_rang(Tree::Place& place, const std::string& name, bool born) override {
+  void compaction_rang(Discovery::Place& place, const std::string& name, bool born) override {
     const std::string path = place.first + '/' + name;
     if (born && compactions_.size() < compactions_max) compactions_.insert(path);
     if (!compactions_.contains(path)) return;
@@ -434,7 +440,7 @@ class Tail::House final : private Tree::Keeper {
       return std::pair(std::move(text), static_cast<std::size_t>(std::max(got, 0L)));
     };
     disk_.run(std::move(read), [this, path](const std::pair<std::string, std::size_t>& result) {
-      Transcript transcript({options_.mark_key, "acompact", options_.line_bytes_max});
+      Transcript transcript({options_.hash_key, "acompact", options_.line_bytes_max});
       class Silence final : public EventSink {
         void on_event(const Event&) override {}
       } silence;
@@ -459,15 +465,15 @@ class Tail::House final : private Tree::Keeper {
 
   const Options options_;
   Listener& listener_;
-  Disk disk_;
-  Reads reads_;
-  Later later_;
+  IoThread disk_;
+  ReadPool reads_;
+  TimerQueue later_;
   HealthBook health_;
   Counters counters_;
   Workspace workspace_;  // for compactions; the looks have their own
-  Looks looks_;
-  Tree tree_;
-  watch::Switchboard& switchboard_;
+  Follower looks_;
+  Discovery tree_;
+  watch::WatchMux& switchboard_;
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
   std::size_t streams_ = 0, metas_ = 0;
@@ -478,9 +484,9 @@ class Tail::House final : private Tree::Keeper {
   bool stopped_ = false;
 };
 
-Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
+Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
            Options options, Listener& listener)
-    : house_(std::make_shared<House>(io, std::move(disk), switchboard, std::move(options), listener)) {}
+    : house_(std::make_shared<Impl>(io, std::move(disk), switchboard, std::move(options), listener)) {}
 
 Tail::~Tail() { house_->stop(); }
 

@@ -17,13 +17,13 @@
 #include "tail/listener.hpp"
 #include "tail/roots.hpp"
 #include "tail/stream.hpp"
-#include "watch/switchboard.hpp"
+#include "watch/watch_mux.hpp"
 
 namespace earshot::tail {
 
 struct Options {
   std::vector<Root> roots;
-  std::uint64_t mark_key = 0;              // the host's secret
+  std::uint64_t hash_key = 0;              // the host's secret
   std::chrono::seconds recent{24 * 3600};  // files that changed since then are folded at start
   std::size_t line_bytes_max = 16 << 20;
   std::chrono::milliseconds retry_first{1000};   // after an error of the disk or of permissions; doubles …
@@ -47,7 +47,7 @@ class Tail final : public Archive {
  public:
   /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The
   /// switchboard and the listener outlive this object.
-  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::Switchboard& switchboard,
+  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
        Options options, Listener& listener);
   ~Tail() override;
 
@@ -73,8 +73,8 @@ class Tail final : public Archive {
   Counters counters() const;
 
  private:
-  class House;
-  std::shared_ptr<House> house_;
+  class Impl;
+  std::shared_ptr<Impl> house_;
 };
 
 }  // namespace earshot::tail

@@ -46,22 +46,22 @@ std::string no_instance(int error) {
 struct Inotify::Wakeup {
   static constexpr std::size_t few = 8;  // so many are compared one by one: most wake-ups are of one file
   bool everything = false;
-  std::vector<Ring> rings;
+  std::vector<ChangeHint> rings;
   std::unordered_set<std::string> seen;  // empty while they are few
-  void add(Ring::Where where, std::string path) {
+  void add(ChangeHint::Where where, std::string path) {
     if (rings.size() < few) {
-      for (const Ring& ring : rings)
+      for (const ChangeHint& ring : rings)
         if (ring.path == path) return;
     } else {
       if (seen.empty())
-        for (const Ring& ring : rings) seen.insert(ring.path);
+        for (const ChangeHint& ring : rings) seen.insert(ring.path);
       if (!seen.insert(path).second) return;
     }
     rings.push_back({where, std::move(path)});
   }
 };
 
-Inotify::Inotify(boost::asio::io_context& io, Doorbell bell)
+Inotify::Inotify(boost::asio::io_context& io, ChangeCallback bell)
     : descriptor_(io), bell_(std::move(bell)), alive_(std::make_shared<char>()) {
   const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0) {
@@ -108,9 +108,9 @@ void Inotify::drain() {
     if (static_cast<std::size_t>(size) + sizeof(inotify_event) + NAME_MAX + 1 <= buffer.size()) break;
   }
   const std::weak_ptr<char> weak(alive_);
-  if (wakeup.everything) bell_({Ring::Where::everything, {}});
+  if (wakeup.everything) bell_({ChangeHint::Where::everything, {}});
   if (!wakeup.rings.empty()) wakeup.rings.back().last = true;
-  for (const Ring& ring : wakeup.rings) {
+  for (const ChangeHint& ring : wakeup.rings) {
     if (weak.expired()) return;
     bell_(ring);
   }
@@ -126,11 +126,11 @@ void Inotify::take(const inotify_event& event, const char* name, Wakeup& wakeup)
     return;  // a late word of a watch that was given up: its paths were looked at then
   for (const auto& at : found->second) {
     if (event.len > 0)
-      wakeup.add(Ring::Where::path, at->first + '/' + name);
+      wakeup.add(ChangeHint::Where::path, at->first + '/' + name);
     else if (event.mask & of_itself)
-      wakeup.add(Ring::Where::directory, at->first);
+      wakeup.add(ChangeHint::Where::directory, at->first);
     else
-      wakeup.add(Ring::Where::path, at->first);
+      wakeup.add(ChangeHint::Where::path, at->first);
   }
   if (event.mask & IN_IGNORED) {  // the kernel gave this watch up: the directory is gone
     const auto paths = std::move(found->second);
@@ -165,7 +165,7 @@ void Inotify::try_again() {
     watch(directory);
     if (unwatched_.contains(directory)) return;  // refused again
     boost::asio::post(descriptor_.get_executor(), [this, directory, weak = std::weak_ptr<char>(alive_)] {
-      if (!weak.expired()) bell_({Ring::Where::directory, directory});
+      if (!weak.expired()) bell_({ChangeHint::Where::directory, directory});
     });
   }
 }

@@ -24,7 +24,7 @@ class Inotify final : public Watcher {
 
   /// Never throws for the system's limits: without an instance `works()` is false and `trouble()` says what
   /// to raise.
-  Inotify(boost::asio::io_context& io, Doorbell bell);
+  Inotify(boost::asio::io_context& io, ChangeCallback bell);
   ~Inotify() override;
 
   /// The limit may have been raised, or other watches given up: watches what was refused, while that is
@@ -49,7 +49,7 @@ class Inotify final : public Watcher {
   void unmap(Watches::iterator at);
 
   boost::asio::posix::stream_descriptor descriptor_;
-  Doorbell bell_;
+  ChangeCallback bell_;
   bool works_ = false;
   std::string trouble_;  // of the instance itself
   Watches watches_;

@@ -3,15 +3,15 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "watch/clock.hpp"
+#include "base/clock.hpp"
 #include "watch/directory.hpp"
-#include "watch/sweep_book.hpp"
+#include "watch/directory_snapshot.hpp"
 
 namespace earshot::watch {
 
 namespace asio = boost::asio;
 
-Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, Doorbell bell, Beats beats,
+Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, ChangeCallback bell, SweepIntervals beats,
              std::function<bool()> alone)
     : io_(io),
       disk_(std::move(disk)),
@@ -20,7 +20,7 @@ Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, Doorbell bell, Be
       alone_(std::move(alone)),
       hot_timer_(io),
       slow_timer_(io),
-      book_(std::make_shared<Book>()),
+      book_(std::make_shared<DirectorySnapshot>()),
       alive_(std::make_shared<Sweep*>(this)) {}
 
 Sweep::~Sweep() = default;
@@ -75,10 +75,10 @@ void Sweep::look_at_hot() {
       if (weak.expired()) return;
       Sweep& self = **weak.lock();
       self.hot_armed_ = false;
-      std::vector<Ring> rings;
+      std::vector<ChangeHint> rings;
       for (const auto& [path, signature] : asked) {
         if (const auto at = self.hot_.find(path); at != self.hot_.end()) at->second.signature = signature;
-        rings.push_back({Ring::Where::path, path});
+        rings.push_back({ChangeHint::Where::path, path});
       }
       self.found(std::move(rings));
       if (!weak.expired()) self.arm_hot();
@@ -102,7 +102,7 @@ void Sweep::arm_slow() {
 
 void Sweep::pass() {
   asio::post(disk_, [book = book_, weak = std::weak_ptr<Sweep*>(alive_), &io = io_] {
-    std::vector<Ring> rings;
+    std::vector<ChangeHint> rings;
     const bool last = book->slice(slice_stats, rings);
     asio::post(io, [rings = std::move(rings), last, weak]() mutable {
       if (weak.expired()) return;
@@ -117,10 +117,10 @@ void Sweep::pass() {
   });
 }
 
-void Sweep::found(std::vector<Ring> rings) {
+void Sweep::found(std::vector<ChangeHint> rings) {
   const std::weak_ptr<Sweep*> weak(alive_);
-  for (const Ring& ring : rings) {
-    if (ring.where == Ring::Where::path) heat(ring.path);
+  for (const ChangeHint& ring : rings) {
+    if (ring.where == ChangeHint::Where::path) heat(ring.path);
     bell_(ring);
     if (weak.expired()) return;
   }

@@ -12,12 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "watch/clock.hpp"
+#include "base/clock.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::watch {
 
-struct Beats {
+struct SweepIntervals {
   std::chrono::milliseconds hot{200};  // files that changed lately
   std::chrono::milliseconds hot_for{60'000};
   std::chrono::milliseconds slow{60'000};   // every known file, while notifications can be relied upon
@@ -32,8 +32,8 @@ class Sweep final : public Watcher {
 
   /// `alone` is asked at each beat: true while this is the only doorbell that can be relied upon. Files are
   /// touched on `disk` only, which runs one task at a time, in order; join it before `io` is destroyed.
-  Sweep(boost::asio::io_context& io, boost::asio::any_io_executor disk, Doorbell bell, Beats beats = {},
-        std::function<bool()> alone = {});
+  Sweep(boost::asio::io_context& io, boost::asio::any_io_executor disk, ChangeCallback bell,
+        SweepIntervals beats = {}, std::function<bool()> alone = {});
   ~Sweep() override;
 
   /// What the directory holds is taken down before any task that is given to `disk` after this call: watch,
@@ -49,25 +49,25 @@ class Sweep final : public Watcher {
     std::uint64_t signature = 0;  // 0: not taken yet
     Clock::time_point until;
   };
-  class Book;  // what is known of every directory; touched on the disk thread only
+  class DirectorySnapshot;  // what is known of every directory; touched on the disk thread only
 
   void arm_hot();
   void look_at_hot();
   void arm_slow();
   void pass();
-  void found(std::vector<Ring> rings);
+  void found(std::vector<ChangeHint> rings);
 
   boost::asio::io_context& io_;
   boost::asio::any_io_executor disk_;
-  Doorbell bell_;
-  Beats beats_;
+  ChangeCallback bell_;
+  SweepIntervals beats_;
   std::function<bool()> alone_;
   Timer hot_timer_, slow_timer_;
   std::unordered_map<std::string, Hot> hot_;
   bool asked_ = false;  // until a directory is watched there is no beat at all
   bool hot_armed_ = false, slow_armed_ = false;
   bool waits_slow_ = false;  // the timer runs for the slow beat
-  std::shared_ptr<Book> book_;
+  std::shared_ptr<DirectorySnapshot> book_;
   std::shared_ptr<Sweep*> alive_;  // tasks that come back hold it weakly
 };
 

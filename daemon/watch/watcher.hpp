@@ -6,7 +6,7 @@
 
 namespace earshot::watch {
 
-struct Ring {
+struct ChangeHint {
   enum class Where {
     path,        // one file or directory was named
     directory,   // something in this directory: list it again
@@ -18,7 +18,7 @@ struct Ring {
   bool last = false;   // of those that came together: whoever gathers them may look now
 };
 
-using Doorbell = std::function<void(const Ring&)>;
+using ChangeCallback = std::function<void(const ChangeHint&)>;
 
 /// One operating system mechanism, or the sweep. Either alone is sufficient.
 class Watcher {

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Input input(data, size);
   const std::uint64_t seed = input.byte();
   TranscriptOptions options;
-  options.mark_key = 0x5eed;
+  options.hash_key = 0x5eed;
   if (input.byte() & 1) options.own_agent = "abc";
   const std::string bytes = fuzz::session(input, seed % 4);
 

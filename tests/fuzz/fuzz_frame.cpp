@@ -3,21 +3,21 @@
 // as an HTTP answer, as text and as an address.
 #include <memory>
 
-#include "cli/narrator.hpp"
-#include "core/utf8.hpp"
+#include "base/utf8.hpp"
+#include "cli/event_formatter.hpp"
+#include "common/cursors.hpp"
+#include "common/endpoint.hpp"
+#include "common/format.hpp"
+#include "common/frame.hpp"
+#include "common/http.hpp"
+#include "common/text.hpp"
 #include "fuzz.hpp"
-#include "link/cursors.hpp"
-#include "link/daemon_address.hpp"
-#include "link/frame.hpp"
-#include "link/http.hpp"
-#include "link/human.hpp"
-#include "link/text.hpp"
 
 namespace {
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::link;
+using namespace earshot::common;
 using fuzz::require;
 
 /// UTF-8 without a character that a terminal obeys: C0, DEL, C1, bidirectional controls.

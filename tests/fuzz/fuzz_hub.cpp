@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "fuzz.hpp"
-#include "relay/payload.hpp"
+#include "team/payload.hpp"
 #include "told.hpp"
 
 namespace {
@@ -16,7 +16,7 @@ std::size_t head_bytes(const std::string& line) {
   if (parser.parse(simdjson::padded_string(line)).get(object)) return 0;
   std::size_t bytes = 2;
   for (const auto field : object)
-    if (earshot::relay::is_head(field.key))
+    if (earshot::team::is_head(field.key))
       bytes += field.key.size() + simdjson::minify(field.value).size() + 4;
   return bytes;
 }
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t seed = input.word();
   const std::string_view bytes = input.rest();
   TranscriptOptions options;
-  options.mark_key = 0x5eed;
+  options.hash_key = 0x5eed;
   options.line_bytes_max = 1024 + seed % 4096;
   options.told = true;
   const fuzz::Told whole = fuzz::told(options, bytes, 0, seed);
@@ -39,14 +39,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Input lines(data + 8, size - 8);
   while (!lines.done()) {
     const std::string line(lines.until('\n'));
-    const auto frame = relay::read_frame(line);
+    const auto frame = team::read_frame(line);
     const std::size_t bytes_max = 512 + seed % 512;
-    const std::string cut = relay::fit(line, bytes_max);
+    const std::string cut = team::fit(line, bytes_max);
     if (!frame) continue;
     fuzz::require(cut.size() <= std::max(bytes_max, head_bytes(line)), "what was made to fit fits");
     fuzz::require(fuzz::is_json(cut), "what was made to fit is JSON");
     const bool is_short = frame->type.size() <= 32;  // as all types are
-    if (is_short) fuzz::require(relay::read_frame(cut).has_value(), "what was made to fit is a frame");
+    if (is_short) fuzz::require(team::read_frame(cut).has_value(), "what was made to fit is a frame");
   }
   return 0;
 }

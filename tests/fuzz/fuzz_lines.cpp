@@ -3,7 +3,7 @@
 // The first byte is the longest line that is read, the second how it is cut; the rest is the file.
 #include <set>
 
-#include "core/mark.hpp"
+#include "core/prefix_hash.hpp"
 #include "fuzz.hpp"
 #include "told.hpp"
 
@@ -16,7 +16,7 @@ bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == 
 
 /// What the reader says of the same bytes, found in the simplest way.
 struct Model {
-  Model(std::string_view bytes, const TranscriptOptions& options) : mark(options.mark_key) {
+  Model(std::string_view bytes, const TranscriptOptions& options) : mark(options.hash_key) {
     for (std::size_t begin = 0, lf = 0; (lf = bytes.find('\n', begin)) != bytes.npos; begin = lf + 1) {
       const std::string_view line = bytes.substr(begin, lf - begin);
       mark.line(bytes.substr(begin, lf + 1 - begin));
@@ -33,7 +33,7 @@ struct Model {
       pending_from = lf + 1;
     }
   }
-  Mark mark;
+  PrefixHash mark;
   std::vector<std::uint64_t> ends, marks;
   std::set<std::uint64_t> too_long;
   std::uint64_t too_long_bytes = 0, empty = 0, pending_from = 0;
@@ -44,7 +44,7 @@ struct Model {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   TranscriptOptions options;
-  options.mark_key = 0x5eed;
+  options.hash_key = 0x5eed;
   options.line_bytes_max = input.byte();
   const std::uint64_t seed = input.byte();
   const std::string_view bytes = input.rest();
@@ -68,14 +68,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(whole.counts.skipped_lines >= model.too_long.size(), "every long line is skipped");
 
   // Any prefix has the mark that the reader has there: what a cursor is verified with.
-  PrefixMark prefix(options.mark_key);
+  PrefixHasher prefix(options.hash_key);
   fuzz::Dice dice(seed);
   for (std::size_t at = 0, line = 0; at < bytes.size();) {
     const std::size_t piece = 1 + dice.below(16);
     prefix.add(bytes.substr(at, piece));
     at += std::min(piece, bytes.size() - at);
     while (line < model.ends.size() && model.ends[line] <= at) ++line;
-    require(prefix.value() == (line == 0 ? options.mark_key : model.marks[line - 1]),
+    require(prefix.value() == (line == 0 ? options.hash_key : model.marks[line - 1]),
             "a prefix's mark is that of its whole lines");
   }
   return 0;

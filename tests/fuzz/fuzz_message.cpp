@@ -3,8 +3,8 @@
 
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
-#include "serve/message.hpp"
-#include "serve/with_id.hpp"
+#include "serve/stream/control_frames.hpp"
+#include "serve/stream/message.hpp"
 
 namespace {
 

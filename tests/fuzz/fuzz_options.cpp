@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "config/options.hpp"
+#include "config/options_file.hpp"
 #include "fuzz.hpp"
-#include "options.hpp"
-#include "options_file.hpp"
 #include "serve/limits.hpp"
 
 namespace {

@@ -2,12 +2,12 @@
 // The same text is read as each of them; as a filter it is a pattern, an LF, and what is looked at.
 #include <vector>
 
-#include "core/utf8.hpp"
+#include "base/utf8.hpp"
 #include "fuzz.hpp"
-#include "serve/event_query.hpp"
-#include "serve/filter.hpp"
-#include "serve/message.hpp"
-#include "serve/query.hpp"
+#include "serve/http/event_query.hpp"
+#include "serve/http/query.hpp"
+#include "serve/stream/filter.hpp"
+#include "serve/stream/message.hpp"
 
 namespace {
 
@@ -90,8 +90,8 @@ void try_query(std::string_view text) {
   const std::size_t number = limit.number("limit", 50, 1, 1000);
   require(number >= 1 && number <= 1000, "a number is within its bounds");
 
-  const serve::Answer answer = serve::events_answer(text);
-  if (answer.kind != serve::Answer::Kind::events) {
+  const serve::HttpResponse answer = serve::events_answer(text);
+  if (answer.kind != serve::HttpResponse::Kind::events) {
     require(answer.status == 400 && !answer.body.empty(), "what is wrong with a query is said");
     return;
   }

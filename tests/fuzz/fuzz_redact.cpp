@@ -4,8 +4,8 @@
 // is cut; the rest is the text around it.
 #include <algorithm>
 
+#include "base/record_json.hpp"
 #include "core/event_json.hpp"
-#include "core/record_json.hpp"
 #include "fuzz.hpp"
 #include "unit/redact/canaries.hpp"
 

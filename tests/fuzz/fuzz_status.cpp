@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "agents/claude_code/registry_file.hpp"
+#include "agents/claude_code/subagent_meta.hpp"
+#include "agents/claude_code/todo_files.hpp"
 #include "fuzz.hpp"
-#include "status/ask.hpp"
-#include "status/decide.hpp"
-#include "status/registry.hpp"
-#include "status/tasks.hpp"
+#include "status/derive_status.hpp"
+#include "status/pending_prompt.hpp"
 #include "status/text.hpp"
-#include "tail/meta.hpp"
 
 namespace {
 
@@ -41,7 +41,7 @@ void require_whole(std::string_view text, Parse&& parse) {
     require(cut >= text.size() || !parse(text.substr(0, cut)), "a torn file is none");
 }
 
-void require_status(const Evidence& evidence, const Said& said) {
+void require_status(const Evidence& evidence, const TranscriptSummary& said) {
   const Status status = decide(evidence, said);
   require(one_of(status.state, {"working", "waiting", "idle", "ended", "unknown"}), "a state is known");
   require(one_of(status.reason, {"", "permission", "question", "plan", "dialog", "background", "compaction"}),
@@ -66,7 +66,7 @@ void try_decide(const std::optional<Entry>& entry, std::string_view text) {
     evidence.ended_ms = text.size() % 5 == 0 ? 1'770'000'000'000 : 0;
     evidence.compacting_ms = text.size() % 7 == 0 ? 1'770'000'000'001 : 0;
     evidence.quiet = text.size() % 2 ? std::chrono::hours(1) : std::chrono::hours(0);
-    Said said;
+    TranscriptSummary said;
     require_status(evidence, said);
     said.known = true;
     said.turn_open = text.size() % 4 != 0;

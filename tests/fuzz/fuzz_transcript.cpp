@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t seed = input.word();
   const std::string_view bytes = input.rest();
   TranscriptOptions options;
-  options.mark_key = 0x5eed;
+  options.hash_key = 0x5eed;
   options.line_bytes_max = 1024 + seed % 4096;
   if (seed & 1) options.own_agent = "abc";
 

@@ -11,10 +11,10 @@
 
 #include "fuzz.hpp"
 #include "redact/redactor.hpp"
-#include "serve/catch_up.hpp"
-#include "serve/connection.hpp"
-#include "serve/records.hpp"
-#include "serve/types.hpp"
+#include "serve/stream/catch_up.hpp"
+#include "serve/stream/records.hpp"
+#include "serve/stream/types.hpp"
+#include "serve/websocket/connection.hpp"
 #include "told_bytes.hpp"
 #include "unit/serve/memory_archive.hpp"
 
@@ -56,7 +56,7 @@ struct House final : tail::Listener {
   void on_event(const tail::Stream& from, const Event& event) override {
     Session& session = shared.sessions.of(from);
     const Tags tags{session.id, type_of(event.body), shared.sessions.id_of(from), event.cursor};
-    shared.append(tags, [&](Shown shown, std::string& out) {
+    shared.append(tags, [&](Audience shown, std::string& out) {
       append_event(out, event, {shared.host, from.name(), from.session()}, shared.encoding(shown));
     });
   }
@@ -69,7 +69,7 @@ struct House final : tail::Listener {
   boost::asio::io_context io{1};
   test::MemoryArchive archive;
   test::FakeStream stream;
-  Shared shared;
+  ServerContext shared;
   CatchUps catch_ups;
   Records records;
 };
@@ -77,14 +77,14 @@ struct House final : tail::Listener {
 /// One client and its connection.
 class Line {
  public:
-  Line(House& house, Via via) : house_(house) {
+  Line(House& house, TransportKind via) : house_(house) {
     int ends[2];
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
             "there is a socket");
     ours_ = ends[0];
-    Wire::Socket socket(house.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
-    connection_ = connect(plain_wire(std::move(socket), house.shared.limits), via, house.shared, Welcome::yes,
-                          [this](Connection&) { ++gone_; });
+    Transport::Socket socket(house.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
+    connection_ = connect(plain_wire(std::move(socket), house.shared.limits), via, house.shared,
+                          Admission::yes, [this](Connection&) { ++gone_; });
   }
   ~Line() { ::close(ours_); }
   Line(const Line&) = delete;
@@ -169,7 +169,7 @@ std::string upgraded(std::string_view lines) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   const std::size_t how = input.byte();
-  const Via via = how & 1 ? Via::unix_socket : Via::tcp;
+  const TransportKind via = how & 1 ? TransportKind::unix_socket : TransportKind::tcp;
   const bool owner = how & 3;
   std::string says = how & 2 ? with_token(input.rest()) : std::string(input.rest());
   if (how & 4) says = upgraded(says);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-#include "core/mark.hpp"
+#include "core/prefix_hash.hpp"
 #include "fuzz.hpp"
 
 namespace earshot::fuzz {
@@ -38,7 +38,7 @@ void feed(Transcript& transcript, Workspace& workspace, Sink& sink, std::string_
 }
 
 std::string shown(const Transcript& transcript) {
-  const Counts& c = transcript.counts();
+  const RecordCounts& c = transcript.counts();
   const StreamState& s = transcript.state();
   std::string out = to_string(transcript.end()) + " " + to_string(transcript.last_event());
   for (const std::uint64_t n : {c.lines,
@@ -81,7 +81,7 @@ std::string shown(const Transcript& transcript) {
 }
 
 void require_cursors(const Told& told, const TranscriptOptions& options, std::string_view bytes) {
-  PrefixMark prefix(options.mark_key);
+  PrefixHasher prefix(options.hash_key);
   std::size_t marked = 0;
   Cursor last;
   for (const Told::One& event : told.events) {
@@ -153,7 +153,7 @@ void require_same(const Told& whole, const Told& split) {
 void require_sound(const Told& told, const TranscriptOptions& options, std::string_view bytes) {
   require_cursors(told, options, bytes);
   require_turns(told);
-  const Counts& counts = told.counts;
+  const RecordCounts& counts = told.counts;
   require(counts.events == told.events.size(), "every event is counted");
   require(counts.lines == static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n')),
           "every line is counted");

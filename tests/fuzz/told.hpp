@@ -21,7 +21,7 @@ struct Told {
   std::vector<event::LineSkipped> skipped;  // their texts are constants of the core
   std::string shown;                        // the end, the counts and the state, as text
   Cursor end;
-  Counts counts;
+  RecordCounts counts;
   std::uint64_t pending = 0;
 };
 

@@ -3,25 +3,25 @@
 #include <algorithm>
 #include <utility>
 
-#include "watch/switchboard.hpp"
+#include "watch/watch_mux.hpp"
 
 namespace earshot::sim {
 
-Doorbell::Doorbell(Machine& machine, Bell bell, watch::Doorbell ring)
+ChangeCallback::ChangeCallback(Machine& machine, Bell bell, watch::ChangeCallback ring)
     : machine_(machine), bell_(bell), ring_(std::move(ring)) {
   machine_.on_change = [this](const File& directory, const std::string& name) { changed(directory, name); };
 }
 
-void Doorbell::watch(const std::string& directory) {
+void ChangeCallback::watch(const std::string& directory) {
   const File node = machine_.find(directory);
   if (node && node->kind == Node::Kind::directory) watches_[node.get()] = {node, directory};
 }
 
-void Doorbell::forget(const std::string& directory) {
+void ChangeCallback::forget(const std::string& directory) {
   std::erase_if(watches_, [&](const auto& each) { return watch::at_or_below(each.second.path, directory); });
 }
 
-void Doorbell::changed(const File& directory, const std::string& name) {
+void ChangeCallback::changed(const File& directory, const std::string& name) {
   const auto at = watches_.find(directory.get());
   if (at == watches_.end() || at->second.node.lock() != directory) return;
   const auto chance = machine_.dice.below(100);
@@ -37,9 +37,9 @@ void Doorbell::changed(const File& directory, const std::string& name) {
   queue_.push_back(std::move(due));
 }
 
-bool Doorbell::deliver(bool soon) {
+bool ChangeCallback::deliver(bool soon) {
   if (std::exchange(overflown_, false)) {
-    ring_({watch::Ring::Where::everything, {}});
+    ring_({watch::ChangeHint::Where::everything, {}});
     return true;
   }
   const auto due = std::find_if(queue_.begin(), queue_.end(),
@@ -47,7 +47,7 @@ bool Doorbell::deliver(bool soon) {
   if (due == queue_.end()) return false;
   const std::string path = std::move(due->path);
   queue_.erase(due);
-  ring_({watch::Ring::Where::path, path});
+  ring_({watch::ChangeHint::Where::path, path});
   return true;
 }
 

@@ -14,12 +14,12 @@ struct Bell {
   unsigned lost = 0, doubled = 0, late = 0, overflow = 0;  // in percent of the notifications
 };
 
-class Doorbell final : public watch::Watcher {
+class ChangeCallback final : public watch::Watcher {
  public:
   static constexpr std::size_t queue_max = 64;  // more: overflow
 
-  Doorbell(Machine& machine, Bell bell, watch::Doorbell ring);
-  ~Doorbell() override { machine_.on_change = nullptr; }
+  ChangeCallback(Machine& machine, Bell bell, watch::ChangeCallback ring);
+  ~ChangeCallback() override { machine_.on_change = nullptr; }
 
   void watch(const std::string& directory) override;
   void forget(const std::string& directory) override;
@@ -36,7 +36,7 @@ class Doorbell final : public watch::Watcher {
 
   Machine& machine_;
   const Bell bell_;
-  const watch::Doorbell ring_;
+  const watch::ChangeCallback ring_;
   struct Watch {
     std::weak_ptr<Node> node;
     std::string path;

@@ -10,7 +10,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-class SimWire final : public serve::Wire {
+class SimWire final : public serve::Transport {
  public:
   explicit SimWire(std::shared_ptr<Line> line) : line_(std::move(line)), socket_(line_->io) {
     line_->moved = [this] { moved(); };
@@ -144,7 +144,7 @@ class SimWire final : public serve::Wire {
 
 }  // namespace
 
-std::unique_ptr<serve::Wire> wire_of(std::shared_ptr<Line> line) {
+std::unique_ptr<serve::Transport> wire_of(std::shared_ptr<Line> line) {
   return std::make_unique<SimWire>(std::move(line));
 }
 

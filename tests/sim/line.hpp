@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "serve/wire.hpp"
+#include "serve/websocket/transport.hpp"
 
 namespace earshot::sim {
 
@@ -29,6 +29,6 @@ struct Line {
   std::function<void()> moved;
 };
 
-std::unique_ptr<serve::Wire> wire_of(std::shared_ptr<Line> line);
+std::unique_ptr<serve::Transport> wire_of(std::shared_ptr<Line> line);
 
 }  // namespace earshot::sim

@@ -11,13 +11,13 @@
 #include "client.hpp"
 #include "core/cursor.hpp"
 #include "core/event_json.hpp"
-#include "core/mark.hpp"
+#include "core/prefix_hash.hpp"
 #include "doorbell.hpp"
 #include "machine.hpp"
-#include "serve/hub.hpp"
+#include "serve/server.hpp"
 #include "tail/tail.hpp"
 #include "watch/sweep.hpp"
-#include "watch/switchboard.hpp"
+#include "watch/watch_mux.hpp"
 
 namespace earshot::sim {
 namespace {
@@ -27,14 +27,14 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t key = 42;
 const std::string root = "/home/u/.claude";
 constexpr std::size_t log_bytes = 512 << 10;
-constexpr watch::Beats beats{200ms, 10'000ms, 5'000ms, 2'000ms};
+constexpr watch::SweepIntervals beats{200ms, 10'000ms, 5'000ms, 2'000ms};
 
 using Trace = std::function<void(const std::string&)>;
 
 /// What the tail tells goes on to the hub, and into the trace.
 class Overheard final : public tail::Listener {
  public:
-  Overheard(serve::Hub& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
+  Overheard(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
   void on_appeared(const tail::Stream& stream) override {
     say("appeared", stream);
     hub_.on_appeared(stream);
@@ -61,7 +61,7 @@ class Overheard final : public tail::Listener {
   void say(const std::string& what, const tail::Stream& stream) {
     if (trace_) trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.bytes()));
   }
-  serve::Hub& hub_;
+  serve::Server& hub_;
   const Trace trace_;
 };
 
@@ -71,9 +71,9 @@ class Daemon {
   Daemon(Machine& machine, Bell bell, Trace trace)
       : hub(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
         overheard(hub, std::move(trace)),
-        doorbell(machine, bell, [this](const watch::Ring& ring) { rang(ring); }),
+        doorbell(machine, bell, [this](const watch::ChangeHint& ring) { rang(ring); }),
         sweep(
-            io, disk.get_executor(), [this](const watch::Ring& ring) { switchboard.ring(ring); }, beats,
+            io, disk.get_executor(), [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }, beats,
             [] { return true; }),
         tail(io, disk.get_executor(), connected(), options(), overheard) {
     hub.read_again_from(tail);
@@ -97,20 +97,20 @@ class Daemon {
   }
 
   boost::asio::io_context io{1}, disk{1};
-  watch::Switchboard switchboard;
-  serve::Hub hub;
+  watch::WatchMux switchboard;
+  serve::Server hub;
   Overheard overheard;
-  Doorbell doorbell;
+  ChangeCallback doorbell;
   watch::Sweep sweep;
   tail::Tail tail;
   bool ready = false;
 
  private:
-  void rang(const watch::Ring& ring) {
-    if (ring.where == watch::Ring::Where::path) sweep.heat(ring.path);
+  void rang(const watch::ChangeHint& ring) {
+    if (ring.where == watch::ChangeHint::Where::path) sweep.heat(ring.path);
     switchboard.ring(ring);
   }
-  watch::Switchboard& connected() {
+  watch::WatchMux& connected() {
     switchboard.add(doorbell);
     switchboard.add(sweep);
     return switchboard;
@@ -118,7 +118,7 @@ class Daemon {
   static tail::Options options() {
     tail::Options options;
     options.roots = {{"r", root}};
-    options.mark_key = key;
+    options.hash_key = key;
     return options;
   }
 };
@@ -214,7 +214,7 @@ class Run {
     if (!daemon_->ready) return;
     auto line = std::make_shared<Line>(daemon_->io);
     line->room = dice_.percent(70) ? 1 << 30 : dice_.below(20'000);
-    daemon_->hub.admit(wire_of(line), serve::Via::unix_socket);
+    daemon_->hub.admit(wire_of(line), serve::TransportKind::unix_socket);
     client.connect(std::move(line), streams());
     say(client.ways().name + " comes");
   }
@@ -323,7 +323,7 @@ class Run {
       Fold& fold = all[stream.name()];
       fold.stream = stream.name();
       fold.session = stream.session();
-      fold.encoding = daemon_->hub.shared().encoding(serve::Shown::full);
+      fold.encoding = daemon_->hub.shared().encoding(serve::Audience::full);
       std::string bytes = fold.bytes = file->bytes;
       const std::size_t size = bytes.size();
       bytes.resize(size + feed_padding);
@@ -364,7 +364,7 @@ class Run {
     const auto is_place = [&](const std::string& cursor) {
       const auto place = parse_cursor(cursor);
       if (!place || place->offset > fold.bytes.size()) return false;
-      PrefixMark mark(key);
+      PrefixHasher mark(key);
       mark.add(std::span<const char>(fold.bytes).first(place->offset));
       return *place == begin_cursor || mark.value() == place->mark;
     };

@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "machine.hpp"
 #include "tail/files.hpp"
-#include "watch/clock.hpp"
 #include "watch/directory.hpp"
 
 using earshot::sim::File;

@@ -1,7 +1,7 @@
 // claude-code: assistant records. One content block a line (older ones: several); lines of a message share
 // its id.
+#include "base/json_scan.hpp"
 #include "core/dialects/claude_code.hpp"
-#include "core/json_text.hpp"
 
 namespace earshot::dialects {
 namespace {

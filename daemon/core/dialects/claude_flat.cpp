@@ -4,8 +4,8 @@
 //   {"type":"assistant","subtype":"tool_use","toolName":"Read","toolArguments":{…}}
 // Calls have no ids: a call is answered by the `system` record below it. Compaction is told by compact_system
 // messages.
+#include "base/json_scan.hpp"
 #include "core/dialects/claude_code.hpp"
-#include "core/json_text.hpp"
 
 namespace earshot::dialects {
 namespace {

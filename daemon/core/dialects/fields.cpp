@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "core/time.hpp"
+#include "base/time.hpp"
 
 namespace earshot::dialects {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/dom.hpp"
+#include "base/json_dom.hpp"
 #include "core/record.hpp"
 
 namespace earshot::dialects {

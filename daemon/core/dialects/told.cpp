@@ -6,9 +6,9 @@
 #include <array>
 #include <vector>
 
+#include "base/time.hpp"
 #include "core/dialect.hpp"
 #include "core/event_json.hpp"
-#include "core/time.hpp"
 
 namespace earshot {
 namespace {
@@ -23,7 +23,7 @@ class Members {
   explicit Members(const element& json) : json_(json) {}
 
   std::string_view word(std::string_view key) const { return dom::text_of(json_, key); }
-  event::Absent text(std::string_view key) const {
+  event::OptionalText text(std::string_view key) const {
     const auto value = dom::member(json_, key);
     if (!value) return {};
     if (value->is_string()) return dom::text(*value);
@@ -32,9 +32,9 @@ class Members {
     return {};
   }
   std::string_view shown(std::string_view key) const { return text(key).value_or(std::string_view{}); }
-  event::Absent said(std::string_view key) const {
+  event::OptionalText said(std::string_view key) const {
     const auto value = dom::member(json_, key);
-    return value ? dom::text_or_absent(*value) : event::Absent{};
+    return value ? dom::text_or_absent(*value) : event::OptionalText{};
   }
   std::optional<std::int64_t> whole(std::string_view key) const { return dom::whole_of(json_, key); }
   std::optional<std::uint64_t> count(std::string_view key) const { return dom::count_of(json_, key); }

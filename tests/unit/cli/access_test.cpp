@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "unit/link/captured.hpp"
-#include "unit/link/fake_daemon.hpp"
+#include "common/captured.hpp"
+#include "common/fake_daemon.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::link::test;
+using namespace earshot::common::test;
 
 namespace {
 

@@ -4,11 +4,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "unit/link/captured.hpp"
-#include "unit/link/fake_daemon.hpp"
+#include "common/captured.hpp"
+#include "common/fake_daemon.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::link::test;
+using namespace earshot::common::test;
 
 namespace {
 

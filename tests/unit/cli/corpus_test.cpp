@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/narrator.hpp"
+#include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"

@@ -8,13 +8,13 @@
 #include <cerrno>
 
 #include "cli/commands.hpp"
-#include "link/frame.hpp"
-#include "link/human.hpp"
-#include "unit/link/captured.hpp"
-#include "unit/link/fake_daemon.hpp"
+#include "common/captured.hpp"
+#include "common/fake_daemon.hpp"
+#include "common/format.hpp"
+#include "common/frame.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::link::test;
+using namespace earshot::common::test;
 namespace doc = earshot::cli::doctor;
 
 namespace {

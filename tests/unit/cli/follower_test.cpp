@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "link/human.hpp"
-#include "unit/link/captured.hpp"
+#include "common/captured.hpp"
+#include "common/format.hpp"
 
 using namespace earshot::cli;
-using namespace earshot::link::test;
+using namespace earshot::common::test;
 
 namespace {
 

@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "cli/commands.hpp"
-#include "link/frame.hpp"
-#include "unit/link/captured.hpp"
+#include "common/captured.hpp"
+#include "common/frame.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::link::test;
+using namespace earshot::common::test;
 
 namespace {
 

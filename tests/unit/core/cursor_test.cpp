@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/mark.hpp"
+#include "core/prefix_hash.hpp"
 #include "feed.hpp"
 #include "records.hpp"
 
@@ -53,7 +53,7 @@ TEST_CASE("only what to_string writes is a cursor") {
 }
 
 std::uint64_t prefix(std::string_view bytes, std::uint64_t key = 0) {
-  PrefixMark mark(key);
+  PrefixHasher mark(key);
   mark.add(bytes);
   return mark.value();
 }
@@ -62,7 +62,7 @@ TEST_CASE("the mark of a prefix does not depend on how it was cut") {
   const std::string bytes = "one\n\ntwo and a half\n" + std::string(100'000, 'x') + "\nlast\n";
   const std::uint64_t whole = prefix(bytes, 7);
   for (const std::size_t piece : {1u, 2u, 3u, 7u, 64u, 1000u, 99'999u}) {
-    PrefixMark mark(7);
+    PrefixHasher mark(7);
     for (std::size_t i = 0; i < bytes.size(); i += piece) mark.add(std::string_view(bytes).substr(i, piece));
     CHECK(mark.value() == whole);
   }
@@ -83,7 +83,7 @@ TEST_CASE("a mark depends on every byte, their order, the line ends and the key"
 }
 
 TEST_CASE("Mark, LineHash and PrefixMark agree") {
-  Mark mark(5);
+  PrefixHash mark(5);
   mark.line(std::string_view("hello\n"));
   LineHash hash;
   hash.begin(5);
@@ -101,7 +101,7 @@ TEST_CASE("Mark, LineHash and PrefixMark agree") {
 TEST_CASE("cursors grow, name the place after their line, and their marks are the prefix's") {
   Records r;
   TranscriptOptions options;
-  options.mark_key = 0x1234;
+  options.hash_key = 0x1234;
   Feed feed(
       {r.user("go"), r.text("x", "\"end_turn\""), "broken\n", r.user("next"), "\n", r.call("c1", "Bash")},
       options);

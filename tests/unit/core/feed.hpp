@@ -40,7 +40,7 @@ class Feed final : public EventSink {
   const std::string& bytes() const { return bytes_; }
   const Transcript& transcript() const { return transcript_; }
   const StreamState& state() const { return transcript_.state(); }
-  const Counts& counts() const { return transcript_.counts(); }
+  const RecordCounts& counts() const { return transcript_.counts(); }
 
   void on_event(const Event& event) override;
 

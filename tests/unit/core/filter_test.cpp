@@ -1,9 +1,9 @@
 // What the core does with a filter: decoded text before the cut, in both directions of a cut, and what stays.
 #include <catch2/catch.hpp>
 
+#include "base/json_rewrite.hpp"
+#include "base/record_json.hpp"
 #include "core/event_json.hpp"
-#include "core/json_copy.hpp"
-#include "core/record_json.hpp"
 #include "feed.hpp"
 #include "records.hpp"
 #include "starring.hpp"

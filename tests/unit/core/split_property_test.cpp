@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/mark.hpp"
+#include "core/prefix_hash.hpp"
 #include "feed.hpp"
 #include "generator.hpp"
 #include "unit/places.hpp"
@@ -22,14 +22,14 @@ constexpr std::uint64_t key = 0x5eed;
 
 TranscriptOptions options(std::size_t line_max = line_bytes_max) {
   TranscriptOptions made;
-  made.mark_key = key;
+  made.hash_key = key;
   made.line_bytes_max = line_max;
   return made;
 }
 
 /// All that a transcript shows besides its events, as text.
 std::string summary_of(const Feed& feed) {
-  const Counts& c = feed.counts();
+  const RecordCounts& c = feed.counts();
   const StreamState& s = feed.state();
   std::string out = to_string(feed.transcript().end());
   for (const std::uint64_t n : {c.lines,
@@ -99,7 +99,7 @@ void require_sound(const Feed& feed) {
   std::string open_turn;
   Cursor last;
   std::size_t marked = 0;
-  PrefixMark prefix(key);
+  PrefixHasher prefix(key);
   REQUIRE(feed.events().size() == feed.cursors().size());
   REQUIRE(feed.counts().events == feed.events().size());
   for (std::size_t i = 0; i < feed.events().size(); ++i) {
@@ -136,7 +136,7 @@ void require_sound(const Feed& feed) {
     }
     if (type == "turn.started" && !open.empty()) FAIL("the call " << *open.begin() << " is still open");
   }
-  const Counts& counts = feed.counts();
+  const RecordCounts& counts = feed.counts();
   REQUIRE(counts.lines == std::uint64_t(std::count(feed.bytes().begin(), feed.bytes().end(), '\n')));
   REQUIRE(counts.empty_lines + counts.skipped_lines <= counts.lines);
   // A line is empty, or could not be used, or is counted by the type of what it held.

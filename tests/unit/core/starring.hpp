@@ -1,6 +1,6 @@
 // A filter that a test can see at work: every `lamp` becomes a row of stars; a key `oil` is a secret one.
 #pragma once
-#include "core/text_filter.hpp"
+#include "base/text_filter.hpp"
 
 namespace earshot::test {
 

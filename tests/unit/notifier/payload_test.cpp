@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "notifier/desktop.hpp"
+#include "notifier/http_sender.hpp"
 #include "notifier/public_address.hpp"
-#include "notifier/web_courier.hpp"
 #include "unit/notifier/rig.hpp"
 
 using namespace earshot::notifier;
@@ -104,7 +104,7 @@ TEST_CASE("discord: no mentions, no markdown, within its bounds") {
 }
 
 TEST_CASE("teams: an adaptive card") {
-  earshot::link::FrameParser parser;
+  earshot::common::FrameParser parser;
   const auto fields = parser.parse(
       request("[sink.x]\nkind = \"teams\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}).body);
   REQUIRE(fields);

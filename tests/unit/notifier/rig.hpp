@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "notifier/decider.hpp"
+#include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
 
 namespace earshot::notifier::test {
@@ -139,7 +139,7 @@ class Desk {
     for (Verdict& each : decider_->take_verdicts()) verdicts.push_back(std::move(each));
   }
   Rules rules_;
-  link::FrameParser parser_;
+  common::FrameParser parser_;
   std::unique_ptr<Decider> decider_;
 };
 

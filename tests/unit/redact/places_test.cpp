@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "base/json_rewrite.hpp"
+#include "base/record_json.hpp"
 #include "canaries.hpp"
 #include "core/event_json.hpp"
-#include "core/json_copy.hpp"
-#include "core/record_json.hpp"
 #include "core/transcript.hpp"
 
 namespace earshot::test {

@@ -1,4 +1,4 @@
-#include "client.hpp"
+#include "unit/serve/client.hpp"
 
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
@@ -6,7 +6,7 @@
 #include <boost/beast/websocket.hpp>
 #include <deque>
 
-#include "support.hpp"
+#include "unit/serve/support.hpp"
 
 namespace earshot::test {
 

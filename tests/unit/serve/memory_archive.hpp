@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/mark.hpp"
-#include "support.hpp"
+#include "core/prefix_hash.hpp"
 #include "tail/archive.hpp"
+#include "unit/serve/support.hpp"
 
 namespace earshot::test {
 
@@ -46,7 +46,7 @@ class MemoryArchive final : public tail::Archive {
     const std::string_view text = static_cast<const FakeStream&>(stream).text();
     tail::RecordText record;
     record.found = tail::RecordText::Found::differs;
-    PrefixMark mark(TranscriptOptions().mark_key);
+    PrefixHasher mark(TranscriptOptions().hash_key);
     mark.add(text.substr(0, end.offset));
     if (end.offset > 0 && end.offset <= text.size() && text[end.offset - 1] == '\n' &&
         mark.value() == end.mark) {

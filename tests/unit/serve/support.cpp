@@ -1,4 +1,4 @@
-#include "support.hpp"
+#include "unit/serve/support.hpp"
 
 #include <simdjson.h>
 #include <stdlib.h>

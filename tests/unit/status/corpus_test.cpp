@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "status/decide.hpp"
+#include "status/derive_status.hpp"
 #include "unit/places.hpp"
 
 using namespace earshot::status;
@@ -32,12 +32,12 @@ std::vector<std::string> registry_texts(const fs::path& timeline) {
   return texts;
 }
 
-Status said_by(const Entry& entry) {
+Status said_by(const RegistryEntry& entry) {
   Evidence evidence;
   evidence.entry = &entry;
   evidence.life = Life::alive;
   evidence.had_entry = true;
-  return decide(evidence, Said{});
+  return decide(evidence, TranscriptSummary{});
 }
 
 }  // namespace

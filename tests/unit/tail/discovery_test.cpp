@@ -8,8 +8,8 @@
 namespace fs = std::filesystem;
 using namespace earshot;
 using namespace earshot::test;
+using watch::ChangeHint;
 using watch::Mode;
-using watch::Ring;
 
 namespace {
 
@@ -52,7 +52,7 @@ struct Deaf {
 
   Scratch root;
   Fake fake;
-  watch::Switchboard board;
+  watch::WatchMux board;
   Rig rig;
 };
 
@@ -140,11 +140,11 @@ TEST_CASE("fault 47: a root that is absent, deleted and made again is picked up 
 TEST_CASE("fault 48: after an overflow everything is looked at") {
   Deaf deaf;
   deaf.live_a_little();
-  deaf.board.ring({Ring::Where::everything, {}});
+  deaf.board.ring({ChangeHint::Where::everything, {}});
   deaf.all_heard();
   append(deaf.root / "projects/p/s.jsonl", prompts(20, 25));
   fs::remove(deaf.root / "projects/q/s2.jsonl");
-  deaf.board.ring({Ring::Where::everything, {}});
+  deaf.board.ring({ChangeHint::Where::everything, {}});
   deaf.rig.same("r/p/s", deaf.root / "projects/p/s.jsonl");
   deaf.rig.until([&] { return !deaf.rig.heard.has("r/q/s2"); });
 }
@@ -248,10 +248,10 @@ TEST_CASE("fault 59: a file that is gone between listing and opening is no troub
 TEST_CASE("fault 60: a watcher that only says: something below here") {
   Deaf deaf;
   deaf.live_a_little();
-  deaf.board.ring({Ring::Where::directory, deaf.root.path()});
+  deaf.board.ring({ChangeHint::Where::directory, deaf.root.path()});
   deaf.all_heard();
   append(deaf.root / "projects/q/s2.jsonl", prompts(30, 32));
-  deaf.board.ring({Ring::Where::directory, deaf.root / "projects"});
+  deaf.board.ring({ChangeHint::Where::directory, deaf.root / "projects"});
   deaf.rig.same("r/q/s2", deaf.root / "projects/q/s2.jsonl");
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("watch first, then scan: what is born at the moment of the watch is fo
   Deaf deaf;
   deaf.fake.on_watch = [](const std::string& directory) { append(directory + "/born.jsonl", prompt(0)); };
   fs::create_directories(deaf.root / "projects/a/b/c");
-  deaf.board.ring({Ring::Where::path, deaf.root / "projects/a"});
+  deaf.board.ring({ChangeHint::Where::path, deaf.root / "projects/a"});
   for (const char* each : {"a/born", "a/b/born", "a/b/c/born"})
     deaf.rig.same("r/" + std::string(each), deaf.root / ("projects/" + std::string(each) + ".jsonl"));
 }
@@ -269,11 +269,11 @@ TEST_CASE("what appears is watched, and what goes is not watched any more") {
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects"));
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects/p"));
   deaf.live_a_little();
-  deaf.board.ring({Ring::Where::path, deaf.root / "projects/q"});
+  deaf.board.ring({ChangeHint::Where::path, deaf.root / "projects/q"});
   deaf.rig.until([&] { return deaf.rig.heard.has("r/q/s2/subagents/agent-a1"); });
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects/q/s2/subagents"));
   fs::remove_all(deaf.root / "projects/q");
-  deaf.board.ring({Ring::Where::path, deaf.root / "projects/q"});
+  deaf.board.ring({ChangeHint::Where::path, deaf.root / "projects/q"});
   deaf.rig.until([&] { return !deaf.rig.heard.has("r/q/s2"); });
   REQUIRE_FALSE(deaf.fake.watched.contains(deaf.root / "projects/q"));
   REQUIRE_FALSE(deaf.fake.watched.contains(deaf.root / "projects/q/s2/subagents"));

@@ -8,9 +8,9 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "rig.hpp"
 #include "tail/files.hpp"
-#include "watch/clock.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "../watch/scratch.hpp"
 #include "core/event_json.hpp"
 #include "tail/tail.hpp"
-#include "watch/all.hpp"
+#include "unit/watch/scratch.hpp"
+#include "watch/watchers.hpp"
 
 namespace earshot::test {
 
@@ -118,14 +118,14 @@ struct Heard final : tail::Listener {
 class Rig {
  public:
   explicit Rig(const std::string& root, watch::Mode mode = watch::Mode::both) : Rig(options(root)) {
-    all_ =
-        std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
+    all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
+                                             watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
     make(all_->switchboard());
   }
-  Rig(tail::Options options, watch::Switchboard& switchboard) : Rig(std::move(options)) { make(switchboard); }
+  Rig(tail::Options options, watch::WatchMux& switchboard) : Rig(std::move(options)) { make(switchboard); }
   Rig(tail::Options options, watch::Mode mode) : Rig(std::move(options)) {
-    all_ =
-        std::make_unique<watch::All>(io, disk_.get_executor(), mode, watch::Beats{2ms, 60'000ms, 5ms, 5ms});
+    all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
+                                             watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
     make(all_->switchboard());
   }
   ~Rig() {
@@ -136,7 +136,7 @@ class Rig {
   static tail::Options options(const std::string& root) {
     tail::Options options;
     options.roots = {{"r", root}};
-    options.mark_key = key;
+    options.hash_key = key;
     options.retry_first = options.retry_last = 5ms;
     options.linger = 50ms;
     return options;
@@ -205,13 +205,13 @@ class Rig {
 
  private:
   explicit Rig(tail::Options options) : options_(std::move(options)) {}
-  void make(watch::Switchboard& switchboard) {
+  void make(watch::WatchMux& switchboard) {
     tail = std::make_unique<tail::Tail>(io, disk_.get_executor(), switchboard, options_, heard);
   }
 
   tail::Options options_;
   boost::asio::thread_pool disk_{1};
-  std::unique_ptr<watch::All> all_;
+  std::unique_ptr<watch::Watchers> all_;
 };
 
 }  // namespace earshot::test

@@ -9,7 +9,7 @@
 namespace fs = std::filesystem;
 using namespace earshot;
 using namespace earshot::test;
-using watch::Ring;
+using watch::ChangeHint;
 
 namespace {
 
@@ -25,8 +25,8 @@ class Coalescing final : public watch::Watcher {
  public:
   static constexpr int rings_max = 20;
 
-  Coalescing(boost::asio::io_context& io, watch::Switchboard& board)
-      : board_(board), ears_(io, [this](const Ring& ring) { hear(ring); }) {
+  Coalescing(boost::asio::io_context& io, watch::WatchMux& board)
+      : board_(board), ears_(io, [this](const ChangeHint& ring) { hear(ring); }) {
     board.add(*this);
   }
   void watch(const std::string& directory) override { ears_.watch(directory); }
@@ -36,23 +36,23 @@ class Coalescing final : public watch::Watcher {
     if (heard_ == 0) return false;
     heard_ = 0;
     ++told;
-    board_.ring({Ring::Where::directory, std::exchange(below_, {})});
+    board_.ring({ChangeHint::Where::directory, std::exchange(below_, {})});
     return true;
   }
   int told = 0, coalesced = 0;
 
  private:
-  void hear(const Ring& ring) {
-    REQUIRE(ring.where != Ring::Where::everything);
+  void hear(const ChangeHint& ring) {
+    REQUIRE(ring.where != ChangeHint::Where::everything);
     // A file is never named: its directory is.
     const std::string at =
-        ring.where == Ring::Where::path ? fs::path(ring.path).parent_path().string() : ring.path;
+        ring.where == ChangeHint::Where::path ? fs::path(ring.path).parent_path().string() : ring.path;
     below_ = below_.empty() ? at : common(below_, at);
     ++coalesced;
     if (++heard_ >= rings_max) flush();
   }
 
-  watch::Switchboard& board_;
+  watch::WatchMux& board_;
   watch::Inotify ears_;
   std::string below_;
   int heard_ = 0;
@@ -72,7 +72,7 @@ struct Mac {
   }
 
   Scratch root;
-  watch::Switchboard board;
+  watch::WatchMux board;
   Rig rig;
   std::unique_ptr<Coalescing> watcher;
 };

@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "agents/claude_code/subagent_meta.hpp"
 #include "rig.hpp"
-#include "tail/meta.hpp"
 #include "unit/core/starring.hpp"
 
 namespace fs = std::filesystem;
@@ -19,8 +19,8 @@ void age(const std::string& path, std::chrono::seconds by) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - by);
 }
 
-struct House {
-  House() { fs::create_directories(root / "projects/p"); }
+struct Impl {
+  Impl() { fs::create_directories(root / "projects/p"); }
   std::string add(const std::string& name, const std::string& text, std::chrono::seconds old = 0s) {
     const std::string path = root / ("projects/p/" + name + ".jsonl");
     fs::create_directories(fs::path(path).parent_path());
@@ -34,7 +34,7 @@ struct House {
 }  // namespace
 
 TEST_CASE("recent files are folded silently at start, others are only known") {
-  House house;
+  Impl house;
   house.add("new", prompts(0, 3), 60s);
   house.add("old", prompts(3, 5), 48h);
   Rig rig(house.root.path());
@@ -62,7 +62,7 @@ TEST_CASE("recent files are folded silently at start, others are only known") {
 
 TEST_CASE("the filter reaches every transcript, also after its file was written anew") {
   const test::Starring starring;
-  House house;
+  Impl house;
   std::string line = prompt(0);
   line.replace(line.find("prompt "), 7, "a lamp ");
   const std::string path = house.add("new", line);
@@ -81,7 +81,7 @@ TEST_CASE("the filter reaches every transcript, also after its file was written 
 
 TEST_CASE("a cold file that grows is folded silently up to what it was; the new lines are events") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
-  House house;
+  Impl house;
   // Torn where it stood: the line that straddles the border is new.
   const std::string was = prompts(0, 3) + prompt(3).substr(0, 20);
   const std::string path = house.add("old", was, 48h);
@@ -96,7 +96,7 @@ TEST_CASE("a cold file that grows is folded silently up to what it was; the new 
 }
 
 TEST_CASE("a cold file is folded when someone asks") {
-  House house;
+  Impl house;
   const std::string path = house.add("old", prompts(0, 3), 48h);
   Rig rig(house.root.path());
   rig.start();
@@ -120,7 +120,7 @@ TEST_CASE("a cold file is folded when someone asks") {
 }
 
 TEST_CASE("a cold file that is rewritten shorter is new") {
-  House house;
+  Impl house;
   const std::string path = house.add("old", prompts(0, 3), 48h);
   Rig rig(house.root.path());
   rig.start();
@@ -129,7 +129,7 @@ TEST_CASE("a cold file that is rewritten shorter is new") {
 }
 
 TEST_CASE("a file that is born later appears empty, then all its lines are events, however old they are") {
-  House house;
+  Impl house;
   Rig rig(house.root.path());
   rig.start();
   const std::string path = house.root / "projects/p/copied.jsonl";
@@ -139,7 +139,7 @@ TEST_CASE("a file that is born later appears empty, then all its lines are event
 }
 
 TEST_CASE("many recent files larger than a turn's budget are folded at start, each whole") {
-  House house;
+  Impl house;
   std::string bulk;
   for (int n = 0; bulk.size() < (3u << 20); ++n) bulk += prompt(n);
   for (const char* name : {"a", "b", "c"}) house.add(name, bulk);
@@ -175,7 +175,7 @@ TEST_CASE("files under conversations/ are called as those of projects/, unless a
 }
 
 TEST_CASE("what an agent's meta says is joined, whichever file comes first") {
-  House house;
+  Impl house;
   house.add("s", prompt(0));
   house.add("s/subagents/agent-old", prompt(1));
   const std::string metas = house.root / "projects/p/s/subagents/";
@@ -206,7 +206,7 @@ TEST_CASE("meta of any other shape says nothing") {
 }
 
 TEST_CASE("the birth of an internal compaction call is told for its session, once; old ones are not") {
-  House house;
+  Impl house;
   house.add("s", prompt(0));
   house.add("agent-acompact-old", prompt(1, "s"));
   fs::create_directories(house.root / "projects/p/s/subagents");
@@ -229,7 +229,7 @@ TEST_CASE("the birth of an internal compaction call is told for its session, onc
 }
 
 TEST_CASE("descriptors of quiet files are closed") {
-  House house;
+  Impl house;
   auto options = Rig::options(house.root.path());
   options.quiet = 5ms;
   Rig rig(options, Mode::both);
@@ -243,7 +243,7 @@ TEST_CASE("descriptors of quiet files are closed") {
 }
 
 TEST_CASE("fault 51: more files than descriptors") {
-  House house;
+  Impl house;
   Rig rig(house.root.path());
   rig.start();
   const int files = 400;
@@ -256,7 +256,7 @@ TEST_CASE("fault 51: more files than descriptors") {
 }
 
 TEST_CASE("after stop() the listener hears nothing") {
-  House house;
+  Impl house;
   Rig rig(house.root.path());
   rig.start();
   rig.tail->stop();
@@ -267,7 +267,7 @@ TEST_CASE("after stop() the listener hears nothing") {
 }
 
 TEST_CASE("a root may end its life while work for it is under way") {
-  House house;
+  Impl house;
   house.add("s", prompts(0, 1000));
   auto rig = std::make_unique<Rig>(house.root.path());
   rig->tail->start([] {});

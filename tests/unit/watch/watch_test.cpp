@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "scratch.hpp"
-#include "watch/all.hpp"
+#include "watch/watchers.hpp"
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
@@ -25,15 +25,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Beats quick{2ms, 60'000ms, 5ms, 5ms};
+constexpr SweepIntervals quick{2ms, 60'000ms, 5ms, 5ms};
 
 struct Bench {
   explicit Bench(Mode mode) : all(io, disk.get_executor(), mode, quick) {}
   ~Bench() { disk.join(); }
 
   Watcher& line(const std::string& prefix) {
-    return all.switchboard().connect({prefix}, [this](const Ring& ring) {
-      rung.insert(ring.where == Ring::Where::everything ? "everything" : ring.path);
+    return all.switchboard().connect({prefix}, [this](const ChangeHint& ring) {
+      rung.insert(ring.where == ChangeHint::Where::everything ? "everything" : ring.path);
     });
   }
   /// What is posted to the disk thread by now is done.
@@ -58,7 +58,7 @@ struct Bench {
 
   asio::io_context io;
   asio::thread_pool disk{1};
-  All all;
+  Watchers all;
   std::set<std::string> rung;
 };
 
@@ -192,7 +192,7 @@ TEST_CASE("without a descriptor inotify says what to raise, and nothing breaks")
   low.rlim_cur = 40;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
   for (int fd; (fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) taken.push_back(fd);
-  Inotify inotify(io, [](const Ring&) {});
+  Inotify inotify(io, [](const ChangeHint&) {});
   for (const int fd : taken) ::close(fd);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   REQUIRE_FALSE(inotify.works());
@@ -234,7 +234,7 @@ bool says(const Inotify& inotify, const char* text) {
 TEST_CASE("fault 50: at the limit of instances inotify says what to raise") {
   with_limit("max_inotify_instances", "0", [](const Scratch&) {
     asio::io_context io;
-    const Inotify inotify(io, [](const Ring&) {});
+    const Inotify inotify(io, [](const ChangeHint&) {});
     return !inotify.works() && says(inotify, "fs.inotify.max_user_instances");
   });
 }
@@ -243,7 +243,7 @@ TEST_CASE("fault 49: at the limit of watches inotify says what to raise, until t
   with_limit("max_inotify_watches", "2", [](const Scratch& dir) {
     for (const char* each : {"a", "b", "c", "d"}) fs::create_directory(dir / each);
     asio::io_context io;
-    Inotify inotify(io, [](const Ring&) {});
+    Inotify inotify(io, [](const ChangeHint&) {});
     for (const char* each : {"a", "b"}) inotify.watch(dir / each);
     bool good = inotify.works() && inotify.trouble().empty();
     for (const char* each : {"c", "d"}) inotify.watch(dir / each);
@@ -268,11 +268,12 @@ TEST_CASE("hard links that are written elsewhere do not ring, but the sweep sees
 }
 
 TEST_CASE("a line hears what is at, below and above its prefixes, and everything") {
-  Switchboard board;
+  WatchMux board;
   std::vector<std::string> rung;
-  board.connect({"/a/b"}, [&](const Ring& ring) { rung.push_back(ring.path); });
-  for (const char* path : {"/a/b", "/a/b/c", "/a", "/", "/a/bc", "/x"}) board.ring({Ring::Where::path, path});
-  board.ring({Ring::Where::everything, {}});
+  board.connect({"/a/b"}, [&](const ChangeHint& ring) { rung.push_back(ring.path); });
+  for (const char* path : {"/a/b", "/a/b/c", "/a", "/", "/a/bc", "/x"})
+    board.ring({ChangeHint::Where::path, path});
+  board.ring({ChangeHint::Where::everything, {}});
   REQUIRE(rung == std::vector<std::string>{"/a/b", "/a/b/c", "/a", "/", ""});
 }
 
@@ -284,10 +285,10 @@ TEST_CASE("what one line forgets stays watched for another") {
       std::erase_if(watched, [&](const auto& each) { return at_or_below(each, directory); });
     }
   } fake;
-  Switchboard board;
+  WatchMux board;
   board.add(fake);
-  Watcher& one = board.connect({"/r"}, [](const Ring&) {});
-  Watcher& two = board.connect({"/r"}, [](const Ring&) {});
+  Watcher& one = board.connect({"/r"}, [](const ChangeHint&) {});
+  Watcher& two = board.connect({"/r"}, [](const ChangeHint&) {});
   for (const char* each : {"/r", "/r/a", "/r/a/b"}) one.watch(each);
   for (const char* each : {"/r", "/r/a/b"}) two.watch(each);
   one.forget("/r");
@@ -299,9 +300,9 @@ TEST_CASE("what one line forgets stays watched for another") {
 }
 
 TEST_CASE("a mount that never notifies is found out by what the sweep finds first") {
-  Probe probe;
+  NotificationProbe probe;
   const Clock::time_point start{};
-  const auto later = start + Probe::patience;
+  const auto later = start + NotificationProbe::patience;
   probe.found("/m/1", false, start);
   probe.found("/m/2", false, start);
   REQUIRE_FALSE(probe.deaf(later));  // a hard link may do that
@@ -317,40 +318,40 @@ TEST_CASE("a mount that never notifies is found out by what the sweep finds firs
 }
 
 TEST_CASE("a name that came and nobody said so is suspicious until it is heard of") {
-  Probe probe;
+  NotificationProbe probe;
   const Clock::time_point start{};
   probe.found("/m/grown", false, start);
   REQUIRE_FALSE(probe.suspicious());  // through a link, or mapped: no notification is owed
   probe.found("/m/new", true, start);
   REQUIRE(probe.suspicious());
-  REQUIRE_FALSE(probe.deaf(start + Probe::patience));
+  REQUIRE_FALSE(probe.deaf(start + NotificationProbe::patience));
   probe.heard("/m/new");
   REQUIRE_FALSE(probe.suspicious());
 }
 
 TEST_CASE("what the sweep finds after notifications were lost makes no mount a deaf one") {
-  Probe probe;
+  NotificationProbe probe;
   const Clock::time_point start{};
-  const auto later = start + Probe::patience;
+  const auto later = start + NotificationProbe::patience;
   const auto amnesty = std::chrono::minutes(2);
   for (const char* each : {"/m/1", "/m/2", "/m/3"}) probe.found(each, true, start);
   REQUIRE(probe.deaf(later));
   probe.lost(amnesty, later);
   REQUIRE_FALSE(probe.deaf(later));
   for (const char* each : {"/m/4", "/m/5", "/m/6"}) probe.found(each, true, later);
-  REQUIRE_FALSE(probe.deaf(later + Probe::patience));
+  REQUIRE_FALSE(probe.deaf(later + NotificationProbe::patience));
   const auto after = later + amnesty;
   for (const char* each : {"/m/4", "/m/5", "/m/6"}) probe.found(each, true, after);
-  REQUIRE(probe.deaf(after + Probe::patience));
+  REQUIRE(probe.deaf(after + NotificationProbe::patience));
 }
 
 TEST_CASE("however many paths were heard of, none of them is a suspect") {
-  Probe probe;
+  NotificationProbe probe;
   const Clock::time_point start{};
   const auto path = [](int n) { return "/m/" + std::to_string(n); };
   for (int n = 0; n < 20'000; ++n) probe.heard(path(n));
   for (int n = 0; n < 20'000; ++n) probe.found(path(n), true, start);
   REQUIRE_FALSE(probe.suspicious());
   for (int n = 20'000; n < 20'100; ++n) probe.found(path(n), true, start);
-  REQUIRE(probe.deaf(start + Probe::patience));
+  REQUIRE(probe.deaf(start + NotificationProbe::patience));
 }

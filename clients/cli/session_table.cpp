@@ -1,0 +1,137 @@
+#include "cli/session_table.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "cli/name_resolver.hpp"
+#include "cli/table.hpp"
+#include "cli/tool_line.hpp"
+#include "common/format.hpp"
+
+namespace earshot::cli {
+namespace {
+
+struct State {
+  std::string_view name;
+  Glyph mark;
+  Style style;
+};
+
+// In the order of their rows.
+constexpr State states[] = {
+    {"waiting", Glyph::waiting, Style::loud}, {"working", Glyph::working, Style::good},
+    {"idle", Glyph::idle, Style::plain},      {"unknown", Glyph::unknown, Style::dim},
+    {"ended", Glyph::ended, Style::dim},
+};
+
+std::size_t rank_of(std::string_view state) {
+  const auto* found =
+      std::find_if(std::begin(states), std::end(states), [&](const State& s) { return s.name == state; });
+  return found == std::end(states) ? 3 : static_cast<std::size_t>(found - std::begin(states));
+}
+
+std::string tool_in_hand(const Fields& session, Charset charset, std::int64_t now_ms) {
+  const std::vector<Fields> tools = session.objects("tools");
+  if (tools.empty()) return {};
+  std::string text = tool_name(tools.front().text("tool"), charset);
+  if (const auto started = parse_time(tools.front().text("started")))
+    text += " " + human_duration(now_ms - *started);
+  if (tools.size() > 1) text += " +" + std::to_string(tools.size() - 1);
+  return text;
+}
+
+std::string tokens_of(const Fields& usage) {
+  const std::uint64_t context = usage.count("context");
+  const std::uint64_t total = usage.count("input") + usage.count("output") + usage.count("cache_write");
+  if (context == 0 && total == 0) return {};
+  return (context > 0 ? human_count(context) : std::string("-")) + " / " + human_count(total);
+}
+
+std::string last_of(const Fields& session, const Overview& row, Charset charset) {
+  if (!row.detail.empty()) return row.detail;
+  for (const char* key : {"title", "last_text"}) {
+    if (std::string text = printable(session.text(key), charset); !text.empty()) return text;
+  }
+  return printable(session.object("turn").text("prompt"), charset);
+}
+
+// waiting says why in its place: `permission` needs no `waiting` before it.
+std::string status_text(const Overview& row, const State& state, Charset charset) {
+  std::string text(glyph(state.mark, charset));
+  text += ' ';
+  if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
+  if (row.is_away) return text + "away" + (row.away.empty() ? "" : " " + row.away);
+  text += row.state.empty() ? "unknown" : row.state;
+  return row.reason.empty() ? text : text + ", " + row.reason;
+}
+
+std::vector<Cell> cells_of(const Overview& row, bool several_hosts, Charset charset) {
+  const State& state = states[rank_of(row.state)];
+  const bool waiting = row.state == "waiting", over = row.state == "ended";
+  const Style body = over ? Style::dim : Style::plain;
+  const Style quiet = Style::dim;
+  return {
+      {status_text(row, state, charset), state.style},
+      {several_hosts ? row.host : std::string(), body},
+      {row.session, quiet},
+      {row.project, over ? Style::dim : style_of_name(row.project_path)},
+      {row.turn, body},
+      {row.tool, body},
+      {row.todo, body},
+      {row.tokens, quiet},
+      {row.age, quiet},
+      {row.last, waiting ? Style::loud : body},
+  };
+}
+
+}  // namespace
+
+bool says_away(const Fields& status) {
+  return status.text("state") == "unknown" && status.text("reason") == "host_offline";
+}
+
+Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms) {
+  Overview row;
+  const Fields status = session.object("status"), turn = session.object("turn");
+  row.state = printable(status.text("state"), charset);
+  row.reason = printable(status.text("reason"), charset);
+  row.detail = row.state == "waiting" ? printable(status.text("detail"), charset) : std::string();
+  row.is_away = says_away(status);
+  if (const auto since = parse_time(status.text("since")); since && row.is_away)
+    row.away = human_age(now_ms - *since);
+  row.host = printable(session.text("host"), charset);
+  row.session = printable(short_id(session.text("session")), charset);
+  const std::string_view project = session.text("project"), directory = session.text("directory");
+  row.project = printable(project.empty() ? directory : last_component(project), charset);
+  row.project_path = project.empty() ? directory : project;
+  if (const std::uint64_t number = turn.count("number"); number > 0) row.turn = std::to_string(number);
+  row.tool = tool_in_hand(session, charset, now_ms);
+  row.todo = todo_summary(session, charset).progress;
+  row.tokens = tokens_of(session.object("usage"));
+  if (const auto active = parse_time(session.text("last_activity"))) {
+    row.activity_ms = *active;
+    row.age = human_age(now_ms - *active);
+  }
+  row.last = last_of(session, row, charset);
+  return row;
+}
+
+std::string overview_table(std::vector<Overview> sessions, const Look& look) {
+  std::stable_sort(sessions.begin(), sessions.end(), [](const Overview& a, const Overview& b) {
+    const std::size_t rank_a = rank_of(a.state), rank_b = rank_of(b.state);
+    return rank_a != rank_b ? rank_a < rank_b : a.activity_ms > b.activity_ms;
+  });
+  std::set<std::string_view> hosts;
+  for (const Overview& row : sessions) hosts.insert(row.host);
+  std::vector<std::vector<Cell>> rows;
+  for (const Overview& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, look.charset));
+  static const std::vector<Column> columns = {
+      {"STATUS", 0, 24, 0},    {"HOST", 4, 16, 3},  {"SESSION", 0, 8, 4}, {"PROJECT", 8, 24, 0},
+      {"TURN", 0, 6, 5, true}, {"TOOL", 14, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
+      {"AGE", 0, 5, 0, true},  {"LAST", 20, 0, 1},
+  };
+  return table(columns, rows, look);
+}
+
+}  // namespace earshot::cli

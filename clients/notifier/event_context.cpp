@@ -1,0 +1,85 @@
+#include "notifier/event_context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "common/frame.hpp"
+
+namespace earshot::notifier {
+namespace {
+
+constexpr Variable known[] = {
+    {"type", false, "the event's type, or `status`"},
+    {"name", false, "the project's last path component"},
+    {"project", false, "the project's directory"},
+    {"host", false, "the machine"},
+    {"elsewhere", false, "the machine, where it is not the daemon's own: at a team's hub"},
+    {"session", false, "the session's id"},
+    {"short", false, "the first eight characters of it"},
+    {"branch", false, "the git branch"},
+    {"model", false, "the model"},
+    {"turn", false, "the turn's number"},
+    {"state", false, "what the session does: waiting, working, …"},
+    {"reason", false, "why: permission, question, plan, …"},
+    {"tool", false, "the tool: of the event, or the one that waits"},
+    {"outcome", false, "how it ended: completed, failed, error, …"},
+    {"duration", false, "how long it took"},
+    {"cost", false, "the session's cost so far"},
+    {"tools", false, "how many tool calls the turn had"},
+    {"agent", false, "the subagent's id"},
+    {"agent_type", false, "the subagent's kind"},
+    {"api_status", false, "the HTTP status of the last API error"},
+    {"origin", false, "what began the turn"},
+    {"time", false, "when"},
+    {"title", true, "the session's title"},
+    {"prompt", true, "what the turn was asked"},
+    {"text", true, "what was said"},
+    {"detail", true, "what is asked of you"},
+    {"error", true, "the API's words"},
+    {"output", true, "what a tool gave"},
+    {"description", true, "what a subagent is to do"},
+    {"summary", true, "what background work reported"},
+};
+
+// What the meta view leaves out. Of `todos` and `tools` of a session frame nothing is sent on at all.
+constexpr std::array<std::string_view, 14> texts{"text",  "prompt", "input",     "output", "summary",
+                                                 "title", "error",  "detail",    "todos",  "description",
+                                                 "files", "agents", "last_text", "media"};
+
+}  // namespace
+
+std::span<const Variable> variables() { return known; }
+
+const Variable* find_variable(std::string_view name) {
+  const auto found = std::find_if(std::begin(known), std::end(known),
+                                  [&](const Variable& each) { return each.name == name; });
+  return found == std::end(known) ? nullptr : found;
+}
+
+std::string Subject::word(std::string_view name, View view) const {
+  const Variable* const variable = find_variable(name);
+  if (variable == nullptr || (variable->text && view == View::meta)) return {};
+  const auto found = words.find(name);
+  return found == words.end() ? std::string() : found->second;
+}
+
+std::string frame_for(std::string_view json, View view) {
+  common::FrameParser parser;
+  const auto frame = parser.parse(json);
+  if (!frame) return "{}";
+  std::ostringstream out;
+  out << '{';
+  bool first = true;
+  for (const auto& [key, value] : frame->raw()) {
+    if (view == View::meta && std::find(texts.begin(), texts.end(), key) != texts.end()) continue;
+    std::string name;
+    append_string(name, key);
+    out << (first ? "" : ",") << name << ':' << simdjson::minify(value);
+    first = false;
+  }
+  out << '}';
+  return out.str();
+}
+
+}  // namespace earshot::notifier

@@ -1,0 +1,58 @@
+#include "base/utf8.hpp"
+
+namespace earshot {
+
+std::size_t utf8_length(std::string_view text, std::size_t& bad) {
+  const auto byte = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
+  const unsigned lead = byte(0);
+  bad = 1;
+  if (text.empty()) return bad = 0;
+  if (lead < 0x80) return 1;
+  std::size_t length = 0;
+  unsigned low = 0x80, high = 0xBF;  // what the second byte may be
+  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    length = 3;
+    if (lead == 0xE0) low = 0xA0;
+    if (lead == 0xED) high = 0x9F;  // surrogates are no characters
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    length = 4;
+    if (lead == 0xF0) low = 0x90;
+    if (lead == 0xF4) high = 0x8F;
+  }
+  if (length == 0 || byte(1) < low || byte(1) > high) return 0;
+  for (bad = 2; bad < length; ++bad)
+    if (byte(bad) < 0x80 || byte(bad) > 0xBF) return 0;
+  return length;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+  const auto put = [&](char32_t value) { out += static_cast<char>(value); };
+  if (c < 0x80) return put(c);
+  if (c < 0x800) {
+    put(0xC0 | c >> 6);
+  } else if (c < 0x10000) {
+    put(0xE0 | c >> 12);
+    put(0x80 | (c >> 6 & 63));
+  } else {
+    put(0xF0 | c >> 18);
+    put(0x80 | (c >> 12 & 63));
+    put(0x80 | (c >> 6 & 63));
+  }
+  put(0x80 | (c & 63));
+}
+
+std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  // A character has at most three continuation bytes; more of them in a row is no UTF-8, and then any place
+  // will do.
+  for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++back)
+    --end;
+  return text.substr(0, end);
+}
+
+}  // namespace earshot

@@ -1,0 +1,133 @@
+#include "serve/stream/records.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/utf8.hpp"
+#include "core/event_json.hpp"
+
+namespace earshot::serve {
+
+void Records::ask(RecordReader& reader, const message::Read& asked) {
+  auto request = std::make_shared<Request>();
+  request->reader = &reader;
+  request->asked = asked;
+  if (reader.shown() == Audience::meta)
+    return refuse(request, "not_allowed", "this connection is shown the meta view: no records", false);
+  const auto waiting = std::count_if(requests_.begin(), requests_.end(),
+                                     [&](const auto& each) { return each->reader == &reader; });
+  if (static_cast<std::size_t>(waiting) >= shared_.limits.reads_waiting)
+    return refuse(request, "busy", "too many reads wait: ask again when some are answered", true);
+  requests_.push_back(std::move(request));
+  begin();
+}
+
+/// One at a time for a reader, a few for all.
+void Records::begin() {
+  for (std::size_t i = 0; i < requests_.size() && held_ < shared_.limits.reads; ++i) {
+    const auto request = requests_[i];
+    const bool busy = std::any_of(requests_.begin(), requests_.end(), [&](const auto& each) {
+      return each->begun && each->reader == request->reader;
+    });
+    if (request->begun || busy) continue;
+    request->begun = true;
+    ++held_;
+    const tail::Stream* stream = shared_.archive ? shared_.archive->find(request->asked.stream) : nullptr;
+    if (!stream) {
+      refuse(request, "not_found", "no stream is called so", false);
+      return begin();
+    }
+    shared_.archive->record(*stream, request->asked.cursor,
+                            [this, weak = std::weak_ptr<Request>(request),
+                             alive = std::weak_ptr<char>(alive_)](tail::RecordText record) {
+                              const auto asked = weak.lock();
+                              if (!alive.expired() && asked) took(asked, std::move(record));
+                            });
+  }
+}
+
+void Records::took(const std::shared_ptr<Request>& request, tail::RecordText record) {
+  if (record.found == tail::RecordText::Found::differs) {
+    return refuse(request, "bad_cursor",
+                  "the cursor does not fit the transcript: it was rewritten, or is longer no more", false);
+  }
+  if (record.found == tail::RecordText::Found::error)
+    return refuse(request, "not_found",
+                  std::string("the transcript cannot be read: ") + std::strerror(record.error), true);
+  if (!shared_.forward_read) return show(request, record.text);
+  shared_.forward_read(record.text, [this, weak = std::weak_ptr<Request>(request),
+                                     alive = std::weak_ptr<char>(alive_)](Forwarded answer) {
+    const auto asked = weak.lock();
+    if (alive.expired() || !asked) return;
+    if (!answer.code.empty()) return refuse(asked, answer.code, answer.why, answer.retry);
+    show(asked, answer.text);
+  });
+}
+
+void Records::show(const std::shared_ptr<Request>& request, const std::string& text) {
+  request->text = shared_.record_text(request->reader->shown(), text, request->is_json);
+  const std::size_t part_bytes = shared_.limits.record_part_bytes;
+  // Parts end on characters: count them as they will be cut.
+  for (std::size_t at = 0; at < request->text.size() || request->parts == 0; ++request->parts) {
+    const auto rest = std::string_view(request->text).substr(at);
+    if (rest.empty()) {
+      ++request->parts;
+      break;
+    }
+    at += std::max<std::size_t>(cut_utf8(rest, part_bytes).size(), 1);
+  }
+  request->there = true;
+  request->reader->on_record_there();
+}
+
+void Records::give(RecordReader& reader) {
+  const auto found = std::find_if(requests_.begin(), requests_.end(),
+                                  [&](const auto& each) { return each->reader == &reader && each->there; });
+  if (found == requests_.end()) return;
+  const auto request = *found;
+  const auto rest = std::string_view(request->text).substr(request->at);
+  std::string_view piece = cut_utf8(rest, shared_.limits.record_part_bytes);
+  if (piece.empty()) piece = rest.substr(0, 1);
+  request->at += piece.size();
+  ++request->part;
+  std::string out = R"({"type":"record","id":)";
+  append_string(out, request->asked.id);
+  out += R"(,"part":)" + std::to_string(request->part) + R"(,"parts":)" + std::to_string(request->parts);
+  if (!request->is_json) out += R"(,"json":false)";
+  out += R"(,"data":)";
+  append_string(out, piece);
+  out += '}';
+  const bool last = request->part == request->parts;
+  if (last) drop(request);
+  reader.on_record(out);
+  if (!last)
+    reader.on_record_there();  // the next part goes out behind this one, not when the daemon next wakes
+}
+
+void Records::refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,
+                     bool retry) {
+  RecordReader& reader = *request->reader;
+  const std::string payload = message::error(request->asked.id, code, why, retry);
+  drop(request);
+  reader.on_record(payload);
+  reader.on_record_there();
+}
+
+void Records::drop(const std::shared_ptr<Request>& request) {
+  const auto holder = request;
+  if (std::erase(requests_, holder) == 0) return;
+  if (holder->begun) --held_;
+  begin();
+}
+
+void Records::forget(RecordReader& reader) {
+  const auto had = requests_.size();
+  std::erase_if(requests_, [&](const auto& each) {
+    if (each->reader != &reader) return false;
+    if (each->begun) --held_;
+    return true;
+  });
+  if (requests_.size() != had) begin();
+}
+
+}  // namespace earshot::serve

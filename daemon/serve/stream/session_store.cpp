@@ -1,0 +1,147 @@
+#include "serve/stream/session_store.hpp"
+
+#include <algorithm>
+
+namespace earshot::serve {
+
+const tail::Stream* Session::main() const {
+  const tail::Stream* best = nullptr;
+  std::int64_t best_ms = -1;
+  for (const Member& member : members) {
+    if (!member.stream->agent().empty()) continue;
+    const Transcript* transcript = member.stream->transcript();
+    const std::int64_t ms = transcript ? transcript->state().last_activity_ms : -1;
+    if (!best || ms > best_ms) {
+      best = member.stream;
+      best_ms = ms;
+    }
+  }
+  return best;
+}
+
+std::int64_t Session::modified_ms() const {
+  std::int64_t newest = 0;
+  for (const Member& member : members) newest = std::max(newest, member.stream->modified_ms());
+  return newest;
+}
+
+bool Session::process_lives() const {
+  return status && status->source == "registry" && status->state != "ended" && status->state != "unknown";
+}
+
+Session& Sessions::make(std::string_view name) {
+  auto session = std::make_unique<Session>();
+  session->id = next_id_++;
+  session->name = name;
+  if (is_heard_ && !name.empty() && !is_heard_(host_of(name))) session->status = status::of_host_away({});
+  Session& made = *session;
+  by_id_.emplace(made.id, std::move(session));
+  if (!name.empty()) by_name_.emplace(made.name, &made);
+  return made;
+}
+
+Session& Sessions::named(std::string_view name) {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? make(name) : *it->second;
+}
+
+Session* Sessions::find(std::string_view name) {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+Session* Sessions::find(std::uint32_t id) {
+  auto it = by_id_.find(id);
+  return it == by_id_.end() ? nullptr : it->second.get();
+}
+
+Session& Sessions::of(const tail::Stream& stream) {
+  Known& known = by_stream_[&stream];
+  Session*& slot = known.session;
+  if (slot && slot->name == stream.session()) return *slot;
+  if (slot) {  // it was nameless until now
+    std::erase_if(slot->members, [&](const Member& member) { return member.stream == &stream; });
+    slot->frames = {};
+    slot->retired = slot->changed;
+  } else {
+    known.id = next_stream_++;
+    streams_.emplace(known.id, &stream);
+  }
+  Session& session = stream.session().empty() ? make({}) : named(stream.session());
+  session.members.push_back({&stream, false, known.id});
+  session.frames = {};
+  slot = &session;
+  refresh(session);
+  return session;
+}
+
+Session* Sessions::removed(const tail::Stream& stream, Position log_head) {
+  auto it = by_stream_.find(&stream);
+  if (it == by_stream_.end()) return nullptr;
+  Session& session = *it->second.session;
+  streams_.erase(it->second.id);
+  by_stream_.erase(it);
+  std::erase_if(session.members, [&](const Member& member) { return member.stream == &stream; });
+  session.frames = {};
+  session.retired = log_head;
+  return &session;
+}
+
+void Sessions::refresh(Session& session) {
+  const tail::Stream* main = session.main();
+  const tail::Stream* shown = main;
+  std::string_view project;
+  if (main && main->transcript()) project = main->transcript()->state().project;
+  for (const Member& member : session.members) {
+    if (!shown) shown = member.stream;
+    if (project.empty() && member.stream->transcript())
+      project = member.stream->transcript()->state().project;
+  }
+  const std::string_view directory = shown ? std::string_view(shown->directory()) : session.directory;
+  if (project.empty()) project = session.project;  // once known it stays, though its stream may be gone
+  if (project == session.project && directory == session.directory) return;
+  session.project = project;
+  session.directory = directory;
+  ++session.generation;
+}
+
+std::size_t Sessions::purge(Position log_first) {
+  std::size_t waiting = 0;
+  for (auto it = by_id_.begin(); it != by_id_.end();) {
+    Session& session = *it->second;
+    const bool alive = !session.members.empty() || session.process_lives();
+    const bool retired = !alive && session.retired < log_first && !session.pending && !session.late;
+    if (!alive && !retired) ++waiting;
+    if (!retired) {
+      ++it;
+      continue;
+    }
+    if (!session.name.empty()) by_name_.erase(session.name);
+    it = by_id_.erase(it);
+  }
+  return waiting;
+}
+
+Frame Sessions::frame(Session& session, Audience shown) {
+  Frame& frame = session.frames[static_cast<std::size_t>(shown)];
+  if (!frame)
+    frame = make_frame(
+        session_payload(session, host_of(session.name), {.view = view_of(shown), .filter = filter_}));
+  return frame;
+}
+
+std::uint32_t Sessions::id_of(const tail::Stream& stream) const {
+  const auto it = by_stream_.find(&stream);
+  return it == by_stream_.end() ? 0 : it->second.id;
+}
+
+const tail::Stream* Sessions::stream(std::uint32_t id) const {
+  const auto it = streams_.find(id);
+  return it == streams_.end() ? nullptr : it->second;
+}
+
+void Sessions::for_each(const std::function<void(Session&)>& visit) {
+  for (auto& [name, session] : by_name_) visit(*session);
+}
+
+}  // namespace earshot::serve

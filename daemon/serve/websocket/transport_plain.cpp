@@ -1,0 +1,9 @@
+#include "serve/websocket/transport_impl.hpp"
+
+namespace earshot::serve {
+
+std::unique_ptr<Transport> plain_wire(Transport::Socket socket, const Limits& limits) {
+  return std::make_unique<TransportOf<Transport::Socket>>(std::move(socket), limits);
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,57 @@
+#include "startup.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "serve/websocket/tls.hpp"
+
+namespace earshot {
+namespace {
+
+using serve::AuthError;
+using serve::UnixError;
+using serve::UnixListener;
+
+/// The usual place may be another daemon's, or not be there in this session: then it is the state directory,
+/// which is ours alone.
+std::variant<UnixListener, UnixError> open_socket(const Options& options) {
+  auto socket = UnixListener::claim(options.socket);
+  const auto* error = std::get_if<UnixError>(&socket);
+  const std::string own = options.state + "/sock";
+  if (!error || options.socket_given || options.socket == own) return socket;
+  spdlog::warn("{}; this daemon's socket is {}", error->text, own);
+  return UnixListener::claim(own);
+}
+
+/// Nobody asked for this socket: without one, clients still come by TCP.
+UnixListener without_socket(const UnixError& error) {
+  spdlog::warn("{}; there is no Unix socket, clients come by TCP with the token", error.text);
+  return {};
+}
+
+}  // namespace
+
+std::variant<StartupResources, std::string> acquire_startup_resources(const Options& options) {
+  if (std::string error = serve::own_directory(options.state); !error.empty()) return error;
+  auto lock = serve::StateLock::take(options.state);
+  if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;
+  if (const std::string& trouble = std::get<0>(lock).trouble(); !trouble.empty())
+    spdlog::warn("{}; clients are served, but what should be kept here is not", trouble);
+  auto secrets = serve::load_secrets(options.state);
+  if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
+  for (const std::string& each : std::get<0>(secrets).set_aside) spdlog::warn("{}", each);
+  std::unique_ptr<boost::asio::ssl::context> tls;
+  if (!options.tls_cert.empty()) {
+    auto loaded = serve::load_tls(options.tls_cert, options.tls_key);
+    if (const auto* error = std::get_if<AuthError>(&loaded)) return error->text;
+    tls = std::get<0>(std::move(loaded));
+  }
+  auto socket = open_socket(options);
+  if (const auto* error = std::get_if<UnixError>(&socket)) {
+    if (options.socket_given || error->live) return error->text;
+    socket = without_socket(*error);
+  }
+  return StartupResources{std::get<0>(std::move(secrets)), std::get<0>(std::move(lock)),
+                          std::get<0>(std::move(socket)), std::move(tls)};
+}
+
+}  // namespace earshot

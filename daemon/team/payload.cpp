@@ -1,0 +1,155 @@
+#include "team/payload.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+
+#include "base/json_dom.hpp"
+#include "base/json_rewrite.hpp"
+#include "core/event_json.hpp"
+
+namespace earshot::team {
+namespace {
+
+using dom::element;
+
+status::Status status_of(const element& json) {
+  const auto text = [&](std::string_view key) { return std::string(dom::text_of(json, key)); };
+  return {text("state"), text("reason"), text("detail"), text("source"), text("since")};
+}
+
+void append_member(std::string& out, std::string_view key, std::string_view value) {
+  if (value.empty()) return;
+  out += out.empty() ? "{" : ",";
+  append_string(out, key);
+  out += ':';
+  append_string(out, value);
+}
+
+/// A list stays one: of its elements the first that fit.
+void append_beginning(std::string& out, const simdjson::dom::array& list, std::size_t bytes_max) {
+  const std::size_t begin = out.size();
+  out += '[';
+  for (const element one : list) {
+    const std::string text = simdjson::minify(one);
+    if (out.size() - begin + text.size() + 2 > bytes_max) break;
+    if (out.back() != '[') out += ',';
+    out += text;
+  }
+  out += ']';
+}
+
+}  // namespace
+
+bool is_head(std::string_view key) {
+  constexpr std::string_view heads[] = {"type",  "host",   "stream", "session",
+                                        "agent", "cursor", "time",   "turn"};
+  return std::find(std::begin(heads), std::end(heads), key) != std::end(heads);
+}
+
+std::optional<Frame> read_frame(std::string_view text) {
+  thread_local simdjson::dom::parser parser;
+  element json;
+  if (parser.parse(text.data(), text.size(), true).get(json) || !json.is_object()) return {};
+  Frame frame;
+  struct Word {
+    std::string_view key;
+    std::string Frame::*place;
+  };
+  constexpr Word words[] = {
+      {"type", &Frame::type},       {"host", &Frame::host},        {"stream", &Frame::stream},
+      {"session", &Frame::session}, {"time", &Frame::time},        {"id", &Frame::id},
+      {"reason", &Frame::reason},   {"code", &Frame::code},        {"message", &Frame::message},
+      {"owner", &Frame::owner},     {"instance", &Frame::instance}};
+  for (const Word& each : words) frame.*each.place = dom::text_of(json, each.key);
+  if (frame.type.empty()) return {};
+  if (const std::string_view cursor = dom::text_of(json, "cursor"); !cursor.empty())
+    frame.cursor = parse_cursor(cursor);
+  simdjson::dom::array list;
+  if (const auto cursors = dom::member(json, "cursors"); cursors && !cursors->get_array().get(list))
+    for (const element one : list) frame.cursors.emplace_back(dom::text(one));
+  if (frame.type == "status") frame.status = status_of(json);
+  if (const auto status = dom::member(json, "status"); frame.type == "session" && status)
+    frame.status = status_of(*status);
+  return frame;
+}
+
+bool is_last_part(std::string_view payload) {
+  simdjson::dom::parser parser;
+  element json;
+  if (parser.parse(payload.data(), payload.size(), true).get(json)) return true;
+  return dom::count_of(json, "part") == dom::count_of(json, "parts");
+}
+
+std::string fit(std::string_view payload, std::size_t bytes_max) {
+  if (payload.size() <= bytes_max) return std::string(payload);
+  simdjson::dom::parser parser;
+  element json;
+  simdjson::dom::object object;
+  if (parser.parse(payload.data(), payload.size(), true).get(json) || json.get_object().get(object))
+    return {};
+  // The longest members shrink until all of it fits: half as much each round. Of too many short ones only
+  // what says whose event it is stays.
+  constexpr std::size_t member_bytes_min = 64;
+  for (std::size_t member_bytes_max = 64 << 10;; member_bytes_max /= 2) {
+    const bool heads_only = member_bytes_max < member_bytes_min;
+    std::string out = "{";
+    for (const auto field : object) {
+      if (heads_only && !is_head(field.key)) continue;
+      if (out.size() > 1) out += ',';
+      append_string(out, field.key);
+      out += ':';
+      const std::string value = simdjson::minify(field.value);
+      if (heads_only || value.size() <= member_bytes_max) {
+        out += value;
+        continue;
+      }
+      simdjson::dom::array list;
+      if (!field.value.get_array().get(list)) {
+        append_beginning(out, list, member_bytes_max);
+        continue;
+      }
+      constexpr std::size_t shown_bytes = 4096;
+      std::string scratch;
+      append_cut(out, json_beginning(value, std::min(shown_bytes, member_bytes_max), nullptr, scratch),
+                 value.size());
+    }
+    out += '}';
+    if (out.size() <= bytes_max || heads_only) return out;
+  }
+}
+
+std::string reset_payload(const Frame& frame, std::string_view last) {
+  std::string out;
+  append_member(out, "type", "reset");
+  append_member(out, "host", frame.host);
+  append_member(out, "stream", frame.stream);
+  append_member(out, "session", frame.session);
+  append_member(out, "reason", frame.reason.empty() ? "rewritten" : frame.reason);
+  append_member(out, "last", last);
+  return out + '}';
+}
+
+std::string removed_payload(const Frame& frame, std::string_view session) {
+  std::string out;
+  append_member(out, "type", "stream.removed");
+  append_member(out, "host", frame.host);
+  append_member(out, "stream", frame.stream);
+  append_member(out, "session", session);
+  return out + '}';
+}
+
+std::string status_payload(std::string_view host, std::string_view session, const status::Status& status) {
+  std::string out;
+  append_member(out, "type", "status");
+  append_member(out, "host", host);
+  append_member(out, "session", session);
+  append_member(out, "state", status.state);
+  append_member(out, "reason", status.reason);
+  append_member(out, "detail", status.detail);
+  append_member(out, "source", status.source);
+  append_member(out, "since", status.since);
+  return out + '}';
+}
+
+}  // namespace earshot::team

@@ -1,0 +1,331 @@
+#include "cli/event_formatter.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <ctime>
+
+using namespace earshot::cli;
+
+namespace {
+
+// What a person sees, without colours, in UTC, with the day of the events already said.
+class Screen {
+ public:
+  explicit Screen(bool verbose = false, Look look = {Charset::utf8, Palette::none, 0})
+      : narrator_(look, verbose) {
+    setenv("TZ", "UTC0", 1);
+    tzset();
+    tell(R"({"type":"message.added","role":"user","kind":"text","text":"x","time":"2025-11-04T00:00:00Z"})");
+  }
+
+  /// The lines of one frame. `fields` are those beyond the common ones.
+  std::string event(const std::string& type, const std::string& fields = {}) {
+    return tell(
+        R"({"type":")" + type +
+        R"(","host":"dev7","stream":"claude/-home-u-api/2eaa","session":"2eaa1c04-1","time":"2025-11-04T14:03:07.000Z","turn":3)" +
+        (fields.empty() ? "" : ",") + fields + "}");
+  }
+  std::string of_agent(const std::string& type, const std::string& fields) {
+    return event(type, R"("agent":"a0b1c2d3e4",)" + fields);
+  }
+
+  std::string tell(const std::string& json) {
+    const auto frame = parser_.parse(json);
+    REQUIRE(frame);
+    std::string out;
+    narrator_.tell(*frame, out);
+    return out;
+  }
+
+  /// Names the project, so that lines are headed `api`.
+  Screen& in_project() {
+    event("session.started", R"("project":"/home/u/api")");
+    return *this;
+  }
+
+  /// `fields` describe the session beyond its name.
+  std::string session(const std::string& id, const std::string& fields) {
+    return tell(R"({"type":"session","host":"dev7","session":")" + id + "\"," + fields + "}");
+  }
+
+ private:
+  FrameParser parser_;
+  Narrator narrator_;
+};
+
+}  // namespace
+
+TEST_CASE("a turn starts with its prompt") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event("turn.started", R"("prompt":"fix the\nflaky test","origin":"human")") ==
+        "14:03:07 api      ▶ turn 3  fix the flaky test\n");
+  CHECK(screen.event("turn.started", R"("prompt":"/compact","origin":"command")") ==
+        "14:03:07 api      ▶ turn 3 command  /compact\n");
+  CHECK(screen.event("turn.started", R"("origin":"unknown")") == "14:03:07 api      ▶ turn 3\n");
+}
+
+TEST_CASE("a turn finishes with what it took") {
+  Screen screen;
+  screen.in_project();
+  CHECK(
+      screen.event(
+          "turn.finished",
+          R"("outcome":"completed","stop_reason":"end_turn","duration_ms":41200,"tools":7,"usage":{"input":300,"output":2000,"cache_read":900000,"cache_write":10000})") ==
+      "14:03:07 api      ■ turn 3 completed  41.2 s · 7 tools · 12.3k tokens\n");
+  CHECK(screen.event("turn.finished", R"("outcome":"failed","stop_reason":"refusal","tools":1)") ==
+        "14:03:07 api      ■ turn 3 failed  refusal · 1 tool\n");
+}
+
+TEST_CASE("a tool call is told, then its end with how long it took") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"Bash","input":{"command":"npm test"})") ==
+        "14:03:07 api      ⚙ Bash  npm test\n");
+  CHECK(screen.event("tool.finished",
+                     R"("call":"t1","tool":"Bash","outcome":"ok","output":"fine","duration_ms":31900)") ==
+        "14:03:07 api      ✓ Bash  31.9 s\n");
+}
+
+TEST_CASE("where other lines stand between, a tool's end says which call it was") {
+  Screen screen;
+  screen.in_project();
+  screen.event("tool.invoked", R"("call":"t1","tool":"Read","input":{"file_path":"/home/u/api/a.ts"})");
+  screen.event("tool.invoked", R"("call":"t2","tool":"Read","input":{"file_path":"/home/u/api/b.ts"})");
+  CHECK(screen.event("tool.finished", R"("call":"t1","tool":"Read","outcome":"ok","duration_ms":12)") ==
+        "14:03:07 api      ✓ Read  12 ms · a.ts\n");
+}
+
+TEST_CASE("an error says what, a denial that") {
+  Screen screen;
+  screen.in_project();
+  CHECK(
+      screen.event(
+          "tool.finished",
+          R"("call":"t1","tool":"Bash","outcome":"error","output":"<tool_use_error>exit 1\nboom</tool_use_error>","duration_ms":400)") ==
+      "14:03:07 api      ✗ Bash  0.4 s · exit 1 boom\n");
+  CHECK(screen.event("tool.finished", R"("call":"t2","tool":"Bash","outcome":"denied")") ==
+        "14:03:07 api      ⊘ Bash  denied\n");
+  CHECK(screen.event("tool.finished", R"("call":"t3","tool":"Bash","outcome":"ok","background":"b1")") ==
+        "14:03:07 api      ✓ Bash  goes on in the background\n");
+}
+
+TEST_CASE("calls that other events tell better are quiet") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"TodoWrite","input":{})").empty());
+  CHECK(screen.event("tool.finished", R"("call":"t1","tool":"TodoWrite","outcome":"ok")").empty());
+  CHECK(
+      screen.event(
+          "todo.updated",
+          R"("todos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress"}],"source":"TodoWrite")") ==
+      "14:03:07 api      ≡ todo 1/2  b\n");
+  CHECK(screen.event("todo.updated", R"("todos":[],"source":"TodoWrite")") ==
+        "14:03:07 api      ≡ todo cleared\n");
+  CHECK(screen.event("tool.finished", R"("call":"t1","tool":"TodoWrite","outcome":"error","output":"no")") ==
+        "14:03:07 api      ✗ TodoWrite  no\n");
+}
+
+TEST_CASE("who waits is loud, once") {
+  Screen screen;
+  screen.in_project();
+  const std::string waiting =
+      R"({"type":"status","host":"dev7","session":"2eaa1c04-1","state":"waiting","reason":"permission","detail":"approve Bash: rm -rf build","since":"2025-11-04T14:03:07Z"})";
+  CHECK(screen.tell(waiting) ==
+        "14:03:07 api      ⏸ needs you: permission — approve Bash: rm -rf build\n");
+  CHECK(screen.tell(waiting).empty());
+  CHECK(screen.tell(R"({"type":"status","session":"2eaa1c04-1","state":"working"})").empty());
+  CHECK_FALSE(screen.tell(waiting).empty());
+}
+
+TEST_CASE("waiting is bold and yellow") {
+  Screen screen(false, {Charset::utf8, Palette::ansi16, 0});
+  const std::string line =
+      screen.tell(R"({"type":"status","session":"2eaa","state":"waiting","reason":"question"})");
+  CHECK(line.find("\x1b[1;33m⏸\x1b[0m \x1b[1;33mneeds you\x1b[0m") != line.npos);
+}
+
+TEST_CASE("a subagent's lines are marked with its kind") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.of_agent("tool.invoked", R"("call":"s1","tool":"Grep","input":{"pattern":"flaky"})") ==
+        "14:03:07 api      ⚙ ↳ a0b1c2d3  Grep  flaky\n");
+  CHECK(
+      screen.event("agent.started",
+                   R"("subagent":"a0b1c2d3e4","agent_type":"Explore","description":"find it","call":"t9")") ==
+      "14:03:07 api      ↳ Explore  find it\n");
+  CHECK(screen.of_agent("tool.finished", R"("call":"s1","tool":"Grep","outcome":"ok","duration_ms":100)") ==
+        "14:03:07 api      ✓ ↳ Explore  Grep  0.1 s · flaky\n");
+  CHECK(screen.event(
+            "agent.finished",
+            R"("agent_type":"Explore","outcome":"completed","duration_ms":12300,"tools":5,"tokens":30000)") ==
+        "14:03:07 api      ✓ Explore  12.3 s · 5 tools · 30.0k tokens\n");
+}
+
+TEST_CASE("thinking, usage and what subagents say are quiet, unless asked for") {
+  const std::string thinking = R"("role":"assistant","kind":"thinking","text":"hm")";
+  const std::string usage =
+      R"("input":5,"output":7,"cache_read":0,"cache_write":0,"total":{"input":5,"output":7,"cache_read":9000,"cache_write":0})";
+  const std::string said = R"("role":"assistant","kind":"text","text":"done")";
+  Screen quiet;
+  quiet.in_project();
+  CHECK(quiet.event("message.added", thinking).empty());
+  CHECK(quiet.event("usage.updated", usage).empty());
+  CHECK(quiet.of_agent("message.added", said).empty());
+  CHECK(quiet.event("message.added", said) == "14:03:07 api      “ done\n");
+  Screen verbose(true);
+  verbose.in_project();
+  CHECK(verbose.event("message.added", thinking) == "14:03:07 api      “ thinking  hm\n");
+  CHECK(verbose.event("usage.updated", usage) ==
+        "14:03:07 api      · tokens  12 · 12 in all · 9.0k from the cache\n");
+  CHECK(verbose.of_agent("message.added", said) == "14:03:07 api      “ ↳ a0b1c2d3  done\n");
+}
+
+TEST_CASE("compaction, API trouble and skipped lines are told") {
+  Screen screen;
+  screen.in_project();
+  CHECK(
+      screen.event(
+          "compaction.finished",
+          R"("trigger":"auto","pre_tokens":155000,"post_tokens":12000,"duration_ms":23000,"kind":"full")") ==
+      "14:03:07 api      ≈ compacted  155k → 12.0k tokens · 23.0 s · auto\n");
+  CHECK(
+      screen.event(
+          "api.failed",
+          R"("status":529,"error":"overloaded","attempt":2,"max_attempts":10,"retry_in_ms":1200,"fatal":false)") ==
+      "14:03:07 api      ↻ API trouble  529 · try 2/10 · again in 1.2 s · overloaded\n");
+  CHECK(screen.event("line.skipped",
+                     R"("line":4096,"lines":3,"bytes":12000,"reason":"not JSON","salvaged":false)") ==
+        "14:03:07 api      ¿ skipped 3 lines, 12.0 kB  not JSON · at byte 4096\n");
+}
+
+TEST_CASE("sessions that share a project carry their id") {
+  Screen screen;
+  screen.session("2eaa1c04-1", R"("project":"/home/u/api","status":{"state":"idle"})");
+  CHECK(
+      screen.session(
+          "91bd0000-2",
+          R"("project":"/home/u/api","status":{"state":"working"},"last_activity":"2025-11-04T14:00:00Z","turn":{"number":4,"open":true,"prompt":"go"})") ==
+      "14:00:00 api·91bd ● working  turn 4 · go\n");
+  CHECK(screen.event("turn.started", R"("prompt":"x","origin":"human")") ==
+        "14:03:07 api·2eaa ▶ turn 3  x\n");
+}
+
+TEST_CASE("until the project is known its directory stands for it") {
+  Screen screen;
+  CHECK(screen.event("turn.started", R"("prompt":"x","origin":"human")") ==
+        "14:03:07 …e-u-api ▶ turn 3  x\n");
+}
+
+TEST_CASE("another host is named") {
+  Screen screen;
+  screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
+  CHECK(screen.event("session.started", R"("project":"/home/u/api")") ==
+        "14:03:07 dev7:api ◆ session 2eaa1c04\n");
+}
+
+TEST_CASE("a new day is said once") {
+  Screen screen;
+  const std::string next =
+      R"({"type":"turn.started","session":"s","turn":1,"prompt":"x","origin":"human","time":"2025-11-05T00:00:01Z"})";
+  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "00:00:01 s        ▶ turn 1  x\n");
+}
+
+TEST_CASE("a line never wraps, and nothing in it is obeyed") {
+  for (const std::size_t columns : {20U, 40U, 80U}) {
+    Screen screen(true, {Charset::utf8, Palette::none, columns});
+    const std::string line = screen.event(
+        "turn.started",
+        R"("prompt":"漢字\u001b[2J\u202e漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字","origin":"human")");
+    REQUIRE_FALSE(line.empty());
+    CHECK(line.find('\x1b') == line.npos);
+    CHECK(line.find("\xe2\x80\xae") == line.npos);
+    CHECK(display_width(line.substr(0, line.size() - 1)) <= columns);
+  }
+}
+
+TEST_CASE("names from a transcript are harmless too") {
+  Screen screen;
+  const std::string line = screen.tell(
+      R"({"type":"tool.invoked","host":"h\u001b","session":"\u001b]0;x\u0007","agent":"\u001b[1m","stream":"a/\u009b","tool":"\u001b[31m","call":"\u001b","input":{"\u001b":"\u001b"}})");
+  CHECK(line.find('\x1b') == line.npos);
+  CHECK(line.find('\a') == line.npos);
+  CHECK(line.find("\xc2\x9b") == line.npos);
+  CHECK(line.find("\\x1b") != line.npos);
+}
+
+TEST_CASE("without UTF-8 everything is ASCII") {
+  Screen screen(true, {Charset::ascii, Palette::none, 0});
+  screen.in_project();
+  std::string all = screen.event("turn.started", R"("prompt":"café","origin":"human")");
+  all += screen.event("compaction.finished", R"("pre_tokens":155000,"post_tokens":12000,"kind":"full")");
+  all += screen.tell(
+      R"({"type":"status","session":"2eaa1c04-1","state":"waiting","reason":"permission","detail":"x"})");
+  CHECK(std::all_of(all.begin(), all.end(), [](unsigned char c) { return c < 0x80; }));
+  CHECK(all.find("> turn 3  caf?") != all.npos);
+}
+
+TEST_CASE("a prompt is told as queued only while it waits") {
+  Screen screen;
+  screen.in_project();
+  const std::string queued = R"("operation":"enqueue","text":"and then this")";
+  CHECK(screen.event("queue.changed", queued).empty());
+  screen.event("turn.started", R"("prompt":"x","origin":"human")");
+  CHECK(screen.event("queue.changed", queued) == "14:03:07 api      ⋯ queued  and then this\n");
+  CHECK(screen.event("queue.changed", R"("operation":"dequeue")").empty());
+  CHECK(screen
+            .event("queue.changed",
+                   R"("operation":"enqueue","text":"<task-notification><task-id>b1</task-id>")")
+            .empty());
+  screen.event("turn.finished", R"("outcome":"completed")");
+  CHECK(screen.event("queue.changed", queued).empty());
+}
+
+TEST_CASE("a notification that starts a turn is told by its summary") {
+  Screen screen;
+  screen.in_project();
+  CHECK(
+      screen.event(
+          "turn.started",
+          R"("prompt":"<task-notification>\n<task-id>b1</task-id>\n<summary>tests passed</summary>\n</task-notification>","origin":"task")") ==
+      "14:03:07 api      ▶ turn 3 task  tests passed\n");
+}
+
+TEST_CASE("an event type of the future is quiet") {
+  Screen screen;
+  CHECK(screen.event("moon.rose", R"("phase":"full")").empty());
+}
+
+TEST_CASE("the meta view, which has no texts, still tells what happened") {
+  Screen screen;
+  screen.in_project();
+  CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"Bash")") == "14:03:07 api      ⚙ Bash\n");
+  CHECK(screen.event("turn.started", R"("origin":"human")") == "14:03:07 api      ▶ turn 3\n");
+}
+
+TEST_CASE(
+    "at a hub sessions are told apart by their hosts first, and a host that goes and comes is one line") {
+  Screen screen;
+  screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
+  const auto status = [&](const std::string& id, const std::string& fields) {
+    return screen.tell(R"({"type":"status","host":")" + id.substr(id.find('@') + 1) + R"(","session":")" +
+                       id + "\"," + fields + R"(,"since":"2025-11-04T14:03:07Z"})");
+  };
+  for (const char* id : {"2eaa@ada", "2ebb@bob", "2ecc@bob"})
+    screen.tell(R"({"type":"session","host":")" + std::string(id).substr(5) + R"(","session":")" + id +
+                R"(","project":"/home/u/api","status":{"state":"idle"}})");
+  const std::string asks = R"("state":"waiting","reason":"permission","detail":"approve Bash")";
+  CHECK(status("2eaa@ada", asks).find("ada:api ") != std::string::npos);
+  CHECK(status("2ebb@bob", asks).find("bob:api·2ebb ") != std::string::npos);
+  const std::string away = R"("state":"unknown","reason":"host_offline","source":"clock")";
+  const std::string told = status("2ebb@bob", away);
+  CHECK(told.find("14:03:07 bob:api·2ebb") == 0);
+  CHECK(told.find("host bob is away\n") != std::string::npos);
+  CHECK(status("2ecc@bob", away).empty());
+  CHECK(status("2ebb@bob", asks).find("host bob is back\n") != std::string::npos);  // it waits as before
+  CHECK(status("2ecc@bob", R"("state":"idle","source":"registry")").empty());
+  CHECK(status("2ecc@bob", away).find("is away") != std::string::npos);
+  CHECK(status("2ecc@bob", asks).find("needs you") != std::string::npos);  // what is new is told instead
+  CHECK(status("2ebb@bob", asks).empty());
+}

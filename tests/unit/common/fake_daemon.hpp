@@ -1,0 +1,66 @@
+// A daemon that does what a test tells it, byte by byte. No Beast: what the client is tested against must not
+// be itself.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace earshot::common::test {
+
+/// One connection as the daemon sees it. A wait that takes too long throws.
+class Peer {
+ public:
+  explicit Peer(int descriptor) : descriptor_(descriptor) {}
+  ~Peer();
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  /// Reads the request and makes the connection a WebSocket; the request, headers and all.
+  std::string upgrade();
+  /// Reads the request and answers it with no WebSocket.
+  std::string refuse(std::string_view status_line);
+  /// Reads a request's head.
+  std::string request();
+  /// Reads a request with its body and answers it with JSON; the request.
+  std::string answer(std::string_view status_line, std::string_view json);
+  void send(std::string_view text) { frame(1, text); }
+  void ping() { frame(9, "are you there"); }
+  void close(int code, std::string_view reason);
+  void raw(std::string_view bytes);
+  /// The next frame of the client: its opcode and what it carries, unmasked. Opcode 0: the connection ended.
+  struct Frame {
+    int opcode = 0;
+    std::string payload;
+  };
+  Frame receive();
+  /// The next frame of this opcode; others are passed over.
+  Frame receive(int opcode);
+
+ private:
+  void frame(int opcode, std::string_view payload);
+  bool read(char* bytes, std::size_t size);
+  int descriptor_;
+};
+
+/// Listens on a port of its own on loopback, or on a Unix socket; each connection gets the next script.
+class FakeDaemon {
+ public:
+  explicit FakeDaemon(std::vector<std::function<void(Peer&)>> scripts, const std::string& socket = {});
+  /// Waits for the last script.
+  ~FakeDaemon();
+  std::string url() const;  // of the port
+  /// What a script threw, once all have ended; empty: nothing.
+  const std::string& join();
+
+ private:
+  void bind_port();
+  void bind_socket(const std::string& path);
+  int listener_;
+  int port_ = 0;
+  std::string trouble_;
+  std::thread thread_;
+};
+
+}  // namespace earshot::common::test

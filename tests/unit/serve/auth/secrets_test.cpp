@@ -1,0 +1,119 @@
+#include "serve/auth/secrets.hpp"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "unit/serve/support.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+
+namespace {
+
+unsigned mode_of(const std::string& path) {
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+std::string error_of(const std::string& directory) {
+  const auto secrets = load_secrets(directory);
+  const auto* error = std::get_if<AuthError>(&secrets);
+  return error ? error->text : "";
+}
+
+bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the secrets are made once, for us alone, and read again as they are") {
+  test::TemporaryDirectory home;
+  const std::string state = home / "deep/down/earshot";
+  const auto first = std::get<Secrets>(load_secrets(state));
+  REQUIRE(first.token.size() == 64);
+  REQUIRE(first.token.find_first_not_of("0123456789abcdef") == std::string::npos);
+  REQUIRE(mode_of(state) == 0700);
+  REQUIRE(mode_of(state + "/token") == 0600);
+  REQUIRE(mode_of(state + "/key") == 0600);
+  REQUIRE(test::read_text(state + "/token") == first.token + "\n");
+
+  const auto again = std::get<Secrets>(load_secrets(state));
+  REQUIRE(again.token == first.token);
+  REQUIRE(again.hash_key == first.hash_key);
+
+  const auto other = std::get<Secrets>(load_secrets(home / "other"));
+  REQUIRE(other.token != first.token);
+  REQUIRE(other.hash_key != first.hash_key);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(state)) ++files;
+  REQUIRE(files == 2);  // nothing temporary is left
+}
+
+TEST_CASE("a key that was written by hand is read as hex digits") {
+  test::TemporaryDirectory home;
+  REQUIRE(error_of(home.path) == "");
+  test::write_text(home / "key", "00000000000000ff\n");
+  REQUIRE(std::get<Secrets>(load_secrets(home.path)).hash_key == 255);
+}
+
+TEST_CASE("a secret that others may have seen is refused, and the message says what to do") {
+  test::TemporaryDirectory home;
+  REQUIRE(error_of(home.path) == "");
+  for (const unsigned mode : {0640u, 0604u, 0660u}) {
+    CAPTURE(mode);
+    REQUIRE(::chmod((home / "token").c_str(), mode) == 0);
+    REQUIRE(says(error_of(home.path), "chmod 600 " + (home / "token")));
+  }
+  REQUIRE(::chmod((home / "token").c_str(), 0600) == 0);
+  REQUIRE(error_of(home.path) == "");
+  REQUIRE(::chmod(home.path.c_str(), 0777) == 0);
+  REQUIRE(says(error_of(home.path), "chmod 700 " + home.path));
+}
+
+TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
+  test::TemporaryDirectory home;
+  REQUIRE(error_of(home.path) == "");
+  for (const std::string& content :
+       {std::string("short\n"), std::string(64, 'Z'), std::string(66, 'a'), std::string(5000, '\0')}) {
+    CAPTURE(content.size());
+    test::write_text(home / "token", content);
+    REQUIRE(says(error_of(home.path), "64 hex digits"));
+    REQUIRE(test::read_text(home / "token") == content);
+  }
+  std::filesystem::remove(home / "token");
+  std::filesystem::create_symlink(home / "key", home / "token");
+  REQUIRE(says(error_of(home.path), "token"));
+  std::filesystem::remove(home / "token");
+  std::filesystem::create_directory(home / "token");
+  REQUIRE(says(error_of(home.path), "not a regular file"));
+}
+
+TEST_CASE("fault 62: a secret that a crash has torn is set aside and made anew, and that is said") {
+  test::TemporaryDirectory home;
+  const auto first = std::get<Secrets>(load_secrets(home.path));
+  const std::string whole = test::read_text(home / "token");
+  for (const std::string& content : {std::string(), std::string(65, '\0'), whole.substr(0, 20),
+                                     whole.substr(0, 20) + std::string(45, '\0')}) {
+    CAPTURE(content.size());
+    test::write_text(home / "token", content);
+    const auto secrets = std::get<Secrets>(load_secrets(home.path));
+    REQUIRE(secrets.set_aside.size() == 1);
+    REQUIRE(says(secrets.set_aside.front(), home / "token.torn"));
+    REQUIRE(test::read_text(home / "token.torn") == content);
+    REQUIRE(secrets.token.size() == 64);
+    REQUIRE(secrets.token != first.token);
+    REQUIRE(mode_of(home / "token") == 0600);
+    REQUIRE(secrets.hash_key == first.hash_key);
+    REQUIRE(std::get<Secrets>(load_secrets(home.path)).set_aside.empty());
+  }
+}
+
+TEST_CASE("secrets are the same only when every byte is") {
+  REQUIRE(same_secret("abc", "abc"));
+  REQUIRE_FALSE(same_secret("abd", "abc"));
+  REQUIRE_FALSE(same_secret("ab", "abc"));
+  REQUIRE_FALSE(same_secret("abcd", "abc"));
+  REQUIRE_FALSE(same_secret("", "abc"));
+}

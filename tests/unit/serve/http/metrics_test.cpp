@@ -1,0 +1,131 @@
+// Numbers as Prometheus reads them, and the daemon's health as JSON.
+#include "serve/http/metrics.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <sstream>
+
+#include "serve/http/health.hpp"
+#include "unit/serve/support.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+
+namespace {
+
+Metrics some() {
+  Metrics figures;
+  figures.version = "1.2.3";
+  figures.instance = "abc";
+  figures.process = process_figures();
+  figures.connections = {{"websocket", "unix", 2}};
+  figures.sessions = {{"working", 3}};
+  figures.limits = {{"connections", 1100}};
+  figures.redactions = {{"od\"d\\na\nme", 4}};
+  figures.counts.refuse(Refusal::token);
+  figures.counts.answers[200] = 7;
+  figures.tail_bytes = 1'000'000;
+  figures.team = {"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}};
+  return figures;
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("every sample stands below the help and the type of its metric, once") {
+  const std::string text = metrics_text(some());
+  REQUIRE(text.ends_with("\n"));
+  std::istringstream lines(text);
+  std::set<std::string> named, samples;
+  std::string current, type;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    std::istringstream words(line);
+    std::string first, what, name;
+    words >> first;
+    if (first == "#") {
+      words >> what >> name;
+      if (what == "HELP") REQUIRE(named.insert(name).second);
+      if (what == "TYPE") words >> type;
+      current = name;
+      continue;
+    }
+    REQUIRE(first.substr(0, first.find('{')) == current);
+    REQUIRE(samples.insert(line.substr(0, line.rfind(' '))).second);
+    REQUIRE((type == "counter") == current.ends_with("_total"));
+    REQUIRE_NOTHROW(std::stod(line.substr(line.rfind(' ') + 1)));
+  }
+  REQUIRE(named.size() > 30);
+}
+
+TEST_CASE("numbers stand where they belong, and labels are escaped") {
+  const std::string text = metrics_text(some());
+  REQUIRE(has_line(text, R"(earshot_build_info{version="1.2.3",instance_id="abc"} 1)"));
+  REQUIRE(has_line(text, R"(earshot_connections{kind="websocket",via="unix"} 2)"));
+  REQUIRE(has_line(text, R"(earshot_sessions{state="working"} 3)"));
+  REQUIRE(has_line(text, R"(earshot_refusals_total{reason="token"} 1)"));
+  REQUIRE(has_line(text, R"(earshot_refusals_total{reason="peer"} 0)"));
+  REQUIRE(has_line(text, R"(earshot_http_answers_total{code="200"} 7)"));
+  REQUIRE(has_line(text, R"(earshot_redactions_total{rule="od\"d\\na\nme"} 4)"));
+  REQUIRE(has_line(text, "earshot_tail_read_bytes_total 1000000"));
+  REQUIRE(has_line(text, R"(earshot_limit{name="connections"} 1100)"));
+  REQUIRE(has_line(text, "earshot_hub_open 1"));
+  REQUIRE(has_line(text, "earshot_hub_received_total 5"));
+}
+
+TEST_CASE("what nobody filled in is not told") {
+  const std::string text = metrics_text({});
+  REQUIRE(text.find("process_cpu_seconds_total") == std::string::npos);
+  REQUIRE(text.find("earshot_catch_up") == std::string::npos);
+  REQUIRE(text.find("earshot_redactions") == std::string::npos);
+  Metrics resuming;
+  resuming.catch_up_folds = 2;
+  REQUIRE(has_line(metrics_text(resuming), "earshot_catch_up_folds 2"));
+}
+
+TEST_CASE("this process has memory, time and descriptors") {
+  const ProcessMetrics process = process_figures();
+  REQUIRE(*process.resident_bytes > 1 << 20);
+  REQUIRE(*process.virtual_bytes >= *process.resident_bytes);
+  REQUIRE(*process.cpu_seconds >= 0);
+  REQUIRE(*process.threads >= 1);
+  REQUIRE(*process.start_time_seconds > 1.6e9);
+  const std::uint64_t before = *process_figures().open_fds;
+  const int more = ::dup(0);
+  REQUIRE(*process_figures().open_fds == before + 1);
+  ::close(more);
+}
+
+TEST_CASE("the health is JSON, whatever the paths are called") {
+  Health health;
+  health.version = "0.1.0";
+  health.roots = {{"claude", "/home/\"u\"\n", true, 12, 3}, {"x", "/x"}};
+  health.watch = {"both", "", 120};
+  health.troubles = {{"/p", "permission denied", "let this user read it"}};
+  health.redaction = {true, {"aws_access_key"}};
+  health.limits = {{"connections", 1100}};
+  const std::string json = health_json(health);
+  const std::pair<const char*, const char*> rows[] = {
+      {"/version", "\"0.1.0\""},
+      {"/protocol", "1"},
+      {"/roots/0/path", R"("/home/\"u\"\n")"},
+      {"/roots/0/there", "true"},
+      {"/roots/0/transcripts", "12"},
+      {"/roots/1/there", "false"},
+      {"/watch/inotify_watches", "120"},
+      {"/troubles/0/advice", "\"let this user read it\""},
+      {"/redaction/on", "true"},
+      {"/redaction/rules/0", "\"aws_access_key\""},
+      {"/limits/connections", "1100"},
+      {"/socket", "\"\""},
+  };
+  for (const auto& [pointer, value] : rows) {
+    CAPTURE(pointer, json);
+    REQUIRE(test::at(json, pointer) == value);
+  }
+}

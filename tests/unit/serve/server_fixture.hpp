@@ -1,0 +1,91 @@
+// A hub over real sockets on loopback: a fake source of transcripts on one side, WebSocket clients on the
+// other.
+#pragma once
+#include <algorithm>
+#include <boost/asio.hpp>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/server.hpp"
+#include "unit/serve/client.hpp"
+#include "unit/serve/support.hpp"
+
+namespace earshot::test {
+
+namespace asio = boost::asio;
+using serve::Server;
+using serve::ServerOptions;
+using std::chrono::milliseconds;
+
+inline const std::string token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+struct House {
+  explicit House(ServerOptions options = {}) : hub(io, with_defaults(std::move(options))) {
+    hub.listen({asio::ip::address_v4::loopback(), 0});
+    hub.serve();
+  }
+  static ServerOptions with_defaults(ServerOptions options) {
+    options.host = "dev7";
+    options.version = "0.0.1";
+    options.token = token;
+    options.limits.tick = milliseconds(5);
+    return options;
+  }
+
+  std::uint16_t port() const { return hub.endpoint().port(); }
+  bool until(const std::function<bool()>& condition) { return test::run_until(io, condition); }
+  FakeStream& stream(const std::string& session, const std::string& cwd = "/home/u/api") {
+    streams.push_back(std::make_unique<FakeStream>("claude/p/" + session, session));
+    FakeStream& made = *streams.back();
+    made.write(test::prompt(0, "begin", cwd), nullptr);  // history: told by nobody
+    hub.on_appeared(made);
+    hub.on_pumped();
+    return made;
+  }
+  /// One turn of an agent: eight events or so.
+  void turn(FakeStream& stream, int n, const std::string& text = "more") {
+    stream.write(test::prompt(10 * n, text) +
+                     test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)) +
+                     test::result(10 * n + 2, "c" + std::to_string(n), "ok") +
+                     test::answer(10 * n + 3, "done"),
+                 &hub);
+    hub.on_pumped();
+  }
+  std::unique_ptr<Client> client(ClientOptions options = with_token()) {
+    return std::make_unique<Client>(io, port(), options);
+  }
+  static ClientOptions with_token() {
+    ClientOptions options;
+    options.token = token;
+    return options;
+  }
+  /// The client has everything that this transcript says.
+  bool caught_up(const Client& client, const FakeStream& stream) {
+    const std::string end = "\"" + to_string(stream.transcript()->end()) + "\"";
+    return until([&] {
+      return std::any_of(client.frames.rbegin(), client.frames.rend(),
+                         [&](const std::string& frame) { return at(frame, "/cursor") == end; });
+    });
+  }
+  /// A client that has subscribed and is ready.
+  std::unique_ptr<Client> listener(const std::string& more = "", ClientOptions options = with_token()) {
+    auto made = client(std::move(options));
+    made->send(R"({"type":"subscribe","id":"a")" + more + "}");
+    REQUIRE(until([&] { return made->has("ready"); }));
+    return made;
+  }
+
+  asio::io_context io{1};
+  std::vector<std::unique_ptr<FakeStream>> streams;
+  Server hub;
+};
+
+inline std::size_t count(const std::vector<std::string>& names, std::string_view name) {
+  return static_cast<std::size_t>(std::count(names.begin(), names.end(), name));
+}
+
+}  // namespace earshot::test

@@ -1,0 +1,156 @@
+#include "serve/stream/filter.hpp"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <string>
+
+#include "serve/stream/message.hpp"
+#include "serve/stream/types.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+
+TEST_CASE("globs know the star and the question mark, and nothing else") {
+  struct Row {
+    std::string_view pattern, text;
+    bool match;
+  };
+  const Row rows[] = {
+      {"", "", true},
+      {"", "a", false},
+      {"*", "", true},
+      {"*", "anything/at all", true},
+      {"turn.*", "turn.started", true},
+      {"turn.*", "turnXstarted", false},
+      {"turn.*", "a turn.started", false},
+      {"/home/u/api*", "/home/u/api", true},
+      {"/home/u/api*", "/home/u/api/deep/below", true},
+      {"*/api", "/home/u/api", true},
+      {"*/api", "/home/u/api2", false},
+      {"a*b*c", "a-b-b-c", true},
+      {"a*b*c", "a-b-b-cd", false},
+      {"a**c", "ac", true},
+      {"?", "", false},
+      {"?", "a", true},
+      {"?", "ab", false},
+      {"?", "ü", true},
+      {"a?c", "a€c", true},
+      {"??", "€", false},
+      {"*ü", "aü", true},
+      {"[ab]", "a", false},
+      {"[ab]", "[ab]", true},
+      {"a\\*", "a*", false},
+      {"A", "a", false},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.pattern, row.text);
+    REQUIRE(glob(row.pattern, row.text) == row.match);
+  }
+}
+
+TEST_CASE("a pathological pattern costs pattern times text at the worst") {
+  std::string pattern;
+  while (pattern.size() < Filter::pattern_bytes_max - 2) pattern += "a*";
+  pattern += "b";
+  const std::string text(4096, 'a');  // an exponential matcher would not live to see the end of this
+  REQUIRE_FALSE(glob(pattern, text));
+  REQUIRE(glob(pattern, text + "b"));
+}
+
+TEST_CASE("lists are ORed in a key, keys are ANDed") {
+  Filter filter;
+  REQUIRE(filter.matches_session("dev7", "s1", "/home/u/api"));
+  filter.project = {"/home/u/web", "/home/u/api*"};
+  REQUIRE(filter.matches_session("dev7", "s1", "/home/u/api"));
+  REQUIRE_FALSE(filter.matches_session("dev7", "s1", "/srv"));
+  filter.session = {"s2"};
+  REQUIRE_FALSE(filter.matches_session("dev7", "s1", "/home/u/api"));
+  REQUIRE(filter.matches_session("dev7", "s2", "/home/u/api"));
+  filter.host = {"other"};
+  REQUIRE_FALSE(filter.matches_session("dev7", "s2", "/home/u/api"));
+  filter.type = {"turn.*", "tool.*"};
+  REQUIRE(filter.matches_type("tool.invoked"));
+  REQUIRE_FALSE(filter.matches_type("usage.updated"));
+}
+
+TEST_CASE("every event type has a name of its own") {
+  const auto& names = event_type_names();
+  REQUIRE(names[type_of(event::SessionStarted{})] == "session.started");
+  REQUIRE(names[type_of(event::LineSkipped{})] == "line.skipped");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    REQUIRE_FALSE(names[i].empty());
+    for (std::size_t j = i + 1; j < names.size(); ++j) REQUIRE(names[i] != names[j]);
+  }
+}
+
+namespace {
+
+std::string code_of(const std::string& text) {
+  const message::Message said = message::parse(text);
+  const auto* bad = std::get_if<message::Bad>(&said);
+  return bad ? bad->code : "fine";
+}
+
+std::string with_patterns(std::size_t count, std::size_t size) {
+  std::string list;
+  for (std::size_t i = 0; i < count; ++i) list += (i ? ",\"" : "\"") + std::string(size, 'x') + "\"";
+  return R"({"type":"subscribe","id":"a","filter":{"type":[)" + list + "]}}";
+}
+
+}  // namespace
+
+TEST_CASE("a subscription is read whole") {
+  const message::Message said = message::parse(
+      R"({"type":"subscribe","id":"a","filter":{"project":["/p*"],"session":["*"],"host":["h"],"type":["turn.*","tool.*"]},)"
+      R"("deliver":"state","snapshot":false,"all":true,"something":"new"})");
+  const auto& subscribe = std::get<message::Subscribe>(said);
+  REQUIRE(subscribe.id == "a");
+  REQUIRE(subscribe.filter.project == std::vector<std::string>{"/p*"});
+  REQUIRE(subscribe.filter.type == std::vector<std::string>{"turn.*", "tool.*"});
+  REQUIRE(subscribe.state);
+  REQUIRE_FALSE(subscribe.snapshot);
+  REQUIRE(subscribe.all);
+  REQUIRE_FALSE(subscribe.after);
+}
+
+TEST_CASE("what cannot be understood is an error with a code, whatever it is") {
+  struct Row {
+    std::string text, code;
+  };
+  const Row rows[] = {
+      {"", "bad_message"},
+      {"hello", "bad_message"},
+      {"[]", "bad_message"},
+      {"{}", "bad_message"},
+      {R"({"type":7})", "bad_message"},
+      {R"({"type":"dance","id":"a"})", "bad_message"},
+      {R"({"type":"subscribe"})", "bad_message"},
+      {R"({"type":"subscribe","id":7})", "bad_message"},
+      {R"({"type":"subscribe","id":"a","deliver":"pizza"})", "bad_message"},
+      {R"({"type":"subscribe","id":"a","snapshot":"yes"})", "bad_message"},
+      {R"({"type":"subscribe","id":")" + std::string(257, 'i') + "\"}", "bad_message"},
+      {R"({"type":"subscribe","id":"a","filter":[]})", "bad_filter"},
+      {R"({"type":"subscribe","id":"a","filter":{"typo":["x"]}})", "bad_filter"},
+      {R"({"type":"subscribe","id":"a","filter":{"type":"x"}})", "bad_filter"},
+      {R"({"type":"subscribe","id":"a","filter":{"type":[7]}})", "bad_filter"},
+      {with_patterns(64, 256), "fine"},
+      {with_patterns(65, 1), "bad_filter"},
+      {with_patterns(1, 257), "bad_filter"},
+      {R"({"type":"subscribe","id":"a","filter":{}})", "fine"},
+      {R"({"type":"unsubscribe","id":"a"})", "fine"},
+      {R"({"type":"hello","token":7})", "bad_message"},
+      {std::string(2000, '[') + std::string(2000, ']'), "bad_message"},
+      {std::string("{\"type\":\"hello\0\"}", 17), "bad_message"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text.substr(0, 100));
+    REQUIRE(code_of(row.text) == row.code);
+  }
+}
+
+TEST_CASE("an error says what went wrong, and whose it is") {
+  REQUIRE(message::error("a", "limit", "too many") ==
+          R"({"type":"error","id":"a","code":"limit","message":"too many","retry":false})");
+  REQUIRE(message::error("", "bad_message", "\"") ==
+          R"({"type":"error","code":"bad_message","message":"\"","retry":false})");
+}

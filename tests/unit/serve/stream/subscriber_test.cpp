@@ -1,0 +1,303 @@
+#include "serve/stream/subscriber.hpp"
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <random>
+
+#include "unit/serve/support.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+using test::at;
+using test::FakeStream;
+
+namespace {
+
+const auto turn_started = type_of(event::TurnStarted{});
+const auto usage_updated = type_of(event::UsageUpdated{});
+
+/// A log, a few sessions, one subscriber, and a socket that takes as many bytes as the test says.
+struct Bench {
+  explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default)
+      : shared("dev7", log_bytes), subscriber(shared) {}
+
+  Session& session(const std::string& name) {
+    streams.push_back(std::make_unique<FakeStream>("claude/" + name + "/" + name, name));
+    streams.back()->directory_ = "-p-" + name;
+    return shared.sessions.of(*streams.back());
+  }
+  void subscribe(const std::string& id, Filter filter = {}, bool snapshot = false, bool state = false) {
+    message::Subscribe asked;
+    asked.id = id;
+    asked.filter = std::move(filter);
+    asked.snapshot = snapshot;
+    asked.state = state;
+    subscriber.subscribe(std::move(asked));
+  }
+  void event(Session& session, int n, std::uint16_t type = turn_started, std::size_t size = 20) {
+    std::string payload = R"({"n":)" + std::to_string(n) + R"(,"x":")";
+    payload += std::string(size, 'x') + "\"}";
+    session.changed = shared.head();
+    session.frames = {};
+    shared.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
+  }
+  /// The socket takes `bytes` more; false when nothing was owed.
+  bool take(std::size_t bytes) {
+    if (!rest.empty()) {
+      const std::size_t n = std::min(bytes, rest.size());
+      received += rest.substr(0, n);
+      rest.erase(0, n);
+      return true;
+    }
+    Batch batch;
+    subscriber.gather(batch);
+    if (batch.empty()) return false;
+    std::string offered;
+    for (const iovec& piece : batch.iovecs())
+      offered.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
+    REQUIRE(offered.size() == batch.bytes());
+    const std::size_t n = std::min(bytes, offered.size());
+    received += offered.substr(0, n);
+    const auto left = subscriber.sent(batch, n);
+    rest.assign(left.data(), left.size());
+    return true;
+  }
+  std::vector<std::string> take_all() {
+    while (take(1 << 30)) {
+    }
+    auto frames = test::unframe(received);
+    received.clear();
+    return frames;
+  }
+  /// The numbers of the events that came, or the frame's type.
+  std::vector<std::string> names() {
+    std::vector<std::string> out;
+    for (const std::string& frame : take_all()) {
+      const std::string type = at(frame, "/type");
+      out.push_back(type == "absent" ? at(frame, "/n") : type.substr(1, type.size() - 2));
+    }
+    return out;
+  }
+
+  ServerContext shared;
+  std::vector<std::unique_ptr<FakeStream>> streams;
+  Subscriber subscriber;
+  std::string received, rest;
+};
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the snapshot comes first, then ready, then what happened after it") {
+  Bench bench;
+  Session& one = bench.session("s1");
+  bench.session("s2");
+  bench.event(one, 1);  // before: it is in the snapshot
+  bench.subscribe("a", {}, true);
+  bench.event(one, 2);
+  REQUIRE(bench.names() == Names{"session", "session", "ready", "2"});
+  bench.event(one, 3);
+  REQUIRE(bench.names() == Names{"3"});
+  REQUIRE(bench.names() == Names{});
+}
+
+TEST_CASE("filters choose sessions and types; status frames pass the type filter") {
+  Bench bench;
+  Session& one = bench.session("s1");
+  Session& two = bench.session("s2");
+  Filter filter;
+  filter.session = {"s1"};
+  filter.type = {"turn.*"};
+  bench.subscribe("a", filter, true);
+  bench.event(one, 1);
+  bench.event(two, 2);
+  bench.event(one, 3, usage_updated);
+  bench.event(one, 4, type_always);
+  bench.event(two, 5, type_always);
+  bench.event(one, 6);
+  REQUIRE(bench.names() == Names{"session", "ready", "1", "4", "6"});
+}
+
+TEST_CASE("several subscriptions are a union: an event comes once") {
+  Bench bench;
+  Session& one = bench.session("s1");
+  Session& two = bench.session("s2");
+  Filter first, types;
+  first.session = {"s1"};
+  types.type = {"usage.*"};
+  bench.subscribe("a", first);
+  bench.subscribe("b", types);
+  bench.event(one, 1);
+  bench.event(one, 2, usage_updated);
+  bench.event(two, 3);
+  bench.event(two, 4, usage_updated);
+  REQUIRE(bench.names() == Names{"ready", "ready", "1", "2", "4"});
+  bench.subscriber.unsubscribe("a");
+  bench.event(one, 5);
+  bench.event(one, 6, usage_updated);
+  REQUIRE(bench.names() == Names{"6"});
+  bench.subscriber.unsubscribe("b");
+  bench.event(one, 7, usage_updated);
+  REQUIRE(bench.names() == Names{});
+  REQUIRE(bench.shared.event_connections() == 0);
+}
+
+TEST_CASE("a second subscription's snapshot stands between what was before it and what comes after") {
+  Bench bench;
+  Session& one = bench.session("s1");
+  Session& two = bench.session("s2");
+  Filter first;
+  first.session = {"s1"};
+  bench.subscribe("a", first);
+  bench.event(one, 1);
+  bench.event(two, 2);  // in the snapshot of b
+  bench.subscribe("b", {}, true);
+  bench.event(one, 3);
+  bench.event(two, 4);
+  REQUIRE(bench.names() == Names{"ready", "1", "session", "session", "ready", "3", "4"});
+}
+
+TEST_CASE("a filter sees a session's project as soon as it is known") {
+  Bench bench;
+  Session& one = bench.session("s1");
+  Filter filter;
+  filter.project = {"/home/u/api"};
+  bench.subscribe("a", filter);
+  bench.event(one, 1);
+  REQUIRE(bench.names() == Names{"ready"});
+  bench.streams[0]->write(test::prompt(0, "x", "/home/u/api"), nullptr);
+  bench.shared.sessions.refresh(one);
+  bench.event(one, 2);
+  REQUIRE(bench.names() == Names{"2"});
+}
+
+TEST_CASE("more sessions than the verdict cache has places are told apart all the same") {
+  Bench bench;
+  std::vector<Session*> sessions;
+  for (int i = 0; i < 600; ++i) sessions.push_back(&bench.session("s" + std::to_string(i)));
+  Filter filter;
+  filter.session = {"s?", "s5??"};
+  bench.subscribe("a", filter);
+  Names expected{"ready"};
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 600; ++i) {
+      bench.event(*sessions[static_cast<std::size_t>(i)], i);
+      if (i < 10 || i >= 500) expected.push_back(std::to_string(i));
+    }
+  }
+  REQUIRE(bench.names() == expected);
+}
+
+TEST_CASE("a client that was evicted from the log is told, gets what changed since, and goes on") {
+  Bench bench(4 * LiveLog::segment_bytes);
+  Session& one = bench.session("s1");
+  Session& two = bench.session("s2");
+  Filter only_two;
+  only_two.session = {"s2"};
+  bench.event(two, 0);
+  bench.subscribe("a", {}, true);
+  bench.subscribe("b", only_two);
+  REQUIRE(bench.names() == Names{"session", "session", "ready", "ready"});
+  for (int i = 0; i < 3000; ++i) bench.event(one, i, turn_started, 1000);
+  const Names told = bench.names();
+  REQUIRE(told == Names{"lagged", "lagged", "session"});  // s2 did not change: no frame for it
+  bench.event(one, 3000);
+  REQUIRE(bench.names() == Names{"3000"});
+}
+
+TEST_CASE("a sleeping client pins no snapshot that the log has outrun") {
+  Bench bench(4 * LiveLog::segment_bytes);
+  Session& one = bench.session("s1");
+  Session& two = bench.session("s2");
+  bench.subscribe("a", {}, true);
+  const std::weak_ptr<const std::string> snapshot = two.frames[0];
+  two.frames[0].reset();
+  REQUIRE_FALSE(snapshot.expired());
+  for (int i = 0; i < 3000; ++i) bench.event(one, i, turn_started, 1000);
+  bench.subscriber.shed();
+  REQUIRE(snapshot.expired());
+  REQUIRE(bench.names() == Names{"lagged", "session", "session", "ready"});  // both: neither had been sent
+}
+
+TEST_CASE("for states, the newest frame wins and none comes twice") {
+  Bench bench;
+  Session& one = bench.session("s1");
+  Session& two = bench.session("s2");
+  Filter filter;
+  filter.session = {"s1"};
+  bench.subscribe("a", filter, true, true);
+  REQUIRE(bench.names() == Names{"session", "ready"});
+  for (int i = 0; i < 5; ++i) {
+    bench.event(one, i);
+    bench.subscriber.session_changed(one);
+    bench.subscriber.session_changed(two);
+  }
+  REQUIRE(bench.names() == Names{"session"});
+  REQUIRE(bench.names() == Names{});
+  REQUIRE(bench.shared.event_connections() == 0);
+  REQUIRE(bench.shared.state_connections == 1);
+}
+
+TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
+  Bench bench;
+  bench.shared.limits.subscriptions_max = 2;
+  bench.subscribe("a");
+  bench.subscribe("a");
+  bench.subscribe("b");
+  bench.subscribe("c");
+  bench.subscriber.unsubscribe("nobody");
+  bench.subscriber.unsubscribe("b");
+  bench.shared.limits.after_entries = 1;
+  message::Subscribe resume;
+  resume.id = "r";
+  resume.after = {"claude/p/s:", "claude/p/t:"};
+  bench.subscriber.subscribe(resume);
+  std::vector<std::pair<std::string, std::string>> told;
+  for (const std::string& frame : bench.take_all()) told.emplace_back(at(frame, "/id"), at(frame, "/code"));
+  REQUIRE(told == std::vector<std::pair<std::string, std::string>>{{"\"a\"", "absent"},
+                                                                   {"\"a\"", "\"bad_message\""},
+                                                                   {"\"b\"", "absent"},
+                                                                   {"\"c\"", "\"limit\""},
+                                                                   {"\"nobody\"", "\"bad_message\""},
+                                                                   {"\"r\"", "\"limit\""}});
+}
+
+TEST_CASE("however the socket tears the writes, every frame arrives whole, once and in order") {
+  const unsigned seed = GENERATE(1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u);
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  Bench bench(4 * LiveLog::segment_bytes);
+  std::vector<Session*> sessions;
+  for (int i = 0; i < 5; ++i) sessions.push_back(&bench.session("s" + std::to_string(i)));
+  Filter filter;
+  if (seed % 2) filter.session = {"s0", "s2", "s3"};
+  bench.subscribe("a", filter);
+  std::vector<std::string> expected{R"({"type":"ready","id":"a"})"};
+  int n = 0;
+  for (int step = 0; step < 3000; ++step) {
+    const std::size_t which = below(5);
+    if (below(3) > 0) {
+      const std::size_t size = below(50) == 0 ? 40000 : below(400);
+      bench.event(*sessions[which], n, turn_started, size);
+      if (!(seed % 2) || which == 0 || which == 2 || which == 3) {
+        expected.push_back(R"({"n":)" + std::to_string(n) + R"(,"x":")" + std::string(size, 'x') + "\"}");
+      }
+      ++n;
+    } else if (below(40) == 0) {
+      bench.subscriber.tell(R"({"answer":)" + std::to_string(step) + "}");
+      expected.push_back(R"({"answer":)" + std::to_string(step) + "}");
+    }
+    if (below(2) == 0) bench.take(below(8000));  // on the whole a little more than comes
+  }
+  REQUIRE(bench.take_all() == expected);
+}
+
+TEST_CASE("answers that nobody reads are counted, so that the next question can wait") {
+  Bench bench;
+  bench.shared.limits.own_bytes_max = 1000;
+  while (!bench.subscriber.congested()) bench.subscriber.tell(std::string(90, 'x'));
+  bench.take_all();
+  REQUIRE_FALSE(bench.subscriber.congested());
+}

@@ -1,0 +1,158 @@
+// The Unix socket and the lock of the state directory: made, taken over, left alone.
+#include "serve/websocket/unix_listener.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+
+#include "serve/state_lock.hpp"
+#include "unit/serve/support.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+
+namespace {
+
+unsigned mode_of(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
+}
+
+UnixListener claimed(const std::string& path) {
+  auto result = UnixListener::claim(path);
+  if (const auto* error = std::get_if<UnixError>(&result)) FAIL(error->text);
+  return std::get<UnixListener>(std::move(result));
+}
+
+UnixError refused(const std::string& path) {
+  auto result = UnixListener::claim(path);
+  const auto* error = std::get_if<UnixError>(&result);
+  return error ? *error : UnixError{};
+}
+
+bool says(const UnixError& error, std::string_view part) {
+  return error.text.find(part) != std::string::npos;
+}
+
+int bound(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  return fd;
+}
+
+}  // namespace
+
+TEST_CASE("the socket is the owner's alone, in a directory that is made for it") {
+  const test::TemporaryDirectory home;
+  const std::string path = home / "run/earshot/sock";
+  {
+    const UnixListener listener = claimed(path);
+    REQUIRE(listener.path() == path);
+    REQUIRE(mode_of(path) == 0600);
+    REQUIRE(mode_of(home / "run/earshot") == 0700);
+  }
+  REQUIRE_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("a socket that nobody answers is taken over") {
+  const test::TemporaryDirectory home;
+  const int dead = bound(home / "sock");
+  ::close(dead);
+  REQUIRE(std::filesystem::exists(home / "sock"));
+  REQUIRE(claimed(home / "sock").path() == home / "sock");
+}
+
+TEST_CASE("a live socket is left alone, whoever holds it") {
+  const test::TemporaryDirectory home;
+  const UnixListener first = claimed(home / "ours");
+  const UnixError ours = refused(home / "ours");
+  REQUIRE(ours.live);
+  REQUIRE(says(ours, "process " + std::to_string(::getpid())));
+  REQUIRE(mode_of(home / "ours") == 0600);
+
+  const int other = bound(home / "theirs");  // without a lock
+  REQUIRE(::listen(other, 1) == 0);
+  const UnixError theirs = refused(home / "theirs");
+  REQUIRE(theirs.live);
+  REQUIRE(std::filesystem::exists(home / "theirs"));
+  ::close(other);
+}
+
+TEST_CASE("whatever is no socket is left alone") {
+  const test::TemporaryDirectory home;
+  test::write_text(home / "file", "precious");
+  REQUIRE(says(refused(home / "file"), "is no socket"));
+  REQUIRE(test::read_text(home / "file") == "precious");
+  std::filesystem::create_symlink(home / "file", home / "link");
+  REQUIRE(says(refused(home / "link"), "is no socket"));
+  std::filesystem::create_directory(home / "directory");
+  REQUIRE(says(refused(home / "directory"), "is no socket"));
+}
+
+TEST_CASE("a path that a socket cannot have is told with its length") {
+  const test::TemporaryDirectory home;
+  const std::string longest = home / std::string(UnixListener::path_bytes_max - home.path.size() - 1, 's');
+  REQUIRE(longest.size() == UnixListener::path_bytes_max);
+  REQUIRE(claimed(longest).path() == longest);
+  const UnixError longer = refused(longest + "s");
+  REQUIRE(says(longer, "107"));
+  REQUIRE(says(longer, "108"));
+  REQUIRE_FALSE(longer.live);
+}
+
+TEST_CASE("a directory that others may write is refused") {
+  const test::TemporaryDirectory home;
+  std::filesystem::create_directory(home / "open");
+  REQUIRE(::chmod((home / "open").c_str(), 0777) == 0);
+  REQUIRE(says(refused(home / "open/sock"), "chmod 700"));
+}
+
+TEST_CASE("only the socket that is still ours is taken away") {
+  const test::TemporaryDirectory home;
+  UnixListener listener = claimed(home / "sock");
+  std::filesystem::remove(home / "sock");
+  test::write_text(home / "sock", "somebody else's");
+  listener.remove();
+  REQUIRE(test::read_text(home / "sock") == "somebody else's");
+}
+
+TEST_CASE("a moved listener is removed once") {
+  const test::TemporaryDirectory home;
+  UnixListener first = claimed(home / "sock");
+  UnixListener second = std::move(first);
+  first.remove();
+  REQUIRE(std::filesystem::exists(home / "sock"));
+  second.remove();
+  REQUIRE_FALSE(std::filesystem::exists(home / "sock"));
+}
+
+TEST_CASE("who is at the other end is known") {
+  int pair[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  REQUIRE(is_own_peer(pair[0]));
+  ::close(pair[0]);
+  ::close(pair[1]);
+  REQUIRE_FALSE(is_own_peer(-1));
+}
+
+TEST_CASE("a state directory has one daemon") {
+  const test::TemporaryDirectory home;
+  {
+    auto first = StateLock::take(home.path);
+    REQUIRE(std::holds_alternative<StateLock>(first));
+    REQUIRE(mode_of(home / "lock") == 0600);
+    auto second = StateLock::take(home.path);
+    const auto* error = std::get_if<AuthError>(&second);
+    REQUIRE(error);
+    REQUIRE(error->text.find("process " + std::to_string(::getpid())) != std::string::npos);
+    REQUIRE(error->text.find("--state") != std::string::npos);
+  }
+  REQUIRE(std::holds_alternative<StateLock>(StateLock::take(home.path)));
+  REQUIRE(std::holds_alternative<AuthError>(StateLock::take(home / "absent")));
+}
