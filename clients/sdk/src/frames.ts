@@ -1,5 +1,5 @@
 // Helpers for reading frames.
-import type { Cursor, EarshotEvent, Frame, Place, SessionFrame, Stream, UsageUpdated } from "./protocol.js";
+import type { Cursor, EarshotEvent, Frame, Place, SessionFrame, Stream, Truncated, UsageUpdated } from "./protocol.js";
 
 /** True for events; false for `session`, `status` and the other frames, and for frames of unknown type without a cursor. */
 export function isEvent(frame: Frame): frame is EarshotEvent {
@@ -23,8 +23,13 @@ const escapeKey = (key: string | number) => String(key).replaceAll("~", "~0").re
  * Returns the size in bytes of the whole text if the frame contains only its beginning, else `undefined`:
  * `truncatedBytes(event, "output")`, `truncatedBytes(event, "input", "command")`, `truncatedBytes(session, "todos", 0, "content")`.
  */
-export function truncatedBytes(frame: { truncated?: Record<string, number> }, ...path: Array<string | number>): number | undefined {
-  return frame.truncated?.[path.map(escapeKey).join("/")];
+export function truncatedBytes(frame: object, ...path: Array<string | number>): number | undefined {
+  return truncatedTexts(frame)[path.map(escapeKey).join("/")];
+}
+
+/** Returns the frame's `truncated`, or an empty object. */
+export function truncatedTexts(frame: { truncated?: Truncated } | object): Truncated {
+  return ("truncated" in frame && frame.truncated) || {};
 }
 
 /** True if a hub receives no heartbeat of the session's host. `status.since` is the time of the last one; the session's real status is unknown. */

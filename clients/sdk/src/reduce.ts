@@ -1,6 +1,6 @@
 // Applies one event to a session frame: a pure function from (frame, event) to the next frame.
-import { contextTokens, isOffline } from "./frames.js";
-import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked } from "./protocol.js";
+import { contextTokens, isOffline, truncatedTexts } from "./frames.js";
+import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked, Truncated } from "./protocol.js";
 
 interface ReduceContext {
   /** Totals of each stream before this event. */
@@ -130,13 +130,13 @@ function movedPath(before: SessionFrame, next: SessionFrame, path: string): stri
   return tool < 0 ? undefined : ["agents", moved, "tools", tool, ...rest].join("/");
 }
 
-function truncatedAfter(before: SessionFrame, next: SessionFrame, event: EarshotEvent, changed: Change): Record<string, number> | undefined {
-  const entries = Object.entries(before.truncated ?? {}).flatMap(([path, bytes]) => {
+function truncatedAfter(before: SessionFrame, next: SessionFrame, event: EarshotEvent, changed: Change): Truncated | undefined {
+  const entries = Object.entries(truncatedTexts(before)).flatMap(([path, bytes]) => {
     const moved = movedPath(before, next, path);
     return moved === undefined ? [] : [[moved, bytes] as const];
   });
   if (Object.keys(changed).length > 0) {
-    for (const [path, bytes] of Object.entries(event.truncated ?? {})) {
+    for (const [path, bytes] of Object.entries(truncatedTexts(event))) {
       const target = targetPath(next, event, path);
       if (target !== undefined) entries.push([target, bytes]);
     }
@@ -149,6 +149,6 @@ export function reduce(session: SessionFrame, event: EarshotEvent, totals: Reado
   const changed = rule?.(session, event, { totals, single_stream }) ?? {};
   const newer = event.time && (!session.last_activity || event.time > session.last_activity) ? { last_activity: event.time } : {};
   const { truncated: _, ...next }: SessionFrame = { ...session, ...changed, ...newer };
-  const truncated = session.truncated || event.truncated ? truncatedAfter(session, next, event, changed) : undefined;
+  const truncated = session.truncated || "truncated" in event ? truncatedAfter(session, next, event, changed) : undefined;
   return truncated ? { ...next, truncated } : next;
 }
