@@ -1,33 +1,33 @@
-// Each view, light and dark, on a desktop and on a phone: axe finds nothing, nothing is too wide, and a picture of it goes into EARSHOT_SCREENSHOTS.
+// Each view, light and dark, on a desktop and on a phone: axe reports nothing, and nothing is too wide. EARSHOT_SCREENSHOTS=DIRECTORY saves a screenshot of each.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fitsTheWidth, house, violations } from "./house.mjs";
-import { morning } from "./scene.mjs";
-import { lights, screens, states, views } from "./shots.mjs";
+import { assertFitsWidth, violations, withBrowser } from "./harness.mjs";
+import { exampleSessions } from "./fixtures.mjs";
+import { color_schemes, screens, visitEmptyStates, visitViews } from "./screenshots.mjs";
 
-const shots = process.env.EARSHOT_SCREENSHOTS;
+const screenshots = process.env.EARSHOT_SCREENSHOTS;
 
-house("looks", (house) => {
+withBrowser("accessibility", (env) => {
   for (const [screen, size] of Object.entries(screens)) {
-    for (const light of lights) {
-      test(`axe finds nothing and nothing is too wide: ${screen}, ${light}`, async () => {
-        const seen = [];
-        const judge = async (name, page) => {
-          seen.push(name);
+    for (const colorScheme of color_schemes) {
+      test(`axe reports nothing and nothing is too wide: ${screen}, ${colorScheme}`, async () => {
+        const visited = [];
+        const check = async (name, page) => {
+          visited.push(name);
           assert.deepEqual(await violations(page), [], name);
-          await fitsTheWidth(page, name);
-          if (!shots) return;
-          mkdirSync(shots, { recursive: true });
-          await page.screenshot({ path: join(shots, `${name}-${light}-${screen}.png`) });
+          await assertFitsWidth(page, name);
+          if (!screenshots) return;
+          mkdirSync(screenshots, { recursive: true });
+          await page.screenshot({ path: join(screenshots, `${name}-${colorScheme}-${screen}.png`) });
         };
-        const scene = house.scene(morning(house.place.root));
-        await house.place.start();
-        const options = { ...size, colorScheme: light };
-        assert.deepEqual(await views(house.browser, house.place, scene, options, judge), []);
-        await states(house.browser, options, judge);
-        assert.deepEqual(seen, ["overview", "session", "unfolded", "record", "keys", "unauthorised", "empty", "reconnecting"]);
+        const sessions = env.use(exampleSessions(env.daemon.root));
+        await env.daemon.start();
+        const options = { ...size, colorScheme };
+        assert.deepEqual(await visitViews(env.browser, env.daemon, sessions, options, check), []);
+        await visitEmptyStates(env.browser, options, check);
+        assert.deepEqual(visited, ["overview", "session", "unfolded", "record", "keys", "unauthorized", "empty", "reconnecting"]);
       });
     }
   }

@@ -1,26 +1,15 @@
-// What the page says of its connection, honestly; and how it calls somebody who has asked to be called.
+// The page's connection status, and its notifications.
 import assert from "node:assert/strict";
-import { request } from "node:http";
-import { join } from "node:path";
 import { test } from "node:test";
-import { Transcript } from "../../sdk/dist/test/daemon.js";
-import { invitation } from "./browser.mjs";
-import { house } from "./house.mjs";
-import { Scripted, registry } from "./scene.mjs";
+import { Transcript } from "../../sdk/dist/test/harness.js";
+import { post, signInUrl } from "./browser.mjs";
+import { withBrowser } from "./harness.mjs";
+import { ScriptedSession, registerProcess } from "./fixtures.mjs";
 
-/** A new token: whoever came with the old one is put out. */
-function rotate(place) {
-  return new Promise((resolve, reject) => {
-    const asked = request({ socketPath: join(place.home, "run/earshot/sock"), path: "/v1/token/rotate", method: "POST", headers: { Host: "localhost" } }, (answer) => answer.resume().on("end", () => resolve(answer.statusCode)));
-    asked.on("error", reject);
-    asked.end();
-  });
-}
-
-/** Put in before the page is: notes who is called, by a notification or a tone, instead of calling. */
-function noteCalls() {
+/** Runs before the page's own script: records notifications and tones instead of playing them. */
+function recordNotifications() {
   globalThis.calls = [];
-  globalThis.away = false;
+  globalThis.page_hidden = false;
   globalThis.Notification = class {
     static requestPermission() {
       calls.push("asked");
@@ -40,119 +29,119 @@ function noteCalls() {
       return { frequency: {}, connect: (to) => to, start: () => calls.push("tone"), stop() {} };
     }
   };
-  Object.defineProperty(document, "visibilityState", { get: () => (away ? "hidden" : "visible") });
+  Object.defineProperty(document, "visibilityState", { get: () => (page_hidden ? "hidden" : "visible") });
 }
 
-house("what the page says of itself", (house) => {
-  test("it goes on after the daemon was away, and says so meanwhile, with a countdown", async () => {
-    const one = new Transcript(house.place.root);
-    one.append(one.prompt("before"));
-    await house.place.start();
-    const { page } = await house.visit();
-    await house.state(page, "Live.");
-    await house.place.stop();
-    await house.state(page, /^The daemon was stopped and is gone\. Trying again in \d+ s\.$/);
-    await page.locator("#help", { hasText: "What is listed may have changed since" }).waitFor();
-    await page.locator("#sessions .title", { hasText: "before" }).waitFor(); // what was known stays
-    await house.state(page, /^The daemon is gone\. Trying again in [1-9]\d* s\.$/);
-    const was = await page.locator("#state").textContent();
-    await page.waitForFunction((old) => document.getElementById("state").textContent !== old, was); // it counts
-    const other = new Transcript(house.place.root, "/home/ada/buoy");
-    other.append(other.prompt("born meanwhile"));
-    await house.place.start();
-    const now = page.getByRole("button", { name: "Try now" });
-    if (await now.isVisible()) await now.click({ timeout: 1000 }).catch(() => {}); // unless it just came back by itself
-    await house.state(page, "Live.");
-    await page.locator("#sessions .title", { hasText: "born meanwhile" }).waitFor();
+withBrowser("connection and notifications", (env) => {
+  test("while the daemon is stopped the page shows a countdown, then it reconnects", async () => {
+    const transcript = new Transcript(env.daemon.root);
+    transcript.append(transcript.prompt("before"));
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await env.waitForState(page, "Live.");
+    await env.daemon.stop();
+    await env.waitForState(page, /^The daemon was stopped\. Retrying in \d+ s\.$/);
+    await page.locator("#help", { hasText: "The sessions below may be out of date" }).waitFor();
+    await page.locator("#sessions .title", { hasText: "before" }).waitFor(); // sessions stay visible
+    await env.waitForState(page, /^The daemon does not respond\. Retrying in [1-9]\d* s\.$/);
+    const before = await page.locator("#state").textContent();
+    await page.waitForFunction((old) => document.getElementById("state").textContent !== old, before); // the countdown
+    const other = new Transcript(env.daemon.root, "/home/ada/buoy");
+    other.append(other.prompt("created meanwhile"));
+    await env.daemon.start();
+    const try_now = page.getByRole("button", { name: "Try now" });
+    if (await try_now.isVisible()) await try_now.click({ timeout: 1000 }).catch(() => {}); // it may have reconnected already
+    await env.waitForState(page, "Live.");
+    await page.locator("#sessions .title", { hasText: "created meanwhile" }).waitFor();
   });
 
-  test("the frame of the page does not wait for the daemon's answer", async () => {
-    await house.place.start();
-    const { page } = await house.visit({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, () => {})); // which never comes
-    await house.state(page, "Connecting…");
+  test("the page's header is rendered before the daemon answers", async () => {
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, () => {})); // never answers
+    await env.waitForState(page, "Connecting…");
     await page.getByRole("link", { name: "earshot" }).waitFor();
     await page.getByRole("button", { name: "Keys" }).click();
     await page.locator("dialog .keys").waitFor();
   });
 
-  test("whoever has no token is told how to get in, and so is who comes with a used link, and who was put out", async () => {
-    await house.place.start();
-    const url = await invitation(house.place);
-    const { page } = await house.visit({}, `http://127.0.0.1:${house.place.port}/`);
-    await house.state(page, "Not signed in");
+  test("without a token, with a used link and after a token rotation the page explains how to sign in", async () => {
+    await env.daemon.start();
+    const url = await signInUrl(env.daemon);
+    const { page } = await env.openPage({}, `http://127.0.0.1:${env.daemon.port}/`);
+    await env.waitForState(page, "Not signed in");
     await page.locator("#help code", { hasText: "earshot open" }).waitFor();
-    const first = await house.visit({}, url);
-    await house.state(first.page, "Live.");
-    const second = await house.visit({}, url);
-    await house.state(second.page, "used already");
+    const first = await env.openPage({}, url);
+    await env.waitForState(first.page, "Live.");
+    const second = await env.openPage({}, url);
+    await env.waitForState(second.page, "already used");
     await second.page.locator("#help code", { hasText: "earshot open" }).waitFor();
     assert.equal(new URL(second.page.url()).hash, "");
-    assert.equal(await rotate(house.place), 200);
-    await house.state(first.page, "The token is not good any more.");
+    assert.equal((await post(env.daemon, "/v1/token/rotate")).status, 200);
+    await env.waitForState(first.page, "The token is no longer valid.");
     await first.page.locator("#help code", { hasText: "earshot open" }).waitFor();
     assert.equal(await first.page.evaluate(() => sessionStorage.length), 0);
-    await first.page.goto(await invitation(house.place));
-    await house.state(first.page, "Live.");
+    await first.page.goto(await signInUrl(env.daemon));
+    await env.waitForState(first.page, "Live.");
   });
 
-  test("a code that cannot be traded, since nobody answers, is no wrong code", async () => {
-    await house.place.start();
-    const { page } = await house.visit({}, undefined, (fresh) => fresh.route("**/v1/token", (route) => route.abort()));
-    await house.state(page, "The daemon is gone: it did not answer.");
+  test("a code that cannot be exchanged because the daemon does not respond is not reported as used", async () => {
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.route("**/v1/token", (route) => route.abort()));
+    await env.waitForState(page, "The daemon did not respond.");
     await page.locator("#help code", { hasText: "earshot doctor" }).waitFor();
   });
 
-  test("no sessions yet: what to do", async () => {
-    await house.place.start();
-    const { page } = await house.visit();
-    await page.getByText("No agent has been at work in the last day.").waitFor();
+  test("without sessions the page explains what to do", async () => {
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await page.getByText("No agent sessions in the last 24 hours.").waitFor();
     await page.locator(".empty code", { hasText: "earshotd --demo" }).waitFor();
-    assert.equal(await page.getByRole("searchbox").count(), 0); // there is nothing to search
-    const one = new Transcript(house.place.root);
-    one.append(one.prompt("the first"));
+    assert.equal(await page.getByRole("searchbox").count(), 0); // nothing to search
+    const transcript = new Transcript(env.daemon.root);
+    transcript.append(transcript.prompt("the first"));
     await page.locator("#sessions .title", { hasText: "the first" }).waitFor();
   });
 
-  test("a page that fell behind says so for a while, and one that asked for too much says what the daemon says", async () => {
-    const one = new Transcript(house.place.root);
-    one.append(one.prompt("hello"));
-    await house.place.start();
-    let told;
-    const { page } = await house.visit({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, (socket) => {
-      told ??= socket;
+  test("the page reports that it fell behind, and a rejected request with the daemon's message", async () => {
+    const transcript = new Transcript(env.daemon.root);
+    transcript.append(transcript.prompt("hello"));
+    await env.daemon.start();
+    let page_socket;
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, (socket) => {
+      page_socket ??= socket;
       const server = socket.connectToServer();
       server.onMessage((text) => socket.send(text));
       socket.onMessage((text) => server.send(text));
     }));
-    await house.state(page, "Live.");
+    await env.waitForState(page, "Live.");
     await page.locator("#sessions .title", { hasText: "hello" }).waitFor();
-    told.send(JSON.stringify({ type: "lagged", id: "a" }));
-    await house.state(page, "This page fell behind and skipped some of what happened.");
-    told.send(JSON.stringify({ type: "error", id: "a", code: "limit", message: "too much of it", retry: false }));
-    await house.state(page, "The daemon says: too much of it");
+    page_socket.send(JSON.stringify({ type: "lagged", id: "a" }));
+    await env.waitForState(page, "This page fell behind and skipped some events.");
+    page_socket.send(JSON.stringify({ type: "error", id: "a", code: "limit", message: "too many subscriptions", retry: false }));
+    await env.waitForState(page, "The daemon rejected the request: too many subscriptions");
     await page.getByRole("button", { name: "Try now" }).click();
-    await house.state(page, "Live.");
+    await env.waitForState(page, "Live.");
   });
 
-  test("notifications and sound are off until somebody asks for them; the title and screen readers always tell", async () => {
-    const one = new Scripted(house.place.root, "/home/ada/api").asks("Mend the lamp");
-    const agent = registry(house.place.root, one, "/home/ada/api");
-    house.ended.push(agent.end);
-    agent.says("busy");
-    await house.place.start();
-    const { page } = await house.visit({}, undefined, (fresh) => fresh.addInitScript(noteCalls));
+  test("notifications and sound are off by default; the title and the live region always announce a wait", async () => {
+    const session = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Fix the lamp");
+    const agent = registerProcess(env.daemon.root, session, "/home/ada/api");
+    env.cleanups.push(agent.stop);
+    agent.setStatus("busy");
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(recordNotifications));
     const calls = () => page.evaluate(() => globalThis.calls);
     const title = (wanted) => page.waitForFunction((text) => document.title === text, wanted);
     const notify = page.getByRole("button", { name: "Notify" });
     const sound = page.getByRole("button", { name: "Sound" });
     await page.locator(".row .status", { hasText: "working" }).waitFor();
     assert.deepEqual([await notify.getAttribute("aria-pressed"), await sound.getAttribute("aria-pressed")], ["false", "false"]);
-    await page.evaluate(() => (globalThis.away = true));
-    agent.says("waiting", "permission prompt");
+    await page.evaluate(() => (globalThis.page_hidden = true));
+    agent.setStatus("waiting", "permission prompt");
     await title("(1) earshot");
-    await page.locator("[aria-live=assertive]", { hasText: "Mend the lamp needs you" }).waitFor({ state: "attached" });
+    await page.locator("[aria-live=assertive]", { hasText: "Fix the lamp needs you" }).waitFor({ state: "attached" });
     assert.deepEqual(await calls(), []);
-    agent.says("busy");
+    agent.setStatus("busy");
     await title("earshot");
 
     await page.evaluate(() => (globalThis.forbidden = true));
@@ -166,18 +155,18 @@ house("what the page says of itself", (house) => {
     await sound.click();
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
     assert.deepEqual(await calls(), ["asked"]);
-    agent.says("waiting", "permission prompt");
+    agent.setStatus("waiting", "permission prompt");
     await page.waitForFunction(() => globalThis.calls.length === 3);
     const [, ...got] = await calls();
-    assert.ok(got.includes("tone") && got.some((call) => call.startsWith("Mend the lamp needs you: ")), got.join("; "));
-    agent.says("busy");
+    assert.ok(got.includes("tone") && got.some((call) => call.startsWith("Fix the lamp needs you: ")), got.join("; "));
+    agent.setStatus("busy");
     await title("earshot");
-    await page.evaluate(() => (globalThis.away = false)); // somebody looks at the page: it says enough itself
-    agent.says("waiting", "permission prompt");
+    await page.evaluate(() => (globalThis.page_hidden = false)); // no notification while the page is visible
+    agent.setStatus("waiting", "permission prompt");
     await page.waitForFunction(() => globalThis.calls.length === 4);
     assert.equal((await calls())[3], "tone");
 
-    await page.reload(); // who waits already is no news, and what was chosen stays chosen
+    await page.reload(); // existing waits are not announced again, and the settings are kept
     await title("(1) earshot");
     await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
     assert.deepEqual(await calls(), []);

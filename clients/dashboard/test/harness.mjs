@@ -1,56 +1,56 @@
-// What each file of tests here begins with: a browser, and for each test a daemon of its own with a page on it.
+// Test setup: a browser per file, and a daemon with its own root for each test.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe } from "node:test";
-import { Place, missing } from "../../sdk/dist/test/daemon.js";
-import { axe, invitation, launch, open } from "./browser.mjs";
+import { TestDaemon, no_daemon } from "../../sdk/dist/test/harness.js";
+import { axe, launch, openTab, signInUrl } from "./browser.mjs";
 
 const timeout_ms = 30_000;
 
-/** `body` gets the house: `place` is the daemon's, not started yet; what is in `ended` is called after the test. `skip`: why not. */
-export function house(name, body, skip = false) {
-  describe(name, { skip: missing || skip }, () => {
-    const house = { place: undefined, browser: undefined, ended: [], visit, state, scene };
-    before(async () => (house.browser = await launch()));
-    after(() => house.browser.close());
-    beforeEach(() => (house.place = new Place()));
+/** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test. `skip`: a reason. */
+export function withBrowser(name, body, skip = false) {
+  describe(name, { skip: no_daemon || skip }, () => {
+    const env = { daemon: undefined, browser: undefined, cleanups: [], openPage, waitForState, use };
+    before(async () => (env.browser = await launch()));
+    after(() => env.browser.close());
+    beforeEach(() => (env.daemon = new TestDaemon()));
     afterEach(async () => {
-      for (const one of house.ended.splice(0)) await one();
-      await house.place.end();
+      for (const cleanup of env.cleanups.splice(0)) await cleanup();
+      await env.daemon.remove();
     });
 
-    /** A page, signed in unless there is another address; `prepare` gets it before it goes anywhere. */
-    async function visit(options, address, prepare, place = house.place) {
-      const opened = await open(house.browser, place, options);
+    /** Opens the page, signed in unless `url` is given. `prepare` receives the tab before it navigates. */
+    async function openPage(options, url, prepare, daemon = env.daemon) {
+      const opened = await openTab(env.browser, options);
       opened.page.setDefaultTimeout(timeout_ms);
-      house.ended.push(() => opened.context.close());
+      env.cleanups.push(() => opened.context.close());
       await prepare?.(opened.page);
-      await opened.page.goto(address ?? (await invitation(place)));
+      await opened.page.goto(url ?? (await signInUrl(daemon)));
       return opened;
     }
-    /** The page says this of its connection. */
-    function state(page, text) {
+    /** Waits until the connection status contains the text. */
+    function waitForState(page, text) {
       return page.locator("#state", { hasText: text }).waitFor({ timeout: timeout_ms });
     }
-    /** Written into the root, and ended after the test. */
-    function scene(made) {
-      house.ended.push(...made.ended.map((one) => one.end));
-      return made;
+    /** Stops the processes of the fixture after the test. */
+    function use(fixture) {
+      env.cleanups.push(...fixture.processes.map((process) => process.stop));
+      return fixture;
     }
-    body(house);
+    body(env);
   });
 }
 
-/** How many elements fit, in the end. */
-export const many = (page, selector, count) =>
-  page.waitForFunction(([one, wanted]) => document.querySelectorAll(one).length === wanted, [selector, count]);
+/** Waits until the selector matches `count` elements. */
+export const waitForCount = (page, selector, count) =>
+  page.waitForFunction(([css, wanted]) => document.querySelectorAll(css).length === wanted, [selector, count]);
 
-/** Nothing is wider than the window. */
-export async function fitsTheWidth(page, what) {
-  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  assert.ok(over <= 0, `${what} is ${over} px too wide`);
+/** Asserts that the page does not scroll horizontally. */
+export async function assertFitsWidth(page, what) {
+  const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(excess <= 0, `${what} is ${excess} px too wide`);
 }
 
-/** What axe has against the page as it is. The page's policy forbids eval: DevTools puts axe in, which it does not ask. */
+/** Returns axe's violations. The page's policy forbids eval, so axe is injected through DevTools, which bypass it. */
 export async function violations(page) {
   const session = await page.context().newCDPSession(page);
   await session.send("Runtime.evaluate", { expression: axe, allowUnsafeEvalBlockedByCSP: true });

@@ -1,97 +1,97 @@
 #!/usr/bin/env node
-// usage: node test/shots.mjs DIRECTORY: each view of the page, in each light and on each kind of screen, as pictures.
-//        node test/shots.mjs --readme:  screenshot.png beside package.json, the one that the README shows.
-// Wants what the tests want: a daemon (EARSHOT_BUILD) and clients/sdk compiled.
+// usage: node test/screenshots.mjs DIRECTORY: screenshots of each view, light and dark, on a desktop and on a phone.
+//        node test/screenshots.mjs --readme:  screenshot.png next to package.json.
+// Requires a daemon (EARSHOT_BUILD) and a compiled clients/sdk, as the tests do.
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Place } from "../../sdk/dist/test/daemon.js";
-import { invitation, launch, open } from "./browser.mjs";
-import { morning } from "./scene.mjs";
+import { TestDaemon } from "../../sdk/dist/test/harness.js";
+import { launch, openTab, signInUrl } from "./browser.mjs";
+import { exampleSessions } from "./fixtures.mjs";
 
 export const screens = {
   desktop: { viewport: { width: 1440, height: 900 } },
   phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
 };
-export const lights = ["light", "dark"];
+export const color_schemes = ["light", "dark"];
 
-/** The views of one page, one after the other; `take` gets the name of each when it stands still. */
-export async function views(browser, place, scene, options, take) {
-  const { context, page, complaints } = await open(browser, place, options);
+/** Visits each view of the page and calls `capture(name, page)` for it. Returns the page's errors. */
+export async function visitViews(browser, daemon, sessions, options, capture) {
+  const { context, page, errors } = await openTab(browser, options);
   try {
-    await page.goto(await invitation(place));
+    await page.goto(await signInUrl(daemon));
     await page.locator(".row").first().waitFor();
-    await page.waitForFunction(() => [...document.querySelectorAll(".spark .line")].filter((line) => line.getAttribute("d").split("L").length > 4).length > 5); // what was read of the past
-    await take("overview", page);
-    await page.goto(`http://127.0.0.1:${place.port}/?session=${scene.big.session}&host=testhost`);
+    await page.waitForFunction(() => [...document.querySelectorAll(".spark .line")].filter((line) => line.getAttribute("d").split("L").length > 4).length > 5); // context history
+    await capture("overview", page);
+    await page.goto(`http://127.0.0.1:${daemon.port}/?session=${sessions.long.session}&host=testhost`);
     await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
     await page.locator(".chart canvas").waitFor();
-    await take("session", page);
+    await capture("session", page);
     await page.locator("details.call", { hasText: "make test" }).first().locator("summary").click();
     await page.locator("details.call[open]").scrollIntoViewIfNeeded();
-    await take("unfolded", page);
+    await capture("unfolded", page);
     await page.getByRole("button", { name: "raw result" }).first().click();
     await page.locator("dialog .record").waitFor();
-    await take("record", page);
+    await capture("record", page);
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
     await page.locator("dialog .keys").waitFor();
-    await take("keys", page);
+    await capture("keys", page);
   } finally {
     await context.close();
   }
-  return complaints;
+  return errors;
 }
 
-/** What the page says when there is nothing to show, or nobody to ask. */
-export async function states(browser, options, take) {
-  const place = await new Place().start();
-  const { context, page } = await open(browser, place, options);
+/** Visits the states without sessions: not signed in, no sessions, and no daemon. */
+export async function visitEmptyStates(browser, options, capture) {
+  const daemon = await new TestDaemon().start();
+  const { context, page } = await openTab(browser, options);
   try {
-    await page.goto(`http://127.0.0.1:${place.port}/`);
+    await page.goto(`http://127.0.0.1:${daemon.port}/`);
     await page.locator("#state", { hasText: "Not signed in" }).waitFor();
-    await take("unauthorised", page);
-    await page.goto(await invitation(place));
-    await page.getByText("No agent has been at work").waitFor();
-    await take("empty", page);
-    await place.stop();
-    await page.locator("#state", { hasText: /Trying again in \d+ s/ }).waitFor();
-    await take("reconnecting", page);
+    await capture("unauthorized", page);
+    await page.goto(await signInUrl(daemon));
+    await page.getByText("No agent sessions").waitFor();
+    await capture("empty", page);
+    await daemon.stop();
+    await page.locator("#state", { hasText: /Retrying in \d+ s/ }).waitFor();
+    await capture("reconnecting", page);
   } finally {
     await context.close();
-    await place.end();
+    await daemon.remove();
   }
 }
 
 async function main(target) {
   const browser = await launch();
-  const place = new Place();
-  const scene = morning(place.root);
+  const daemon = new TestDaemon();
+  const sessions = exampleSessions(daemon.root);
   try {
-    await place.start();
+    await daemon.start();
     if (target === "--readme") {
       const path = join(dirname(fileURLToPath(import.meta.url)), "../screenshot.png");
-      await views(browser, place, scene, { viewport: { width: 1200, height: 756 }, colorScheme: "light" }, async (name, page) => name === "overview" && void (await page.screenshot({ path })));
+      await visitViews(browser, daemon, sessions, { viewport: { width: 1200, height: 756 }, colorScheme: "light" }, async (name, page) => name === "overview" && void (await page.screenshot({ path })));
       return;
     }
     mkdirSync(target, { recursive: true });
     for (const [screen, size] of Object.entries(screens)) {
-      for (const colorScheme of lights) {
-        const take = (name, page) => page.screenshot({ path: join(target, `${name}-${colorScheme}-${screen}.png`) });
-        await views(browser, place, scene, { ...size, colorScheme }, take);
-        await states(browser, { ...size, colorScheme }, take);
+      for (const colorScheme of color_schemes) {
+        const capture = (name, page) => page.screenshot({ path: join(target, `${name}-${colorScheme}-${screen}.png`) });
+        await visitViews(browser, daemon, sessions, { ...size, colorScheme }, capture);
+        await visitEmptyStates(browser, { ...size, colorScheme }, capture);
       }
     }
   } finally {
-    for (const one of scene.ended) one.end();
+    for (const process of sessions.processes) process.stop();
     await browser.close();
-    await place.end();
+    await daemon.remove();
   }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (process.argv.length !== 3) {
-    console.error("usage: node test/shots.mjs DIRECTORY | --readme");
+    console.error("usage: node test/screenshots.mjs DIRECTORY | --readme");
     process.exit(2);
   }
   await main(process.argv[2]);
