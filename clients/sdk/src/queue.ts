@@ -14,13 +14,17 @@ export class FrameQueue<T> {
   private first = 0;
   private in_use: { item: T } | undefined; // returned to the consumer last
   private waiting: Array<(result: IteratorResult<T>) => void> = [];
-  private full = false;
+  private full = false; // until `on_drained`
   private closed = false;
 
   constructor(private readonly options: FrameQueueOptions<T>) {}
 
   get size(): number {
     return this.items.length - this.first;
+  }
+
+  get isFull(): boolean {
+    return this.full;
   }
 
   push(item: T): void {

@@ -148,6 +148,7 @@ export class Subscription implements AsyncIterable<Frame> {
 
   private async open(): Promise<void> {
     clearTimeout(this.retry_timer);
+    if (this.queue?.isFull) return this.setState({ state: "paused" });
     this.setState({ state: "connecting" });
     let token: string;
     try {

@@ -1,7 +1,7 @@
 // A subscription against a fake socket: what it sends, and when it reconnects.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Earshot, SessionStore, type ConnectionState, type EarshotOptions, type Frame, type SubscribeOptions } from "../src/index.js";
+import { Earshot, SessionStore, type ConnectionState, type EarshotOptions, type Frame, type SocketHandlers, type SubscribeOptions } from "../src/index.js";
 import { until } from "./harness.js";
 
 const backoff = { first_ms: 1, last_ms: 2 };
@@ -107,6 +107,29 @@ test("a token function that throws or rejects is retried", async () => {
     assert.deepEqual(retries, Array.from({ length: 2 }, () => "cannot read the token: keyring locked"));
     earshot.close();
   }
+});
+
+test("a connection that is lost while the consumer is behind is reopened when the consumer has caught up", async () => {
+  const connections: Array<{ paused: boolean; handlers: SocketHandlers }> = [];
+  const earshot = new Earshot({
+    backoff,
+    connect: () => (handlers) => {
+      const connection = { paused: false, handlers };
+      connections.push(connection);
+      return { authorized: true, send() {}, close() {}, pause: () => (connection.paused = true), resume: () => (connection.paused = false) };
+    },
+  });
+  const subscription = earshot.subscribe({ queue_frames_max: 4 });
+  await until("the connection", () => connections[0]);
+  for (const frame of [welcome, ready, message("a", 1), message("a", 2)]) connections[0]!.handlers.message(JSON.stringify(frame));
+  assert.ok(connections[0]!.paused);
+  connections[0]!.handlers.closed(4408, "");
+  await until("the pause", () => subscription.state.state === "paused");
+  const frames = subscription[Symbol.asyncIterator]();
+  for (let n = 0; n < 2; n++) await frames.next();
+  await until("the new connection", () => connections[1]);
+  assert.equal(subscription.state.state, "connecting");
+  earshot.close();
 });
 
 test("a closed subscription receives nothing and does not reconnect", async () => {
