@@ -214,7 +214,7 @@ class Others(Recipe):
         self.addCleanup(page.close)
         self.works(f"/home/ada/{name}")
         page.wait_text("body", name)
-        self.assertEqual(page.tell("location.hash"), "", "the code is still in the address")
+        self.assertEqual(page.evaluate("location.hash"), "", "the code is still in the address")
 
 
 class Notices(Recipe):
