@@ -345,7 +345,7 @@ class Homebrew(unittest.TestCase):
       Earshot.new.install
     """
 
-    def output_text(self):
+    def formula_calls(self):
         if not shutil.which("ruby"):
             self.skipTest("ruby is not installed")
         return output("ruby", "-e", self.STUBS, self.formula)

@@ -28,7 +28,7 @@ class Subscriber:
         self.soak, self.name, self.unix, self.options, self.received = soak, name, unix, options, Received(types)
         self.stalled, self.is_slow, self.offline_until, self.stopped, self.is_connected, self.connects = False, False, 0.0, False, False, 0
         self.reads_slowly, self.frames, self.transport = name.startswith("reads slowly"), 0, None
-        self.done = loop.start(self.assert_delivered())
+        self.done = loop.start(self.run())
 
     def checks_state(self):
         return self.options.get("deliver") == "state"

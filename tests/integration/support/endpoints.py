@@ -131,7 +131,7 @@ class EventStream:
 
 
 class EndpointCase(HttpCase):
-    def unix(self, daemon):
+    def unix_client(self, daemon):
         client = UnixClient(daemon)
         daemon.clients.append(client)
         return client

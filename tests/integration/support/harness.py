@@ -225,7 +225,7 @@ class Daemon:
 
     def wait_log(self, pattern):
         """What the daemon tells people on stderr."""
-        def stderr():
+        def logged():
             return re.search(pattern, self.stderr().decode(errors="replace"))
 
         return wait_for(logged, f"{pattern!r} on stderr", give_up=lambda: not logged() and self.exit_reason())
