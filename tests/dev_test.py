@@ -77,6 +77,13 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.dev("deps").returncode, 0)
         self.assertEqual(self.logged()[::2], ["sudo", "sudo"])
 
+    def test_build_tasks_install_what_the_dashboard_needs(self):
+        with open(os.path.join(TOP, "dev")) as file:
+            text = file.read()
+        self.assertIn(" nodejs", re.search(r'^build_packages="([^"]*)"', text, re.MULTILINE)[1])
+        for task in ("build", "test", "package"):
+            self.assertRegex(text, rf"(?m)^    {task}\) .* && need_npm ;;$")
+
     def test_the_script_is_plain_posix_shell(self):
         if not shutil.which("dash"):
             self.skipTest("dash is not installed")
@@ -93,6 +100,61 @@ class Dev(unittest.TestCase):
         with open(os.path.join(TOP, ".ci", "run")) as file:
             self.assertIn("./dev test", file.read())
         self.assertTrue(os.access(os.path.join(TOP, ".ci", "run"), os.X_OK))
+
+
+class Configure(unittest.TestCase):
+    """./dev build in a copy of the tree's outline, with only the listed tools in PATH."""
+
+    UTILITIES = ("sh", "dirname", "cat", "cut", "sha256sum", "mkdir", "env", "nice")
+
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="earshot-dev-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.top)
+        self.bin, self.log = os.path.join(self.top, "bin"), os.path.join(self.top, "log")
+        os.mkdir(self.bin)
+        for name in self.UTILITIES:
+            os.symlink(shutil.which(name), os.path.join(self.bin, name))
+        for part in ("sdk", "dashboard"):
+            os.makedirs(os.path.join(self.top, "clients", part))
+            with open(os.path.join(self.top, "clients", part, "package-lock.json"), "w") as file:
+                file.write("{}")
+        shutil.copy(os.path.join(TOP, "dev"), self.top)
+        self.tool("uname", "echo Linux")
+        self.tool("getconf", "echo 1")
+        self.tool("cmake", 'echo configure >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja')
+        self.tool("ninja", 'echo build >>"$LOG"')
+
+    def tool(self, name, script="exit 0"):
+        path = os.path.join(self.bin, name)
+        with open(path, "w") as file:
+            file.write(f"#!/bin/sh\n{script}\n")
+        os.chmod(path, stat.S_IRWXU)
+
+    def build(self):
+        """Runs ./dev build; returns the steps."""
+        open(self.log, "w").close()
+        done = subprocess.run([os.path.join(self.top, "dev"), "build"], capture_output=True, text=True, env={"PATH": self.bin, "LOG": self.log})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.log) as file:
+            return file.read().split()
+
+    def test_a_new_tool_configures_the_build_again(self):
+        self.assertEqual(self.build(), ["configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+        self.tool("dpkg-shlibdeps")
+        self.assertEqual(self.build(), ["configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+        self.tool("node")
+        self.tool("npm", 'mkdir -p node_modules; echo modules >>"$LOG"')
+        self.assertEqual(self.build(), ["modules", "modules", "configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+
+    def test_a_failed_configuration_is_repeated(self):
+        self.tool("cmake", "exit 1")
+        done = subprocess.run([os.path.join(self.top, "dev"), "build"], capture_output=True, text=True, env={"PATH": self.bin, "LOG": self.log})
+        self.assertNotEqual(done.returncode, 0)
+        self.tool("cmake", 'echo configure >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja')
+        self.assertEqual(self.build(), ["configure", "build"])
 
 
 if __name__ == "__main__":
