@@ -9,12 +9,11 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
 import browser  # noqa: E402
-from support.harness import TOP, DaemonCase, build, clean_environment, wait_for  # noqa: E402
+from support.harness import TOP, CommandLines, DaemonCase, build, clean_environment, wait_for  # noqa: E402
 from support.transcripts import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
@@ -39,19 +38,11 @@ def recipe(heading):
     return with_blocks
 
 
-class Lines:
+class RecipeLines(CommandLines):
     """A command of a recipe, read line by line."""
 
     def __init__(self, command, env):
-        self.process = subprocess.Popen(["/bin/sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                                        env=env, start_new_session=True)
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.removesuffix("\n"))
+        super().__init__(["/bin/sh", "-c", command], env, stderr=subprocess.STDOUT, start_new_session=True)
 
     def wait(self, condition):
         return wait_for(lambda: next((line for line in list(self.lines) if condition(line)), None), f"a line; so far {self.lines}")
@@ -62,9 +53,7 @@ class Lines:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
+        super().close()
 
 
 class Recipe(DaemonCase):
@@ -98,7 +87,7 @@ class Recipe(DaemonCase):
         return path
 
     def lines(self, command):
-        lines = Lines(command, self.env)
+        lines = RecipeLines(command, self.env)
         self.addCleanup(lines.close)
         return lines
 

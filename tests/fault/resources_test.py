@@ -80,26 +80,26 @@ class Unwritable(fault_case.FaultCase, EndpointCase):
         for session in sessions:
             session.turn("on a full disk")
         self.assert_settled(daemon, client, *(session.path for session in sessions))
-        start_with_pid = daemon.client()  # with the old token
-        self.assertEqual(len(start_with_pid.subscribe()), 3)
+        second = daemon.client()  # with the old token
+        self.assertEqual(len(second.subscribe()), 3)
         self.assertEqual([name for name in os.listdir(disk.path) if name.endswith(".tmp")], [])
+
+    def start_without_writes(self, disk, prevent_writes, reason):
+        """Starts a daemon on an existing state directory that cannot be written any more."""
+        self.start(state=disk.path).stop()
+        prevent_writes()
+        daemon, client, sessions = self.start_working(disk.path)
+        daemon.wait_log(f"clients will not find this daemon by themselves: .*{reason}")
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
 
     def test_63_a_daemon_starts_on_a_full_disk_and_logs_what_it_could_not_write(self):
         disk = Disk(self)
-        self.start(state=disk.path).stop()
-        disk.fill()
-        daemon, client, sessions = self.start_working(disk.path)
-        daemon.wait_log("clients will not find this daemon by themselves: .*No space left")
-        self.assert_settled(daemon, client, *(session.path for session in sessions))
+        self.start_without_writes(disk, disk.fill, "No space left")
 
     def test_63_a_daemon_starts_on_a_read_only_state_directory_and_logs_it(self):
         disk = Disk(self)
-        self.start(state=disk.path).stop()
-        disk.read_only()
-        daemon, client, sessions = self.start_working(disk.path)
-        daemon.wait_log("clients will not find this daemon by themselves: .*Read-only file system")
+        self.start_without_writes(disk, disk.read_only, "Read-only file system")
         self.start_refused(state=disk.path)  # it is locked nevertheless
-        self.assert_settled(daemon, client, *(session.path for session in sessions))
 
     def test_63_without_a_usable_socket_path_it_serves_tcp_and_logs_it(self):
         disk = Disk(self)
@@ -308,7 +308,7 @@ class Registered(fault_case.FaultCase, EndpointCase):
         process.wait()
         self.wait_status(session, "ended")
 
-        def start_again():
+        def start_with_pid():
             child = subprocess.Popen([reuse_pid, str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.addCleanup(child.communicate)
             self.addCleanup(child.kill)

@@ -1,44 +1,31 @@
 """`earshot status`: the line for a status bar."""
 import json
 import os
-import signal
 import subprocess
-import threading
+import tempfile
 
-from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
 from support.transcripts import Registry, Session
 
 
-class Bar:
-    """`earshot status --follow`, read as a bar reads it: line by line."""
+class Bar(CommandLines):
+    """`earshot status --follow` as a status bar reads it: line by line."""
 
     def __init__(self, home, *args):
-        self.process = subprocess.Popen([os.path.join(build(), "earshot"), "status", "--follow", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env=clean_environment(home))
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.removesuffix("\n"))
+        self.errors = tempfile.TemporaryFile("w+")
+        super().__init__([os.path.join(build(), "earshot"), "status", "--follow", *args], clean_environment(home), stderr=self.errors)
 
     def wait(self, condition):
         return wait_for(lambda: self.lines and condition(self.lines[-1]), f"another line than {self.lines[-3:]}",
-                        give_up=lambda: self.process.poll() is not None and f"gone with {self.process.returncode}: {self.process.stderr.read()}")
+                        give_up=lambda: self.process.poll() is not None and f"exited with {self.process.returncode}: {self.error_text()}")
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        self.reader.join()
-        return code
+    def error_text(self):
+        self.errors.seek(0)
+        return self.errors.read()
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        super().close()
+        self.errors.close()
 
 
 class Status(DaemonCase):

@@ -63,9 +63,7 @@ class Publisher(TeamCase):
         self.assert_hub_serves(hub, expected)
 
     def test_statuses_name_their_host_and_an_offline_host_is_marked(self):
-        broker = self.broker()
-        hub = self.hub(broker)
-        ada = self.host("ada", broker)
+        broker, hub, ada = self.one_host()
         one = self.session(ada)
         client = hub.subscriber()
         one.prompt("go")
@@ -93,9 +91,7 @@ class Publisher(TeamCase):
         client.wait(lambda: client.frames[-1]["type"] == "status" and client.frames[-1].get("reason") != "host_offline", "ada to be online again", 40)
 
     def test_a_rewritten_transcript_starts_over_at_the_hub(self):
-        broker = self.broker()
-        hub = self.hub(broker)
-        ada = self.host("ada", broker)
+        broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("before"), one.turn("and more")
         self.assert_hub_complete(hub)
@@ -107,9 +103,7 @@ class Publisher(TeamCase):
         self.assert_hub_complete(hub)
 
     def test_a_transcript_rewritten_while_its_daemon_is_down(self):
-        broker = self.broker()
-        hub = self.hub(broker)
-        ada = self.host("ada", broker)
+        broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.turn("before")
         self.assert_hub_complete(hub)
@@ -123,11 +117,9 @@ class Publisher(TeamCase):
         self.assert_hub_complete(hub)
 
     def test_a_removed_transcript_is_removed_from_the_hub(self):
-        broker = self.broker()
-        hub = self.hub(broker)
-        ada = self.host("ada", broker)
+        broker, hub, ada = self.one_host()
         one, other = self.session(ada), self.session(ada, "/home/ada/other")
-        one.turn("stays"), other.turn("goes")
+        one.turn("stays"), other.turn("is deleted")
         self.assert_hub_complete(hub)
         os.unlink(other.path)
         wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")

@@ -11,6 +11,12 @@ class Status(DaemonCase):
         self.daemon = self.start()
         self.client = self.daemon.subscriber()
 
+    def registered(self):
+        """(a session with an open turn, the registry file of its process)"""
+        session = Session(self.root)
+        session.prompt("go")
+        return session, Registry(self.root, session.session, self.process())
+
     def wait_status(self, session, state, **more):
         return self.client.wait_frame(type="status", session=session.session, state=state, **more)
 
@@ -52,9 +58,7 @@ class Status(DaemonCase):
 
     def test_busy_idle_and_a_background_shell(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
+        session, registry = self.registered()
         registry.set_status("busy")
         self.wait_status(session, "working")
         registry.set_status("idle")
@@ -76,9 +80,7 @@ class Status(DaemonCase):
 
     def test_a_removed_registry_file_ends_the_session(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
+        session, registry = self.registered()
         registry.set_status("idle")
         self.wait_status(session, "idle", source="registry")
         os.unlink(registry.path)
@@ -86,9 +88,7 @@ class Status(DaemonCase):
 
     def test_a_reused_pid_is_not_trusted(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
+        session, registry = self.registered()
         registry.fields["procStart"] = "1"
         registry.set_status("busy")
         self.wait_status(session, "ended")
@@ -106,9 +106,7 @@ class Status(DaemonCase):
 
     def test_a_registry_file_read_during_a_rewrite_keeps_its_status(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
+        session, registry = self.registered()
         registry.set_status("busy")
         self.wait_status(session, "working", source="registry")
         with open(registry.path, "r+") as file:

@@ -169,7 +169,7 @@ class Faults(TeamCase):
         second.wait_log(r"another daemon publishes as host `twin`: give one of the two another name")
         self.session(second).turn("not published")
         self.hosts["twin"] = first
-        one.turn("goes on")
+        one.turn("continues")
         self.assert_hub_complete(hub)
 
     def test_a_host_name_is_taken_over_from_a_stopped_daemon(self):
@@ -215,9 +215,7 @@ class Faults(TeamCase):
         self.assertEqual({e["host"] for events in self.hub_events(hub).values() for e in events}, {f"host{n:04}" for n in range(1000)})
 
     def test_forged_messages_affect_only_their_sender(self):
-        broker = self.broker()
-        hub = self.hub(broker)
-        ada = self.host("ada", broker)
+        broker, hub, ada = self.one_host()
         one = self.session(ada)
         client = hub.subscriber()
         one.prompt("go")
@@ -250,7 +248,7 @@ class Faults(TeamCase):
         client.wait_frame(type="session.updated", host="eve")
         self.wait_team(hub, files=3)
         self.assertEqual(client.find(type="session.updated", host="eve")["title"], hostile["title"])
-        one.turn("goes on")
+        one.turn("continues")
         client.wait_frame(type="turn.finished", host="ada")
         self.assertFalse(client.find(type="turn.finished", host="eve"))
         self.assertFalse([f for f in client.frames[seen:] if f["type"] == "status" and f["host"] == "ada" and f["state"] == "idle" and f["source"] == "registry"])
@@ -268,9 +266,7 @@ class Faults(TeamCase):
         self.assertGreater(found["published"]["acked"], 60)
 
     def test_an_event_of_the_largest_size(self):
-        broker = self.broker()
-        hub = self.hub(broker)
-        ada = self.host("ada", broker)
+        broker, hub, ada = self.one_host()
         one = self.session(ada)
         one.prompt("go")
         todos = [{"content": f"{n} " + "x" * 1000, "status": "pending", "activeForm": "y" * 1000} for n in range(1500)]
@@ -341,7 +337,7 @@ class Faults(TeamCase):
         impostor.wait_log(r"relay: .*it is tried again")
         self.session(impostor).turn("not published")
         del self.hosts["ada2"]
-        one.turn("goes on")
+        one.turn("continues")
         self.assert_hub_complete(hub)
         # Bob can neither read Ada's subjects nor change the hub's consumer.
         bob = self.nats_connection(broker, user="bob", password="secret")

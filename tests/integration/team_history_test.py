@@ -14,10 +14,6 @@ LONG_AGO_S = 90 * 24 * 3600
 
 
 class RewrittenTranscripts(TeamCase):
-    def one_host(self):
-        broker = self.broker()
-        return broker, self.hub(broker), self.host("ada", broker)
-
     def wait_published(self, daemon):
         """Waits until the broker has acknowledged everything the daemon had to publish."""
         wait_for(lambda: (team := self.health(daemon)["team"])["open"] and team["on_the_way"] == 0 and team["waiting_bytes"] == 0 and team, "everything to be published")
@@ -97,12 +93,12 @@ class RewrittenTranscripts(TeamCase):
     def test_a_transcript_deleted_while_its_daemon_is_down(self):
         broker, hub, ada = self.one_host()
         one, other = self.session(ada), self.session(ada, "/home/ada/other")
-        one.turn("stays"), other.turn("goes")
+        one.turn("stays"), other.turn("is deleted")
         self.assert_hub_complete(hub)
         ada.stop()
         os.unlink(other.path)
         self.host("ada", broker)
-        one.turn("goes on")
+        one.turn("continues")
         wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")
         self.assert_hub_complete(hub)
 
@@ -120,7 +116,7 @@ class RewrittenTranscripts(TeamCase):
         shutil.rmtree(ada.root)
         os.rename(ada.root + ".unmounted", ada.root)
         self.host("ada", broker)
-        one.turn("and goes on")
+        one.turn("continues")
         self.assert_hub_complete(hub)
 
     def test_a_transcript_that_is_moved_away_and_back(self):
@@ -140,8 +136,8 @@ class RewrittenTranscripts(TeamCase):
         one.prompt("go")
         _, _, sub = one.agent()
         append(sub.path, b"this is not json\n")
-        one.reply("what comes after it is read after it")
-        wait_for(lambda: "read after it" in str(self.hub_events(hub)), "what comes after the broken line")
+        one.reply("published after the broken line")
+        wait_for(lambda: "published after the broken line" in str(self.hub_events(hub)), "the event after the broken line")
         sub.prompt("sub")
         sub.reply("ok", stop_reason="end_turn")
         # Its first event is published before its session is known.

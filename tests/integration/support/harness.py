@@ -224,7 +224,7 @@ class Daemon:
         return None if code is None else f"earshotd exited with code {code}"
 
     def wait_log(self, pattern):
-        """What the daemon tells people on stderr."""
+        """Waits for a line on stderr that matches the pattern."""
         def logged():
             return re.search(pattern, self.stderr().decode(errors="replace"))
 
@@ -263,6 +263,33 @@ class Daemon:
 def earshot(*args, home, **more):
     return subprocess.run([os.path.join(build(), "earshot"), *args], capture_output=True, text=True, timeout=deadline_s * 8,
                           env=clean_environment(home), stdin=subprocess.DEVNULL, **more)
+
+
+class CommandLines:
+    """A command whose output is read line by line."""
+
+    def __init__(self, command, env, **more):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=env, **more)
+        self.lines = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.removesuffix("\n"))
+
+    def stop(self):
+        """Sends SIGTERM; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(deadline_s * 4)
+        self.reader.join()
+        return code
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
 
 
 def http(port, *lines, body=b""):

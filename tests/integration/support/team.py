@@ -1,6 +1,6 @@
-"""A team: a real nats-server, daemons that publish to it, hubs that tell what was published. And the checker: what a hub has is what the files say.
+"""A team on loopback: a real nats-server, daemons that publish to it, and hubs; assertions that a hub has the events of the hosts' files.
 
-Everything on loopback, on free ports. Without nats-server the tests that want it are skipped, out loud.
+The tests are skipped where nats-server is not installed.
 """
 import collections
 import glob
@@ -179,6 +179,11 @@ class TeamCase(DaemonCase):
         hub = self.start("--config", config, roots=[], state=os.path.join(self.home, name), host=name, **given)
         hub.files = os.path.join(self.home, name, "hub", "projects")
         return hub
+
+    def one_host(self, **host):
+        """(a broker, its hub, a daemon that publishes as ada)"""
+        broker = self.broker()
+        return broker, self.hub(broker), self.host("ada", broker, **host)
 
     def session(self, daemon, project="/home/ada/api"):
         return Session(daemon.root, project)
