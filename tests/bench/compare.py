@@ -1,4 +1,4 @@
-"""Compares two runs row by row, and tells changes from noise."""
+"""Compares two runs row by row, and separates changes from noise."""
 import report
 
 noise_least = 0.05  # smaller differences are always noise

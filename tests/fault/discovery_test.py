@@ -79,14 +79,14 @@ class Directories(DiscoveryCase):
 
     def test_46_a_directory_moved_out_of_the_tree_is_no_longer_followed(self):
         self.begin()
-        session, stays = self.session("goes"), self.session("stays")
+        session, stays = self.session("moved"), self.session("stays")
         for each in (session, stays):
             each.turn("first")
         self.settle()
         watches = self.health(self.daemon)["watch"]["inotify_watches"]
         outside = os.path.join(self.home, "outside")
         os.rename(session.folder, outside)
-        self.wait_removed(f"claude/goes/{session.session}")
+        self.wait_removed(f"claude/moved/{session.session}")
         self.assertEqual(self.health(self.daemon)["watch"]["inotify_watches"], watches - 1)
         session.path = os.path.join(outside, f"{session.session}.jsonl")
         looks = self.metric("earshot_tail_looks_total")

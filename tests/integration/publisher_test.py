@@ -6,7 +6,7 @@ import signal
 import unittest
 
 from support.harness import http, wait_for
-from support.transcripts import Session
+from support.transcripts import Session, rewrite
 from support.team import TeamCase
 
 
@@ -38,9 +38,7 @@ class Publisher(TeamCase):
         root = os.path.join(self.home, "ada", "claude")
         os.makedirs(root)
         ada = self.host("ada", broker, root=root)
-        one = self.session(ada)
-        one.turn("while it runs")
-        self.assert_hub_complete(hub)
+        one = self.published_session(hub, ada, "while it runs")
         ada.stop()
         one.turn("while it is away")
         self.session(ada, "/home/ada/other").turn("new")
@@ -92,26 +90,16 @@ class Publisher(TeamCase):
 
     def test_a_rewritten_transcript_starts_over_at_the_hub(self):
         broker, hub, ada = self.one_host()
-        one = self.session(ada)
-        one.turn("before"), one.turn("and more")
-        self.assert_hub_complete(hub)
-        with open(one.path, "rb") as file:
-            lines = file.read().splitlines(keepends=True)
-        with open(one.path, "wb") as file:
-            file.write(b"".join(lines[:2]).replace(b"before", b"rewritten"))
+        one = self.published_session(hub, ada, "before", "and more")
+        rewrite(one.path, lambda text: b"".join(text.splitlines(keepends=True)[:2]).replace(b"before", b"rewritten"))
         one.turn("after")
         self.assert_hub_complete(hub)
 
     def test_a_transcript_rewritten_while_its_daemon_is_down(self):
         broker, hub, ada = self.one_host()
-        one = self.session(ada)
-        one.turn("before")
-        self.assert_hub_complete(hub)
+        one = self.published_session(hub, ada, "before")
         ada.stop()
-        with open(one.path, "rb") as file:
-            text = file.read()
-        with open(one.path, "wb") as file:
-            file.write(text.replace(b"before", b"another history"))
+        rewrite(one.path, lambda text: text.replace(b"before", b"another history"))
         ada = self.host("ada", broker)
         one.turn("after")
         self.assert_hub_complete(hub)

@@ -7,7 +7,7 @@ import time
 import unittest
 
 from support.harness import wait_for
-from support.transcripts import SessionWithSiblingAgents, append
+from support.transcripts import SessionWithSiblingAgents, append, rewrite
 from support.team import TeamCase
 
 LONG_AGO_S = 90 * 24 * 3600
@@ -27,10 +27,7 @@ class RewrittenTranscripts(TeamCase):
         ada.stop()
         hub.stop()
         broker.wipe()
-        with open(one.path, "rb") as file:
-            lines = file.read().splitlines(keepends=True)
-        with open(one.path, "wb") as file:
-            file.write(change(lines))
+        rewrite(one.path, lambda text: change(text.splitlines(keepends=True)))
         hub = self.hub(broker)
         self.wait_team(hub, open=1)
         self.host("ada", broker)
@@ -45,9 +42,7 @@ class RewrittenTranscripts(TeamCase):
 
     def test_a_wiped_store_and_the_same_history_is_not_sent_to_clients_again(self):
         broker, hub, ada = self.one_host()
-        one = self.session(ada)
-        one.turn("first"), one.turn("second")
-        self.assert_hub_complete(hub)
+        one = self.published_session(hub, ada, "first", "second")
         client = hub.subscriber()
         broker.wipe()
         one.turn("third")
@@ -58,9 +53,7 @@ class RewrittenTranscripts(TeamCase):
 
     def test_a_cold_transcript_that_is_replaced_by_a_longer_one(self):
         broker, hub, ada = self.one_host()
-        one = self.session(ada)
-        one.turn("first"), one.turn("second")
-        self.assert_hub_complete(hub)
+        one = self.published_session(hub, ada, "first", "second")
         ada.stop()
         long_ago = time.time() - LONG_AGO_S
         os.utime(one.path, (long_ago, long_ago))
@@ -76,9 +69,7 @@ class RewrittenTranscripts(TeamCase):
 
     def test_a_cold_transcript_rewritten_at_the_same_length_while_the_daemon_is_down(self):
         broker, hub, ada = self.one_host()
-        one = self.session(ada)
-        one.turn("first"), one.turn("second")
-        self.assert_hub_complete(hub)
+        one = self.published_session(hub, ada, "first", "second")
         ada.stop()
         with open(one.path, "r+b") as file:
             text = file.read()
@@ -146,9 +137,7 @@ class RewrittenTranscripts(TeamCase):
 
     def test_events_that_a_crash_cut_off_the_hub_s_file_are_fetched_again(self):
         broker, hub, ada = self.one_host()
-        one = self.session(ada)
-        one.turn("a")
-        self.assert_hub_complete(hub)
+        one = self.published_session(hub, ada, "a")
         hub.stop()  # every message is acknowledged
         [path] = glob.glob(os.path.join(hub.files, "*", "*.jsonl"))
         os.truncate(path, os.path.getsize(path) - 7)

@@ -188,6 +188,14 @@ class TeamCase(DaemonCase):
     def session(self, daemon, project="/home/ada/api"):
         return Session(daemon.root, project)
 
+    def published_session(self, hub, daemon, *prompts):
+        """A session with these turns, all of which the hub has."""
+        session = self.session(daemon)
+        for prompt in prompts:
+            session.turn(prompt)
+        self.assert_hub_complete(hub)
+        return session
+
     # --- Assertions ---
 
     def published(self, view="full"):

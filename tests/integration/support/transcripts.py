@@ -20,6 +20,14 @@ def append(path, data):
     os.close(fd)
 
 
+def rewrite(path, change):
+    """Replaces the bytes of a file by change(bytes), in place."""
+    with open(path, "rb") as file:
+        content = file.read()
+    with open(path, "wb") as file:
+        file.write(change(content))
+
+
 def encoded(cwd):
     return re.sub(r"[^A-Za-z0-9-]", "-", cwd)
 
