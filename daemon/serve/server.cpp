@@ -110,7 +110,7 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   const Tags tags{session.id, type_of(event.body), context_.sessions.stream_id(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
-                written({context_.host_of(stream.session()), stream.name(), stream.session()})};
+                encode_address({context_.host_of(stream.session()), stream.name(), stream.session()})};
   context_.append(tags, [&](Audience audience, std::string& out) {
     append_event(out, event, address_.written, context_.encoding(audience));
   });
@@ -170,7 +170,7 @@ void Server::status_changed(const std::string& name, const status::Status& statu
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);
     if (audience != Audience::meta && !status.detail.empty())
-      append_clean(out += R"(,"detail":)", status.detail, context_.filter);
+      append_redacted(out += R"(,"detail":)", status.detail, context_.filter);
     append_field(out, "source", status.source.empty() ? "transcript" : status.source);
     append_field(out, "since", status.since);
     out += '}';

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "status/tracker_fixture.hpp"
+#include "unit/status/tracker_fixture.hpp"
 #include "unit/status/opens.hpp"
 
 using namespace earshot::status;
