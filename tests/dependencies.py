@@ -48,12 +48,17 @@ LIBRARIES = {
                                   r"(unistd|fcntl|dirent|errno|poll|pwd|signal|stdlib|string|time|wchar)\.h"),
     "core": re.compile(STANDARD + r"simdjson\.h|xxhash\.h|xxh_x86dispatch\.h"),
 }
-# What only agents/<program>/ may name: dialects, record types, files and directories of the program.
+# What only daemon/agents/<program>/ may name: program → (names of records and dialects, names of files and directories).
 AGENT_NAMES = {
-    "claude_code": re.compile(r"claude-(?:messages|flat|code)\b|\btoolUseResult\b|\bisSidechain\b|\bparentUuid\b"),
+    "claude_code": (
+        re.compile(r"claude-(?:messages|flat)\b|\b(?:toolUseResult|isSidechain|parentUuid|leafUuid|isMeta|isApiErrorMessage|agentId|sessionId|gitBranch|customTitle|"
+                   r"tool_use_id|compact_boundary|procStart|pidDomain|waitingFor)\b"),
+        re.compile(r"\bclaude-code\b|\bCLAUDE_CONFIG_DIR\b|[\"/]\.claude\b|\.meta\.json\b"),
+    ),
 }
-# Prefixes of files that may name them too: the demo and tests write transcripts.
-AGENT_NAME_EXCEPTIONS = ("daemon/core/dialects/", "daemon/demo", "clients/sdk/test/")
+WRITES_TRANSCRIPTS = ("daemon/demo", "clients/sdk/test/")  # prefixes of files that may name all of them
+# Prefixes of files that may name files and directories: defaults of options, their help, and diagnostics.
+NAMES_DIRECTORIES = ("daemon/config/", "daemon/tail/roots", "daemon/tail/tail.cpp", "daemon/service_command", "clients/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")
@@ -127,15 +132,15 @@ def wrong_client_includes(top):
 
 
 def wrong_agent_names(top):
-    for folder in ("daemon", "clients"):
-        for path in sources(top, folder):
-            if path.startswith(AGENT_NAME_EXCEPTIONS):
+    for path in (path for folder in ("daemon", "clients") for path in sources(top, folder)):
+        if path.startswith(WRITES_TRANSCRIPTS):
+            continue
+        text = without_comments(read(top, path))
+        for program, (records, directories) in AGENT_NAMES.items():
+            if path.startswith(f"daemon/agents/{program}/"):
                 continue
-            text = without_comments(read(top, path))
-            for program, names in AGENT_NAMES.items():
-                if path.startswith(f"daemon/agents/{program}/"):
-                    continue
-                for found in names.finditer(text):
+            for pattern in (records,) if path.startswith(NAMES_DIRECTORIES) else (records, directories):
+                for found in pattern.finditer(text):
                     yield f"{path}:{line_of(text, found.start())}: '{found[0]}' may be named only in daemon/agents/{program}"
 
 

@@ -78,6 +78,10 @@ class Seeded(unittest.TestCase):
         self.assert_found("daemon/tail/seeded.cpp", 'auto result = record["toolUseResult"];')
         self.assert_found("daemon/core/seeded.cpp", 'auto side = record["isSidechain"];')
         self.assert_found("clients/cli/seeded.cpp", 'auto parent = record["parentUuid"];')
+        self.assert_found("daemon/status/seeded.cpp", 'auto start = entry["procStart"];')
+        self.assert_found("daemon/serve/seeded.cpp", 'auto home = path / ".claude";')
+        self.assert_found("daemon/status/seeded.cpp", 'auto root = getenv("CLAUDE_CONFIG_DIR");')
+        self.assert_found("daemon/core/seeded.cpp", 'auto program = "claude-code";')
         self.assertEqual(self.new_violations("daemon/agents/claude_code/seeded.cpp", 'auto parent = record["parentUuid"];'), [])
 
     def test_unknown_modules_and_misplaced_files_are_found(self):
