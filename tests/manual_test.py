@@ -82,7 +82,7 @@ class Manual(unittest.TestCase):
             self.assertRegex(page, rf"(?m)^     {command}\b", f"`{command}` is not documented")
         self.assert_listed(known, page)
         command = set()
-        for name in ("rules_rule.cpp", "rules_sink.cpp", "rules_file.cpp", "subject.cpp"):
+        for name in ("rules_rule.cpp", "rules_sink.cpp", "rules_file.cpp", "event_context.cpp"):
             with open(os.path.join(TOP, "clients/notifier", name), encoding="utf-8") as file:
                 text = file.read()
             command |= set(re.findall(r'\{"(\w+)",', text)) | set(re.findall(r'key\.str\(\) == "(\w+)"', text))
@@ -93,7 +93,7 @@ class Manual(unittest.TestCase):
 
     def test_every_key_of_the_configuration_is_in_its_page(self):
         text = ""
-        for path in sorted(glob.glob(os.path.join(TOP, "daemon/options*.cpp"))):
+        for path in sorted(glob.glob(os.path.join(TOP, "daemon/config/options*.cpp"))):
             with open(path, encoding="utf-8") as file:
                 text += file.read()
         keys = re.findall(r'\{"([\w-]+)",\s*(?:read_|\[\])', text[text.index("constexpr Key keys[]"):])
