@@ -213,7 +213,7 @@ class Writer {
     if (out_.size() - begin <= options_.input_bytes_max) return;
     out_.resize(begin);
     std::string scratch;
-    append_cut(out_, json_beginning(json, options_.text_bytes_max, options_.filter, scratch), json.size());
+    append_cut(out_, json_prefix(json, options_.text_bytes_max, options_.filter, scratch), json.size());
   }
 
   std::string& out_;
@@ -270,15 +270,15 @@ void append_cut(std::string& out, std::string_view shown, std::size_t bytes) {
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
                  const TextFilter* filter) {
   const std::size_t begin = out.size();
-  const Copied copied = copy_json(out, json, {.text_bytes_max = text_bytes_max, .filter = filter});
-  if (copied.how == Copied::How::whole) return;
+  const Rewritten written = rewrite_json(out, json, {.text_bytes_max = text_bytes_max, .filter = filter});
+  if (written.result == JsonResult::complete) return;
   out.resize(begin);
-  if (copied.how == Copied::How::invalid) {
+  if (written.result == JsonResult::invalid) {
     out += "null";
     return;
   }
   std::string scratch;
-  append_cut(out, json_beginning(json, text_bytes_max, filter, scratch), json.size());
+  append_cut(out, json_prefix(json, text_bytes_max, filter, scratch), json.size());
 }
 
 void append_usage(std::string& out, const Usage& usage) {
