@@ -40,7 +40,7 @@ class Bar {
   bool several_hosts() const;
 
   Charset charset_;
-  Recent<Known, sessions_max> sessions_;  // by host and session
+  BoundedMap<Known, sessions_max> sessions_;  // by host and session
 };
 
 }  // namespace earshot::cli

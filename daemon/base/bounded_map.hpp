@@ -1,4 +1,3 @@
-// What was seen last, bounded.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -7,25 +6,27 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace earshot::common {
+namespace earshot {
 
-/// A map that forgets the oldest key when it holds `size_max`.
+/// A map from strings that drops the key inserted first when it has more than `size_max`.
 template <class Value, std::size_t size_max>
-class Recent {
+class BoundedMap {
  public:
+  /// Null if there is none.
   const Value* find(std::string_view key) const {
     const auto found = values_.find(std::string(key));
     return found == values_.end() ? nullptr : &found->second;
   }
+  /// Inserts the key if it is missing.
   Value& operator[](std::string_view key) {
-    const auto [place, is_new] = values_.try_emplace(std::string(key));
-    if (!is_new) return place->second;
-    order_.push_back(place->first);
+    const auto [entry, is_new] = values_.try_emplace(std::string(key));
+    if (!is_new) return entry->second;
+    order_.push_back(entry->first);
     if (order_.size() > size_max) {
       values_.erase(order_.front());
       order_.pop_front();
     }
-    return place->second;
+    return entry->second;
   }
   void erase(std::string_view key) {
     if (values_.erase(std::string(key)) == 0) return;
@@ -37,7 +38,7 @@ class Recent {
 
  private:
   std::unordered_map<std::string, Value> values_;
-  std::deque<std::string> order_;  // as inserted
+  std::deque<std::string> order_;  // of insertion
 };
 
-}  // namespace earshot::common
+}  // namespace earshot
