@@ -48,7 +48,7 @@ std::string redact_record(std::string_view line, const TextFilter* filter, bool&
 struct RepairedJson {
   std::string text;       // numbers as they are written
   std::string dom_text;   // numbers that fit neither 64 bits nor a double are null
-  std::size_t bytes = 0;  // of the input that were used, with the white space before the value
+  std::size_t bytes = 0;  // of the input that were used, white space included
   bool is_object = false;
   bool is_changed = false;  // `text` or `dom_text` has other values than the input
   JsonResult result = JsonResult::invalid;

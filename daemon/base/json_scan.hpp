@@ -128,12 +128,14 @@ JsonResult scan_json_value(std::string_view text, std::size_t& at, std::size_t d
         if (open.size() == depth_max) return JsonResult::too_deep;
         take(c);
         skip_space();
-        if (!take(c == '{' ? '}' : ']')) {
+        const bool is_empty = take(c == '{' ? '}' : ']');
+        if (!is_empty) {
           open.push_back(c == '{');
           visitor.enter(c == '{');
           if (c == '{' && !take_key()) return JsonResult::invalid;
-          continue;
         }
+        wants_value = !is_empty;
+        if (!open.empty()) continue;
       } else if (c == '"') {
         if (!visitor.string(text, at, false)) return JsonResult::invalid;
       } else {
