@@ -87,7 +87,7 @@ class Follower {
   std::vector<std::string> bookmarks_;
   Cursors cursors_;
   CaughtUp caught_up_;
-  BoundedMap<std::string, Roster::sessions_max> statuses_;
+  Recent<std::string, Roster::sessions_max> statuses_;
   FrameParser parser_, later_parser_;  // the latter for frames that were kept
   Narrator narrator_;
   Output out_;

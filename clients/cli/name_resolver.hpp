@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/bounded_map.hpp"
+#include "base/lru_set.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
 
@@ -40,8 +40,8 @@ class Roster {
   void learn_agent(std::string_view id, std::string_view type);
 
   std::string host_;  // the daemon's
-  BoundedMap<Session, sessions_max> sessions_;
-  BoundedMap<std::string, agents_max> agents_;
+  Recent<Session, sessions_max> sessions_;
+  Recent<std::string, agents_max> agents_;
   std::unordered_map<std::string, std::size_t>
       sharing_;  // host and project's name → how many sessions have them
 };

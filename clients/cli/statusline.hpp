@@ -40,7 +40,7 @@ class Bar {
   bool several_hosts() const;
 
   Charset charset_;
-  BoundedMap<Known, sessions_max> sessions_;  // by host and session
+  Recent<Known, sessions_max> sessions_;  // by host and session
 };
 
 }  // namespace earshot::cli

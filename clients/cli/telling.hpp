@@ -36,11 +36,11 @@ struct Parts {
   bool verbose = false;
   Roster roster;
   std::size_t label_columns = label_columns_min;  // grows, never shrinks: lines stay aligned
-  BoundedMap<Call, calls_max> calls;
-  BoundedMap<Waiting, Roster::sessions_max> waiting;
-  BoundedMap<bool, Roster::sessions_max> turn_open;
-  BoundedMap<bool, hosts_max> away;  // host → whether it was told to be away
-  std::string last_call;             // whose invocation is the line above
+  Recent<Call, calls_max> calls;
+  Recent<Waiting, Roster::sessions_max> waiting;
+  Recent<bool, Roster::sessions_max> turn_open;
+  Recent<bool, hosts_max> away;  // host → whether it was told to be away
+  std::string last_call;         // whose invocation is the line above
   std::string day = format_local_day(now_ms());
   // Of a timeline: lines begin with this, and neither with a time nor with whose they are.
   std::optional<std::string> margin;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/lru_set.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::common {
@@ -53,7 +53,7 @@ class Cursors {
   After after(std::vector<SeenStream> seen, std::int64_t cut_ms) const;
 
  private:
-  BoundedMap<std::string, streams_max> known_;
+  Recent<std::string, streams_max> known_;
 };
 
 }  // namespace earshot::common

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/lru_set.hpp"
 #include "common/frame.hpp"
 #include "notifier/event_context.hpp"
 
@@ -46,8 +46,8 @@ class Acquaintance {
   std::string waiting_tool(const Session& session) const;
 
   std::string own_host_;  // the daemon's
-  BoundedMap<Session, sessions_max> sessions_;
-  BoundedMap<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
+  common::Recent<Session, sessions_max> sessions_;
+  common::Recent<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
 };
 
 }  // namespace earshot::notifier

@@ -31,7 +31,7 @@ AIMS = {
     "fuzz_lines": ["daemon/core/transcript.cpp", "daemon/core/mark.cpp"],
     "fuzz_transcript": ["daemon/core/*.cpp", "daemon/core/dialects/*.cpp"],
     "fuzz_dialect": ["daemon/core/assembler*.cpp", "daemon/core/dialects/*.cpp", "daemon/core/event_json.cpp"],
-    "fuzz_json": ["daemon/base/json_*.cpp", "daemon/base/utf8.cpp", "daemon/core/event_json.cpp"],
+    "fuzz_json": ["daemon/core/json_copy.cpp", "daemon/core/event_json.cpp", "daemon/core/utf8.cpp"],
     "fuzz_query": ["daemon/core/cursor.cpp", "daemon/serve/filter.cpp", "daemon/serve/query.cpp", "daemon/serve/event_query.cpp"],
     "fuzz_message": ["daemon/serve/message.cpp", "daemon/serve/with_id.cpp"],
     "fuzz_wire": ["daemon/serve/client*.cpp", "daemon/serve/wire_impl.hpp", "daemon/serve/ordered_stream.hpp", "daemon/serve/routes.cpp",
@@ -41,7 +41,7 @@ AIMS = {
     "fuzz_status": ["daemon/status/ask.cpp", "daemon/status/decide.cpp", "daemon/status/registry.cpp", "daemon/status/tasks.cpp",
                     "daemon/status/text.cpp", "daemon/tail/meta.cpp"],
     "fuzz_hub": ["daemon/core/dialects/told.cpp", "daemon/core/assembler_told.cpp", "daemon/relay/payload.cpp"],
-    "fuzz_redact": ["daemon/redact/*.cpp", "daemon/base/json_rewrite.cpp", "daemon/base/json_scan.cpp"],
+    "fuzz_redact": ["daemon/redact/*.cpp", "daemon/core/json_copy.cpp", "daemon/core/record_json.cpp"],
     "fuzz_frame": ["clients/link/frame.cpp", "clients/cli/narrator.cpp", "clients/cli/tell*.cpp", "clients/cli/tool_line.cpp",
                    "clients/cli/roster.cpp", "clients/link/text.cpp", "clients/link/wrap.cpp", "clients/link/http.cpp"],
 }
