@@ -14,11 +14,11 @@ struct TruncatedPath {
   friend bool operator==(const TruncatedPath&, const TruncatedPath&) = default;
 };
 
-/// Collects the paths of texts that are cut while one frame is encoded. Allocates only when a text is cut or a
-/// Scope is open.
+/// Collects the paths of texts that are cut while one frame is encoded. Allocates only when a text is cut or
+/// a Scope is open.
 class TruncatedPaths {
  public:
-  static constexpr std::size_t paths_max = 64;           // further paths are not listed
+  static constexpr std::size_t paths_max = 64;            // further paths are not listed
   static constexpr std::size_t path_bytes_max = 1 << 10;  // longer paths are not listed
 
   /// Prefixes the paths that are added during its lifetime. Scopes nest.

@@ -36,21 +36,26 @@ std::string_view Assembler::beginning(std::string_view text) const {
   return cut_utf8(text, StreamState::input_preview_bytes + (filter_ ? filter_->reach() : 0));
 }
 
+void Assembler::set_input(OpenTool& tool, std::string_view json) const {
+  TruncatedPaths truncated;
+  const TruncatedPaths::Scope scope(truncated, "input");
+  append_json(tool.input, json, StreamState::input_preview_bytes, filter_, truncated);
+  tool.truncated = truncated.list();
+}
+
 void Assembler::settle() const {
   std::string scratch;
-  const auto make = [&](std::string& text, unsigned which) {
+  const auto prepare = [&](std::string& text, std::uint64_t& bytes, unsigned which) {
     if (!(state_due_ & which)) return;
     const Beginning shown = clean_beginning(filter_, text, StreamState::input_preview_bytes, scratch);
-    text = std::string(shown.text);  // with no more memory than that
+    if (!shown.cut && bytes <= text.size()) bytes = 0;
+    text = std::string(shown.text);  // frees the capacity beyond it
   };
-  make(state_.turn_prompt, prompt_due);
-  make(state_.last_text, text_due);
+  prepare(state_.turn_prompt, state_.turn_prompt_truncated, prompt_due);
+  prepare(state_.last_text, state_.last_text_truncated, text_due);
   state_due_ = 0;
   for (OpenTool& tool : state_.tools) {
-    if (!std::exchange(tool.input_is_raw, false)) continue;
-    std::string shown;
-    append_json(shown, tool.input, StreamState::input_preview_bytes, filter_);
-    tool.input = std::move(shown);
+    if (std::exchange(tool.is_raw, false)) set_input(tool, std::exchange(tool.input, {}));
   }
 }
 
@@ -209,8 +214,9 @@ void Assembler::emit_session_changes() {
 
   if (first) {
     state_.started = true;
-    emit(event::SessionStarted{state_.dialect, state_.version, state_.cwd, state_.git_branch, state_.project,
-                               state_.title, state_.continues, state_.mode, state_.permission_mode});
+    emit(event::SessionStarted{state_.program, state_.dialect, state_.version, state_.cwd, state_.git_branch,
+                               state_.project, state_.title, state_.continues, state_.mode,
+                               state_.permission_mode});
     // The model is not among what session.started says.
     changed = event::SessionUpdated{.title = {},
                                     .cwd = {},
@@ -250,6 +256,7 @@ void Assembler::start_turn(event::OptionalText prompt, std::string_view origin) 
   state_.turn_started = record_->time;
   state_.turn_started_ms = record_->time_ms;
   state_.turn_prompt = beginning(prompt.value_or(""));
+  state_.turn_prompt_truncated = prompt ? prompt->size() : 0;
   state_due_ |= prompt_due;
   last_ = Last::other;
   last_ms_ = record_->time_ms;

@@ -97,7 +97,8 @@ class Assembler {
   bool own() const { return chain_ == own_chain; }
   std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) const;
   std::string_view beginning(std::string_view text) const;  // as much as a preview is made of
-  void settle() const;                                      // what is written down raw is made what is shown
+  void set_input(OpenTool& tool, std::string_view json) const;
+  void settle() const;  // what is written down raw is made what is shown
 
   // assembler_facts.cpp: one function a fact
   void apply(const fact::Prompt& prompt);

@@ -50,12 +50,12 @@ void Assembler::apply(const fact::Invocation& made) {
                      {},
                      std::string(record_->time),
                      record_->time_ms};
-      shown.input_is_raw = !made.input.empty() && made.input.size() <= StreamState::raw_input_bytes_max;
-      if (shown.input_is_raw)
+      shown.is_raw = !made.input.empty() && made.input.size() <= StreamState::raw_input_bytes_max;
+      if (shown.is_raw)
         shown.input = made.input;
       else if (!made.input.empty())
-        append_json(shown.input, made.input, StreamState::input_preview_bytes, filter_);
-      if (shown.input_is_raw) state_due_ |= input_due;
+        set_input(shown, made.input);
+      if (shown.is_raw) state_due_ |= input_due;
       state_.tools.push_back(std::move(shown));
     }
   }

@@ -33,6 +33,7 @@ void Assembler::apply(const fact::MessageBlock& block) {
   const bool assistant = block.role == "assistant";
   if (assistant && own() && block.kind == "text") {
     state_.last_text = beginning(block.text.value_or(""));
+    state_.last_text_truncated = block.text ? block.text->size() : 0;
     state_due_ |= text_due;
   }
   emit(event::MessageAdded{block.role, block.kind, block.text,

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/truncated_paths.hpp"
 #include "core/cursor.hpp"
 
 namespace earshot {
@@ -48,7 +49,7 @@ namespace event {
 using OptionalText = std::optional<std::string_view>;  // nothing: not said
 
 struct SessionStarted {
-  std::string_view dialect, version, cwd, git_branch, project, title, continues, mode,
+  std::string_view program, dialect, version, cwd, git_branch, project, title, continues, mode,
       permission_mode;  // empty: not known
 };
 struct SessionUpdated {  // only what changed
@@ -153,6 +154,16 @@ using EventBody =
                  event::AgentFinished, event::TaskFinished, event::QueueChanged, event::UsageUpdated,
                  event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
 
+/// What the daemon that assembled an event sent of it, beside the common members.
+struct RelayedEvent {
+  EventBody body;  // the todo list of a TodoUpdated is in `todos`
+  std::uint32_t turn = 0;
+  std::string_view agent;
+  Json members;  // one JSON object, without `truncated`
+  std::vector<TruncatedPath> truncated;
+  std::vector<Todo> todos;
+};
+
 struct Event {
   Cursor cursor;
   std::string_view time;     // RFC 3339, from the line; empty where it has none
@@ -160,8 +171,7 @@ struct Event {
   std::uint32_t turn = 0;    // 1, 2, … in this stream; 0 before the first
   std::string_view agent;    // empty on the main chain
   EventBody body;
-  Json relayed_members = {};  // of an event that another daemon told: all that it said beside the common
-                              // members; shown instead of `body` where everything is shown
+  const RelayedEvent* relayed = nullptr;  // set: shown instead of `body` in the full view
 };
 
 /// `turn.started` and so on: the wire's name of a body.

@@ -55,24 +55,23 @@ consteval EventField<kind, Body, Value> event_field(FieldKey key, Value Body::*m
 template <class Body>
 struct EventTable;
 
-#define EARSHOT_EVENT(Body, name, ...)                                            \
-  template <>                                                                     \
-  struct EventTable<event::Body> {                                                \
-    using E = event::Body;                                                        \
-    static constexpr std::string_view type = name;                                \
-    static constexpr auto fields = [] {                                           \
-      using enum FieldKind;                                                       \
-      return std::tuple{__VA_ARGS__};                                             \
-    }();                                                                          \
+#define EARSHOT_EVENT(Body, name, ...)             \
+  template <>                                      \
+  struct EventTable<event::Body> {                 \
+    using E = event::Body;                         \
+    static constexpr std::string_view type = name; \
+    static constexpr auto fields = [] {            \
+      using enum FieldKind;                        \
+      return std::tuple{__VA_ARGS__};              \
+    }();                                           \
   }
 
-EARSHOT_EVENT(SessionStarted, "session.started",            //
+EARSHOT_EVENT(SessionStarted, "session.started",  //
               event_field<id>("program", &E::program).required(),
-              event_field<id>("dialect", &E::dialect).required(),
-              event_field<label>("version", &E::version), event_field<label>("cwd", &E::cwd),
-              event_field<label>("git_branch", &E::git_branch), event_field<label>("project", &E::project),
-              event_field<text>("title", &E::title), event_field<id>("continues", &E::continues),
-              event_field<label>("mode", &E::mode),
+              event_field<id>("dialect", &E::dialect).required(), event_field<label>("version", &E::version),
+              event_field<label>("cwd", &E::cwd), event_field<label>("git_branch", &E::git_branch),
+              event_field<label>("project", &E::project), event_field<text>("title", &E::title),
+              event_field<id>("continues", &E::continues), event_field<label>("mode", &E::mode),
               event_field<label>("permission_mode", &E::permission_mode));
 
 EARSHOT_EVENT(SessionUpdated, "session.updated",  //
@@ -121,8 +120,7 @@ EARSHOT_EVENT(CompactionFinished, "compaction.finished",  //
 
 EARSHOT_EVENT(AgentStarted, "agent.started",  //
               event_field<id>("subagent", &E::subagent), event_field<label>("agent_type", &E::agent_type),
-              event_field<text>("description", &E::description),
-              event_field<id>("call", &E::call).required(),
+              event_field<text>("description", &E::description), event_field<id>("call", &E::call).required(),
               event_field<flag_if_true>("background", &E::background));
 
 EARSHOT_EVENT(AgentFinished, "agent.finished",  //
@@ -135,12 +133,10 @@ EARSHOT_EVENT(AgentFinished, "agent.finished",  //
 
 EARSHOT_EVENT(TaskFinished, "task.finished",  //
               event_field<id>("task", &E::task).required(), event_field<id>("call", &E::call),
-              event_field<id>("outcome", &E::outcome).required(),
-              event_field<text>("summary", &E::summary));
+              event_field<id>("outcome", &E::outcome).required(), event_field<text>("summary", &E::summary));
 
 EARSHOT_EVENT(QueueChanged, "queue.changed",  //
-              event_field<label>("operation", &E::operation).required(),
-              event_field<text>("text", &E::text));
+              event_field<label>("operation", &E::operation).required(), event_field<text>("text", &E::text));
 
 EARSHOT_EVENT(UsageUpdated, "usage.updated",  //
               event_field<id>("message", &E::message), event_field<label>("model", &E::model),

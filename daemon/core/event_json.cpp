@@ -140,7 +140,8 @@ void append_members(std::string& out, std::string_view object, const EncodeOptio
 std::string_view type_name(const EventBody& body) {
   static constexpr auto names = []<std::size_t... index>(std::index_sequence<index...>) {
     return std::array{EventTable<std::variant_alternative_t<index, EventBody>>::type...};
-  }(std::make_index_sequence<std::variant_size_v<EventBody>>());
+  }
+  (std::make_index_sequence<std::variant_size_v<EventBody>>());
   return names[body.index()];
 }
 
@@ -160,8 +161,8 @@ void append_text(std::string& out, std::string_view text, std::size_t bytes_max,
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
                  const TextFilter* filter, TruncatedPaths& truncated) {
   const std::size_t begin = out.size(), listed = truncated.list().size();
-  const Rewritten rewritten = rewrite_json(
-      out, json, {.text_bytes_max = text_bytes_max, .filter = filter, .truncated = &truncated});
+  const Rewritten rewritten =
+      rewrite_json(out, json, {.text_bytes_max = text_bytes_max, .filter = filter, .truncated = &truncated});
   if (rewritten.result == JsonResult::complete) return;
   out.resize(begin);
   truncated.shrink(listed);

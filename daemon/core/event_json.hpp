@@ -25,9 +25,10 @@ struct StreamAddress {
 
 struct EncodeOptions {
   View view = View::full;
-  std::size_t text_bytes_max = 4096;    // a longer text is cut on a character boundary and listed in `truncated`
+  std::size_t text_bytes_max =
+      4096;  // a longer text is cut on a character boundary and listed in `truncated`
   std::size_t input_bytes_max = 65536;  // a longer tool input is sent as the beginning of its JSON, a string
-  const TextFilter* filter = nullptr;   // redacts everything but ids, in both views; null: nothing is redacted
+  const TextFilter* filter = nullptr;  // redacts everything but ids, in both views; null: nothing is redacted
 };
 
 /// Appends one JSON object, without a newline.
@@ -39,6 +40,8 @@ std::string encode_address(const StreamAddress& address);
 void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options);
 
+inline void append_string(std::string& out, std::string_view text) { append_json_string(out, text); }
+
 /// Appends a JSON string, redacted. Without a filter nothing is redacted.
 void append_redacted(std::string& out, std::string_view text, const TextFilter* filter);
 
@@ -47,9 +50,9 @@ void append_redacted(std::string& out, std::string_view text, const TextFilter* 
 void append_text(std::string& out, std::string_view text, std::size_t bytes_max, const TextFilter* filter,
                  TruncatedPaths& truncated, std::string_view path);
 
-/// Appends one JSON value, validated and redacted, its strings cut as append_text does, with paths relative to
-/// the scopes of `truncated`. A value nested deeper than 64 levels becomes a string, the beginning of its JSON.
-/// `null` if `json` is invalid.
+/// Appends one JSON value, validated and redacted, its strings cut as append_text does, with paths relative
+/// to the scopes of `truncated`. A value nested deeper than 64 levels becomes a string, the beginning of its
+/// JSON. `null` if `json` is invalid.
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
                  const TextFilter* filter, TruncatedPaths& truncated);
 

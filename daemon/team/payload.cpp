@@ -111,7 +111,7 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
       }
       constexpr std::size_t shown_bytes = 4096;
       std::string scratch;
-      append_cut(out, json_beginning(value, std::min(shown_bytes, member_bytes_max), nullptr, scratch),
+      append_cut(out, json_prefix(value, std::min(shown_bytes, member_bytes_max), nullptr, scratch),
                  value.size());
     }
     out += '}';

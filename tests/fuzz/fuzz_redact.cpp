@@ -4,7 +4,7 @@
 // is cut; the rest is the text around it.
 #include <algorithm>
 
-#include "base/record_json.hpp"
+#include "base/json_rewrite.hpp"
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
 #include "unit/redact/canaries.hpp"

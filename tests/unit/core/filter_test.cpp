@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 
 #include "base/json_rewrite.hpp"
-#include "base/record_json.hpp"
 #include "core/event_json.hpp"
 #include "feed.hpp"
 #include "records.hpp"

@@ -4,7 +4,6 @@
 
 #include "agents/claude_code/reader.hpp"
 #include "base/json_rewrite.hpp"
-#include "base/record_json.hpp"
 #include "canaries.hpp"
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"
@@ -86,7 +85,7 @@ TEST_CASE("a canary in a tool's input, however it is written") {
       for (const std::size_t max : {20u, 60u, 100u}) {
         CHECK_FALSE(leaks(as_json("{\"a\":" + written + "}", max), canary));
         std::string scratch;
-        CHECK_FALSE(leaks(json_beginning("{\"a\":[" + written + "]}", max, &redactor(), scratch), canary));
+        CHECK_FALSE(leaks(json_prefix("{\"a\":[" + written + "]}", max, &redactor(), scratch), canary));
       }
     }
     // JSON as text inside JSON: quotes of quotes.

@@ -23,13 +23,20 @@ struct Assembler::RelayedStateUpdate {
   static void set(std::string& place, const event::OptionalText& value) {
     if (value) place = *value;
   }
+  // The size of a text before the other daemon cut it.
+  std::uint64_t bytes_of(std::string_view path, const event::OptionalText& text) const {
+    for (const TruncatedPath& each : relayed.truncated)
+      if (each.path == path) return each.bytes;
+    return text ? text->size() : 0;
+  }
   void close_call(std::string_view call) {
     std::erase_if(state.tools, [&](const OpenTool& one) { return one.call == call; });
   }
 
   void operator()(const event::SessionStarted& e) {
     state.started = true;
-    set(state.dialect, e.dialect), set(state.version, e.version), set(state.cwd, e.cwd);
+    set(state.program, e.program), set(state.dialect, e.dialect), set(state.version, e.version),
+        set(state.cwd, e.cwd);
     set(state.git_branch, e.git_branch), set(state.project, e.project), set(state.title, e.title);
     set(state.continues, e.continues), set(state.mode, e.mode), set(state.permission_mode, e.permission_mode);
   }
@@ -44,6 +51,7 @@ struct Assembler::RelayedStateUpdate {
     state.turn_started = time;
     state.turn_started_ms = time_ms;
     state.turn_prompt = by.beginning(e.prompt.value_or(""));
+    state.turn_prompt_truncated = bytes_of("prompt", e.prompt);
     state.tools.clear();
   }
   void operator()(const event::TurnFinished& e) {
@@ -52,16 +60,16 @@ struct Assembler::RelayedStateUpdate {
     state.last_finished = time;
   }
   void operator()(const event::MessageAdded& e) {
-    if (e.role == "assistant" && e.kind == "text" && own())
-      state.last_text = by.beginning(e.text.value_or(""));
+    if (e.role != "assistant" || e.kind != "text" || !own()) return;
+    state.last_text = by.beginning(e.text.value_or(""));
+    state.last_text_truncated = bytes_of("text", e.text);
   }
   void operator()(const event::ToolInvoked& e) {
     if (state.tools.size() >= StreamState::open_tools_max) return;
     OpenTool open;
     open.call = e.call, open.tool = e.tool, open.started = time, open.started_ms = time_ms;
     if (!own()) open.agent = relayed.agent;
-    if (!e.input.json.empty())
-      append_json(open.input, e.input.json, StreamState::input_preview_bytes, by.filter_);
+    if (!e.input.json.empty()) by.set_input(open, e.input.json);
     state.tools.push_back(std::move(open));
   }
   void operator()(const event::ToolFinished& e) { close_call(e.call); }
@@ -105,8 +113,8 @@ void Assembler::apply_relayed(const RelayedEvent& relayed) {
   cursor_.index = ++index_;
   last_event_ = cursor_;
   ++counts_.events;
-  sink_->on_event({cursor_, record_->time, record_->time_ms, relayed.turn, relayed.agent, std::move(body),
-                   relayed.members});
+  sink_->on_event(
+      {cursor_, record_->time, record_->time_ms, relayed.turn, relayed.agent, std::move(body), &relayed});
 }
 
 }  // namespace earshot
