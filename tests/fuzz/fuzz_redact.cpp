@@ -101,14 +101,15 @@ void try_canary(const test::Canary& canary, const std::string& text, std::size_t
 
   require(hidden(clean_beginning(&redactor(), text, cut, scratch).text), "a beginning shows no secret");
   std::string json;
-  append_text(json, text, cut, &redactor());
+  TruncatedPaths truncated;
+  append_text(json, text, cut, &redactor(), truncated, "text");
   require(hidden(decoded(json)), "cut text shows no secret");
   const std::string quoted = escaped(text, dice);
   json.clear();
-  append_json(json, quoted, cut, &redactor());
+  append_json(json, quoted, cut, &redactor(), truncated);
   require(hidden(decoded(json)), "a cut string of JSON shows no secret");
   json.clear();
-  append_json(json, R"({"a":[)" + quoted + R"(,1],"b":{)" + quoted + ":null}}", cut, &redactor());
+  append_json(json, R"({"a":[)" + quoted + R"(,1],"b":{)" + quoted + ":null}}", cut, &redactor(), truncated);
   require(hidden_in(json), "JSON shows no secret, however it is escaped");
   bool is_json = false;
   const std::string record = redact_record(R"({"a": )" + quoted + "}", &redactor(), is_json);

@@ -27,19 +27,25 @@ std::string own(std::string_view type, std::string_view fields) {
          R"(","host":"h","stream":"s","session":"t","cursor":"10.1.0000000000abcdef","time":"2026-01-02T03:04:05.678Z","turn":3)" +
          (fields.empty() ? "" : "," + std::string(fields)) + "}";
 }
+// The encoded value, followed by the member `truncated` if it was cut.
 std::string text(std::string_view raw, std::size_t max) {
   std::string out;
-  append_text(out, raw, max);
+  TruncatedPaths truncated;
+  append_text(out, raw, max, nullptr, truncated, "text");
+  truncated.append_member(out);
   return out;
 }
 std::string string(std::string_view raw) {
   std::string out;
-  append_string(out, raw);
+  append_json_string(out, raw);
   return out;
 }
 std::string json(std::string_view raw, std::size_t max = 4096) {
   std::string out;
-  append_json(out, raw, max);
+  TruncatedPaths truncated;
+  const TruncatedPaths::Scope scope(truncated, "json");
+  append_json(out, raw, max, nullptr, truncated);
+  truncated.append_member(out);
   return out;
 }
 std::string read_back(const std::string& json) {
@@ -92,9 +98,9 @@ TEST_CASE("absent things are left out, the rest comes in its order") {
   CHECK(encoded(event::SessionStarted{.dialect = "claude-code"}) ==
         own("session.started", R"("dialect":"claude-code")"));
   CHECK(
-      encoded(event::SessionStarted{"d", "v", "/c", "b", "/p", "t", "k", "m", "q"}) ==
+      encoded(event::SessionStarted{"p", "d", "v", "/c", "b", "/p", "t", "k", "m", "q"}) ==
       own("session.started",
-          R"("dialect":"d","version":"v","cwd":"/c","git_branch":"b","project":"/p","title":"t","continues":"k","mode":"m","permission_mode":"q")"));
+          R"("program":"p","dialect":"d","version":"v","cwd":"/c","git_branch":"b","project":"/p","title":"t","continues":"k","mode":"m","permission_mode":"q")"));
   CHECK(encoded(event::SessionUpdated{.model = "big"}) == own("session.updated", R"("model":"big")"));
   CHECK(encoded(event::SessionUpdated{.title = ""}) == own("session.updated", R"("title":"")"));
   CHECK(encoded(event::TurnStarted{"hi", "human"}) ==
@@ -248,22 +254,42 @@ TEST_CASE("every byte survives as JSON, alone and beside each other") {
 
 TEST_CASE("text as long as the limit is a string, longer text is cut and says its size") {
   CHECK(text("12345", 5) == R"("12345")");
-  CHECK(text("123456", 5) == R"({"text":"12345","bytes":6,"truncated":true})");
+  CHECK(text("123456", 5) == R"("12345","truncated":{"text":6})");
 }
 
 TEST_CASE("text is cut on a character boundary") {
   const std::string euros = "\xE2\x82\xAC\xE2\x82\xAC";
   CHECK(text(euros, 6) == '"' + euros + '"');
   for (const std::size_t max : {3, 4, 5})
-    CHECK(text(euros, max) == "{\"text\":\"\xE2\x82\xAC\",\"bytes\":6,\"truncated\":true}");
-  for (const std::size_t max : {0, 1, 2})
-    CHECK(text(euros, max) == R"({"text":"","bytes":6,"truncated":true})");
+    CHECK(text(euros, max) == "\"\xE2\x82\xAC\",\"truncated\":{\"text\":6}");
+  for (const std::size_t max : {0, 1, 2}) CHECK(text(euros, max) == R"("","truncated":{"text":6})");
 }
 
 TEST_CASE("an event's long text is cut") {
   const std::string event = encoded(event::QueueChanged{"enqueue", "123456"}, {.text_bytes_max = 4});
-  CHECK(event ==
-        own("queue.changed", R"("operation":"enqueue","text":{"text":"1234","bytes":6,"truncated":true})"));
+  CHECK(event == own("queue.changed", R"("operation":"enqueue","text":"1234","truncated":{"text":6})"));
+}
+
+TEST_CASE("the paths of truncated texts are listed last, escaped as in a JSON Pointer") {
+  const std::string input = R"({"a/b":{"c~d":["x","123456"]},"\u002f":"abcdef","k":"1"})";
+  CHECK(
+      encoded(event::ToolInvoked{"c", "Edit", {input}, "m"}, {.text_bytes_max = 5}) ==
+      own("tool.invoked",
+          R"("call":"c","tool":"Edit","input":{"a/b":{"c~d":["x","12345"]},"\u002f":"abcde","k":"1"},"message":"m","truncated":{"input/a~1b/c~0d/1":6,"input/~1":6})"));
+  const std::vector<Todo> todos = {{"", "ok", "pending", "", ""}, {"", "123456", "pending", "7777777", ""}};
+  CHECK(encoded(event::TodoUpdated{todos, "TodoWrite"}, {.text_bytes_max = 5})
+            .ends_with(R"("truncated":{"todos/1/content":6,"todos/1/active_form":7}})"));
+  CHECK(encoded(event::TurnStarted{"123456", "human"}, {.view = View::meta, .text_bytes_max = 5})
+            .find("truncated") == std::string::npos);
+}
+
+TEST_CASE("at most 64 truncated paths are listed") {
+  std::string input = "[\"123456\"";
+  for (int i = 1; i < 80; ++i) input += ",\"123456\"";
+  const std::string event =
+      encoded(event::ToolInvoked{"c", "Edit", {input + "]"}, "m"}, {.text_bytes_max = 5});
+  CHECK(event.find("\"input/63\":6}") != std::string::npos);
+  CHECK(event.find("123456") == std::string::npos);
 }
 
 // ---- JSON again
@@ -310,20 +336,20 @@ TEST_CASE("what is no JSON is null") {
 TEST_CASE("64 levels are told, a deeper value is not JSON any more but is still told as some") {
   CHECK(json(std::string(64, '[') + std::string(64, ']')) == std::string(64, '[') + std::string(64, ']'));
   for (const std::size_t depth : {65, 66, 1000, 100'000})
-    CHECK(parses(json(std::string(depth, '[') + std::string(depth, ']'))));
+    CHECK(parses("{\"json\":" + json(std::string(depth, '[') + std::string(depth, ']')) + "}"));
+  CHECK(json(std::string(65, '[') + std::string(65, ']'), 8) == R"("[[[[[[[[","truncated":{"json":130})");
 }
 
 TEST_CASE("long strings inside are cut as text is") {
-  CHECK(
-      json(R"({"command":"123456","n":[1,"abcdefgh"]})", 5) ==
-      R"({"command":{"text":"12345","bytes":6,"truncated":true},"n":[1,{"text":"abcde","bytes":8,"truncated":true}]})");
+  CHECK(json(R"({"command":"123456","n":[1,"abcdefgh"]})", 5) ==
+        R"({"command":"12345","n":[1,"abcde"]},"truncated":{"json/command":6,"json/n/1":8})");
 }
 
 TEST_CASE("escapes are read before they are cut and written") {
   CHECK(read_back(json(R"("\u0061\u00fc\n\/\ud83d\ude00")")) == "a\xC3\xBC\n/\xF0\x9F\x98\x80");
   CHECK(read_back(json(R"({"k\u0065y":"\u0061"})")) == R"({"key":"a"})");
   CHECK(json(R"("\u0061\u0062\u0063")", 3).find("truncated") == std::string::npos);
-  CHECK(read_back(json(R"("\u0061\u0062\u0063")", 2)) == R"({"text":"ab","bytes":3,"truncated":true})");
+  CHECK(json(R"("\u0061\u0062\u0063")", 2) == R"("\u0061\u0062","truncated":{"json":3})");
   CHECK(json(R"("\ud83d")") == "\"\xEF\xBF\xBD\"");
   CHECK(parses(json("\"\xFF\xC0\x80\"")));
 }
@@ -333,7 +359,7 @@ TEST_CASE("input that is long as a whole is cut as one text") {
   const std::string event =
       encoded(event::ToolInvoked{"c", "Bash", {input}, "m"}, {.text_bytes_max = 100, .input_bytes_max = 500});
   CHECK(parses(event));
-  CHECK(event.find("\"truncated\":true") != std::string::npos);
+  CHECK(event.ends_with("111\",\"message\":\"m\",\"truncated\":{\"input\":2002}}"));
   CHECK(event.size() < 1200);
 }
 
@@ -343,8 +369,10 @@ TEST_CASE("usage and todos alone") {
   CHECK(out == R"({"input":1,"output":2,"cache_read":3,"cache_write":4})");
   out.clear();
   const std::vector<Todo> todos = {{"", "123456", "pending", "", ""}};
-  append_todos(out, todos, 4);
-  CHECK(out == R"([{"content":{"text":"1234","bytes":6,"truncated":true},"status":"pending"}])");
+  TruncatedPaths truncated;
+  append_todos(out, todos, 4, nullptr, View::full, truncated);
+  CHECK(out == R"([{"content":"1234","status":"pending"}])");
+  CHECK(truncated.list() == std::vector<TruncatedPath>{{"todos/0/content", 6}});
 }
 
 }  // namespace

@@ -14,24 +14,29 @@ const Starring starring;
 
 std::string text(std::string_view raw, std::size_t max) {
   std::string out;
-  append_text(out, raw, max, &starring);
+  TruncatedPaths truncated;
+  append_text(out, raw, max, &starring, truncated, "text");
+  truncated.append_member(out);
   return out;
 }
 std::string json(std::string_view raw, std::size_t max = 4096) {
   std::string out;
-  append_json(out, raw, max, &starring);
+  TruncatedPaths truncated;
+  const TruncatedPaths::Scope scope(truncated, "json");
+  append_json(out, raw, max, &starring, truncated);
+  truncated.append_member(out);
   return out;
 }
 
 TEST_CASE("text is cleaned, then cut; bytes stay the original's") {
   CHECK(text("a lamp b", 100) == "\"a ****** b\"");
-  CHECK(text("a lamp b", 8) == R"({"text":"a ******","bytes":8,"truncated":true})");  // longer than it was
+  CHECK(text("a lamp b", 8) == R"("a ******","truncated":{"text":8})");  // longer than it was
   CHECK(text("a lamp", 8) == "\"a ******\"");
   // A word that the cut divides is replaced whole, then cut.
-  CHECK(text("abc lamp and more", 6) == R"({"text":"abc **","bytes":17,"truncated":true})");
-  CHECK(text("abc lamp and more", 4) == R"({"text":"abc ","bytes":17,"truncated":true})");
+  CHECK(text("abc lamp and more", 6) == R"("abc **","truncated":{"text":17})");
+  CHECK(text("abc lamp and more", 4) == R"("abc ","truncated":{"text":17})");
   // A character that the cut divides is left out.
-  CHECK(text("é lamp and more", 1) == R"({"text":"","bytes":16,"truncated":true})");
+  CHECK(text("é lamp and more", 1) == R"("","truncated":{"text":16})");
 }
 
 TEST_CASE("JSON is cleaned decoded and written anew only where something was replaced") {
@@ -41,8 +46,8 @@ TEST_CASE("JSON is cleaned decoded and written anew only where something was rep
   CHECK(json(R"({"lamp":1,"x":{"l\u0061mps":[2]}})") == R"({"******":1,"x":{"******s":[2]}})");
   CHECK(json(R"({"oil":"x","\u006fil":["y",{"z":"y"}],"oil2":"x","oil":"","oil":7})") ==
         R"({"oil":"******","\u006fil":["******",{"z":"y"}],"oil2":"x","oil":"","oil":7})");
-  CHECK(json(R"("abcd l\u0061mp and more")", 7) == R"({"text":"abcd **","bytes":18,"truncated":true})");
-  CHECK(json("\"abcdef\xFFlamp\"", 7) == R"({"text":"abcdef","bytes":13,"truncated":true})");
+  CHECK(json(R"("abcd l\u0061mp and more")", 7) == R"("abcd **","truncated":{"json":18})");
+  CHECK(json("\"abcdef\xFFlamp\"", 7) == R"("abcdef","truncated":{"json":13})");
   CHECK(json(R"({"a":"lamp)") == "null");
 }
 
@@ -59,9 +64,10 @@ TEST_CASE("the previews of a state are cleaned before they are cut") {
   CHECK(feed.state().turn_prompt == cut);
   CHECK(feed.state().last_text == cut);
   REQUIRE(feed.state().tools.size() == 1);
-  CHECK(feed.state().tools[0].input == "{\"command\":{\"text\":\"" + cut +
-                                           "\",\"bytes\":" + std::to_string(long_text.size()) +
-                                           ",\"truncated\":true},\"oil\":\"******\"}");
+  CHECK(feed.state().tools[0].input == "{\"command\":\"" + cut + "\",\"oil\":\"******\"}");
+  CHECK(feed.state().tools[0].truncated == std::vector<TruncatedPath>{{"input/command", long_text.size()}});
+  CHECK(feed.state().turn_prompt_truncated == long_text.size());
+  CHECK(feed.state().last_text_truncated == long_text.size());
 }
 
 TEST_CASE("a record is cleaned whole; a line that is no JSON as text") {

@@ -13,7 +13,7 @@ namespace {
 
 std::string json_string(std::string_view text) {
   std::string out;
-  append_string(out, text);
+  append_json_string(out, text);
   return out;
 }
 
@@ -30,13 +30,16 @@ std::string escaped(std::string_view text) {
 
 std::string as_text(std::string_view text, std::size_t max) {
   std::string out;
-  append_text(out, text, max, &redactor());
+  TruncatedPaths truncated;
+  append_text(out, text, max, &redactor(), truncated, "text");
+  truncated.append_member(out);
   return out;
 }
 
 std::string as_json(std::string_view json, std::size_t max = 4096) {
   std::string out;
-  append_json(out, json, max, &redactor());
+  TruncatedPaths truncated;
+  append_json(out, json, max, &redactor(), truncated);
   return out;
 }
 
@@ -51,7 +54,7 @@ TEST_CASE("a cut at any byte of a canary shows nothing of it") {
       const std::string whole = padding.substr(0, max - shown - 1) + " " + text + "\n" + prose(3000);
       const std::string wire = as_text(whole, max);
       if (!leaks(wire, canary)) {
-        const std::string end = ",\"bytes\":" + std::to_string(whole.size()) + ",\"truncated\":true}";
+        const std::string end = ",\"truncated\":{\"text\":" + std::to_string(whole.size()) + "}";
         if (!wire.ends_with(end)) FAIL(wire.substr(wire.size() - 60));
         continue;
       }
@@ -108,8 +111,7 @@ TEST_CASE("a string under a secret key is replaced whole, whatever it looks like
     CHECK(as_json(k + "\"l\\u0061mp \\\"x\\\"\"}") == plain_key + "\"[redacted:secret]\"}");
     CHECK(as_json(k + "[\"lamp\",[\"oil\"]]}") ==
           plain_key + "[\"[redacted:secret]\",[\"[redacted:secret]\"]]}");
-    CHECK(as_json(k + "\"" + std::string(9, 'k') + "lamp\"}", 8) ==
-          plain_key + "{\"text\":\"[redacte\",\"bytes\":13,\"truncated\":true}}");
+    CHECK(as_json(k + "\"" + std::string(9, 'k') + "lamp\"}", 8) == plain_key + "\"[redacte\"}");
     // What stands for a secret is none; an object below is looked at by its own keys.
     for (const char* value :
          {"\"\"", "\"***\"", "\"<password>\"", "\"${TOKEN}\"", "\"$TOKEN\"", "\"string\"", "null", "true",
@@ -125,8 +127,9 @@ TEST_CASE("an input without secrets stays as it is written, byte for byte") {
   for (const char* json : {R"({"a":"\u0041\n\ud83d\ude00 é","b":[1.50,1e400,null,true]})", R"("")",
                            R"({"":""})", R"({"k\u0065y":"value\/"})"}) {
     std::string with, without;
-    append_json(with, json, 4096, &redactor());
-    append_json(without, json, 4096);
+    TruncatedPaths truncated;
+    append_json(with, json, 4096, &redactor(), truncated);
+    append_json(without, json, 4096, nullptr, truncated);
     CHECK(with == without);
   }
 }
@@ -150,15 +153,14 @@ TEST_CASE("an input too deep, too long or broken hides nothing either") {
   append_event(wire, event, {"h", "s", "t"}, {.input_bytes_max = 30000, .filter = &redactor()});
   CHECK_FALSE(leaks(wire, canary));
   CHECK(wire.find("lamp") == std::string::npos);
-  CHECK(wire.find("\"truncated\":true") != std::string::npos);
-  CHECK(wire.find("\"bytes\":" + std::to_string(input.size())) != std::string::npos);
+  CHECK(wire.ends_with("\"truncated\":{\"input\":" + std::to_string(input.size()) + "}}"));
 }
 
 TEST_CASE("everything that a person or a tool wrote is cleaned in both views; ids stay") {
   const Canary& canary = canaries()[12];
   const std::string s = canary.text();
   const Todo todo{"1", s, s, s, s};
-  const std::vector<EventBody> bodies = {event::SessionStarted{"d", s, s, s, s, s, {}, s, s},
+  const std::vector<EventBody> bodies = {event::SessionStarted{"p", "d", s, s, s, s, s, {}, s, s},
                                          event::SessionUpdated{s, s, s, s, s, s, s},
                                          event::TurnStarted{s, "human"},
                                          event::TurnFinished{"completed", false, s, {}, 0, {}},
