@@ -1,4 +1,4 @@
-// Events of another daemon's: passed on as they are; what a snapshot shows is read off them.
+// Events of other daemons: emitted unchanged; the state follows them.
 #include <algorithm>
 
 #include "core/assembler.hpp"
@@ -6,25 +6,25 @@
 
 namespace earshot {
 
-/// What the state becomes by an event that somebody else concluded.
+// Applies a relayed event to the state.
 struct Assembler::RelayedStateUpdate {
-  static constexpr std::size_t todos_max = 1024;  // more are not shown
+  static constexpr std::size_t todos_max = 1024;  // further ones are not listed
 
   StreamState& state;
-  const Assembler& by;
+  const Assembler& assembler;
   const RelayedEvent& relayed;
   std::string_view time;
   std::int64_t time_ms;
 
-  bool own() const { return relayed.agent == by.own_agent_; }
-  static void set(std::string& place, std::string_view value) {
-    if (!value.empty()) place = value;
+  bool is_own_stream() const { return relayed.agent == assembler.own_agent_; }
+  static void set(std::string& field, std::string_view value) {
+    if (!value.empty()) field = value;
   }
-  static void set(std::string& place, const event::OptionalText& value) {
-    if (value) place = *value;
+  static void set(std::string& field, const OptionalText& value) {
+    if (value) field = *value;
   }
   // The size of a text before the other daemon cut it.
-  std::uint64_t bytes_of(std::string_view path, const event::OptionalText& text) const {
+  std::uint64_t bytes_of(std::string_view path, const OptionalText& text) const {
     for (const TruncatedPath& each : relayed.truncated)
       if (each.path == path) return each.bytes;
     return text ? text->size() : 0;
@@ -50,7 +50,7 @@ struct Assembler::RelayedStateUpdate {
     state.turn_open = true;
     state.turn_started = time;
     state.turn_started_ms = time_ms;
-    state.turn_prompt = by.beginning(e.prompt.value_or(""));
+    state.turn_prompt = assembler.preview_source(e.prompt.value_or(""));
     state.turn_prompt_truncated = bytes_of("prompt", e.prompt);
     state.tools.clear();
   }
@@ -60,21 +60,21 @@ struct Assembler::RelayedStateUpdate {
     state.last_finished = time;
   }
   void operator()(const event::MessageAdded& e) {
-    if (e.role != "assistant" || e.kind != "text" || !own()) return;
-    state.last_text = by.beginning(e.text.value_or(""));
+    if (e.role != "assistant" || e.kind != "text" || !is_own_stream()) return;
+    state.last_text = assembler.preview_source(e.text.value_or(""));
     state.last_text_truncated = bytes_of("text", e.text);
   }
   void operator()(const event::ToolInvoked& e) {
     if (state.tools.size() >= StreamState::open_tools_max) return;
     OpenTool open;
     open.call = e.call, open.tool = e.tool, open.started = time, open.started_ms = time_ms;
-    if (!own()) open.agent = relayed.agent;
-    if (!e.input.json.empty()) by.set_input(open, e.input.json);
+    if (!is_own_stream()) open.agent = relayed.agent;
+    if (!e.input.json.empty()) assembler.set_input(open, e.input.json);
     state.tools.push_back(std::move(open));
   }
   void operator()(const event::ToolFinished& e) { close_call(e.call); }
   void operator()(const event::TodoUpdated& e) {
-    if (!own()) return;
+    if (!is_own_stream()) return;
     state.todos.assign(e.todos.begin(), e.todos.begin() + std::min(e.todos.size(), todos_max));
     state.todos_time = time;
   }
@@ -82,7 +82,8 @@ struct Assembler::RelayedStateUpdate {
     if (state.agents.size() >= agents_max) state.agents.erase(state.agents.begin());
     RunningAgent agent;
     agent.call = e.call, agent.subagent = e.subagent, agent.agent_type = e.agent_type;
-    agent.description = by.beginning(e.description), agent.started = time, agent.background = e.background;
+    agent.description = assembler.preview_source(e.description), agent.started = time,
+    agent.background = e.background;
     state.agents.push_back(std::move(agent));
   }
   void operator()(const event::AgentFinished& e) {
@@ -91,7 +92,7 @@ struct Assembler::RelayedStateUpdate {
   void operator()(const event::UsageUpdated& e) {
     state.usage = e.total;
     if (e.cost_usd) state.cost_usd = e.cost_usd;
-    if (e.of_message && own())
+    if (e.of_message && is_own_stream())
       state.context_tokens = e.of_message->input + e.of_message->cache_read + e.of_message->cache_write;
   }
   void operator()(const event::CompactionStarted&) {}
@@ -108,8 +109,7 @@ void Assembler::apply_relayed(const RelayedEvent& relayed) {
   EventBody body = relayed.body;
   if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
   std::visit(RelayedStateUpdate{state_, *this, relayed, record_->time, record_->time_ms}, body);
-  // Of its texts only the beginning is kept, and that is made what is shown.
-  state_due_ |= prompt_due | text_due;
+  pending_previews_ |= prompt_preview | text_preview;
   cursor_.index = ++index_;
   last_event_ = cursor_;
   ++counts_.events;

@@ -33,7 +33,7 @@ class EventWriter {
     return !value;
   }
   static std::string_view text_of(std::string_view value) { return value; }
-  static std::string_view text_of(const event::OptionalText& value) { return *value; }
+  static std::string_view text_of(const OptionalText& value) { return *value; }
 
   bool is_full() const { return options_.view == View::full; }
 

@@ -15,8 +15,6 @@ namespace earshot {
 
 namespace fact {
 
-using OptionalText = std::optional<std::string_view>;
-
 /// Work for the agent. Starts a turn.
 struct Prompt {
   OptionalText text;
@@ -169,7 +167,7 @@ struct RecordHeader {
   Author author = Author::other;
   bool outside_turn = false;  // a user record outside any turn (a local command's echo and output)
   bool sidechain = false, deleted = false, aborted = false, has_turn_position = false;
-  std::string_view first_user_text;  // of a user record; identifies an internal warm-up
+  bool is_warmup = false;  // a user record that can start an internal warm-up agent
 };
 
 /// Views are valid until the next record is read.

@@ -17,67 +17,71 @@ std::string_view agent_outcome_of(std::string_view tool_outcome) {
 }  // namespace
 
 Assembler::Call* Assembler::open_call(std::string_view id) {
-  const auto* number = calls_.find(hash(id, 5));
+  const auto* number = call_numbers_.find(hash(id, HashKind::call));
   if (!number || *number == 0) return nullptr;
-  return &open_.at(*number);
+  return &open_calls_.at(*number);
 }
 
-// In a dialect without ids: the call that is the record's parent or, without a parent, the last open one of
+// In a dialect without ids: the call that is the record's parent or, without a parent, the last open call of
 // its chain.
 Assembler::Call* Assembler::find_call_by_position() {
   if (!record_->parent.empty()) return open_call(record_->parent);
-  for (auto one = open_.rbegin(); one != open_.rend(); ++one)
+  for (auto one = open_calls_.rbegin(); one != open_calls_.rend(); ++one)
     if (one->second.chain == chain_) return &one->second;
   return nullptr;
 }
 
-void Assembler::apply(const fact::Invocation& made) {
-  const std::string_view id = !made.call.empty() ? made.call : !record_->uuid.empty() ? record_->uuid : name_;
+void Assembler::apply(const fact::Invocation& invocation) {
+  const std::string_view id = !invocation.call.empty() ? invocation.call
+                              : !record_->uuid.empty() ? record_->uuid
+                                                       : record_name_;
   bool fresh = false;
-  calls_.insert(hash(id, 5), calls_seen_ + 1, fresh);
-  const auto early = fresh ? early_results_.end() : early_results_.find(hash(id, 5));
+  call_numbers_.insert(hash(id, HashKind::call), call_count_ + 1, fresh);
+  const auto early = fresh ? early_results_.end() : early_results_.find(hash(id, HashKind::call));
   if (!fresh && early == early_results_.end()) return;
   if (fresh) {
     Call call;
-    call.call = id, call.tool = made.tool, call.started = record_->time, call.started_ms = record_->time_ms;
-    call.chain = chain_, call.purpose = made.purpose, call.todos = made.todos;
-    open_.emplace(++calls_seen_, std::move(call));
-    own_open_ += own();
+    call.call = id, call.tool = invocation.tool, call.started = record_->time,
+    call.started_ms = record_->time_ms;
+    call.chain = chain_, call.purpose = invocation.purpose, call.todos = invocation.todos;
+    open_calls_.emplace(++call_count_, std::move(call));
+    own_open_calls_ += is_own_chain();
     if (state_.tools.size() < StreamState::open_tools_max) {
       OpenTool shown{std::string(id),
-                     std::string(made.tool),
-                     own() ? std::string() : chains_[chain_].agent,
+                     std::string(invocation.tool),
+                     is_own_chain() ? std::string() : chains_[chain_].agent,
                      {},
                      std::string(record_->time),
                      record_->time_ms};
-      shown.is_raw = !made.input.empty() && made.input.size() <= StreamState::raw_input_bytes_max;
+      shown.is_raw = !invocation.input.empty() && invocation.input.size() <= StreamState::raw_input_bytes_max;
       if (shown.is_raw)
-        shown.input = made.input;
-      else if (!made.input.empty())
-        set_input(shown, made.input);
-      if (shown.is_raw) state_due_ |= input_due;
+        shown.input = invocation.input;
+      else if (!invocation.input.empty())
+        set_input(shown, invocation.input);
+      if (shown.is_raw) pending_previews_ |= input_preview;
       state_.tools.push_back(std::move(shown));
     }
   }
-  turn_tools_ += own();
-  emit(event::ToolInvoked{id, made.tool, Json{made.input}, record_->message});
+  turn_tools_ += is_own_chain();
+  emit(event::ToolInvoked{id, invocation.tool, Json{invocation.input}, record_->message});
   EarlyResult result;
   if (!fresh) {
     result = std::move(early->second);
     early_results_.erase(early);
   }
-  if (made.purpose != Purpose::subagent) return;
+  if (invocation.purpose != Purpose::subagent) return;
   if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
-  state_.agents.push_back({std::string(id), result.subagent, std::string(made.agent_type),
-                           std::string(made.description), std::string(record_->time),
+  state_.agents.push_back({std::string(id), result.subagent, std::string(invocation.agent_type),
+                           std::string(invocation.description), std::string(record_->time),
                            result.runs_in_background});
-  emit(event::AgentStarted{result.subagent, made.agent_type, made.description, id, made.background});
+  emit(event::AgentStarted{result.subagent, invocation.agent_type, invocation.description, id,
+                           invocation.background});
   if (fresh) return;
   if (result.runs_in_background) return finish_reported_agent(id, result.subagent);
-  finish_agent(id, end_of(result.report));
+  finish_agent(id, agent_end(result.report));
 }
 
-event::AgentFinished Assembler::end_of(const Report& report) {
+event::AgentFinished Assembler::agent_end(const Report& report) {
   event::AgentFinished end;
   end.outcome = report.outcome;
   end.duration_ms = report.duration_ms, end.tokens = report.tokens, end.tools = report.tools;
@@ -86,15 +90,15 @@ event::AgentFinished Assembler::end_of(const Report& report) {
 
 // A background agent whose end was read before its launch.
 void Assembler::finish_reported_agent(std::string_view call, const std::string& subagent) {
-  const auto report = early_.find(subagent);
-  if (report == early_.end()) return;
-  const Report told = std::move(report->second);
-  early_.erase(report);
-  finish_agent(call, end_of(told));
+  const auto report = early_reports_.find(subagent);
+  if (report == early_reports_.end()) return;
+  const Report end = std::move(report->second);
+  early_reports_.erase(report);
+  finish_agent(call, agent_end(end));
 }
 
 void Assembler::apply(const fact::Result& result) {
-  if (!result.resumed.empty()) ++resumed_[hash(result.resumed, 4)];
+  if (!result.resumed.empty()) ++resume_counts_[hash(result.resumed, HashKind::task)];
   Call* open = result.by_position ? find_call_by_position() : open_call(result.call);
   if (!open && result.by_position) {
     if (result.output) emit(event::MessageAdded{"system", "text", result.output, {}, {}, std::nullopt});
@@ -113,13 +117,13 @@ void Assembler::apply(const fact::Result& result) {
     return close_call(std::move(*open), std::move(finished), &result);
   }
   bool fresh = false;
-  if (!result.call.empty()) calls_.insert(hash(result.call, 5), 0, fresh);
+  if (!result.call.empty()) call_numbers_.insert(hash(result.call, HashKind::call), 0, fresh);
   if (!fresh) {
     ++counts_.late_results;
     return;
   }
-  if (early_results_.size() < early_max)
-    early_results_[hash(result.call, 5)] = {
+  if (early_results_.size() < early_reports_max)
+    early_results_[hash(result.call, HashKind::call)] = {
         {std::string(agent_outcome_of(finished.outcome)), result.duration_ms, result.tokens, result.tools},
         std::string(result.subagent),
         result.launch || !result.background.empty()};
@@ -127,12 +131,13 @@ void Assembler::apply(const fact::Result& result) {
   emit(std::move(finished));
 }
 
-// Tells that a call is over, then what follows from it. `result` is null when nothing answered it.
+// Emits the end of a call and of its subagent, and applies its todo changes. `result` is null without a
+// result.
 void Assembler::close_call(Call call, event::ToolFinished finished, const fact::Result* result) {
-  std::uint32_t* number = calls_.find(hash(call.call, 5));
-  open_.erase(*number);
+  std::uint32_t* number = call_numbers_.find(hash(call.call, HashKind::call));
+  open_calls_.erase(*number);
   *number = 0;
-  own_open_ -= call.chain == own_chain;
+  own_open_calls_ -= call.chain == own_chain;
   std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
   finished.call = call.call;
   finished.tool = std::string_view(call.tool);
@@ -160,8 +165,8 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
   if (result && outcome == "ok") apply_todos(call, *result);
 }
 
-void Assembler::close_all(std::string_view outcome, bool every_chain) {
-  for (auto next = open_.begin(); next != open_.end();) {
+void Assembler::close_calls(std::string_view outcome, bool every_chain) {
+  for (auto next = open_calls_.begin(); next != open_calls_.end();) {
     const auto one = next++;
     if (!every_chain && one->second.chain != chain_) continue;
     const std::uint32_t chain = chain_;
@@ -175,7 +180,7 @@ void Assembler::close_all(std::string_view outcome, bool every_chain) {
   }
 }
 
-// `finished` says what the record told; who it was is known from the call.
+// `finished` has what the record has; the rest comes from the running agent of this call.
 void Assembler::finish_agent(std::string_view call, event::AgentFinished finished) {
   RunningAgent known;
   known.call = call;
@@ -196,8 +201,8 @@ void Assembler::finish_agent(std::string_view call, event::AgentFinished finishe
 void Assembler::apply_todos(const Call& call, const fact::Result& result) {
   if (result.todo.refused) return;
   std::vector<Todo> todos = chains_[chain_].todos;
-  const Todo said = result.todo.item.value_or(Todo{});
-  const Todo asked = call.todos.empty() ? Todo{} : call.todos.front();
+  const Todo reported = result.todo.item.value_or(Todo{});
+  const Todo requested = call.todos.empty() ? Todo{} : call.todos.front();
   switch (call.purpose) {
     case Purpose::plain:
     case Purpose::subagent:
@@ -210,22 +215,22 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
       todos = *result.todo.list;
       break;
     case Purpose::todo_create: {
-      Todo made = asked;
-      if (!said.id.empty()) made.id = said.id;
-      if (!said.content.empty()) made.content = said.content;
-      made.status = !said.status.empty() ? said.status : "pending";
-      todos.push_back(std::move(made));
+      Todo created = asked;
+      if (!reported.id.empty()) created.id = reported.id;
+      if (!reported.content.empty()) created.content = reported.content;
+      created.status = !reported.status.empty() ? reported.status : "pending";
+      todos.push_back(std::move(created));
       break;
     }
     case Purpose::todo_update: {
-      const std::string& id = !asked.id.empty() ? asked.id : said.id;
+      const std::string& id = !requested.id.empty() ? requested.id : reported.id;
       const auto found =
           std::find_if(todos.begin(), todos.end(), [&](const Todo& one) { return one.id == id; });
       if (id.empty() || found == todos.end()) return;
-      const std::string& status = !said.status.empty() ? said.status : asked.status;
+      const std::string& status = !reported.status.empty() ? reported.status : requested.status;
       if (!status.empty()) found->status = status;
-      if (!asked.content.empty()) found->content = asked.content;
-      if (!asked.active_form.empty()) found->active_form = asked.active_form;
+      if (!requested.content.empty()) found->content = requested.content;
+      if (!requested.active_form.empty()) found->active_form = requested.active_form;
       if (status == "deleted") todos.erase(found);
       break;
     }
@@ -235,7 +240,7 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
 
 void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   std::vector<Todo>& current = chains_[chain_].todos;
-  // A list may leave out what an earlier one said of the same item.
+  // A list may omit fields of an item that an earlier list had.
   for (Todo& one : todos) {
     const auto before = std::find_if(current.begin(), current.end(),
                                      [&](const Todo& old) { return !one.id.empty() && old.id == one.id; });
@@ -243,10 +248,10 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
     if (one.active_form.empty()) one.active_form = before->active_form;
     if (one.priority.empty()) one.priority = before->priority;
   }
-  if (own()) state_.todos_time = record_->time;
+  if (is_own_chain()) state_.todos_time = record_->time;
   if (todos == current) return;
   current = std::move(todos);
-  if (own()) state_.todos = current;
+  if (is_own_chain()) state_.todos = current;
   emit(event::TodoUpdated{current, source});
 }
 
