@@ -47,12 +47,10 @@ void Assembler::apply(const fact::Invocation& invocation) {
     open_calls_.emplace(++call_count_, std::move(call));
     own_open_calls_ += is_own_chain();
     if (state_.tools.size() < StreamState::open_tools_max) {
-      OpenTool shown{std::string(id),
-                     std::string(invocation.tool),
-                     is_own_chain() ? std::string() : chains_[chain_].agent,
-                     {},
-                     std::string(record_->time),
-                     record_->time_ms};
+      OpenTool shown;
+      shown.call = id, shown.tool = invocation.tool;
+      if (!is_own_chain()) shown.agent = chains_[chain_].agent;
+      shown.started = record_->time, shown.started_ms = record_->time_ms;
       shown.is_raw = !invocation.input.empty() && invocation.input.size() <= StreamState::raw_input_bytes_max;
       if (shown.is_raw)
         shown.input = invocation.input;
@@ -215,7 +213,7 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
       todos = *result.todo.list;
       break;
     case Purpose::todo_create: {
-      Todo created = asked;
+      Todo created = requested;
       if (!reported.id.empty()) created.id = reported.id;
       if (!reported.content.empty()) created.content = reported.content;
       created.status = !reported.status.empty() ? reported.status : "pending";

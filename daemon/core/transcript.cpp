@@ -14,7 +14,7 @@ constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a 
 // If the allocation fails, the first parse reports it and the line is skipped.
 std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
   auto parser = std::make_unique<simdjson::dom::parser>();
-  (void)parser->allocate(4096, depth_max);
+  [[maybe_unused]] const auto error = parser->allocate(4096, depth_max);
   return parser;
 }
 

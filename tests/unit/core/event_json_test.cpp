@@ -1,4 +1,4 @@
-// How events look on the wire: keys and their order, what is left out, how long text is cut, what the view
+// The encoding of events: keys and their order, absent fields, truncation, and what the view
 // `meta` hides.
 #include "core/event_json.hpp"
 
@@ -82,7 +82,7 @@ TEST_CASE("every type has its name") {
   CHECK(type_name(event::LineSkipped{}) == "line.skipped");
 }
 
-TEST_CASE("the agent stands between session and cursor, and a missing time is left out") {
+TEST_CASE("agent follows session, and a missing time is left out") {
   Event event;
   event.cursor = {10, 1, 0xabcdef};
   event.agent = "a7";
@@ -94,7 +94,7 @@ TEST_CASE("the agent stands between session and cursor, and a missing time is le
       R"({"type":"compaction.started","host":"h","stream":"s","session":"t","agent":"a7","cursor":"10.1.0000000000abcdef","turn":0})");
 }
 
-TEST_CASE("absent things are left out, the rest comes in its order") {
+TEST_CASE("absent fields are left out, the others keep their order") {
   CHECK(encoded(event::SessionStarted{.dialect = "claude-code"}) ==
         own("session.started", R"("dialect":"claude-code")"));
   CHECK(
@@ -180,7 +180,7 @@ TEST_CASE("a cost keeps its digits") {
         std::string::npos);
 }
 
-TEST_CASE("numbers at their ends") {
+TEST_CASE("numbers at their limits") {
   CHECK(encoded(event::TurnFinished{"failed", false, "", INT64_MAX, UINT32_MAX, {UINT64_MAX, 0, 0, 0}})
             .find("\"duration_ms\":9223372036854775807,\"tools\":4294967295,\"usage\":{\"input\":"
                   "18446744073709551615") != std::string::npos);
@@ -242,7 +242,7 @@ TEST_CASE("bytes that are not UTF-8 become U+FFFD") {
   }
 }
 
-TEST_CASE("every byte survives as JSON, alone and beside each other") {
+TEST_CASE("every pair of bytes is encoded as valid JSON") {
   for (int a = 0; a < 256; ++a) {
     for (int b = 0; b < 256; ++b) {
       const char bytes[2] = {char(a), char(b)};
@@ -252,7 +252,7 @@ TEST_CASE("every byte survives as JSON, alone and beside each other") {
   }
 }
 
-TEST_CASE("text as long as the limit is a string, longer text is cut and says its size") {
+TEST_CASE("a text longer than the limit is cut and listed with its size") {
   CHECK(text("12345", 5) == R"("12345")");
   CHECK(text("123456", 5) == R"("12345","truncated":{"text":6})");
 }
@@ -292,9 +292,9 @@ TEST_CASE("at most 64 truncated paths are listed") {
   CHECK(event.find("123456") == std::string::npos);
 }
 
-// ---- JSON again
+// ---- rewriting JSON
 
-TEST_CASE("JSON is told again, compact, with its numbers as they stood") {
+TEST_CASE("JSON is rewritten without blanks, its numbers unchanged") {
   CHECK(json(R"( { "a" : [ 1 , -2.50e+3 , true , false , null ] , "b" : "x" } )") ==
         R"({"a":[1,-2.50e+3,true,false,null],"b":"x"})");
   CHECK(json("18446744073709551616") == "18446744073709551616");
@@ -306,7 +306,7 @@ TEST_CASE("JSON is told again, compact, with its numbers as they stood") {
   CHECK(json("\"\"") == "\"\"");
 }
 
-TEST_CASE("blanks may stand between any two tokens") {
+TEST_CASE("blanks between any two tokens are removed") {
   for (const char* spaced : {R"([1 ])", R"([1 ,2])", R"({"a":1 })", R"(["x" ])", R"([null ])",
                              R"({ "a" : [ 1 , { "b" : "x" } , [ ] , { } ] })", " [ ] ", "\t1\n"}) {
     std::string compact;
@@ -317,13 +317,13 @@ TEST_CASE("blanks may stand between any two tokens") {
   }
 }
 
-TEST_CASE("a key is never cut, though its bad bytes grow") {
+TEST_CASE("keys are never cut") {
   CHECK(parses(json("{\"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\":1}")));
   CHECK(json(R"({"a key that is longer than the limit":1})", 4) ==
         R"({"a key that is longer than the limit":1})");
 }
 
-TEST_CASE("what is no JSON is null") {
+TEST_CASE("invalid JSON is null") {
   for (const char* bad :
        {"",        " ",         "tru",  "nul",   "01",      "1.",       ".5",    "1e",         "+1",  "-",
         "{",       "}",         "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "'x'", "\"x",
@@ -333,7 +333,7 @@ TEST_CASE("what is no JSON is null") {
   }
 }
 
-TEST_CASE("64 levels are told, a deeper value is not JSON any more but is still told as some") {
+TEST_CASE("64 levels are kept, a deeper value is the beginning of its JSON as a string") {
   CHECK(json(std::string(64, '[') + std::string(64, ']')) == std::string(64, '[') + std::string(64, ']'));
   for (const std::size_t depth : {65, 66, 1000, 100'000})
     CHECK(parses("{\"json\":" + json(std::string(depth, '[') + std::string(depth, ']')) + "}"));
@@ -345,7 +345,7 @@ TEST_CASE("long strings inside are cut as text is") {
         R"({"command":"12345","n":[1,"abcde"]},"truncated":{"json/command":6,"json/n/1":8})");
 }
 
-TEST_CASE("escapes are read before they are cut and written") {
+TEST_CASE("strings are cut by their decoded length") {
   CHECK(read_back(json(R"("\u0061\u00fc\n\/\ud83d\ude00")")) == "a\xC3\xBC\n/\xF0\x9F\x98\x80");
   CHECK(read_back(json(R"({"k\u0065y":"\u0061"})")) == R"({"key":"a"})");
   CHECK(json(R"("\u0061\u0062\u0063")", 3).find("truncated") == std::string::npos);
@@ -354,7 +354,7 @@ TEST_CASE("escapes are read before they are cut and written") {
   CHECK(parses(json("\"\xFF\xC0\x80\"")));
 }
 
-TEST_CASE("input that is long as a whole is cut as one text") {
+TEST_CASE("a long input is sent as the beginning of its JSON") {
   const std::string input = "[" + std::string(2000, '1') + "]";
   const std::string event =
       encoded(event::ToolInvoked{"c", "Bash", {input}, "m"}, {.text_bytes_max = 100, .input_bytes_max = 500});

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "team/relayed_reader.hpp"
-#include "unit/core/feed.hpp"
+#include "unit/support/feed.hpp"
 
 using namespace earshot;
 using namespace earshot::test;

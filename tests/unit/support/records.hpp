@@ -1,4 +1,4 @@
-// Lines of a session, written as a test reads: each record gets the next uuid (u1, u2, …) and the next
+// Builds the lines of a session: each record has the next uuid (u1, u2, …) and the next
 // second.
 #pragma once
 #include <cstdio>
@@ -21,7 +21,7 @@ inline std::string as_json(std::string_view text) {
   return out + '"';
 }
 
-/// claude-code records. `extra` holds further members, such as R"("isMeta":true)"; a member that it names is
+/// claude-code records. `extra` has further members, such as R"("isMeta":true)"; a member in it is
 /// not written twice.
 class Records {
  public:
@@ -82,7 +82,7 @@ class Records {
     return R"({"type":"queue-operation","operation":)" + as_json(operation) + R"(,"timestamp":")" + now() +
            R"(","sessionId":"t")" + content + "}\n";
   }
-  /// The text of a task notification; without a status when that is empty.
+  /// The text of a task notification; without a status if that is empty.
   static std::string notice(std::string_view task, std::string_view status) {
     const std::string told = status.empty() ? "" : "<status>" + std::string(status) + "</status>\n";
     return "<task-notification>\n<task-id>" + std::string(task) + "</task-id>\n" + told +
@@ -106,7 +106,7 @@ class Records {
   }
 
   std::string uuid() const { return "u" + std::to_string(count_); }  // of the record written last
-  /// The time of the record written last: as many seconds past midnight as records were written.
+  /// The time of the last record: one second past midnight per record.
   std::string now() const { return at(count_); }
   static std::string at(int second) {
     char text[32];

@@ -1,15 +1,15 @@
-// API errors, file checkpoints, the queue, system messages, and what a transcript tells of itself.
+// API errors, file checkpoints, the queue, system messages, and a transcript's counters.
 #include <catch2/catch.hpp>
 
-#include "feed.hpp"
-#include "records.hpp"
+#include "unit/support/feed.hpp"
+#include "unit/support/records.hpp"
 
 namespace earshot::test {
 namespace {
 
 // ---- API errors
 
-TEST_CASE("each attempt that failed is told, and is not fatal") {
+TEST_CASE("each failed attempt is an event that is not fatal") {
   Records r;
   const Feed feed(
       {r.user("go"),
@@ -17,24 +17,24 @@ TEST_CASE("each attempt that failed is told, and is not fatal") {
            "api_error",
            R"("level":"error","error":{"status":529,"error":{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}},"retryInMs":602.9423501106984,"retryAttempt":1,"maxRetries":10)"),
        r.system("api_error", R"("error":{},"retryInMs":1500.0,"retryAttempt":2,"maxRetries":10)")});
-  CHECK(feed.told("api.failed", {"status", "attempt", "max_attempts", "fatal"}) ==
+  CHECK(feed.fields("api.failed", {"status", "attempt", "max_attempts", "fatal"}) ==
         Lines{"529 1 10 false", "- 2 10 false"});
-  const Lines waits = feed.told("api.failed", {"retry_in_ms"});
+  const Lines waits = feed.fields("api.failed", {"retry_in_ms"});
   CHECK((waits[0] == "602" || waits[0] == "603"));
   CHECK(waits[1] == "1500");
   CHECK(feed.count("turn.finished") == 0);
 }
 
-TEST_CASE("the end is fatal, with its status and error") {
+TEST_CASE("the last attempt is fatal, with status and error") {
   Records r;
   const Feed feed(
       {r.user("go"),
        r.record(
            "assistant", "",
            R"("isApiErrorMessage":true,"error":"rate_limit","apiErrorStatus":429,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"limit"}]})")});
-  CHECK(feed.told("api.failed", {"status", "error", "fatal"}) == Lines{"429 rate_limit true"});
-  CHECK(feed.told("message.added", {"text"}) == Lines{"limit"});
-  CHECK(feed.told("turn.finished", {"outcome"}) == Lines{"failed"});
+  CHECK(feed.fields("api.failed", {"status", "error", "fatal"}) == Lines{"429 rate_limit true"});
+  CHECK(feed.fields("message.added", {"text"}) == Lines{"limit"});
+  CHECK(feed.fields("turn.finished", {"outcome"}) == Lines{"failed"});
 }
 
 TEST_CASE("an API error while a call is open leaves one end of it") {
@@ -46,12 +46,12 @@ TEST_CASE("an API error while a call is open leaves one end of it") {
            R"("isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error: 500"}]})"),
        r.user("next")});
   CHECK(feed.count("tool.finished") == 1);
-  CHECK(feed.told("turn.finished", {"turn", "outcome"}) == Lines{"1 failed"});
+  CHECK(feed.fields("turn.finished", {"turn", "outcome"}) == Lines{"1 failed"});
 }
 
 // ---- files
 
-TEST_CASE("a checkpoint is told only when it names files") {
+TEST_CASE("a checkpoint is an event only if it names files") {
   const auto snapshot = [](std::string_view files) {
     return R"({"type":"file-history-snapshot","messageId":"m7","snapshot":{"messageId":"m7","trackedFileBackups":)" +
            std::string(files) +
@@ -63,7 +63,7 @@ TEST_CASE("a checkpoint is told only when it names files") {
       {r.user("go"), snapshot("{}"),
        snapshot(
            R"({"a.cpp":{"backupFileName":"x@v1","version":1},"b c.hpp":{"backupFileName":null,"version":1}})")});
-  CHECK(feed.told("files.snapshotted", {"message", "files"}) == Lines{R"(m7 ["a.cpp","b c.hpp"])"});
+  CHECK(feed.fields("files.snapshotted", {"message", "files"}) == Lines{R"(m7 ["a.cpp","b c.hpp"])"});
 }
 
 TEST_CASE("a delta is one file") {
@@ -72,23 +72,23 @@ TEST_CASE("a delta is one file") {
       {r.user("go"),
        R"({"type":"file-history-delta","messageId":"m7","snapshotMessageId":"m6","trackingPath":"src/a.ts","backup":{"version":1},"timestamp":"2026-02-03T00:00:09.000Z"})"
        "\n"});
-  CHECK(feed.told("files.snapshotted", {"message", "files", "time"}) ==
+  CHECK(feed.fields("files.snapshotted", {"message", "files", "time"}) ==
         Lines{R"(m7 ["src/a.ts"] 2026-02-03T00:00:09.000Z)"});
 }
 
 // ---- the queue
 
-TEST_CASE("each operation on the queue is told with its text, where it has one") {
+TEST_CASE("each operation on the queue is an event, with its text if any") {
   Records r;
   const Feed feed({r.user("go"), r.queue("enqueue", "then this"), r.queue("dequeue"),
                    r.queue("remove", "that"), r.queue("popAll", "these")});
-  CHECK(feed.told("queue.changed", {"operation", "text"}) ==
+  CHECK(feed.fields("queue.changed", {"operation", "text"}) ==
         Lines{"enqueue then this", "dequeue -", "remove that", "popAll these"});
 }
 
 // ---- system messages
 
-TEST_CASE("system records that say something are messages of the system") {
+TEST_CASE("system records with content are messages of the system") {
   Records r;
   const Feed feed(
       {r.user("go"), r.record("system", R"("content":"the larger model is at its limit","level":"warning")"),
@@ -96,16 +96,16 @@ TEST_CASE("system records that say something are messages of the system") {
        r.system("informational", R"("content":"disconnected")"),
        r.system("bridge_status", R"("content":"is active","url":"https://example.invalid/x")"),
        r.system("model_refusal_fallback", R"("content":"flagged","originalModel":"a","fallbackModel":"b")")});
-  CHECK(feed.told("message.added", {"role", "kind", "text"}) ==
+  CHECK(feed.fields("message.added", {"role", "kind", "text"}) ==
         Lines{"system text the larger model is at its limit", "system text a recap",
               "system text disconnected", "system text is active", "system text flagged"});
 }
 
-TEST_CASE("system records without meaning here are none") {
+TEST_CASE("other system records emit nothing") {
   Records r;
   const Feed feed({r.user("go"), r.system("local_command",
                                           R"("content":"<local-command-stdout>x</local-command-stdout>")")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go"});
+  CHECK(feed.summary() == Lines{"turn.started 1 human go"});
   CHECK(feed.counts().unknown_types.empty());
 }
 
@@ -113,14 +113,14 @@ TEST_CASE("an unknown kind of system record or attachment is counted by its name
   Records r;
   const Feed feed({r.user("go"), r.system("weather_report", R"("content":"rain")"),
                    r.attachment(R"({"type":"weather"})")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go"});
+  CHECK(feed.summary() == Lines{"turn.started 1 human go"});
   CHECK(feed.counts().unknown_types.size() == 2);
   CHECK(feed.counts().unknown_types.count("system/weather_report") == 1);
 }
 
 // ---- odd shapes
 
-TEST_CASE("records of odd shapes do no harm, and the next one is read") {
+TEST_CASE("records of unexpected shapes are harmless") {
   for (
       const char* odd :
       {R"({"type":"user","uuid":"x"})",
@@ -177,7 +177,7 @@ TEST_CASE("records of odd shapes do no harm, and the next one is read") {
     feed.write(std::string(odd) + "\n");
     feed.write(R"({"type":"user","uuid":"last","message":{"role":"user","content":"the next"}})"
                "\n");
-    CHECK(feed.told("turn.started", {"prompt"}).back() == "the next");
+    CHECK(feed.fields("turn.started", {"prompt"}).back() == "the next");
     CHECK(feed.counts().lines == 3);
     CHECK(feed.counts().skipped_lines == 0);
   }
@@ -186,10 +186,10 @@ TEST_CASE("records of odd shapes do no harm, and the next one is read") {
 TEST_CASE("an assistant's content may be a string") {
   Records r;
   CHECK(Feed({r.user("go"), r.record("assistant", "", R"("message":{"id":"m","content":"as a string"})")})
-            .told("message.added", {"role", "kind", "text"}) == Lines{"assistant text as a string"});
+            .fields("message.added", {"role", "kind", "text"}) == Lines{"assistant text as a string"});
 }
 
-// ---- what a transcript tells of itself
+// ---- counters
 
 TEST_CASE("counts: lines, records, events, types") {
   Records r;

@@ -16,8 +16,8 @@ simdjson::dom::object parsed(simdjson::dom::parser& parser, std::string_view eve
   return element.get_object();
 }
 
-// `"type"` is the first key of every event. Nothing is parsed: an event's input may hold numbers that no
-// parser can.
+// `"type"` is the first key of every event. Not parsed: an event's input may have numbers that simdjson
+// refuses.
 std::string_view type_of(std::string_view event) {
   event.remove_prefix(std::string_view("{\"type\":\"").size());
   return event.substr(0, event.find('"'));
@@ -33,13 +33,13 @@ std::string text_of(simdjson::dom::element value) {
   return simdjson::minify(value);
 }
 
-// What of each type a story tells.
-struct Told {
+// The fields of each type that summary() lists.
+struct SummaryRow {
   std::string_view type;
   std::vector<std::string_view> fields;
 };
-const std::vector<Told>& told_in_a_story() {
-  static const std::vector<Told> table = {
+const std::vector<SummaryRow>& summary_rows() {
+  static const std::vector<SummaryRow> table = {
       {"turn.started", {"origin", "prompt"}},
       {"turn.finished", {"outcome", "inferred", "stop_reason"}},
       {"message.added", {"role", "kind", "text"}},
@@ -85,7 +85,7 @@ Feed& Feed::write(std::string_view bytes) {
   if (!bytes.empty()) std::memcpy(room.get(), bytes.data(), bytes.size());
   constexpr std::string_view hostile = "}]\"\n{\"type\":\"user\",";
   for (std::size_t i = 0; i < feed_padding; ++i) room[bytes.size() + i] = hostile[i % hostile.size()];
-  static Workspace workspace;  // as in the program: one for all transcripts of a thread
+  static Workspace workspace;  // one for all transcripts of a thread, as in the daemon
   transcript_.feed({room.get(), bytes.size()}, workspace, *this);
   return *this;
 }
@@ -112,19 +112,19 @@ void Feed::on_event(const Event& event) {
   cursors_.push_back(event.cursor);
 }
 
-Lines Feed::story() const {
-  Lines story;
+Lines Feed::summary() const {
+  Lines lines;
   simdjson::dom::parser parser;
   for (const std::string& event : events_) {
-    const auto& table = told_in_a_story();
-    const auto told =
-        std::find_if(table.begin(), table.end(), [&](const Told& row) { return row.type == type_of(event); });
-    if (told == table.end()) continue;
+    const auto& table = summary_rows();
+    const auto row = std::find_if(table.begin(), table.end(),
+                                  [&](const SummaryRow& each) { return each.type == type_of(event); });
+    if (row == table.end()) continue;
     const auto object = parsed(parser, event);
-    std::string line = std::string(told->type) + " " + text_of(object["turn"]);
+    std::string line = std::string(row->type) + " " + text_of(object["turn"]);
     simdjson::dom::element value;
     if (object["agent"].get(value) == simdjson::SUCCESS) line += "@" + text_of(value);
-    for (const std::string_view name : told->fields) {
+    for (const std::string_view name : row->fields) {
       if (object[name].get(value) != simdjson::SUCCESS) continue;
       if (value.is_bool()) {
         if (bool(value)) line.append(" ").append(name);
@@ -132,9 +132,9 @@ Lines Feed::story() const {
         line.append(" ").append(text_of(value));
       }
     }
-    story.push_back(std::move(line));
+    lines.push_back(std::move(line));
   }
-  return story;
+  return lines;
 }
 
 std::string field(std::string_view event, std::string_view name) {
@@ -143,7 +143,7 @@ std::string field(std::string_view event, std::string_view name) {
   return parsed(parser, event)[name].get(value) == simdjson::SUCCESS ? text_of(value) : "-";
 }
 
-Lines Feed::told(std::string_view type, std::initializer_list<std::string_view> fields) const {
+Lines Feed::fields(std::string_view type, std::initializer_list<std::string_view> fields) const {
   Lines lines;
   for (const std::string& event : events_) {
     if (!is_of(event, type)) continue;

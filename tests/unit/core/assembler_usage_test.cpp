@@ -1,8 +1,8 @@
-// Tokens, counted once a message; cost, where the transcript says it.
+// Tokens, counted once per message, and recorded cost.
 #include <catch2/catch.hpp>
 
-#include "feed.hpp"
-#include "records.hpp"
+#include "unit/support/feed.hpp"
+#include "unit/support/records.hpp"
 
 namespace earshot::test {
 namespace {
@@ -22,9 +22,9 @@ std::string tokens(int in, int out, int read, int write) {
          std::to_string(write) + "}";
 }
 Lines usage(const Feed& feed) {
-  return feed.told("usage.updated", {"message", "model", "input", "output", "cache_read", "cache_write"});
+  return feed.fields("usage.updated", {"message", "model", "input", "output", "cache_read", "cache_write"});
 }
-Lines totals(const Feed& feed) { return feed.told("usage.updated", {"total"}); }
+Lines totals(const Feed& feed) { return feed.fields("usage.updated", {"total"}); }
 
 TEST_CASE("a message's tokens and the stream's totals") {
   Records r;
@@ -73,7 +73,7 @@ TEST_CASE("a message without an id is its record's uuid") {
       R"("message":{"content":[{"type":"text","text":"x"}],"usage":{"input_tokens":1,"output_tokens":1}})";
   const Feed feed(
       {r.user("go"), r.record("assistant", "", usage_only), r.record("assistant", "", usage_only)});
-  CHECK(feed.told("usage.updated", {"message", "input", "output"}) == Lines{"u2 1 1", "u3 1 1"});
+  CHECK(feed.fields("usage.updated", {"message", "input", "output"}) == Lines{"u2 1 1", "u3 1 1"});
 }
 
 TEST_CASE("the maximum starts at zero: nothing spent is no event") {
@@ -87,7 +87,7 @@ TEST_CASE("cache writes are flat or nested: the larger, not the sum") {
   const auto write = [](std::string_view members) {
     Records r;
     return Feed({r.user("go"), spent(r, "m1", "q1", R"({"output_tokens":1,)" + std::string(members) + "}")})
-        .told("usage.updated", {"cache_write"});
+        .fields("usage.updated", {"cache_write"});
   };
   CHECK(write(R"("cache_creation_input_tokens":50)") == Lines{"50"});
   CHECK(write(R"("cache_creation":{"ephemeral_5m_input_tokens":30,"ephemeral_1h_input_tokens":20})") ==
@@ -108,7 +108,7 @@ TEST_CASE("tokens that are no counts are none") {
        spent(
            r, "m1", "q1",
            R"({"input_tokens":-5,"output_tokens":"12","cache_read_input_tokens":null,"cache_creation_input_tokens":2})")});
-  CHECK(feed.told("usage.updated", {"input", "output", "cache_read", "cache_write"}) == Lines{"0 0 0 2"});
+  CHECK(feed.fields("usage.updated", {"input", "output", "cache_read", "cache_write"}) == Lines{"0 0 0 2"});
 }
 
 TEST_CASE("a sidechain's tokens count for the stream") {
@@ -116,7 +116,7 @@ TEST_CASE("a sidechain's tokens count for the stream") {
   const Feed feed({r.user("go"), spent(r, "m1", "q1", tokens(1, 1, 0, 0)),
                    spent(r, "m2", "q2", tokens(2, 2, 0, 0), R"("isSidechain":true,"parentUuid":null)")});
   CHECK(feed.state().usage == Usage{3, 3, 0, 0});
-  CHECK(feed.told("usage.updated", {"agent"}) == Lines{"-", "u3"});
+  CHECK(feed.fields("usage.updated", {"agent"}) == Lines{"-", "u3"});
 }
 
 TEST_CASE("the context is what the own chain's last message read") {
@@ -126,7 +126,7 @@ TEST_CASE("the context is what the own chain's last message read") {
   CHECK(feed.state().context_tokens == 321);
 }
 
-TEST_CASE("usage.updated comes after the record's blocks and before what ends the turn") {
+TEST_CASE("usage.updated is emitted after the record's blocks and before the end of the turn") {
   Records r;
   const Feed feed(
       {r.user("go"),
@@ -153,14 +153,14 @@ TEST_CASE("a cost record gives the total and the cost only") {
   CHECK(feed.events().back().find(
             R"("total":{"input":1,"output":2,"cache_read":3,"cache_write":4},"cost_usd":0.25})") !=
         std::string::npos);
-  CHECK(feed.told("usage.updated", {"message", "input", "cost_usd"}).back() == "- - 0.25");
+  CHECK(feed.fields("usage.updated", {"message", "input", "cost_usd"}).back() == "- - 0.25");
   CHECK(feed.state().cost_usd == 0.25);
 }
 
 TEST_CASE("an unchanged cost makes no event, a fallen one does") {
   Records r;
   const Feed feed({r.user("go"), cost("0.5"), cost("0.5"), cost("0.125"), cost("0.125")});
-  CHECK(feed.told("usage.updated", {"cost_usd"}) == Lines{"0.5", "0.125"});
+  CHECK(feed.fields("usage.updated", {"cost_usd"}) == Lines{"0.5", "0.125"});
   CHECK(feed.state().cost_usd == 0.125);
 }
 

@@ -1,4 +1,4 @@
-#include "generator.hpp"
+#include "session_generator.hpp"
 
 #include <initializer_list>
 #include <string_view>
@@ -65,7 +65,7 @@ class Session {
   }
   std::string call_id() { return "c" + std::to_string(below(12)); }
   std::string uuid() {
-    if (chance(20)) return "u" + std::to_string(below(uuids_ + 1));  // seen before, perhaps
+    if (chance(20)) return "u" + std::to_string(below(uuids_ + 1));  // may be a repetition
     return "u" + std::to_string(++uuids_);
   }
   std::string envelope(std::string_view type) {
@@ -225,9 +225,9 @@ class Session {
     }
   }
 
-  // ---- what goes wrong
+  // ---- damage
 
-  /// Ends the line, mostly as a program does.
+  /// Ends the line, mostly with a plain LF.
   void spoil(std::string& line) {
     switch (below(40)) {
       case 0:
@@ -247,7 +247,7 @@ class Session {
         break;  // a hole
       case 5:
         line = lines_[below(lines_.size())];
-        break;  // said before
+        break;  // repeated
       case 6:
         line = std::string(one_of({"", " ", "\t", "null", "7", "[]", "\"x\"", "{}"}));
         break;  // no record
@@ -263,7 +263,7 @@ class Session {
         break;  // long
       case 10:
         line += R"({"type":"user","uuid":"u9)";
-        break;  // another begun
+        break;  // the start of another
       case 11:
         line = "\xEF\xBB\xBF" + line;
         break;

@@ -1,5 +1,5 @@
-// Every tests/golden/**/<name>.jsonl gives exactly <name>.events.jsonl, however its bytes are cut. In the
-// expected lines the mark of a cursor is written `*`: it depends on every byte before it, and cursors have
+// Every tests/golden/**/<name>.jsonl yields exactly <name>.events.jsonl, however it is split. In the
+// expected lines the hash of a cursor is `*`: it depends on every byte before it, and cursors have
 // tests of their own.
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -7,8 +7,8 @@
 #include <iterator>
 #include <sstream>
 
-#include "feed.hpp"
 #include "unit/places.hpp"
+#include "unit/support/feed.hpp"
 
 namespace earshot::test {
 namespace {
@@ -52,7 +52,7 @@ std::vector<fs::path> fixtures() {
   return found;
 }
 
-TEST_CASE("each fixture gives exactly the events beside it") {
+TEST_CASE("each golden transcript yields exactly its golden events") {
   const auto paths = fixtures();
   REQUIRE(paths.size() > 50);
   for (const fs::path& path : paths) {

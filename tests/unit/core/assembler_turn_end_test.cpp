@@ -1,14 +1,14 @@
-// When a turn finishes, with what outcome, and what does not finish it.
+// The end of a turn and its outcome.
 #include <catch2/catch.hpp>
 
-#include "feed.hpp"
-#include "records.hpp"
+#include "unit/support/feed.hpp"
+#include "unit/support/records.hpp"
 
 namespace earshot::test {
 namespace {
 
 Lines ends(const Feed& feed) {
-  return feed.told("turn.finished", {"turn", "outcome", "inferred", "stop_reason"});
+  return feed.fields("turn.finished", {"turn", "outcome", "inferred", "stop_reason"});
 }
 
 TEST_CASE("text with a final stop reason completes the turn") {
@@ -74,8 +74,8 @@ TEST_CASE("later blocks of the same message still belong to the finished turn") 
       R"("message":{"id":"one","content":[{"type":"text","text":"more"}],"stop_reason":"end_turn"})";
   const Feed feed(
       {r.user("go"), r.record("assistant", "", message), r.record("assistant", "", message), r.user("next")});
-  CHECK(feed.told("message.added", {"turn"}) == Lines{"1", "1"});
-  CHECK(feed.told("turn.started", {"turn"}) == Lines{"1", "2"});
+  CHECK(feed.fields("message.added", {"turn"}) == Lines{"1", "1"});
+  CHECK(feed.fields("turn.started", {"turn"}) == Lines{"1", "2"});
   CHECK(ends(feed) == Lines{"1 completed - end_turn"});
 }
 
@@ -85,10 +85,10 @@ TEST_CASE("turn_duration completes the turn, with its duration") {
   Records r;
   const Feed feed({r.user("go"), r.text("done"), r.system("turn_duration", R"("durationMs":61326)")});
   CHECK(ends(feed) == Lines{"1 completed - -"});
-  CHECK(feed.told("turn.finished", {"duration_ms"}) == Lines{"61326"});
+  CHECK(feed.fields("turn.finished", {"duration_ms"}) == Lines{"61326"});
 }
 
-TEST_CASE("a turn is finished once, however many signals come") {
+TEST_CASE("a turn is finished once by several signals") {
   Records r;
   const Feed feed({r.user("go"), r.text("done", "\"end_turn\""),
                    r.system("stop_hook_summary", R"("hookErrors":[],"preventedContinuation":false)"),
@@ -135,7 +135,7 @@ TEST_CASE("a signal right after a call or its result ends nothing") {
   }
 }
 
-TEST_CASE("signals without a turn are nothing") {
+TEST_CASE("signals without a turn are ignored") {
   Records r;
   CHECK(ends(Feed({r.system("turn_duration", R"("durationMs":5)"), r.interruption()})).empty());
 }
@@ -146,13 +146,13 @@ TEST_CASE("an interruption notice interrupts open calls and the turn") {
   for (const char* notice : {"[Request interrupted by user]", "[Request interrupted by user for tool use]"}) {
     Records r;
     const Feed feed({r.user("go"), r.call("c1", "Bash"), r.call("c2", "Read"), r.interruption(notice)});
-    CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash", "tool.invoked 1 c2 Read",
-                                "tool.finished 1 c1 interrupted", "tool.finished 1 c2 interrupted",
-                                "turn.finished 1 interrupted"});
+    CHECK(feed.summary() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash",
+                                  "tool.invoked 1 c2 Read", "tool.finished 1 c1 interrupted",
+                                  "tool.finished 1 c2 interrupted", "turn.finished 1 interrupted"});
   }
 }
 
-TEST_CASE("an interruption notice is no prompt, as a string neither") {
+TEST_CASE("an interruption notice is not a prompt, nor as a string") {
   Records r;
   CHECK(Feed({r.user("go"), r.user("[Request interrupted by user]")}).count("turn.started") == 1);
 }
@@ -165,22 +165,22 @@ TEST_CASE("the API's last error fails the turn") {
            "assistant", "",
            R"("isApiErrorMessage":true,"error":"rate_limit","apiErrorStatus":429,"message":{"id":"x","model":"<synthetic>",)"
            R"("content":[{"type":"text","text":"The limit is reached"}],"stop_reason":"stop_sequence"})")});
-  const Lines story = feed.story();
+  const Lines story = feed.summary();
   REQUIRE(story.size() == 4);
-  CHECK(feed.told("message.added", {"text"}) == Lines{"The limit is reached"});
+  CHECK(feed.fields("message.added", {"text"}) == Lines{"The limit is reached"});
   CHECK(story[1].starts_with("message.added 1 "));
   CHECK(story[2] == "api.failed 1 429 fatal");
   CHECK(story[3].starts_with("turn.finished 1 failed"));
 }
 
-TEST_CASE("\"No response requested.\" is nothing") {
+TEST_CASE("\"No response requested.\" is ignored") {
   Records r;
   const Feed feed(
       {r.user("go"), r.text("done"),
        r.record(
            "assistant", "",
            R"("isApiErrorMessage":false,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}],"stop_reason":"stop_sequence"})")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "message.added 1 assistant text done"});
+  CHECK(feed.summary() == Lines{"turn.started 1 human go", "message.added 1 assistant text done"});
 }
 
 TEST_CASE("a hook that stopped the operation fails the turn") {
@@ -197,24 +197,24 @@ TEST_CASE("the limit of turns completes the turn") {
   CHECK(ends(feed) == Lines{"1 completed - max_turns"});
 }
 
-TEST_CASE("an aborted record is told, then interrupts") {
+TEST_CASE("an aborted record emits its events, then interrupts") {
   Records r;
   const Feed feed({r.user("go"), r.call("c1", "Bash"), r.text("half a sen", "null", R"("isAborted":true)")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash",
-                              "message.added 1 assistant text half a sen", "tool.finished 1 c1 interrupted",
-                              "turn.finished 1 interrupted"});
+  CHECK(feed.summary() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash",
+                                "message.added 1 assistant text half a sen", "tool.finished 1 c1 interrupted",
+                                "turn.finished 1 interrupted"});
 }
 
 TEST_CASE("an aborted result is interrupted") {
   Records r;
   const Feed feed({r.user("go"), r.call("c1", "Bash"), r.result("c1", "half", R"("isAborted":true)")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash",
-                              "tool.finished 1 c1 interrupted", "turn.finished 1 interrupted"});
+  CHECK(feed.summary() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 Bash",
+                                "tool.finished 1 c1 interrupted", "turn.finished 1 interrupted"});
 }
 
 // ---- the next start
 
-TEST_CASE("after assistant text the next start proves completion") {
+TEST_CASE("the next start after assistant text infers completion") {
   Records r;
   CHECK(ends(Feed({r.user("one"), r.text("done"), r.user("two")})) == Lines{"1 completed true -"});
 }
@@ -242,7 +242,7 @@ TEST_CASE("a local command between the text and the next start changes nothing")
   CHECK(ends(feed) == Lines{"1 completed true -"});
 }
 
-TEST_CASE("anything else before the next start is superseded") {
+TEST_CASE("any other open turn is superseded by the next start") {
   {
     Records r;
     CHECK(ends(Feed({r.user("one"), r.user("two")})) == Lines{"1 superseded - -"});
@@ -263,40 +263,40 @@ TEST_CASE("anything else before the next start is superseded") {
   }
 }
 
-TEST_CASE("a sidechain's text proves nothing about the turn") {
+TEST_CASE("a sidechain's text does not complete the turn") {
   Records r;
   CHECK(ends(Feed({r.user("one"), r.call("c1", "Task"), r.result("c1", "ok"),
                    r.text("of another", "null", R"("isSidechain":true,"parentUuid":null)"),
                    r.user("two")})) == Lines{"1 superseded - -"});
 }
 
-TEST_CASE("every turn that is followed by anything gets exactly one end") {
+TEST_CASE("every turn that another follows has exactly one end") {
   Records r;
   const Feed feed({r.user("1"), r.user("2"), r.text("x"), r.user("3"), r.text("x", "\"end_turn\""),
                    r.user("4"), r.interruption(), r.user("5")});
-  CHECK(feed.told("turn.finished", {"turn"}) == Lines{"1", "2", "3", "4"});
+  CHECK(feed.fields("turn.finished", {"turn"}) == Lines{"1", "2", "3", "4"});
 }
 
-// ---- what the end says
+// ---- the fields of the end
 
 TEST_CASE("the duration is from the first to the last timestamp") {
   Records r;
   const Feed feed({r.user("go"), r.call("c1", "Bash"), r.result("c1", "ok"), r.text("done", "\"end_turn\"")});
-  CHECK(feed.told("turn.finished", {"duration_ms"}) == Lines{"3000"});
+  CHECK(feed.fields("turn.finished", {"duration_ms"}) == Lines{"3000"});
 }
 
 TEST_CASE("the duration is never negative") {
   Records r;
   const Feed feed(
       {r.user("go"), r.text("done", "\"end_turn\"", R"("timestamp":"2026-02-02T23:00:00.000Z")")});
-  CHECK(feed.told("turn.finished", {"duration_ms"}) == Lines{"0"});
+  CHECK(feed.fields("turn.finished", {"duration_ms"}) == Lines{"0"});
 }
 
 TEST_CASE("when the next start ends it, the last user or assistant record is the last") {
   Records r;
   const Feed feed({r.user("one"), r.text("done"), r.system("away_summary", R"("content":"a recap")"),
                    r.queue("dequeue"), r.user("two")});
-  CHECK(feed.told("turn.finished", {"duration_ms"}) == Lines{"1000"});
+  CHECK(feed.fields("turn.finished", {"duration_ms"}) == Lines{"1000"});
 }
 
 TEST_CASE("without timestamps there is no duration") {
@@ -306,7 +306,7 @@ TEST_CASE("without timestamps there is no duration") {
                    "\n",
                    R"({"type":"user","uuid":"c","message":"two"})"
                    "\n"});
-  CHECK(feed.told("turn.finished", {"outcome", "duration_ms", "time"}) == Lines{"completed - -"});
+  CHECK(feed.fields("turn.finished", {"outcome", "duration_ms", "time"}) == Lines{"completed - -"});
 }
 
 TEST_CASE("the end counts the calls of the own chain") {
@@ -317,10 +317,10 @@ TEST_CASE("the end counts the calls of the own chain") {
                    r.result("s1", "ok", R"("isSidechain":true,"parentUuid":"u4")"), r.result("c1", "ok"),
                    r.call("c2", "Read"), r.result("c2", "ok"), r.text("done", "\"end_turn\""), r.user("next"),
                    r.text("ok", "\"end_turn\"")});
-  CHECK(feed.told("turn.finished", {"tools"}) == Lines{"2", "0"});
+  CHECK(feed.fields("turn.finished", {"tools"}) == Lines{"2", "0"});
 }
 
-TEST_CASE("the end's usage is what the totals grew by in the turn") {
+TEST_CASE("the end's usage is the growth of the totals in the turn") {
   Records r;
   const auto spent = [&](int output) {
     return r.record(
@@ -330,7 +330,7 @@ TEST_CASE("the end's usage is what the totals grew by in the turn") {
             std::to_string(output) + "}}");
   };
   const Feed feed({r.user("one"), spent(10), r.user("two"), spent(200)});
-  CHECK(feed.told("turn.finished", {"usage"}) ==
+  CHECK(feed.fields("turn.finished", {"usage"}) ==
         Lines{R"({"input":1,"output":10,"cache_read":0,"cache_write":0})",
               R"({"input":1,"output":200,"cache_read":0,"cache_write":0})"});
 }
@@ -338,7 +338,7 @@ TEST_CASE("the end's usage is what the totals grew by in the turn") {
 TEST_CASE("a result after the end keeps the current turn's number") {
   Records r;
   const Feed feed({r.user("go"), r.text("done", "\"end_turn\""), r.result("never-seen", "late")});
-  CHECK(feed.told("tool.finished", {"turn", "call", "tool"}) == Lines{"1 never-seen -"});
+  CHECK(feed.fields("tool.finished", {"turn", "call", "tool"}) == Lines{"1 never-seen -"});
   CHECK(feed.count("turn.started") == 1);
 }
 

@@ -1,4 +1,4 @@
-// A transcript under test: bytes go in, and what was told comes out as text that a test can compare.
+// A transcript under test: accepts bytes and keeps the events as text.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -20,23 +20,21 @@ class Feed final : public EventSink {
  public:
   explicit Feed(TranscriptOptions options = {});
   explicit Feed(std::initializer_list<std::string> lines,
-                TranscriptOptions options = {});  // each written at once
+                TranscriptOptions options = {});  // each line in one write
 
-  /// The next bytes, in one piece. What lies behind them in memory is hostile on purpose, and ends where it
-  /// may end.
+  /// Feeds the next bytes in one piece. The padding after them has hostile content and ends at the allowed
+  /// place.
   Feed& write(std::string_view bytes);
-  /// The same bytes in pieces: one by one, or cut at places that `seed` chooses.
+  /// Feeds bytes one by one, or in pieces of random sizes.
   Feed& write_bytewise(std::string_view bytes);
   Feed& write_cut(std::string_view bytes, std::uint64_t seed, std::size_t piece_bytes_max);
 
-  /// Each event as the wire shows it, of host h, stream s, session t.
+  /// The encoded events, of host h, stream s, session t.
   const Lines& events() const { return events_; }
-  /// Each event in short: `type turn[@agent] values…`, the fields that tell types apart; sessions' and
-  /// usage's are left out.
-  Lines story() const;
-  /// Of the events of one type, or of several with one beginning ("tool."), the fields asked for; `-` where
-  /// one is absent.
-  Lines told(std::string_view type, std::initializer_list<std::string_view> fields) const;
+  /// One line per event, `type turn[@agent] values…`; session and usage events are left out.
+  Lines summary() const;
+  /// The given fields of the events of one type or, for a prefix such as "tool.", of several; `-` if absent.
+  Lines fields(std::string_view type, std::initializer_list<std::string_view> fields) const;
   std::size_t count(std::string_view type) const;
 
   const std::vector<Cursor>& cursors() const { return cursors_; }
@@ -49,15 +47,15 @@ class Feed final : public EventSink {
 
  private:
   Transcript transcript_;
-  std::string bytes_;  // all that was written
+  std::string bytes_;  // all bytes so far
   Lines events_;
   std::vector<Cursor> cursors_;
 };
 
-/// One field of an event that append_event wrote: text as it is, other values as JSON; `-` when absent.
+/// One field of an encoded event: text as it is, other values as JSON; `-` if absent.
 std::string field(std::string_view event, std::string_view name);
 
-/// Lines as one text. The list is evaluated from left to right, as `+` is not.
+/// Lines as one text. Unlike `+`, the list is evaluated from left to right.
 std::string joined(std::initializer_list<std::string> lines);
 
 }  // namespace earshot::test

@@ -1,4 +1,4 @@
-// Sessions that no program wrote: every dialect and era, with whatever goes wrong with files. The same seed,
+// Generated sessions of every dialect and version, with damage as files have it. The same seed,
 // the same bytes.
 #pragma once
 #include <cstdint>

@@ -1,10 +1,10 @@
-// A filter that a test can see at work: every `lamp` becomes a row of stars; a key `oil` is a secret one.
+// A filter for tests: every `lamp` becomes a row of stars; the key `oil` has a secret value.
 #pragma once
 #include "base/text_filter.hpp"
 
 namespace earshot::test {
 
-class Starring final : public TextFilter {
+class FakeFilter final : public TextFilter {
  public:
   static constexpr std::string_view word = "lamp", stars = "******";
 

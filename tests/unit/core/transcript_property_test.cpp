@@ -1,4 +1,4 @@
-// How the bytes were cut changes nothing; and what must hold of the events of any file at all.
+// Split invariance, and invariants of the events of any file.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -8,16 +8,16 @@
 #include <set>
 
 #include "core/prefix_hash.hpp"
-#include "feed.hpp"
-#include "generator.hpp"
+#include "session_generator.hpp"
 #include "unit/places.hpp"
+#include "unit/support/feed.hpp"
 
 namespace earshot::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t line_bytes_max = 4096;  // so that generated lines can be too long
+constexpr std::size_t line_bytes_max = 4096;  // generated lines exceed it
 constexpr std::uint64_t key = 0x5eed;
 
 TranscriptOptions options(std::size_t line_max = line_bytes_max) {
@@ -27,7 +27,7 @@ TranscriptOptions options(std::size_t line_max = line_bytes_max) {
   return made;
 }
 
-/// All that a transcript shows besides its events, as text.
+/// A transcript's state and counters as text.
 std::string summary_of(const Feed& feed) {
   const RecordCounts& c = feed.counts();
   const StreamState& s = feed.state();
@@ -71,7 +71,7 @@ std::string summary_of(const Feed& feed) {
   return out;
 }
 
-/// What two feeds of the same bytes must agree on. Compared here, told only when they differ: a Catch
+/// Two feeds of the same bytes must agree on this. Reported only on a difference: a Catch
 /// assertion costs more than a feed.
 void require_same(const Feed& a, const Feed& b) {
   if (a.events() == b.events() && summary_of(a) == summary_of(b)) return;
@@ -79,7 +79,7 @@ void require_same(const Feed& a, const Feed& b) {
   REQUIRE(summary_of(a) == summary_of(b));
 }
 
-/// A field of an event as the encoder wrote it: short strings and numbers at the top, which is all that is
+/// A field of an encoded event; short strings and numbers at the top level, which is all that is
 /// asked for here.
 std::string_view raw(std::string_view event, std::string_view name) {
   const std::string quoted = ",\"" + std::string(name) + "\":";
@@ -91,7 +91,7 @@ std::string_view raw(std::string_view event, std::string_view name) {
   return event.substr(begin, event.find_first_of(string ? "\"" : ",}", begin) - begin);
 }
 
-/// What holds of the events of any file.
+/// Invariants of the events of any file.
 void require_sound(const Feed& feed) {
   std::set<std::string, std::less<>> invoked;
   std::set<std::string, std::less<>> finished;
@@ -107,7 +107,7 @@ void require_sound(const Feed& feed) {
     const Cursor& cursor = feed.cursors()[i];
     const std::string_view type = std::string_view(event).substr(9, event.find('"', 9) - 9);
     INFO("event " << i << ": " << event);
-    // Cursors grow one by one inside a line, from 1, and carry the mark of the bytes before them.
+    // Indices grow by one within a line, from 1; the hash is that of the bytes before.
     if (cursor.offset == last.offset ? cursor.index != last.index + 1
                                      : cursor.offset < last.offset || cursor.index != 1)
       FAIL("the cursor does not follow " << to_string(last));
@@ -117,7 +117,7 @@ void require_sound(const Feed& feed) {
     marked = cursor.offset;
     if (cursor.prefix_hash != prefix.value()) FAIL("the mark is not that of the prefix");
     last = cursor;
-    // Turns: 1, 2, …, each finished at most once, and before the next one starts.
+    // Turns 1, 2, …, each finished at most once and before the next one starts.
     const std::string turn(raw(event, "turn"));
     if (type == "turn.started") {
       if (!open_turn.empty()) FAIL("turn " << open_turn << " was not finished");
@@ -139,14 +139,14 @@ void require_sound(const Feed& feed) {
   const RecordCounts& counts = feed.counts();
   REQUIRE(counts.lines == std::uint64_t(std::count(feed.bytes().begin(), feed.bytes().end(), '\n')));
   REQUIRE(counts.empty_lines + counts.skipped_lines <= counts.lines);
-  // A line is empty, or could not be used, or is counted by the type of what it held.
+  // Every line is empty, skipped, or counted by the type of its records.
   std::uint64_t typed = 0;
   for (const auto& [type, count] : counts.types) typed += count;
   REQUIRE(counts.lines <= counts.empty_lines + counts.skipped_lines + typed);
   REQUIRE(counts.records <= typed);
 }
 
-TEST_CASE("small sessions, cut in two at every byte") {
+TEST_CASE("small sessions, split at every byte") {
   constexpr std::size_t small_bytes_max = 2500;
   int small = 0;
   for (std::uint64_t seed = 1; seed <= 60 && small < 20; ++seed) {
@@ -167,7 +167,7 @@ TEST_CASE("small sessions, cut in two at every byte") {
   CHECK(small == 20);
 }
 
-TEST_CASE("sessions, byte by byte") {
+TEST_CASE("sessions, fed byte by byte") {
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     INFO("seed " << seed);
     const std::string bytes = generated_session(seed, 40);
@@ -180,7 +180,7 @@ TEST_CASE("sessions, byte by byte") {
   }
 }
 
-TEST_CASE("larger sessions, cut at random") {
+TEST_CASE("larger sessions, split at random") {
   for (std::uint64_t seed = 1000; seed < 1100; ++seed) {
     INFO("seed " << seed);
     const std::string bytes = generated_session(seed, 400);
@@ -195,7 +195,7 @@ TEST_CASE("larger sessions, cut at random") {
   }
 }
 
-TEST_CASE("a session that is whole skips no line") {
+TEST_CASE("an undamaged session skips no line") {
   for (std::uint64_t seed = 2000; seed < 2060; ++seed) {
     INFO("seed " << seed);
     Feed feed(options());
@@ -207,7 +207,7 @@ TEST_CASE("a session that is whole skips no line") {
   }
 }
 
-TEST_CASE("an agent's own file is cut as any other") {
+TEST_CASE("an agent's own file can be split as any other") {
   for (std::uint64_t seed = 3000; seed < 3040; ++seed) {
     INFO("seed " << seed);
     TranscriptOptions agents = options();
@@ -222,7 +222,7 @@ TEST_CASE("an agent's own file is cut as any other") {
   }
 }
 
-TEST_CASE("recorded sessions: cut or whole, the same; nothing is lost", "[corpus]") {
+TEST_CASE("recorded sessions: split or not, the same events", "[corpus]") {
   const fs::path corpus = test::corpus();
   if (!fs::is_directory(corpus)) {
     WARN("SKIPPED: no recorded sessions at " << corpus);

@@ -1,8 +1,8 @@
-// The list of what is to be done, whole after every change.
+// Todo lists: complete after every change.
 #include <catch2/catch.hpp>
 
-#include "feed.hpp"
-#include "records.hpp"
+#include "unit/support/feed.hpp"
+#include "unit/support/records.hpp"
 
 namespace earshot::test {
 namespace {
@@ -11,9 +11,9 @@ std::string todo(std::string_view content, std::string_view status) {
   return R"({"content":")" + std::string(content) + R"(","status":")" + std::string(status) + R"("})";
 }
 
-Lines lists(const Feed& feed) { return feed.told("todo.updated", {"todos", "source"}); }
+Lines lists(const Feed& feed) { return feed.fields("todo.updated", {"todos", "source"}); }
 
-/// A TodoWrite and its ok result, whose newTodos are `kept`, or that has no toolUseResult when that is empty.
+/// A TodoWrite and its ok result with these newTodos; without toolUseResult if `kept` is empty.
 std::string wrote(Records& r, std::string_view id, std::string_view todos, std::string_view kept) {
   const std::string call = r.call(id, "TodoWrite", R"({"todos":)" + std::string(todos) + "}");
   return call + r.result(id, "kept",
@@ -22,7 +22,7 @@ std::string wrote(Records& r, std::string_view id, std::string_view todos, std::
                              : R"("toolUseResult":{"oldTodos":[],"newTodos":)" + std::string(kept) + "}");
 }
 
-TEST_CASE("a todo list is told at the ok result, from newTodos") {
+TEST_CASE("a todo list is emitted at the ok result, from newTodos") {
   Records r;
   Feed feed({r.user("go"), r.call("c1", "TodoWrite", R"({"todos":[{"content":"a","status":"pending"}]})")});
   CHECK(lists(feed).empty());
@@ -31,26 +31,26 @@ TEST_CASE("a todo list is told at the ok result, from newTodos") {
       R"("toolUseResult":{"oldTodos":[],"newTodos":[{"content":"a","status":"in_progress","activeForm":"Doing a"}]})"));
   CHECK(lists(feed) ==
         Lines{R"([{"content":"a","status":"in_progress","active_form":"Doing a"}] TodoWrite)"});
-  CHECK(feed.story().back() == "todo.updated 1 TodoWrite");
+  CHECK(feed.summary().back() == "todo.updated 1 TodoWrite");
   REQUIRE(feed.state().todos.size() == 1);
   CHECK(feed.state().todos[0] == Todo{"", "a", "in_progress", "Doing a", ""});
   CHECK(feed.state().todos_time == Records::at(3));
 }
 
-TEST_CASE("without newTodos the call's list counts") {
+TEST_CASE("without newTodos the list is that of the call") {
   Records r;
   CHECK(lists(Feed({r.user("go"), wrote(r, "c1", "[" + todo("a", "pending") + "]", "")})) ==
         Lines{R"([{"content":"a","status":"pending"}] TodoWrite)"});
 }
 
-TEST_CASE("a list that failed to be kept is none") {
+TEST_CASE("a list whose result is an error is ignored") {
   Records r;
   CHECK(lists(Feed({r.user("go"), r.call("c1", "TodoWrite", "{\"todos\":[" + todo("a", "pending") + "]}"),
                     r.error("c1", "InputValidationError")}))
             .empty());
 }
 
-TEST_CASE("a list as before is no event, though it was written again") {
+TEST_CASE("an unchanged list is no event") {
   Records r;
   const std::string one = "[" + todo("a", "pending") + "]";
   const std::string two = "[" + todo("a", "completed") + "]";
@@ -59,7 +59,7 @@ TEST_CASE("a list as before is no event, though it was written again") {
             .size() == 2);
 }
 
-TEST_CASE("a list the program clears is an empty list") {
+TEST_CASE("a cleared list is an empty list") {
   Records r;
   const Feed feed({r.user("go"), wrote(r, "c1", "[" + todo("a", "pending") + "]", ""),
                    wrote(r, "c2", "[" + todo("a", "completed") + "]", "[]")});
@@ -67,7 +67,7 @@ TEST_CASE("a list the program clears is an empty list") {
   CHECK(feed.state().todos.empty());
 }
 
-TEST_CASE("ids and priorities of the old lists are told") {
+TEST_CASE("ids and priorities of old lists are kept") {
   Records r;
   const char* old = R"([{"content":"a","status":"pending","priority":"high","id":"7"}])";
   CHECK(lists(Feed({r.user("go"), wrote(r, "c1", old, old)})) ==
@@ -80,7 +80,7 @@ TEST_CASE("each chain has its own list, and the state shows the own chain's") {
   const Feed feed({r.user("go"), r.user("do", R"("isSidechain":true,"parentUuid":null)"),
                    r.call("s1", "TodoWrite", "{\"todos\":[" + todo("theirs", "pending") + "]}", side),
                    r.result("s1", "kept", side), wrote(r, "c1", "[" + todo("ours", "pending") + "]", "")});
-  CHECK(feed.told("todo.updated", {"agent", "todos"}) ==
+  CHECK(feed.fields("todo.updated", {"agent", "todos"}) ==
         Lines{R"(u2 [{"content":"theirs","status":"pending"}])",
               R"(- [{"content":"ours","status":"pending"}])"});
   REQUIRE(feed.state().todos.size() == 1);
@@ -120,7 +120,7 @@ TEST_CASE("a created task without a toolUseResult has no id") {
         Lines{R"([{"content":"dig","status":"pending","active_form":"Doing dig"}] TaskCreate)"});
 }
 
-TEST_CASE("an updated task changes in its place, a deleted one goes") {
+TEST_CASE("an updated task keeps its place, a deleted one is removed") {
   Records r;
   const Feed feed({r.user("go"), created(r, "c1", "dig", "1"), created(r, "c2", "sow", "2"),
                    updated(r, "c3", "1", "in_progress"), updated(r, "c4", "1", "in_progress"),
@@ -147,7 +147,7 @@ TEST_CASE("an update that did not succeed changes nothing") {
   CHECK(lists(feed).size() == 1);
 }
 
-TEST_CASE("a listing of the tasks replaces the list") {
+TEST_CASE("a listing of tasks replaces the list") {
   Records r;
   const Feed feed(
       {r.user("go"), created(r, "c1", "dig", "1"), r.call("c2", "TaskList"),
@@ -157,7 +157,7 @@ TEST_CASE("a listing of the tasks replaces the list") {
   CHECK(lists(feed).back() == R"([{"id":"3","content":"reap","status":"completed"}] TaskList)");
 }
 
-TEST_CASE("a reminder is the authoritative list, told only when it differs") {
+TEST_CASE("a reminder is authoritative and emitted only if it differs") {
   Records r;
   const std::string reminder =
       R"({"type":"task_reminder","itemCount":1,"content":[{"id":"1","subject":"dig","description":"d","activeForm":"Digging","status":"completed","blocks":[],"blockedBy":[]}]})";
@@ -168,7 +168,7 @@ TEST_CASE("a reminder is the authoritative list, told only when it differs") {
         R"([{"id":"1","content":"dig","status":"completed","active_form":"Digging"}] task_reminder)");
 }
 
-TEST_CASE("an empty reminder where there is no list is no event") {
+TEST_CASE("an empty reminder without a list is no event") {
   Records r;
   CHECK(lists(Feed({r.user("go"), r.attachment(R"({"type":"task_reminder","content":[],"itemCount":0})")}))
             .empty());
@@ -177,8 +177,8 @@ TEST_CASE("an empty reminder where there is no list is no event") {
 TEST_CASE("todo.updated follows tool.finished") {
   Records r;
   const Feed feed({r.user("go"), created(r, "c1", "dig", "1")});
-  CHECK(feed.story() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 TaskCreate",
-                              "tool.finished 1 c1 ok", "todo.updated 1 TaskCreate"});
+  CHECK(feed.summary() == Lines{"turn.started 1 human go", "tool.invoked 1 c1 TaskCreate",
+                                "tool.finished 1 c1 ok", "todo.updated 1 TaskCreate"});
 }
 
 }  // namespace
