@@ -1,4 +1,4 @@
-#include "redact/shape.hpp"
+#include "redact/value_shape.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-// Words that end in digits of their own right: `base64`, `sha256`, `oauth2`, `v1`, …
+// Words that may end in digits: `base64`, `sha256`, `oauth2`, `v1`, …
 constexpr std::array<std::string_view, 48> number_words = {
     "aes",  "amd",   "arm", "base",  "bcp", "bytes", "crc", "ec",  "ecdsa", "ed",  "erc", "es",
     "fido", "float", "h",   "hmac",  "hs",  "http",  "i",   "int", "ipv",   "iso", "k",   "l",
@@ -35,7 +35,7 @@ bool is_number_word(std::string_view letters) {
                      [&](std::string_view one) { return word == one; });
 }
 
-// Short forms that nobody can pronounce and everybody writes.
+// Common abbreviations without vowels.
 constexpr std::array<std::string_view, 62> short_forms = {
     "bdd", "cfg",  "cli",   "cmd",   "cpp",  "crud",   "css",  "csv",   "ctx", "dbg", "dns",  "dst", "ftp",
     "gcp", "gpg",  "grpc",  "html",  "http", "https",  "jdbc", "jpg",   "jwt", "kms", "ldap", "lts", "mgr",
@@ -43,9 +43,9 @@ constexpr std::array<std::string_view, 62> short_forms = {
     "rpc", "smtp", "sql",   "src",   "srv",  "ssh",    "ssl",  "std",   "str", "svc", "svg",  "tcp", "tls",
     "tmp", "tmpl", "txt",   "vnd",   "vpn",  "vxlan",  "wss",  "xhtml", "xml", "yml"};
 
-// Whether letters could be a word: they have a vowel, and no neighbours that hardly any word has.
+// True if letters could be a word: they have a vowel and no rare neighbours.
 bool is_pronounceable(std::string_view letters) {
-  constexpr std::size_t letters_max = 15;  // what is longer goes on likewise, or not
+  constexpr std::size_t letters_max = 15;  // the rest is not checked
   const std::string word = lowered(letters.substr(0, letters_max));
   if (std::any_of(short_forms.begin(), short_forms.end(), [&](std::string_view one) { return word == one; }))
     return true;
@@ -71,8 +71,8 @@ bool is_pronounceable(std::string_view letters) {
   return vowel;
 }
 
-// Whether a value could be an identifier, a slug, a path or a list of words: pieces between signs, each cut
-// at its capitals into words of letters, with digits at most at their ends.
+// Splits a value at signs and capitals into words of letters, with digits at their ends at most, and decides
+// whether it could be an identifier, a slug, a path or a list of words.
 class Words {
  public:
   explicit Words(std::string_view value) {
@@ -91,14 +91,15 @@ class Words {
     }
     const std::size_t digit_words_max = std::max<std::size_t>(1, words_ / 2);
     if (singles_ > 1 + words_ / 6 || digit_words_ > digit_words_max) made_of_words_ = false;
-    if (words_ >= 3 && letters_ * 2 < words_ * 5) made_of_words_ = false;  // 2.5 letters each, or no words
+    if (words_ >= 3 && letters_ * 2 < words_ * 5)
+      made_of_words_ = false;  // words have 2.5 letters on average
     if (odd_ > 0 && odd_ * 2 >= long_words_) made_of_words_ = false;
-    // Digits at the very end of what else is one piece: `hunter22`, `SuperSecret123`, but not `toUtf8`.
+    // Digits at the end of a single piece: `hunter22`, `SuperSecret123`, but not `toUtf8`.
     if (chunks == 1 && last_digits_ >= 2 && !last_is_number_word_) made_of_words_ = false;
     one_word_ = chunks == 1 && words_ == 1 && last_digits_ == 1;
   }
   bool made_of_words() const { return made_of_words_; }
-  bool one_word() const { return one_word_; }  // … with one digit at its end
+  bool one_word() const { return one_word_; }  // with one digit at its end
 
  private:
   void chunk(std::string_view text) {
@@ -113,7 +114,7 @@ class Words {
       while (end < text.size() && is_digit(text[end])) ++end;
       const std::size_t digits = end - at - letters;
       word(text.substr(at, letters), digits);
-      // A letter after digits goes on only as a new capitalised word does.
+      // After digits only a new capitalised word may follow.
       const bool camel = end + 1 < text.size() && is_upper(text[end]) && is_lower(text[end + 1]);
       if (digits > 0 && end < text.size() && !camel && !is_number_word(text.substr(at, letters)))
         made_of_words_ = false;
@@ -139,7 +140,7 @@ class Words {
               odd_ = 0;
 };
 
-// Words that are written where a secret goes.
+// Common placeholder words.
 constexpr std::array<std::string_view, 46> placeholder_words = {
     "bool",      "boolean",  "changeme", "disabled", "empty",   "enabled", "example", "false",
     "float",     "hidden",   "int",      "integer",  "invalid", "key",     "masked",  "missing",
@@ -152,7 +153,7 @@ constexpr std::array<std::string_view, 23> placeholder_beginnings = {
     "insert-",   "insert_",   "my-secret", "my_secret", "placeholder", "replace-me", "replace_", "replaceme",
     "todo",      "your-",     "your_",     "yourapi",   "yourpass",    "yoursecret", "yourtoken"};
 
-constexpr std::size_t placeholder_bytes_max = 14;  // of those above: so few need no memory
+constexpr std::size_t placeholder_bytes_max = 14;  // of the words above; fits the small-string buffer
 
 bool has_run(std::string_view value, char c, std::size_t length) {
   std::size_t run = 0;
@@ -163,7 +164,7 @@ bool has_run(std::string_view value, char c, std::size_t length) {
   return false;
 }
 
-// `year-month-day` or `1.2` after what versions begin with.
+// `year-month-day`, or `1.2` after a version prefix.
 bool is_version_or_date(std::string_view value) {
   while (!value.empty() && one_of(value.front(), "^~<>=vV")) value.remove_prefix(1);
   std::size_t digits = 0;
@@ -215,7 +216,7 @@ bool is_placeholder(std::string_view value) {
   while (!value.empty() && one_of(value.front(), " \t\r\n")) value.remove_prefix(1);
   while (!value.empty() && one_of(value.back(), " \t\r\n")) value.remove_suffix(1);
   if (value.empty() || value.starts_with("[redacted")) return true;
-  // Masks: stars, bullets, one character again and again.
+  // Masks: stars, bullets, one repeated character.
   if (std::all_of(value.begin(), value.end(), [&](char c) {
         return c == value.front() || one_of(c, "*xX.-_#?0\xE2\x80\xA2\xA6\x97\x8F");
       }))
@@ -224,10 +225,10 @@ bool is_placeholder(std::string_view value) {
       value.find("\xE2\x80\xA6") != std::string_view::npos ||
       value.find("\xE2\x80\xA2\xE2\x80\xA2") != std::string_view::npos)
     return true;
-  // What a shell, a template or a formatter fills in.
+  // Variables of a shell, a template or a formatter.
   const char second = value.size() > 1 ? value[1] : '\0';
   if (value[0] == '$' && (is_letter(second) || one_of(second, "_{(@*?$") || value.size() == 2))
-    // `$word` may begin a password, too: only a name is a variable.
+    // `$word` may begin a password too: only a name is a variable.
     return !is_letter(second) || value.find_first_of("!#$^&%~", 1) == std::string_view::npos;
   if (value[0] == '<' || value[0] == '{' || value.starts_with("%(") || value.starts_with("@{") ||
       value.starts_with("#{") || value.starts_with("(("))
@@ -275,7 +276,7 @@ bool is_plausible(std::string_view value, bool quoted) {
     return false;
   if (value.find("://") != std::string_view::npos || value.starts_with("arn:") || value.starts_with("urn:"))
     return false;
-  // Between quotes that are not its own: "token=" + value + "&…"
+  // Between quotes of other strings: "token=" + value + "&…"
   if (quoted && one_of(value.front(), "+,)&;.}]:")) return false;
   if (!std::any_of(value.begin(), value.end(), is_letter)) return false;
   if (!std::any_of(value.begin(), value.end(), is_digit)) {
