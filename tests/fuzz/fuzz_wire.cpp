@@ -1,8 +1,7 @@
-// The raw bytes of one client, on a socket pair, through Beast and the connection behind it, while events
-// happen: what it is sent is HTTP and frames of JSON, who has no token sees nothing of the sessions, and who
-// goes away is gone.
-// The first byte: the door (1: the owner's Unix socket), whether $TOKEN is known (2), whether the upgrade is
-// made for it and each line is a message (4), how its bytes are cut (8…); the rest is what it says.
+// The bytes of one client on a socket pair, through Beast and the connection, during events: every response
+// is valid HTTP or JSON frames, a client without the token gets no session data, and a disconnected client is
+// removed. Input: one byte of flags (1: the owner's Unix socket, 2: with $TOKEN, 4: upgraded, each line a
+// message, 8…: the split), then the client's bytes.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,11 +10,11 @@
 
 #include "fuzz.hpp"
 #include "redact/redactor.hpp"
+#include "response_check.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/stream/types.hpp"
 #include "serve/websocket/connection.hpp"
-#include "told_bytes.hpp"
 #include "unit/serve/memory_archive.hpp"
 
 namespace {
@@ -25,7 +24,8 @@ using namespace earshot::serve;
 using fuzz::require;
 
 constexpr std::string_view token = "5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a";
-constexpr std::string_view secret = "abracadabra";  // of the sessions: no stranger may see it
+constexpr std::string_view secret =
+    "abracadabra";  // in the sessions; must not reach an unauthenticated client
 
 /// A daemon with one transcript, without its doors.
 struct House final : tail::Listener {
@@ -122,7 +122,7 @@ class Line {
       connection_->tick(std::chrono::steady_clock::now() + std::chrono::hours(hours));
       run();
     }
-    require(gone_ == 1, "who goes away is gone, once");
+    require(gone_ == 1, "a disconnect is reported once");
   }
   const std::string& heard() const { return heard_; }
 
@@ -173,7 +173,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool owner = how & 3;
   std::string says = how & 2 ? with_token(input.rest()) : std::string(input.rest());
   if (how & 4) says = upgraded(says);
-  const std::size_t head = how & 4 ? says.find("\r\n\r\n") + 4 : 0;  // nothing may follow it unanswered
+  const std::size_t head = how & 4 ? says.find("\r\n\r\n") + 4 : 0;
 
   House house;
   {
@@ -191,12 +191,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     line.ring();
     line.go_away();
-    fuzz::require_answers(line.heard());
+    fuzz::require_responses(line.heard());
     if (!owner)
-      require(line.heard().find(secret) == std::string::npos, "a stranger sees nothing of the sessions");
+      require(line.heard().find(secret) == std::string::npos,
+              "an unauthenticated client gets no session data");
   }
   require(house.shared.event_connections() == 0 && house.shared.state_connections == 0,
-          "nobody is listened for");
+          "no connection remains");
   house.io.restart();
   house.io.poll();
   return 0;

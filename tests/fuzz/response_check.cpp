@@ -1,4 +1,4 @@
-#include "told_bytes.hpp"
+#include "response_check.hpp"
 
 #include <charconv>
 
@@ -33,7 +33,7 @@ void require_frames(std::string_view bytes) {
     const std::uint64_t kind = at(0) & 0x0F;
     require((at(0) & 0xF0) == 0x80, "a frame is final, without extensions");
     require(kind == 1 || kind == 8 || kind == 9 || kind == 10, "a frame is text or control");
-    require((at(1) & 0x80) == 0, "a server masks nothing");
+    require((at(1) & 0x80) == 0, "a server does not mask");
     std::uint64_t size = at(1);
     std::size_t head = 2;
     const std::size_t more = size == 126 ? 2 : size == 127 ? 8 : 0;
@@ -52,7 +52,7 @@ void require_frames(std::string_view bytes) {
   }
 }
 
-/// False: the rest is not there.
+/// False if the rest is missing.
 bool skip_chunks(std::string_view& bytes) {
   while (true) {
     const std::size_t end = bytes.find("\r\n");
@@ -69,9 +69,9 @@ bool skip_chunks(std::string_view& bytes) {
 
 }  // namespace
 
-void require_answers(std::string_view bytes) {
+void require_responses(std::string_view bytes) {
   while (bytes.size() >= status_line.size()) {
-    require(bytes.starts_with(status_line), "an answer begins with its status line");
+    require(bytes.starts_with(status_line), "a response begins with its status line");
     const std::size_t end = bytes.find("\r\n\r\n");
     if (end == bytes.npos) return;
     const std::string_view head = bytes.substr(0, end + 2);
@@ -83,7 +83,7 @@ void require_answers(std::string_view bytes) {
     if (!length.empty()) {
       bytes.remove_prefix(std::min(bytes.size(), number(length, 10)));
     } else if (field(head, "\r\nTransfer-Encoding: ") != "chunked" || !skip_chunks(bytes)) {
-      return;  // as it is until the end
+      return;  // ends with the connection
     }
   }
 }

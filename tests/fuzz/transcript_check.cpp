@@ -1,4 +1,4 @@
-#include "told.hpp"
+#include "transcript_check.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -13,21 +13,21 @@ namespace {
 
 class Sink final : public EventSink {
  public:
-  explicit Sink(Told& told) : told_(told) {}
+  explicit Sink(Run& run) : run_(run) {}
   void on_event(const Event& event) override {
-    Told::One one{std::string(type_name(event.body)), {}, {}, event.turn, event.cursor};
-    if (const auto* invoked = std::get_if<event::ToolInvoked>(&event.body)) one.call = invoked->call;
-    if (const auto* finished = std::get_if<event::ToolFinished>(&event.body)) one.call = finished->call;
-    if (const auto* lines = std::get_if<event::LineSkipped>(&event.body)) told_.skipped.push_back(*lines);
-    append_event(one.json, event, {"h", "s", "t"});
-    std::string meta;  // in the other view it is JSON as well, and says no more
+    Run::Emitted emitted{std::string(type_name(event.body)), {}, {}, event.turn, event.cursor};
+    if (const auto* invoked = std::get_if<event::ToolInvoked>(&event.body)) emitted.call = invoked->call;
+    if (const auto* finished = std::get_if<event::ToolFinished>(&event.body)) emitted.call = finished->call;
+    if (const auto* lines = std::get_if<event::LineSkipped>(&event.body)) run_.skipped.push_back(*lines);
+    append_event(emitted.json, event, {"h", "s", "t"});
+    std::string meta;
     append_event(meta, event, {"h", "s", "t"}, {.view = View::meta});
-    require(is_json(one.json) && is_json(meta), "an event is JSON");
-    told_.events.push_back(std::move(one));
+    require(is_json(emitted.json) && is_json(meta), "an event is JSON");
+    run_.events.push_back(std::move(emitted));
   }
 
  private:
-  Told& told_;
+  Run& run_;
 };
 
 void feed(Transcript& transcript, Workspace& workspace, Sink& sink, std::string_view bytes) {
@@ -37,7 +37,7 @@ void feed(Transcript& transcript, Workspace& workspace, Sink& sink, std::string_
   transcript.feed({room.get(), bytes.size()}, workspace, sink);
 }
 
-std::string shown(const Transcript& transcript) {
+std::string state_text(const Transcript& transcript) {
   const RecordCounts& c = transcript.counts();
   const StreamState& s = transcript.state();
   std::string out = to_string(transcript.end()) + " " + to_string(transcript.last_event());
@@ -61,12 +61,14 @@ std::string shown(const Transcript& transcript) {
                                 s.usage.cache_read,
                                 s.usage.cache_write,
                                 s.context_tokens,
+                                s.turn_prompt_truncated,
+                                s.last_text_truncated,
                                 static_cast<std::uint64_t>(s.last_activity_ms)})
     out += " " + std::to_string(n);
   for (const std::string& text :
-       {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode,
-        s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished, s.todos_time,
-        s.last_activity, s.last_text, transcript.recorded_session()})
+       {s.program, s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode,
+        s.permission_mode, s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished,
+        s.todos_time, s.last_activity, s.last_text, transcript.recorded_session()})
     out += "|" + text;
   for (const OpenTool& tool : s.tools) {
     require(is_json(tool.input.empty() ? "null" : tool.input), "an open call's input is JSON");
@@ -80,32 +82,32 @@ std::string shown(const Transcript& transcript) {
   return out;
 }
 
-void require_cursors(const Told& told, const TranscriptOptions& options, std::string_view bytes) {
+void require_cursors(const Run& run, const TranscriptOptions& options, std::string_view bytes) {
   PrefixHasher prefix(options.hash_key);
-  std::size_t marked = 0;
+  std::size_t hashed = 0;
   Cursor last;
-  for (const Told::One& event : told.events) {
+  for (const Run::Emitted& event : run.events) {
     const Cursor& cursor = event.cursor;
     require(cursor.offset == last.offset ? cursor.index == last.index + 1
                                          : cursor.offset > last.offset && cursor.index == 1,
             "cursors grow one by one");
     require(cursor.offset > 0 && cursor.offset <= bytes.size() && bytes[cursor.offset - 1] == '\n',
             "a cursor is at a line's end");
-    prefix.add(bytes.substr(marked, cursor.offset - marked));
-    marked = cursor.offset;
-    require(cursor.prefix_hash == prefix.value(), "a mark stands for the bytes before it");
+    prefix.add(bytes.substr(hashed, cursor.offset - hashed));
+    hashed = cursor.offset;
+    require(cursor.prefix_hash == prefix.value(), "the prefix hash is that of the bytes before");
     require(parse_cursor(to_string(cursor)) == cursor, "a cursor can be read again");
     last = cursor;
   }
-  prefix.add(bytes.substr(marked));
-  require(told.end.offset == 0 || told.end.prefix_hash == prefix.value(),
-          "the end's mark is that of all whole lines");
+  prefix.add(bytes.substr(hashed));
+  require(run.end.offset == 0 || run.end.prefix_hash == prefix.value(),
+          "the end has the hash of all complete lines");
 }
 
-void require_turns(const Told& told) {
+void require_turns(const Run& run) {
   std::uint32_t open = 0, last = 0;
   std::set<std::string> invoked, finished, waiting;
-  for (const Told::One& event : told.events) {
+  for (const Run::Emitted& event : run.events) {
     if (event.type == "turn.started") {
       require(open == 0, "a turn is finished before the next one starts");
       require(event.turn == last + 1, "turns are 1, 2, …");
@@ -126,11 +128,10 @@ void require_turns(const Told& told) {
 
 }  // namespace
 
-Told told(const TranscriptOptions& options, std::string_view bytes, std::size_t piece_max,
-          std::uint64_t seed) {
+Run run(const TranscriptOptions& options, std::string_view bytes, std::size_t piece_max, std::uint64_t seed) {
   static Workspace workspace;
-  Told told;
-  Sink sink(told);
+  Run result;
+  Sink sink(result);
   Dice dice(seed);
   Transcript transcript(options);
   while (!bytes.empty()) {
@@ -138,30 +139,30 @@ Told told(const TranscriptOptions& options, std::string_view bytes, std::size_t 
     feed(transcript, workspace, sink, bytes.substr(0, piece));
     bytes.remove_prefix(std::min(piece, bytes.size()));
   }
-  told.shown = shown(transcript);
-  told.end = transcript.end();
-  told.counts = transcript.counts();
-  told.pending = transcript.pending_bytes();
-  return told;
+  result.state = state_text(transcript);
+  result.end = transcript.end();
+  result.counts = transcript.counts();
+  result.pending = transcript.pending_bytes();
+  return result;
 }
 
-void require_same(const Told& whole, const Told& split) {
+void require_same(const Run& whole, const Run& split) {
   require(whole.events == split.events, "events(split) == events(whole)");
-  require(whole.shown == split.shown, "state(split) == state(whole)");
+  require(whole.state == split.state, "state(split) == state(whole)");
 }
 
-void require_sound(const Told& told, const TranscriptOptions& options, std::string_view bytes) {
-  require_cursors(told, options, bytes);
-  require_turns(told);
-  const RecordCounts& counts = told.counts;
-  require(counts.events == told.events.size(), "every event is counted");
+void require_sound(const Run& run, const TranscriptOptions& options, std::string_view bytes) {
+  require_cursors(run, options, bytes);
+  require_turns(run);
+  const RecordCounts& counts = run.counts;
+  require(counts.events == run.events.size(), "every event is counted");
   require(counts.lines == static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n')),
           "every line is counted");
-  require(told.end.offset + told.pending == bytes.size(), "every byte is read");
+  require(run.end.offset + run.pending == bytes.size(), "every byte is read");
   std::uint64_t typed = 0;
   for (const auto& [type, count] : counts.types) typed += count;
   require(counts.lines <= counts.empty_lines + counts.skipped_lines + typed,
-          "a line is empty, or skipped, or counted by the type of what it held");
+          "a line is empty, skipped, or counted by type");
   require(counts.records <= typed, "a record has a type");
 }
 
