@@ -28,16 +28,16 @@ Lines lines_of(const std::string& text) {
   return lines;
 }
 
-Lines without_marks(Lines events) {
+Lines without_hashes(Lines events) {
   for (std::string& event : events) {
     constexpr std::string_view key = "\"cursor\":\"";
     const std::size_t begin = event.find(key);
     REQUIRE(begin != std::string::npos);
     const std::size_t end = event.find('"', begin + key.size());
-    const std::size_t mark = event.rfind('.', end);
-    REQUIRE(end - mark == 17);  // a dot and 16 digits
-    event.erase(mark + 1, 15);
-    event[mark + 1] = '*';
+    const std::size_t dot = event.rfind('.', end);
+    REQUIRE(end - dot == 17);  // a dot and 16 digits
+    event.erase(dot + 1, 15);
+    event[dot + 1] = '*';
   }
   return events;
 }
@@ -61,7 +61,7 @@ TEST_CASE("each golden transcript yields exactly its golden events") {
       const Lines expected = lines_of(contents(fs::path(path).replace_extension(".events.jsonl")));
       Feed whole;
       whole.write(bytes);
-      CHECK(without_marks(whole.events()) == expected);
+      CHECK(without_hashes(whole.events()) == expected);
       Feed bytewise;
       bytewise.write_bytewise(bytes);
       CHECK(bytewise.events() == whole.events());

@@ -1,4 +1,4 @@
-// A canary at every place that a reader sees: texts, cuts, tool inputs, whole transcripts, states.
+// Canaries in texts, cut texts, tool inputs, transcripts and states.
 #include <catch2/catch.hpp>
 #include <optional>
 
@@ -64,7 +64,7 @@ TEST_CASE("a cut at any byte of a canary shows nothing of it") {
   SUCCEED();
 }
 
-TEST_CASE("a cut text is what its beginning is, cleaned, and no longer than it may be") {
+TEST_CASE("a cut text is a prefix of the redacted text and within its limit") {
   const std::string text = prose(90) + canaries()[5].text() + " " + prose(500);
   for (std::size_t max = 1; max < 300; ++max) {
     std::string scratch;
@@ -100,7 +100,7 @@ TEST_CASE("a canary in a tool's input, however it is written") {
   }
 }
 
-TEST_CASE("a string under a secret key is replaced whole, whatever it looks like") {
+TEST_CASE("a string under a secret key is replaced whole") {
   for (const char* key : {"password", "Password", "api_key", "apiKey", "client_secret", "clientSecret",
                           "access_token", "GITHUB_TOKEN", "db-password", "x-api-key", "private_key",
                           "Authorization", "passphrase", "token", "pass\\u0077ord"}) {
@@ -112,7 +112,7 @@ TEST_CASE("a string under a secret key is replaced whole, whatever it looks like
     CHECK(as_json(k + "[\"lamp\",[\"oil\"]]}") ==
           plain_key + "[\"[redacted:secret]\",[\"[redacted:secret]\"]]}");
     CHECK(as_json(k + "\"" + std::string(9, 'k') + "lamp\"}", 8) == plain_key + "\"[redacte\"}");
-    // What stands for a secret is none; an object below is looked at by its own keys.
+    // Placeholders are not secrets; a nested object has keys of its own.
     for (const char* value :
          {"\"\"", "\"***\"", "\"<password>\"", "\"${TOKEN}\"", "\"$TOKEN\"", "\"string\"", "null", "true",
           "12345678", "\"[redacted:jwt]\"", "\"/run/secrets/db\"", "{\"type\":\"word\"}"})
@@ -123,7 +123,7 @@ TEST_CASE("a string under a secret key is replaced whole, whatever it looks like
     CHECK(as_json(std::string("{\"") + key + "\":\"lamp\"}") == std::string("{\"") + key + "\":\"lamp\"}");
 }
 
-TEST_CASE("an input without secrets stays as it is written, byte for byte") {
+TEST_CASE("an input without secrets is unchanged, byte for byte") {
   for (const char* json : {R"({"a":"\u0041\n\ud83d\ude00 é","b":[1.50,1e400,null,true]})", R"("")",
                            R"({"":""})", R"({"k\u0065y":"value\/"})"}) {
     std::string with, without;
@@ -134,7 +134,7 @@ TEST_CASE("an input without secrets stays as it is written, byte for byte") {
   }
 }
 
-TEST_CASE("an input too deep, too long or broken hides nothing either") {
+TEST_CASE("an input too deep, too long or broken is redacted too") {
   const Canary& canary = canaries()[12];
   REQUIRE(canary.secret.size() > 20);
   const std::string deep = std::string(70, '[') + escaped(canary.text()) + std::string(70, ']');
@@ -156,7 +156,7 @@ TEST_CASE("an input too deep, too long or broken hides nothing either") {
   CHECK(wire.ends_with("\"truncated\":{\"input\":" + std::to_string(input.size()) + "}}"));
 }
 
-TEST_CASE("everything that a person or a tool wrote is cleaned in both views; ids stay") {
+TEST_CASE("all text but ids is redacted in both views") {
   const Canary& canary = canaries()[12];
   const std::string s = canary.text();
   const Todo todo{"1", s, s, s, s};
@@ -236,10 +236,10 @@ class Sink final : public EventSink {
   const TextFilter* filter_;
 };
 
-struct Told {
+struct Result {
   std::string wire, state;
 };
-Told told(const std::string& bytes, std::size_t cut, const TextFilter* filter) {
+Result run(const std::string& bytes, std::size_t cut, const TextFilter* filter) {
   static Workspace workspace;
   TranscriptOptions options;
   options.reader = &claude_code::reader();
@@ -255,24 +255,24 @@ Told told(const std::string& bytes, std::size_t cut, const TextFilter* filter) {
   return {sink.wire, previews};
 }
 
-TEST_CASE("a transcript cut at every byte tells the same, and no canary in it") {
+TEST_CASE("a transcript split at every byte has the same redacted events") {
   for (const Canary& canary : canaries()) {
     const std::string bytes = transcript_with(canary);
-    const Told whole = told(bytes, bytes.size(), &redactor());
+    const Result whole = run(bytes, bytes.size(), &redactor());
     INFO(canary.rule << ": " << canary.text());
     CHECK_FALSE(leaks(whole.wire, canary));
     CHECK_FALSE(leaks(whole.state, canary));
     CHECK(whole.wire.find(marker(canary)) != std::string::npos);
-    const Told open = told(bytes, bytes.size(), nullptr);  // the test would see a leak
+    const Result open = run(bytes, bytes.size(), nullptr);  // the check detects a leak
     CHECK(leaks(open.wire, canary));
     CHECK(leaks(open.state, canary));
   }
   for (const std::size_t which : {std::size_t{0}, std::size_t{12}, canaries().size() - 1}) {
     const Canary& canary = canaries()[which];
     const std::string bytes = transcript_with(canary);
-    const Told whole = told(bytes, bytes.size(), &redactor());
+    const Result whole = run(bytes, bytes.size(), &redactor());
     for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
-      const Told split = told(bytes, cut, &redactor());
+      const Result split = run(bytes, cut, &redactor());
       if (split.wire != whole.wire || split.state != whole.state) FAIL("cut at " << cut);
     }
   }
@@ -281,7 +281,7 @@ TEST_CASE("a transcript cut at every byte tells the same, and no canary in it") 
 
 // ---- Whole records
 
-TEST_CASE("a record is told whole, clean at all depths, its numbers as they are") {
+TEST_CASE("a record is redacted at all depths, its numbers unchanged") {
   for (const Canary& canary : canaries()) {
     INFO(canary.rule << ": " << canary.text());
     const std::string inner = R"({ "n" : 1.50, "big": 18446744073709551616, "t": )";
@@ -293,7 +293,7 @@ TEST_CASE("a record is told whole, clean at all depths, its numbers as they are"
     CHECK(shown == std::string(500, '[') + R"({"n":1.50,"big":18446744073709551616,"t":)" +
                        json_string(canary.before + marker(canary) + canary.after) + "}" +
                        std::string(500, ']'));
-    // A line that is none: its text, what escapes hide included.
+    // A line that is not JSON: its text, with escapes undone.
     for (const std::string& torn :
          {"{\"a\":" + json_string(canary.text()) + ",\"b", "{\"a\":" + escaped(canary.text()) + ",\"b",
           "{\"a\":" + escaped(canary.text()) + "}{\"b\":1}", "no JSON " + canary.text()}) {
@@ -305,7 +305,7 @@ TEST_CASE("a record is told whole, clean at all depths, its numbers as they are"
   }
 }
 
-TEST_CASE("a record without secrets: its JSON, or its text as it is") {
+TEST_CASE("a record without secrets is unchanged") {
   bool is_json = false;
   CHECK(redact_record("\xEF\xBB\xBF{\"a\": \"x\\u0041\", \"b\":1e3}\r", &redactor(), is_json) ==
         "{\"a\":\"x\\u0041\",\"b\":1e3}");
