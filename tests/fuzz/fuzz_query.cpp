@@ -18,8 +18,8 @@ namespace message = serve::message;
 void try_cursor(std::string_view text) {
   if (const auto cursor = parse_cursor(text))
     require(to_string(*cursor) == text, "only the output of to_string is a cursor");
-  if (const auto place = message::parse_place(text)) {
-    require(!place->stream.empty() && text.starts_with(place->stream), "a place names its stream");
+  if (const auto place = message::parse_stream_cursor(text)) {
+    require(!place->stream.empty() && text.starts_with(place->stream), "a position names its stream");
     require(text.ends_with(":") ? place->cursor == begin_cursor
                                 : place->stream + ":" + to_string(place->cursor) == text,
             "a position round-trips");
@@ -100,9 +100,9 @@ void try_query(std::string_view text) {
   if (const auto* asked = std::get_if<message::Subscribe>(&said)) {
     require(asked->id == "events", "its subscription has its name");
     require(asked->filter.type.size() == query.all("type").size(), "no pattern is lost");
-    require((asked->after ? asked->after->size() : 0) == query.all("after").size(), "no place is lost");
+    require((asked->after ? asked->after->size() : 0) == query.all("after").size(), "no position is lost");
   } else {
-    require(std::holds_alternative<message::Bad>(said), "a query is a subscription or an error");
+    require(std::holds_alternative<message::Invalid>(said), "a query is a subscription or an error");
   }
 }
 
