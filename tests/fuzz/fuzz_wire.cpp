@@ -75,23 +75,23 @@ struct ServerFixture final : tail::Listener {
 };
 
 /// One client and its connection.
-class Line {
+class TestClient {
  public:
-  Line(ServerFixture& house, TransportKind transport_kind) : house_(house) {
+  TestClient(ServerFixture& server, TransportKind transport_kind) : server_(server) {
     int ends[2];
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
-            "there is a socket");
+            "socketpair succeeds");
     ours_ = ends[0];
-    Transport::Socket socket(house.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
-    connection_ = connect(make_plain_transport(std::move(socket), house.context.limits), transport_kind,
-                          house.context, Admission::yes, [this](Connection&) { ++gone_; });
+    Transport::Socket socket(server.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
+    connection_ = connect(make_plain_transport(std::move(socket), server.context.limits), transport_kind,
+                          server.context, Admission::yes, [this](Connection&) { ++closed_; });
   }
-  ~Line() { ::close(ours_); }
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  ~TestClient() { ::close(ours_); }
+  TestClient(const TestClient&) = delete;
+  TestClient& operator=(const TestClient&) = delete;
 
-  void say(std::string_view bytes) {
-    while (!bytes.empty() && gone_ == 0) {
+  void send(std::string_view bytes) {
+    while (!bytes.empty() && closed_ == 0) {
       const ssize_t sent = ::send(ours_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       run();
       if (sent <= 0) return;  // it reads no more
@@ -99,8 +99,8 @@ class Line {
     }
   }
   void wake() {
-    if (gone_ > 0) return;
-    house_.context.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
+    if (closed_ > 0) return;
+    server_.context.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
     connection_->wake();
     run();
   }
@@ -109,28 +109,28 @@ class Line {
     char piece[16 << 10];
     bool moved = true;
     while (moved) {
-      house_.io.restart();
-      moved = house_.io.poll() > 0;
+      server_.io.restart();
+      moved = server_.io.poll() > 0;
       for (ssize_t got = 0; (got = ::recv(ours_, piece, sizeof piece, 0)) > 0; moved = true)
-        heard_.append(piece, static_cast<std::size_t>(got));
+        received_.append(piece, static_cast<std::size_t>(got));
     }
   }
-  void go_away() {
+  void disconnect() {
     ::shutdown(ours_, SHUT_WR);
     run();
-    for (int hours = 1; hours <= 4 && gone_ == 0; ++hours) {
+    for (int hours = 1; hours <= 4 && closed_ == 0; ++hours) {
       connection_->tick(std::chrono::steady_clock::now() + std::chrono::hours(hours));
       run();
     }
-    require(gone_ == 1, "a disconnect is reported once");
+    require(closed_ == 1, "a disconnect is reported once");
   }
-  const std::string& heard() const { return heard_; }
+  const std::string& received() const { return received_; }
 
  private:
-  ServerFixture& house_;
-  int ours_ = -1, gone_ = 0;
+  ServerFixture& server_;
+  int ours_ = -1, closed_ = 0;
   std::shared_ptr<Connection> connection_;
-  std::string heard_;
+  std::string received_;
 };
 
 std::string with_token(std::string_view text) {
@@ -175,30 +175,30 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (how & 4) input_text = upgraded(input_text);
   const std::size_t head = how & 4 ? input_text.find("\r\n\r\n") + 4 : 0;
 
-  ServerFixture house;
+  ServerFixture server;
   {
-    Line line(house, transport_kind);
-    line.say(std::string_view(input_text).substr(0, head));
+    TestClient client(server, transport_kind);
+    client.send(std::string_view(input_text).substr(0, head));
     std::string_view rest = std::string_view(input_text).substr(head);
     const std::size_t piece = how & 8 ? 1 + how / 16 * 8 : std::max<std::size_t>(1, (rest.size() + 2) / 3);
     for (int n = 1; !rest.empty(); ++n) {
-      line.say(rest.substr(0, piece));
+      client.send(rest.substr(0, piece));
       rest.remove_prefix(std::min(rest.size(), piece));
       if (n > 3) continue;
-      house.write(test::prompt(10 * n, "more") +
-                  test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)));
-      line.wake();
+      server.write(test::prompt(10 * n, "more") +
+                   test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)));
+      client.wake();
     }
-    line.wake();
-    line.go_away();
-    fuzz::require_responses(line.heard());
+    client.wake();
+    client.disconnect();
+    fuzz::require_responses(client.received());
     if (!owner)
-      require(line.heard().find(secret) == std::string::npos,
+      require(client.received().find(secret) == std::string::npos,
               "an unauthenticated client gets no session data");
   }
-  require(house.context.event_connections() == 0 && house.context.state_connections == 0,
+  require(server.context.event_connections() == 0 && server.context.state_connections == 0,
           "no connection remains");
-  house.io.restart();
-  house.io.poll();
+  server.io.restart();
+  server.io.poll();
   return 0;
 }
