@@ -30,8 +30,13 @@ class Rewriter {
     return {result, is_redacted_};
   }
 
-  void put(char c) { out_ += c; }
-  void enter(bool is_object) { levels_.push_back({is_object, !is_object && is_secret_place()}); }
+  void put(char c) {
+    out_ += c;
+    if (c == ',') ++levels_.back().index;
+  }
+  void enter(bool is_object) {
+    levels_.push_back({.is_object = is_object, .is_secret = !is_object && is_secret_place()});
+  }
   void leave() { levels_.pop_back(); }
   void scalar(std::string_view written) { out_ += written; }
   bool is_done(std::size_t at) const {
@@ -77,19 +82,24 @@ class Rewriter {
         const std::string_view shown = cut_utf8(*replaced, bytes_max);
         const bool is_cut = decoded_bytes > bytes_max || shown.size() < replaced->size();
         append_json_string(out_, shown);
-        if (is_cut) mark_cut(out_begin, decoded_bytes);
+        if (is_key) set_key(out_begin);
+        if (is_cut) add_truncated(decoded_bytes);
         return true;
       }
     }
     out_ += '"';
-    if (cut_at != text.npos) mark_cut(out_begin, decoded_bytes);
+    if (is_key) set_key(out_begin);
+    if (cut_at != text.npos) add_truncated(decoded_bytes);
     return true;
   }
 
  private:
   struct Level {
     bool is_object = false;
-    bool is_secret = false;  // an array under a secret key
+    bool is_secret = false;     // an array under a secret key
+    std::size_t index = 0;      // of the current element
+    std::size_t key_begin = 0;  // of the current member's key in the output, without quotes
+    std::size_t key_bytes = 0;
   };
 
   bool is_secret_place() const {
@@ -114,13 +124,21 @@ class Rewriter {
     return clean;
   }
 
-  // The string at the end of the output, from `out_begin` on, is only the beginning of a text of `bytes`
-  // bytes.
-  void mark_cut(std::size_t out_begin, std::size_t bytes) {
-    out_.insert(out_begin, "{\"text\":");
-    out_ += ",\"bytes\":";
-    append_json_number(out_, bytes);
-    out_ += ",\"truncated\":true}";
+  // The last string written, from `out_begin` on, is the current member's key.
+  void set_key(std::size_t out_begin) {
+    levels_.back().key_begin = out_begin + 1;
+    levels_.back().key_bytes = out_.size() - out_begin - 2;
+  }
+
+  // The current value is only the beginning of a text of `bytes` bytes.
+  void add_truncated(std::size_t bytes) {
+    if (!options_.truncated) return;
+    std::string path;
+    for (const Level& level : levels_)
+      append_path_name(path, level.is_object ? unescape_json(std::string_view(out_).substr(level.key_begin,
+                                                                                           level.key_bytes))
+                                             : std::to_string(level.index));
+    options_.truncated->add(path, bytes);
   }
 
   std::string& out_;

@@ -8,14 +8,16 @@
 
 #include "base/json_scan.hpp"
 #include "base/text_filter.hpp"
+#include "base/truncated_paths.hpp"
 
 namespace earshot {
 
 struct RewriteOptions {
-  std::size_t text_bytes_max = std::string::npos;  // longer strings become {"text","bytes","truncated"}
+  std::size_t text_bytes_max = std::string::npos;  // longer strings are cut on a character boundary
   std::size_t depth_max = 64;                      // levels of nesting
   std::size_t enough_bytes = std::string::npos;    // stop once so much was both read and written
   const TextFilter* filter = nullptr;              // for every string and key
+  TruncatedPaths* truncated = nullptr;             // gets the paths of the strings that are cut
 };
 
 struct Rewritten {

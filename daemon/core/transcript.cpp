@@ -14,7 +14,7 @@ constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a 
 // If the allocation fails, the first parse reports it and the line is skipped.
 std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
   auto parser = std::make_unique<simdjson::dom::parser>();
-  (void)parser->allocate(4096, depth_max);
+  [[maybe_unused]] const auto error = parser->allocate(4096, depth_max);
   return parser;
 }
 
@@ -148,7 +148,7 @@ void Transcript::Parts::salvage_line(std::string_view text, std::uint64_t offset
   if (split.is_broken && split.is_salvaged) {
     end_run();
     ++assembler.counts().skipped_lines;
-    assembler.skipped({offset, 1, bytes, "not JSON", true});
+    assembler.skip_lines({offset, 1, bytes, "not JSON", true});
   } else if (split.is_broken) {
     skip(offset, bytes, "not JSON");
   } else {
@@ -198,7 +198,7 @@ void Transcript::Parts::skip(std::uint64_t offset, std::size_t bytes, std::strin
 }
 
 void Transcript::Parts::end_run() {
-  if (run.lines > 0) assembler.skipped(run);
+  if (run.lines > 0) assembler.skip_lines(run);
   run = {};
 }
 

@@ -3,9 +3,8 @@
 
 usage: fuzzing.py [--jobs N] [NAME]      only the targets whose name contains NAME
 
-Each runs FUZZ_SECONDS (60). It begins with our seeds and with what earlier runs learnt, which stays in
-build/fuzz/corpus; what breaks it is left in build/fuzz, with what it said.
-Edges are those of the program that is fuzzed: of the code that the target links, not of all of earshot.
+Each runs FUZZ_SECONDS (60), starting with the seeds and the corpus of earlier runs in build/fuzz/corpus. A failing
+input is kept in build/fuzz. Edges are those of the code that the target links.
 With FUZZ_COVERAGE=1 the corpus is then run once through the `cover` build, and the lines and regions covered are printed, file by file.
 """
 import concurrent.futures
@@ -22,28 +21,25 @@ FUZZ = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(FUZZ))
 BUILD = os.path.join(TOP, "build", "fuzz")
 COVER = os.path.join(TOP, "build", "cover")
-input_seconds_max = 10  # for one input; slower is a failure: what is parsed here takes bounded steps
+input_seconds_max = 10  # per input; slower is a failure, as all work is bounded
 rss_mb_max = 2048
-told_lines_max = 60     # of what a broken target said
+output_lines_max = 60   # of a failed target
 
-# What each target aims at: of these files the coverage is printed.
+# The files that each target covers: of these the coverage is printed.
 AIMS = {
-    "fuzz_lines": ["daemon/core/transcript.cpp", "daemon/core/mark.cpp"],
-    "fuzz_transcript": ["daemon/core/*.cpp", "daemon/core/dialects/*.cpp"],
-    "fuzz_dialect": ["daemon/core/assembler*.cpp", "daemon/core/dialects/*.cpp", "daemon/core/event_json.cpp"],
-    "fuzz_json": ["daemon/core/json_copy.cpp", "daemon/core/event_json.cpp", "daemon/core/utf8.cpp"],
-    "fuzz_query": ["daemon/core/cursor.cpp", "daemon/serve/filter.cpp", "daemon/serve/query.cpp", "daemon/serve/event_query.cpp"],
-    "fuzz_message": ["daemon/serve/message.cpp", "daemon/serve/with_id.cpp"],
-    "fuzz_wire": ["daemon/serve/client*.cpp", "daemon/serve/wire_impl.hpp", "daemon/serve/ordered_stream.hpp", "daemon/serve/routes.cpp",
-                  "daemon/serve/request.cpp", "daemon/serve/answer.cpp", "daemon/serve/subscriber.cpp", "daemon/serve/delivery.cpp",
-                  "daemon/serve/resume.cpp", "daemon/serve/catch_up.cpp", "daemon/serve/records.cpp", "daemon/serve/session_page.cpp"],
-    "fuzz_options": ["daemon/options.cpp", "daemon/options_file.cpp", "daemon/options_users.cpp", "daemon/serve/limits.cpp"],
-    "fuzz_status": ["daemon/status/ask.cpp", "daemon/status/decide.cpp", "daemon/status/registry.cpp", "daemon/status/tasks.cpp",
-                    "daemon/status/text.cpp", "daemon/tail/meta.cpp"],
-    "fuzz_hub": ["daemon/core/dialects/told.cpp", "daemon/core/assembler_told.cpp", "daemon/relay/payload.cpp"],
-    "fuzz_redact": ["daemon/redact/*.cpp", "daemon/core/json_copy.cpp", "daemon/core/record_json.cpp"],
-    "fuzz_frame": ["clients/link/frame.cpp", "clients/cli/narrator.cpp", "clients/cli/tell*.cpp", "clients/cli/tool_line.cpp",
-                   "clients/cli/roster.cpp", "clients/link/text.cpp", "clients/link/wrap.cpp", "clients/link/http.cpp"],
+    "fuzz_lines": ["daemon/core/transcript.cpp", "daemon/core/prefix_hash.cpp"],
+    "fuzz_transcript": ["daemon/core/*.cpp", "daemon/agents/claude_code/reader*.cpp"],
+    "fuzz_dialect": ["daemon/core/assembler*.cpp", "daemon/agents/claude_code/reader*.cpp", "daemon/core/event_json.cpp"],
+    "fuzz_json": ["daemon/base/json_*.cpp", "daemon/base/truncated_paths.cpp", "daemon/core/event_json.cpp", "daemon/base/utf8.cpp"],
+    "fuzz_query": ["daemon/core/cursor.cpp", "daemon/base/glob.cpp", "daemon/serve/stream/filter.cpp", "daemon/serve/http/*query.cpp"],
+    "fuzz_message": ["daemon/serve/stream/message.cpp", "daemon/serve/stream/control_frames.cpp"],
+    "fuzz_wire": ["daemon/serve/http/*.cpp", "daemon/serve/websocket/*.?pp", "daemon/serve/stream/*.cpp"],
+    "fuzz_options": ["daemon/config/*.cpp", "daemon/serve/limits.cpp"],
+    "fuzz_status": ["daemon/status/pending_prompt.cpp", "daemon/status/derive_status.cpp", "daemon/agents/claude_code/registry_file.cpp",
+                    "daemon/agents/claude_code/todo_files.cpp", "daemon/agents/claude_code/subagent_meta.cpp"],
+    "fuzz_hub": ["daemon/team/relayed_reader.cpp", "daemon/core/assembler_relayed.cpp", "daemon/team/payload.cpp"],
+    "fuzz_redact": ["daemon/redact/*.cpp", "daemon/base/json_rewrite.cpp"],
+    "fuzz_frame": ["clients/common/*.cpp", "clients/cli/event_formatter.cpp", "clients/cli/tool_*.cpp", "daemon/base/display_text.cpp"],
 }
 
 
@@ -52,10 +48,10 @@ def program(build, target):
 
 
 def corpora(target):
-    """what earlier runs learnt (which grows), and our seeds"""
-    learnt = os.path.join(BUILD, "corpus", target)
-    os.makedirs(learnt, exist_ok=True)
-    return [folder for folder in (learnt, os.path.join(FUZZ, "corpus", target)) if os.path.isdir(folder)]
+    """the corpus of earlier runs (which grows) and the seeds"""
+    earlier = os.path.join(BUILD, "corpus", target)
+    os.makedirs(earlier, exist_ok=True)
+    return [folder for folder in (earlier, os.path.join(FUZZ, "corpus", target)) if os.path.isdir(folder)]
 
 
 def dictionary(target):
@@ -64,9 +60,9 @@ def dictionary(target):
 
 
 def fuzz(target, seconds, seed=None):
-    """None: the target held; otherwise what it said. With a seed it begins at our seeds alone: what it tries then is the same each time."""
-    with tempfile.TemporaryDirectory() as forgotten:
-        folders = [forgotten, *corpora(target)[1:]] if seed else corpora(target)
+    """None if the target passed, otherwise its output. With a random seed only the seeds are used, so that runs are repeatable."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [scratch, *corpora(target)[1:]] if seed else corpora(target)
         return run(target, seconds, [*([f"-seed={seed}"] if seed else []), *dictionary(target), *folders])
 
 
@@ -76,24 +72,24 @@ def run(target, seconds, more):
     begun = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=BUILD)
     took = time.monotonic() - begun
-    said = done.stdout
-    runs = int(found[1]) if (found := re.search(r"number_of_executed_units: (\d+)", said)) else 0
-    edges = sum(int(n) for n in re.findall(r"\((\d+) inline 8-bit counters\)", said))
-    covered = max([int(n) for n in re.findall(r"\bcov: (\d+)", said)], default=0)
-    features = max([int(n) for n in re.findall(r"\bft: (\d+)", said)], default=0)
+    output = done.stdout
+    runs = int(found[1]) if (found := re.search(r"number_of_executed_units: (\d+)", output)) else 0
+    edges = sum(int(n) for n in re.findall(r"\((\d+) inline 8-bit counters\)", output))
+    covered = max([int(n) for n in re.findall(r"\bcov: (\d+)", output)], default=0)
+    features = max([int(n) for n in re.findall(r"\bft: (\d+)", output)], default=0)
     share = f"{100 * covered / edges:.1f} %" if edges else "?"
     ok = done.returncode == 0 and runs > 0
     print(f"  {'ok' if ok else 'FAIL':4}  {target}: {runs} runs, {runs / max(took, 0.001):.0f}/s, "
           f"{covered} of {edges} edges ({share}), {features} features", flush=True)
-    return None if ok else f"{target} (exit {done.returncode})\n" + "\n".join(said.splitlines()[-told_lines_max:])
+    return None if ok else f"{target} (exit {done.returncode})\n" + "\n".join(output.splitlines()[-output_lines_max:])
 
 
 def cover(target):
-    """prints line and region coverage of what the target aims at, after each input of its corpus"""
+    """prints line and region coverage of the target's files after running its corpus"""
     scratch = os.path.join(COVER, target + ".profraw")
     profile = os.path.join(COVER, target + ".profdata")
     inputs = [os.path.join(folder, name) for folder in corpora(target) for name in sorted(os.listdir(folder))]
-    for at in range(0, len(inputs), 1000):  # a command line is only so long
+    for at in range(0, len(inputs), 1000):  # the length of a command line is limited
         subprocess.run([program(COVER, target), f"-timeout={input_seconds_max}", *inputs[at:at + 1000]], check=True, cwd=COVER,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "LLVM_PROFILE_FILE": f"{scratch}.{at}"})
     raw = glob.glob(scratch + ".*")
@@ -118,18 +114,18 @@ def main():
         sys.exit(__doc__)
     targets = [target for target in AIMS if not words or words[0] in target]
     if not targets:
-        sys.exit(f"no fuzz target is called like '{words[0]}': there are {' '.join(AIMS)}")
+        sys.exit(f"no fuzz target has a name like '{words[0]}': there are {' '.join(AIMS)}")
     seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
     print(f"\n== fuzz: {len(targets)} targets, {seconds} s each, {jobs} at a time", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        broken = [said for said in pool.map(lambda target: fuzz(target, seconds), targets) if said]
+        failed = [output for output in pool.map(lambda target: fuzz(target, seconds), targets) if output]
     if os.environ.get("FUZZ_COVERAGE") == "1" and shutil.which("llvm-cov-19"):
         for target in targets:
             cover(target)
-    for said in broken:
-        print(f"\nFAILED: {said}")
-    print(f"{len(targets) - len(broken)} passed, {len(broken)} failed, 0 skipped")
-    sys.exit(1 if broken else 0)
+    for output in failed:
+        print(f"\nFAILED: {output}")
+    print(f"{len(targets) - len(failed)} passed, {len(failed)} failed, 0 skipped")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
