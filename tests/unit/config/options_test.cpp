@@ -1,24 +1,25 @@
-// The options belong to the program, not to a room's library: they are compiled into their test.
-#include "config/options.cpp"        // NOLINT(bugprone-suspicious-include)
-#include "config/options_file.cpp"   // NOLINT(bugprone-suspicious-include)
-#include "config/options_users.cpp"  // NOLINT(bugprone-suspicious-include)
-#include "config/options_words.cpp"  // NOLINT(bugprone-suspicious-include)
-
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <map>
+#include <sstream>
 
+#include "base/duration.hpp"
+#include "config/option_table.hpp"
+#include "serve/limits.hpp"
 #include "unit/places.hpp"
 #include "unit/serve/support.hpp"
 
 using namespace earshot;
+using namespace earshot::config;
 
 namespace {
 
-struct Place {
+/// A home directory and the environment of one invocation.
+struct Fixture {
   test::TemporaryDirectory home;
   std::map<std::string, std::string> variables{{"HOME", home.path}};
 
-  Parsed parse(const std::vector<std::string>& words) const {
+  ParseResult parse(const std::vector<std::string>& words) const {
     const auto environment = [this](const char* name) -> std::optional<std::string> {
       const auto it = variables.find(name);
       if (it == variables.end()) return {};
@@ -26,26 +27,26 @@ struct Place {
     };
     return parse_options(words, environment, "1.2.3");
   }
-  /// What is said about a configuration file.
-  Parsed parse_file(std::string_view text, std::vector<std::string> words = {}) const {
+  /// With `text` as earshot.toml.
+  ParseResult parse_file(std::string_view text, std::vector<std::string> words = {}) const {
     test::write_text(home / "e.toml", text);
     words.insert(words.begin(), {"--config", home / "e.toml"});
     return parse(words);
   }
 };
 
-bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("without a word, the defaults hold") {
-  const Place place;
-  const Parsed parsed = place.parse({});
+  const Fixture fixture;
+  const ParseResult parsed = fixture.parse({});
   REQUIRE(parsed.options);
   REQUIRE(parsed.options->roots.empty());
   REQUIRE(parsed.options->listen.address().to_string() == "127.0.0.1");
   REQUIRE(parsed.options->listen.port() == 7717);
-  REQUIRE(parsed.options->state == place.home.path + "/.local/state/earshot");
+  REQUIRE(parsed.options->state == fixture.home.path + "/.local/state/earshot");
   REQUIRE(parsed.options->recent == std::chrono::hours(24));
   REQUIRE(parsed.options->watch == "both");
   REQUIRE_FALSE(parsed.options->sweep);
@@ -54,8 +55,8 @@ TEST_CASE("without a word, the defaults hold") {
 }
 
 TEST_CASE("every option is taken from the command line") {
-  const Place place;
-  const Parsed parsed = place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state",
+  const Fixture fixture;
+  const ParseResult parsed = fixture.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state",
                                      "/s", "--recent", "7d", "--log-level", "debug", "--host", "dev7",
                                      "--watch", "sweep", "--sweep", "5m", "--demo"});
   REQUIRE(parsed.err == "");
@@ -72,22 +73,22 @@ TEST_CASE("every option is taken from the command line") {
 }
 
 TEST_CASE("a character that is no blank is none, wherever one is looked for") {
-  const Place place;
-  const Parsed folded = place.parse_file("host = \"\"\"a\\\n\u00a7\"\"\"\n");
+  const Fixture fixture;
+  const ParseResult folded = fixture.parse_file("host = \"\"\"a\\\n\u00a7\"\"\"\n");
   REQUIRE(folded.err == "");
   REQUIRE(folded.options->host == "a\u00a7");
   for (const std::string text : {"\u033arp", "host = \u0301", "[a]\u1490", "[:", "[ =]"}) {
     CAPTURE(text);
-    REQUIRE(says(place.parse_file(text).err, "e.toml:1: "));
+    REQUIRE(contains(fixture.parse_file(text).err, "e.toml:1: "));
   }
 }
 
 TEST_CASE("every option is also a key of the file, and the command line wins") {
-  const Place place;
+  const Fixture fixture;
   const std::string file =
       "root = [\"/a\", \"work=/b\"]\nlisten = \"localhost:99\"\nstate = \"/s\"\nrecent = \"90m\"\n"
       "log-level = \"warn\"\nhost = \"dev7\"\nwatch = \"inotify\"\nsweep = \"2s\"\ndemo = true\n";
-  const Parsed parsed = place.parse_file(file);
+  const ParseResult parsed = fixture.parse_file(file);
   REQUIRE(parsed.err == "");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
   REQUIRE(parsed.options->listen.port() == 99);
@@ -98,37 +99,37 @@ TEST_CASE("every option is also a key of the file, and the command line wins") {
   REQUIRE(parsed.options->watch == "inotify");
   REQUIRE(parsed.options->sweep == std::chrono::seconds(2));
   REQUIRE(parsed.options->demo);
-  const Parsed both = place.parse_file(file, {"--root", "/c", "--recent", "5s"});
+  const ParseResult both = fixture.parse_file(file, {"--root", "/c", "--recent", "5s"});
   REQUIRE(both.options->roots == std::vector<std::string>{"/c"});
   REQUIRE(both.options->recent == std::chrono::seconds(5));
   REQUIRE(both.options->host == "dev7");
 }
 
 TEST_CASE("roots may be a table of names") {
-  const Parsed parsed = Place().parse_file("[root]\nwork = \"/b\"\nhome = \"~/.claude\"\n");
+  const ParseResult parsed = Fixture().parse_file("[root]\nwork = \"/b\"\nhome = \"~/.claude\"\n");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"home=~/.claude", "work=/b"});
 }
 
 TEST_CASE("the usual file is read when it is there, another one must be") {
-  Place place;
-  std::filesystem::create_directories(place.home / ".config/earshot");
-  test::write_text(place.home / ".config/earshot/earshot.toml", "host = \"from-home\"\n");
-  REQUIRE(place.parse({}).options->host == "from-home");
-  place.variables["XDG_CONFIG_HOME"] = place.home / "xdg";
-  REQUIRE(place.parse({}).options->host != "from-home");
-  place.variables["XDG_STATE_HOME"] = "/elsewhere";
-  REQUIRE(place.parse({}).options->state == "/elsewhere/earshot");
-  place.variables["XDG_STATE_HOME"] = "relative";
-  REQUIRE(place.parse({}).options->state == place.home / ".local/state/earshot");
-  const Parsed missing = place.parse({"--config", place.home / "no.toml"});
+  Fixture fixture;
+  std::filesystem::create_directories(fixture.home / ".config/earshot");
+  test::write_text(fixture.home / ".config/earshot/earshot.toml", "host = \"from-home\"\n");
+  REQUIRE(fixture.parse({}).options->host == "from-home");
+  fixture.variables["XDG_CONFIG_HOME"] = fixture.home / "xdg";
+  REQUIRE(fixture.parse({}).options->host != "from-home");
+  fixture.variables["XDG_STATE_HOME"] = "/elsewhere";
+  REQUIRE(fixture.parse({}).options->state == "/elsewhere/earshot");
+  fixture.variables["XDG_STATE_HOME"] = "relative";
+  REQUIRE(fixture.parse({}).options->state == fixture.home / ".local/state/earshot");
+  const ParseResult missing = fixture.parse({"--config", fixture.home / "no.toml"});
   REQUIRE(missing.exit_code == 2);
-  REQUIRE(says(missing.err, place.home / "no.toml"));
+  REQUIRE(contains(missing.err, fixture.home / "no.toml"));
 }
 
 TEST_CASE("what is wrong in the file is told with its place") {
-  const Place place;
+  const Fixture fixture;
   struct Row {
-    std::string_view text, says;
+    std::string_view text, error;
   };
   const Row rows[] = {
       {"host = \"a\"\nrecnt = \"24h\"\n", "e.toml:2: unknown key `recnt`; did you mean `recent`?"},
@@ -143,19 +144,19 @@ TEST_CASE("what is wrong in the file is told with its place") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const Parsed parsed = place.parse_file(row.text);
+    const ParseResult parsed = fixture.parse_file(row.text);
     CAPTURE(parsed.err);
     REQUIRE_FALSE(parsed.options);
     REQUIRE(parsed.exit_code == 2);
-    REQUIRE(says(parsed.err, row.says));
+    REQUIRE(contains(parsed.err, row.error));
   }
 }
 
 TEST_CASE("what is wrong on the command line is told, with code 2") {
-  const Place place;
+  const Fixture fixture;
   struct Row {
     std::vector<std::string> words;
-    std::string_view says;
+    std::string_view error;
   };
   const Row rows[] = {
       {{"--lisen", "x"}, "--lisen"},
@@ -175,73 +176,73 @@ TEST_CASE("what is wrong on the command line is told, with code 2") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.words);
-    const Parsed parsed = place.parse(row.words);
+    const ParseResult parsed = fixture.parse(row.words);
     CAPTURE(parsed.err);
     REQUIRE_FALSE(parsed.options);
     REQUIRE(parsed.exit_code == 2);
-    REQUIRE(says(parsed.err, row.says));
+    REQUIRE(contains(parsed.err, row.error));
   }
 }
 
 TEST_CASE("the socket is in the runtime directory, or beside the token") {
-  Place place;
-  REQUIRE(place.parse({}).options->socket == place.home.path + "/.local/state/earshot/sock");
-  REQUIRE(place.parse({"--state", "/s"}).options->socket == "/s/sock");
-  place.variables["XDG_RUNTIME_DIR"] = "/run/user/1000";
-  REQUIRE(place.parse({}).options->socket == "/run/user/1000/earshot/sock");
-  REQUIRE_FALSE(place.parse({}).options->socket_given);
-  const Parsed given = place.parse({"--socket", "/tmp/a"});
+  Fixture fixture;
+  REQUIRE(fixture.parse({}).options->socket == fixture.home.path + "/.local/state/earshot/sock");
+  REQUIRE(fixture.parse({"--state", "/s"}).options->socket == "/s/sock");
+  fixture.variables["XDG_RUNTIME_DIR"] = "/run/user/1000";
+  REQUIRE(fixture.parse({}).options->socket == "/run/user/1000/earshot/sock");
+  REQUIRE_FALSE(fixture.parse({}).options->socket_given);
+  const ParseResult given = fixture.parse({"--socket", "/tmp/a"});
   REQUIRE(given.options->socket == "/tmp/a");
   REQUIRE(given.options->socket_given);
-  REQUIRE(place.parse_file("socket = \"/b\"").options->socket == "/b");
-  place.variables["XDG_RUNTIME_DIR"] = "relative";
-  REQUIRE(place.parse({"--state", "/s"}).options->socket == "/s/sock");
+  REQUIRE(fixture.parse_file("socket = \"/b\"").options->socket == "/b");
+  fixture.variables["XDG_RUNTIME_DIR"] = "relative";
+  REQUIRE(fixture.parse({"--state", "/s"}).options->socket == "/s/sock");
 }
 
 TEST_CASE("redaction is on unless somebody says otherwise") {
-  const Place place;
-  REQUIRE(place.parse({}).options->redact);
-  REQUIRE_FALSE(place.parse({"--no-redact"}).options->redact);
-  REQUIRE_FALSE(place.parse_file("redact = false").options->redact);
-  REQUIRE(place.parse_file("redact = false", {"--redact"}).options->redact);
-  const Parsed rules = place.parse_file("[redaction]\nours = 'OUR-[0-9]{8}'\n");
+  const Fixture fixture;
+  REQUIRE(fixture.parse({}).options->redact);
+  REQUIRE_FALSE(fixture.parse({"--no-redact"}).options->redact);
+  REQUIRE_FALSE(fixture.parse_file("redact = false").options->redact);
+  REQUIRE(fixture.parse_file("redact = false", {"--redact"}).options->redact);
+  const ParseResult rules = fixture.parse_file("[redaction]\nours = 'OUR-[0-9]{8}'\n");
   REQUIRE(rules.options->redaction ==
           std::vector<std::pair<std::string, std::string>>{{"ours", "OUR-[0-9]{8}"}});
 }
 
 TEST_CASE("other machines are let in only with TLS and the owner's word") {
-  const Place place;
+  const Fixture fixture;
   const std::string tls = "tls_cert = \"cert.pem\"\ntls_key = \"~/key.pem\"\n";
   const std::string listen = "listen = \"0.0.0.0:7717\"\n";
   for (const std::string& text : {listen, listen + "allow_remote = true\n", listen + tls}) {
     CAPTURE(text);
-    const Parsed parsed = place.parse_file(text);
+    const ParseResult parsed = fixture.parse_file(text);
     REQUIRE(parsed.exit_code == 2);
     for (const std::string_view word : {"allow_remote = true", "tls_cert = ", "tls_key = ", "names = "})
-      REQUIRE(says(parsed.err, word));
+      REQUIRE(contains(parsed.err, word));
   }
-  const Parsed good = place.parse_file(listen + "allow_remote = true\nnames = [\"dev7.example\"]\n" + tls);
+  const ParseResult good = fixture.parse_file(listen + "allow_remote = true\nnames = [\"dev7.example\"]\n" + tls);
   REQUIRE(good.err == "");
-  REQUIRE(good.options->tls_cert == place.home / "cert.pem");  // beside the file
-  REQUIRE(good.options->tls_key == place.home / "key.pem");
+  REQUIRE(good.options->tls_cert == fixture.home / "cert.pem");  // beside the file
+  REQUIRE(good.options->tls_key == fixture.home / "key.pem");
   REQUIRE(good.options->names == std::vector<std::string>{"dev7.example"});
   REQUIRE(good.options->remote_view == View::meta);
-  REQUIRE(place.parse_file("remote_view = \"full\"").options->remote_view == View::full);
-  REQUIRE(says(place.parse_file("remote_view = \"ful\"").err, "did you mean `full`?"));
-  REQUIRE(says(place.parse_file("tls_cert = \"a\"").err, "tls_key"));
-  REQUIRE(says(place.parse_file("tls_key = \"a\"").err, "tls_cert"));
-  REQUIRE(says(place.parse_file("names = [\"https://a\"]").err, "no host name"));
-  REQUIRE(says(place.parse_file("names = \"a\"").err, "an array of names"));
+  REQUIRE(fixture.parse_file("remote_view = \"full\"").options->remote_view == View::full);
+  REQUIRE(contains(fixture.parse_file("remote_view = \"ful\"").err, "did you mean `full`?"));
+  REQUIRE(contains(fixture.parse_file("tls_cert = \"a\"").err, "tls_key"));
+  REQUIRE(contains(fixture.parse_file("tls_key = \"a\"").err, "tls_cert"));
+  REQUIRE(contains(fixture.parse_file("names = [\"https://a\"]").err, "no host name"));
+  REQUIRE(contains(fixture.parse_file("names = \"a\"").err, "an array of names"));
 }
 
 TEST_CASE("every limit can be set, within its bounds") {
-  const Place place;
+  const Fixture fixture;
   std::string text = "[limits]\nlog_bytes = 1048576\n";
   for (const serve::LimitRule& rule : serve::limit_rules()) {
     const std::uint64_t value = rule.name == "ping_ms" ? rule.min : rule.min + 1;
     text += std::string(rule.name) + " = " + std::to_string(value) + "\n";
   }
-  const Parsed parsed = place.parse_file(text);
+  const ParseResult parsed = fixture.parse_file(text);
   REQUIRE(parsed.err == "");
   for (const serve::LimitRule& rule : serve::limit_rules()) {
     CAPTURE(rule.name);
@@ -250,18 +251,18 @@ TEST_CASE("every limit can be set, within its bounds") {
     REQUIRE(usual >= rule.min);
     REQUIRE(usual <= rule.max);
     const std::string line = "[limits]\n" + std::string(rule.name) + " = ";
-    REQUIRE(says(place.parse_file(line + std::to_string(rule.max + 1)).err,
+    REQUIRE(contains(fixture.parse_file(line + std::to_string(rule.max + 1)).err,
                  "e.toml:2: `" + std::string(rule.name)));
-    REQUIRE(says(place.parse_file(line + std::to_string(rule.min - 1)).err, "a number from"));
+    REQUIRE(contains(fixture.parse_file(line + std::to_string(rule.min - 1)).err, "a number from"));
   }
   REQUIRE(parsed.options->log_bytes_max == 1048576);
-  REQUIRE(says(place.parse_file("[limits]\nconections = 7\n").err,
+  REQUIRE(contains(fixture.parse_file("[limits]\nconections = 7\n").err,
                "e.toml:2: unknown key `conections`; did you mean `connections`?"));
-  REQUIRE(says(place.parse_file("[limits]\nconnections = \"many\"\n").err,
+  REQUIRE(contains(fixture.parse_file("[limits]\nconnections = \"many\"\n").err,
                "a number from 1 to 100000, not a string"));
-  REQUIRE(says(place.parse_file("[limits]\nconnections = -5\n").err, "not -5"));
-  REQUIRE(says(place.parse_file("[limits]\nping_ms = 50000\n").err, "`silence_ms` is more than `ping_ms`"));
-  REQUIRE(says(place.parse_file("limits = 7\n").err, "a table, [limits]"));
+  REQUIRE(contains(fixture.parse_file("[limits]\nconnections = -5\n").err, "not -5"));
+  REQUIRE(contains(fixture.parse_file("[limits]\nping_ms = 50000\n").err, "`silence_ms` is more than `ping_ms`"));
+  REQUIRE(contains(fixture.parse_file("limits = 7\n").err, "a table, [limits]"));
 }
 
 namespace {
@@ -282,7 +283,7 @@ std::map<std::string, std::string> example() {
 }
 
 bool tells(const std::string& text, std::string_view key) {
-  return says(text, "\n" + std::string(key) + " = ");
+  return contains(text, "\n" + std::string(key) + " = ");
 }
 
 template <class Words>
@@ -290,7 +291,7 @@ void check_team_keys(const std::string& text, const auto& own) {
   const auto look = [&](const auto& keys) {
     for (const auto& key : keys) {
       CAPTURE(key.name);
-      CHECK((tells(text, key.name) || says(text, "[hub." + std::string(key.name) + ".")));
+      CHECK((tells(text, key.name) || contains(text, "[hub." + std::string(key.name) + ".")));
     }
   };
   look(link_keys<Words>);
@@ -300,21 +301,21 @@ void check_team_keys(const std::string& text, const auto& own) {
 }  // namespace
 
 TEST_CASE("the example of a configuration tells a team's keys, and their defaults as they are") {
-  const Place place;
+  const Fixture fixture;
   auto parts = example();
   check_team_keys<RelayWords>(parts["relay"], relay_keys);
   check_team_keys<HubWords>(parts["hub"], hub_keys);
-  const Parsed relay = place.parse_file(parts["relay"], {"--host", "dev7"});
+  const ParseResult relay = fixture.parse_file(parts["relay"], {"--host", "dev7"});
   REQUIRE(relay.err == "");
   CHECK(relay.options->relay->link.stream == team::BrokerConfig{}.stream);
   CHECK(relay.options->relay->full == RelayWords{}.full);
   CHECK(relay.options->relay->read == RelayWords{}.read);
-  CHECK(relay.options->relay->link.nkey_seed == place.home / "dev7.nk");
+  CHECK(relay.options->relay->link.nkey_seed == fixture.home / "dev7.nk");
   std::string with_hash = parts["hub"];
   const std::string_view to_be_put = "\"put the 64 digits here\"";
-  CHECK(says(place.parse_file(with_hash).err, "64 hex digits"));  // nobody gets in by the example's token
+  CHECK(contains(fixture.parse_file(with_hash).err, "64 hex digits"));  // nobody gets in by the example's token
   with_hash.replace(with_hash.find(to_be_put), to_be_put.size(), '"' + serve::sha256_hex("token") + '"');
-  const Parsed hub = place.parse_file(with_hash);
+  const ParseResult hub = fixture.parse_file(with_hash);
   REQUIRE(hub.err == "");
   CHECK(hub.options->hub->durable == HubWords{}.durable);
   CHECK(hub.options->hub->sync == HubWords{}.sync);
@@ -327,7 +328,7 @@ TEST_CASE("the example of a configuration tells a team's keys, and their default
 
 TEST_CASE("what is wrong with a team's configuration is said with its line and what to do") {
   struct Row {
-    std::string_view text, said;
+    std::string_view text, error;
   };
   const Row rows[] = {
       {"[relay]\n", "e.toml:1: [relay] needs the broker's address: url = "},
@@ -350,20 +351,20 @@ TEST_CASE("what is wrong with a team's configuration is said with its line and w
       {"relay = 7\n", "a table, [relay]"},
       {"[relay]\nurl = \"nats://a\"\nread = true\n", "that needs view = \"full\", too"},
   };
-  const Place place;
+  const Fixture fixture;
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const Parsed parsed = place.parse_file(row.text);
+    const ParseResult parsed = fixture.parse_file(row.text);
     CHECK_FALSE(parsed.options);
     CHECK(parsed.exit_code == 2);
-    CHECK(says(parsed.err, row.said));
+    CHECK(contains(parsed.err, row.error));
   }
 }
 
 TEST_CASE("a user whom more would be shown than was meant is refused, with what to do") {
   const std::string hash = "token_sha256 = \"" + serve::sha256_hex("a") + "\"\n";
   struct Row {
-    std::string text, said;
+    std::string text, error;
   };
   const Row rows[] = {
       {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("") + "\"\n",
@@ -378,16 +379,16 @@ TEST_CASE("a user whom more would be shown than was meant is refused, with what 
       {"[hub.users.\"the owner\"]\n" + hash, "`the owner` cannot be a user's name"},
       {"[hub.users.ada]\ntoken_sha256 = 7\n", "64 hex digits"},
   };
-  const Place place;
+  const Fixture fixture;
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const Parsed parsed = place.parse_file("[hub]\nurl = \"nats://a\"\n" + row.text);
+    const ParseResult parsed = fixture.parse_file("[hub]\nurl = \"nats://a\"\n" + row.text);
     CHECK_FALSE(parsed.options);
-    CHECK(says(parsed.err, row.said));
+    CHECK(contains(parsed.err, row.error));
   }
-  const Parsed token =
-      place.parse_file("[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"hush\"\n");
-  CHECK_FALSE(says(token.err, "hush"));  // it may be the token itself
+  const ParseResult token =
+      fixture.parse_file("[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"hush\"\n");
+  CHECK_FALSE(contains(token.err, "hush"));  // it may be the token itself
 }
 
 TEST_CASE("no token at all is no user's, whatever the users' hashes are") {
@@ -396,11 +397,11 @@ TEST_CASE("no token at all is no user's, whatever the users' hashes are") {
 }
 
 TEST_CASE("--hub makes a hub of the broker on this machine, or of the file's") {
-  const Place place;
-  const Parsed plain = place.parse({"--hub"});
+  const Fixture fixture;
+  const ParseResult plain = fixture.parse({"--hub"});
   REQUIRE(plain.err == "");
   CHECK(plain.options->hub->link.urls == std::vector<std::string>{"nats://127.0.0.1:4222"});
-  const Parsed filed = place.parse_file("[hub]\nurl = \"tls://b:1\"\n", {"--hub"});
+  const ParseResult filed = fixture.parse_file("[hub]\nurl = \"tls://b:1\"\n", {"--hub"});
   CHECK(filed.options->hub->link.urls == std::vector<std::string>{"tls://b:1"});
 }
 
@@ -411,11 +412,11 @@ TEST_CASE("the example of a configuration tells every key, and the defaults as t
     CAPTURE(key.name);
     if (key.name == "relay" || key.name == "hub") continue;  // of them each daemon may have one
     const bool table = key.name == "redaction" || key.name == "limits";
-    CHECK(says(all, table ? "\n[" + std::string(key.name) + "]\n" : "\n" + std::string(key.name) + " = "));
+    CHECK(contains(all, table ? "\n[" + std::string(key.name) + "]\n" : "\n" + std::string(key.name) + " = "));
   }
-  const Place place;
-  const Options usual = place.parse({}).options.value();
-  const Parsed as_it_is = place.parse_file(told), with_all = place.parse_file(all);
+  const Fixture fixture;
+  const Options usual = fixture.parse({}).options.value();
+  const ParseResult as_it_is = fixture.parse_file(told), with_all = fixture.parse_file(all);
   REQUIRE(as_it_is.err == "");
   REQUIRE(with_all.err == "");
   CHECK(as_it_is.options->roots.empty());
@@ -433,24 +434,24 @@ TEST_CASE("the example of a configuration tells every key, and the defaults as t
     CHECK(options.log_bytes_max == usual.log_bytes_max);
     for (const serve::LimitRule& rule : serve::limit_rules()) {
       CAPTURE(rule.name);
-      CHECK(says(all, "\n" + std::string(rule.name) + " = "));
+      CHECK(contains(all, "\n" + std::string(rule.name) + " = "));
       CHECK(serve::get(options.limits, rule) == serve::get(usual.limits, rule));
     }
   }
-  CHECK(says(all, "\nallow_remote = false\n"));
+  CHECK(contains(all, "\nallow_remote = false\n"));
 }
 
 TEST_CASE("help teaches, and the version is one line") {
-  const Parsed help = Place().parse({"--help"});
+  const ParseResult help = Fixture().parse({"--help"});
   REQUIRE(help.exit_code == 0);
   REQUIRE_FALSE(help.options);
   for (const std::string_view word :
        {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch",
         "--sweep", "--demo", "--socket", "--no-redact", "--version", "Examples:", "Exit codes:"}) {
     CAPTURE(word);
-    REQUIRE(says(help.out, word));
+    REQUIRE(contains(help.out, word));
   }
-  const Parsed version = Place().parse({"--version"});
+  const ParseResult version = Fixture().parse({"--version"});
   REQUIRE(version.exit_code == 0);
   REQUIRE(version.out == "earshotd 1.2.3\n");
 }
@@ -482,8 +483,8 @@ TEST_CASE("durations have a number and a unit") {
 }
 
 TEST_CASE("what a service is to be told is what the command line said, with whole paths") {
-  const Place place;
-  const auto words = [&](const std::vector<std::string>& given) { return place.parse(given).options->words; };
+  const Fixture fixture;
+  const auto words = [&](const std::vector<std::string>& given) { return fixture.parse(given).options->words; };
   const std::string here = std::filesystem::current_path().string();
   REQUIRE(words({"--install-service"}).empty());
   REQUIRE(words({"--install-service", "--root=~/.claude", "--root", "w=x/../agents", "--root", "/srv/a=b"}) ==
@@ -495,10 +496,10 @@ TEST_CASE("what a service is to be told is what the command line said, with whol
 }
 
 TEST_CASE("one errand at a time") {
-  const Place place;
+  const Fixture fixture;
   using Errand = Options::Errand;
-  REQUIRE(place.parse({}).options->errand == Errand::listen);
-  REQUIRE(place.parse({"--install-service"}).options->errand == Errand::install_service);
-  REQUIRE(place.parse({"--uninstall-service"}).options->errand == Errand::uninstall_service);
-  REQUIRE(place.parse({"--install-service", "--uninstall-service"}).exit_code == 2);
+  REQUIRE(fixture.parse({}).options->errand == Errand::listen);
+  REQUIRE(fixture.parse({"--install-service"}).options->errand == Errand::install_service);
+  REQUIRE(fixture.parse({"--uninstall-service"}).options->errand == Errand::uninstall_service);
+  REQUIRE(fixture.parse({"--install-service", "--uninstall-service"}).exit_code == 2);
 }
