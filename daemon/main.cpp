@@ -64,8 +64,9 @@ int run(const config::Options& options) {
   if (const auto* error = std::get_if<std::string>(&resources)) return fail(*error);
   std::unique_ptr<Daemon> daemon;
   try {
-    daemon = std::make_unique<Daemon>(io, options, roots.roots, std::get<StartupResources>(std::move(resources)),
-                                     std::string(build.version));
+    daemon =
+        std::make_unique<Daemon>(io, options, roots.roots, std::get<StartupResources>(std::move(resources)),
+                                 std::string(build.version));
   } catch (const boost::system::system_error& error) {
     const std::string where =
         options.listen.address().to_string() + ":" + std::to_string(options.listen.port());
@@ -106,7 +107,8 @@ int main(int argc, char** argv) {
   const service_notify::InheritedSocket inherited = service_notify::inherited_socket();
   if (!inherited.error.empty()) return fail(inherited.error);
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (inherited.descriptor >= 0) arguments.insert(arguments.end(), {"--listen", inherited.listen});  // the last --listen wins
+  if (inherited.descriptor >= 0)
+    arguments.insert(arguments.end(), {"--listen", inherited.listen});  // the last --listen wins
   config::ParseResult parsed = config::parse_options(arguments, environment, version_text());
   std::fputs(parsed.out.c_str(), stdout);
   std::fputs(parsed.err.c_str(), stderr);

@@ -1,6 +1,5 @@
 #include "service_file.hpp"
 
-
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -87,7 +86,8 @@ RenderedFile render_unit(const ServiceSpec& spec) {
   if (spec.program.find_first_of("\"'\\") != spec.program.npos) {
     return {{},
             spec.program +
-                ": systemd cannot run a program whose path contains a quote or a backslash; install it elsewhere"};
+                ": systemd cannot run a program whose path contains a quote or a backslash; install it "
+                "elsewhere"};
   }
   std::string start;
   for (const auto& [name, value] : spec.environment) {

@@ -100,8 +100,8 @@ int run_steps(const std::vector<Step>& steps, const Manager& manager, const Run&
       return failed;
     }
     print(code < 0 ? steps[n].command.front() + " is not installed here; where it is, run:"
-                 : "the service manager did not answer (exit code " + std::to_string(code) +
-                       "); in a login session of yours, run:");
+                   : "the service manager did not answer (exit code " + std::to_string(code) +
+                         "); in a login session of yours, run:");
     for (std::size_t rest = n; rest < steps.size(); ++rest) print("  " + shell_line(steps[rest].command));
     return no_manager;
   }
@@ -122,8 +122,9 @@ int install(const Manager& manager, const Run& run, const Print& print) {
       return failed;
     case ExistingFile::Kind::edited:
       print(manager.file + " " + found.reason +
-          ": left unchanged. To install a new one, move it away and run this again; keep changes in a drop-in "
-          "(systemctl --user edit)");
+            ": left unchanged. To install a new one, move it away and run this again; keep changes in a "
+            "drop-in "
+            "(systemctl --user edit)");
       return edited_file;
     case ExistingFile::Kind::same:
       print("already installed: " + manager.file);
@@ -136,8 +137,8 @@ int install(const Manager& manager, const Run& run, const Print& print) {
       }
       print((found.kind == ExistingFile::Kind::generated ? "replaced: " : "wrote: ") + manager.file);
   }
-  const int code =
-      run_steps(found.kind == ExistingFile::Kind::generated ? manager.replace : manager.install, manager, run, print);
+  const int code = run_steps(found.kind == ExistingFile::Kind::generated ? manager.replace : manager.install,
+                             manager, run, print);
   if (code == failed) return code;
   for (const std::string& line : manager.hints) print(line);
   return code;
@@ -196,12 +197,13 @@ Manager systemd(const ServiceSpec& spec, const std::string& config_home) {
   manager.stop = {reload, step(OnFailure::service_problem, {"disable", "--now", unit})};
   manager.after_remove = {reload};
   manager.links = {config_home + "/systemd/user/default.target.wants/" + unit};
-  manager.hints = {
-      "it runs while you are logged in; to run it from boot on: loginctl enable-linger",
-      "its log: journalctl --user -u earshot.service"};
+  manager.hints = {"it runs while you are logged in; to run it from boot on: loginctl enable-linger",
+                   "its log: journalctl --user -u earshot.service"};
   manager.start_failure_hint =
-      "the reason: journalctl --user -u earshot.service -n 30. Status 217/USER or 226/NAMESPACE: this machine "
-      "does not let users create namespaces. Run `systemctl --user edit earshot.service` and add below [Service]:\n"
+      "the reason: journalctl --user -u earshot.service -n 30. Status 217/USER or 226/NAMESPACE: this "
+      "machine "
+      "does not let users create namespaces. Run `systemctl --user edit earshot.service` and add below "
+      "[Service]:\n"
       "  PrivateUsers=no\n  ProtectSystem=no\n  ProtectHome=no\n  PrivateTmp=no\n  PrivateMounts=no\n"
       "  PrivateDevices=no\n  PrivateIPC=no\n  InaccessiblePaths=\n  ReadWritePaths=\n  "
       "CapabilityBoundingSet=~\n"
@@ -219,7 +221,8 @@ Manager launchd(const ServiceSpec& spec, uid_t uid) {
   manager.file = spec.home + "/Library/LaunchAgents/" + label + ".plist";
   manager.text = std::move(rendered.text);
   manager.error = std::move(rendered.error);
-  const Step bootout{{"launchctl", "bootout", domain + "/" + label}, OnFailure::ignore};  // fails when not loaded
+  const Step bootout{{"launchctl", "bootout", domain + "/" + label},
+                     OnFailure::ignore};  // fails when not loaded
   const Step bootstrap{{"launchctl", "bootstrap", domain, manager.file}, OnFailure::no_manager};
   manager.install = {bootstrap};
   manager.replace = {bootout, bootstrap};

@@ -12,9 +12,10 @@ namespace earshot::service {
 
 /// Exit codes.
 constexpr int done = 0;
-constexpr int failed = 1;       // a file could not be written, or the service did not start
-constexpr int invalid = 2;      // the options cannot be written to a service file
-constexpr int no_manager = 3;   // the file is correct, but the manager did not answer; its commands were printed
+constexpr int failed = 1;   // a file could not be written, or the service did not start
+constexpr int invalid = 2;  // the options cannot be written to a service file
+constexpr int no_manager =
+    3;  // the file is correct, but the manager did not answer; its commands were printed
 constexpr int edited_file = 4;  // the file was edited: nothing was changed
 
 struct Step {

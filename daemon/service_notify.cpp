@@ -39,7 +39,7 @@ InheritedSocket inherited_socket() {
                                   sd_is_socket(SD_LISTEN_FDS_START, AF_INET6, SOCK_STREAM, 1) > 0);
   if (!one || ::getsockname(SD_LISTEN_FDS_START, endpoint.data(), &size) != 0) {
     inherited.error = "the service manager passed " + std::to_string(count) +
-                  " sockets: earshotd takes one listening TCP socket (ListenStream=127.0.0.1:7717)";
+                      " sockets: earshotd takes one listening TCP socket (ListenStream=127.0.0.1:7717)";
     return inherited;
   }
   endpoint.resize(size);

@@ -13,7 +13,7 @@ using serve::UnixListener;
 
 /// The usual place may be another daemon's, or not be there in this session: then it is the state directory,
 /// which is ours alone.
-std::variant<UnixListener, UnixError> open_socket(const Options& options) {
+std::variant<UnixListener, UnixError> open_socket(const config::Options& options) {
   auto socket = UnixListener::claim(options.socket);
   const auto* error = std::get_if<UnixError>(&socket);
   const std::string own = options.state + "/sock";
@@ -30,7 +30,7 @@ UnixListener without_socket(const UnixError& error) {
 
 }  // namespace
 
-std::variant<StartupResources, std::string> acquire_startup_resources(const Options& options) {
+std::variant<StartupResources, std::string> acquire_startup_resources(const config::Options& options) {
   if (std::string error = serve::own_directory(options.state); !error.empty()) return error;
   auto lock = serve::StateLock::take(options.state);
   if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;

@@ -21,6 +21,6 @@ struct StartupResources {
 };
 
 /// All of it, or what is wrong, for people.
-std::variant<StartupResources, std::string> acquire_startup_resources(const Options& options);
+std::variant<StartupResources, std::string> acquire_startup_resources(const config::Options& options);
 
 }  // namespace earshot

@@ -24,7 +24,8 @@ std::string below_home(const Environment& environment, const char* variable, std
     return *base + "/" + std::string(rest);
   const auto home = environment("HOME");
   if (!home)
-    throw Error(std::string("neither ") + variable + " nor HOME is set: set one, or use --state and --config");
+    throw Error(std::string("neither ") + variable +
+                " nor HOME is set: set one, or use --state and --config");
   return *home + "/" + std::string(fallback) + "/" + std::string(rest);
 }
 
@@ -119,7 +120,8 @@ class CommandLine {
       std::string description(option.description);
       if (option.kind == Kind::flag) {
         const bool is_on = option.default_value == "true";
-        given.parsed = app.add_flag(is_on ? flag + ",!--no-" + flag.substr(2) : flag, given.flag, description);
+        given.parsed =
+            app.add_flag(is_on ? flag + ",!--no-" + flag.substr(2) : flag, given.flag, description);
       } else {
         if (!option.default_value.empty()) description += ".\nDefault: " + std::string(option.default_value);
         given.parsed = app.add_option(flag, given.values, description)->type_name(std::string(option.value));
@@ -135,8 +137,9 @@ class CommandLine {
     for (const Given& given : given_) {
       if (given.parsed->count() == 0) continue;
       const bool is_flag = given.option->kind == Kind::flag;
-      settings[given.option->key] = {is_flag ? std::vector<std::string>{given.flag ? "true" : "false"} : given.values,
-                                     false, flag_of(*given.option).substr(2)};
+      settings[given.option->key] = {
+          is_flag ? std::vector<std::string>{given.flag ? "true" : "false"} : given.values, false,
+          flag_of(*given.option).substr(2)};
     }
     return settings;
   }
@@ -209,7 +212,8 @@ ParseResult parse_options(const std::vector<std::string>& arguments, const Envir
   app.add_flag("--uninstall-service", actions.uninstall, "Stop the service and remove what was installed")
       ->excludes(install)
       ->group("As a service");
-  app.add_flag("--print-config", actions.print_config, "Print an example earshot.toml with every default, and exit")
+  app.add_flag("--print-config", actions.print_config,
+               "Print an example earshot.toml with every default, and exit")
       ->group(std::string("General"));
   app.set_help_flag("-h,--help", "Print this help and exit")->group("General");
   app.set_version_flag("--version", "earshotd " + version, "Print version, commit and build type, and exit")

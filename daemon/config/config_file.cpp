@@ -71,7 +71,8 @@ const std::vector<SectionKey<HubOptions>>& hub_keys() {
          constexpr std::string_view expected = "a name of letters and digits that does not start with last_";
          const std::string name = value.text(expected);
          // Relays name their consumers last_<host>.
-         if (name.find_first_of(" .*>/\\") != name.npos || name.starts_with("last_")) value.fail_type(expected);
+         if (name.find_first_of(" .*>/\\") != name.npos || name.starts_with("last_"))
+           value.fail_type(expected);
          into.durable = name;
        }},
       {"keep", "\"30d\"", false, "Files without a new event for longer are deleted",
@@ -98,13 +99,15 @@ struct {
 
 template <class T>
 const SectionKey<T>* find_key(const std::vector<SectionKey<T>>& keys, std::string_view name) {
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.name == name; });
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.name == name; });
   return found == keys.end() ? nullptr : &*found;
 }
 
 /// Keys of [relay] or [hub]. `extra(member)` handles one that is in neither list, or returns false.
 template <class T>
-void read_broker_section(const TomlValue& section, T& into, const std::vector<SectionKey<T>>& own, auto extra) {
+void read_broker_section(const TomlValue& section, T& into, const std::vector<SectionKey<T>>& own,
+                         auto extra) {
   for (const auto& [name, node] : section.table("a table, [" + std::string(section.key) + "]")) {
     const TomlValue member = section.member(name, node);
     const SectionKey<T>* key = find_key(broker_keys<T>(), name.str());
@@ -131,7 +134,8 @@ void read_broker_section(const TomlValue& section, T& into, const std::vector<Se
 void read_relay(const TomlValue& section, Options& options) {
   RelayOptions& relay = options.relay.emplace();
   read_broker_section(section, relay, relay_keys(), [](const TomlValue&) { return false; });
-  if (relay.read && !relay.full) section.fail("`read` gives hubs whole records: it needs view = \"full\" too");
+  if (relay.read && !relay.full)
+    section.fail("`read` gives hubs whole records: it needs view = \"full\" too");
 }
 
 void read_hub(const TomlValue& section, Options& options) {
@@ -145,7 +149,8 @@ void read_hub(const TomlValue& section, Options& options) {
 
 void read_redaction(const TomlValue& section, Options& options) {
   for (const auto& [name, node] : section.table("a table of NAME = 'REGULAR EXPRESSION'"))
-    options.redaction.emplace_back(name.str(), section.member(name, node).text("a regular expression in quotes"));
+    options.redaction.emplace_back(name.str(),
+                                   section.member(name, node).text("a regular expression in quotes"));
 }
 
 void read_limits(const TomlValue& section, Options& options) {
@@ -183,8 +188,10 @@ constexpr Section sections[] = {
 /// The values of a top-level option, as the command line would have them.
 std::vector<std::string> read_values(const Option& option, const TomlValue& value) {
   switch (option.kind) {
-    case Kind::flag: return {value.flag() ? "true" : "false"};
-    case Kind::names: return value.texts("an array of names, such as [\"dev7.example\"]");
+    case Kind::flag:
+      return {value.flag() ? "true" : "false"};
+    case Kind::names:
+      return value.texts("an array of names, such as [\"dev7.example\"]");
     case Kind::root: {
       constexpr std::string_view expected = "an array of strings or a table of NAME = \"DIR\"";
       if (const toml::table* table = value.node.as_table()) {
@@ -220,8 +227,8 @@ void TomlValue::fail_type(std::string_view expected) const {
 }
 
 void TomlValue::fail_unknown(const toml::key& name, const std::vector<std::string_view>& known) const {
-  throw Error(place_of(file, name.source()) + "unknown key `" + std::string(name.str()) + "`; did you mean `" +
-              std::string(nearest_word(name.str(), known)) + "`?");
+  throw Error(place_of(file, name.source()) + "unknown key `" + std::string(name.str()) +
+              "`; did you mean `" + std::string(nearest_word(name.str(), known)) + "`?");
 }
 
 std::string TomlValue::text(std::string_view expected) const {
@@ -251,7 +258,8 @@ std::uint64_t TomlValue::size(std::uint64_t min, std::uint64_t max) const {
   const auto value = node.value_exact<std::string>();
   if (!value) fail_type(expected);
   const auto bytes = parse_size(*value);
-  if (!bytes || *bytes < min || *bytes > max) fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
+  if (!bytes || *bytes < min || *bytes > max)
+    fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
   return *bytes;
 }
 
@@ -264,7 +272,8 @@ std::uint64_t TomlValue::duration_ms(std::uint64_t min, std::uint64_t max) const
   if (!value) fail_type(expected);
   const auto duration = parse_duration(*value);
   const auto ms = duration ? static_cast<std::uint64_t>(duration->count()) : 0;
-  if (!duration || ms < min || ms > max) fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
+  if (!duration || ms < min || ms > max)
+    fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
   return ms;
 }
 
@@ -309,7 +318,8 @@ Settings read_config_file(const std::string& file, Options& options) {
     }
     for (const Section& each : sections) known.push_back(each.name);
     if (!option) root.fail_unknown(name, known);
-    settings[option->key] = {read_values(*option, value), true, place_of(file, node.source()) + std::string(option->key)};
+    settings[option->key] = {read_values(*option, value), true,
+                             place_of(file, node.source()) + std::string(option->key)};
   }
   return settings;
 }
@@ -332,7 +342,8 @@ void append_setting(std::string& out, std::string_view name, std::string_view va
 
 std::string toml_literal(const Option& option) {
   if (option.default_value.empty()) return std::string(option.example);
-  return option.kind == Kind::flag ? std::string(option.default_value) : '"' + std::string(option.default_value) + '"';
+  return option.kind == Kind::flag ? std::string(option.default_value)
+                                   : '"' + std::string(option.default_value) + '"';
 }
 
 std::string toml_literal(const serve::LimitRule& rule) {
@@ -358,10 +369,12 @@ void append_section_keys(std::string& out, const std::vector<SectionKey<T>>& key
 
 std::string example_file() {
   std::string out =
-      "# earshot.toml: the configuration of earshotd, with every default. Without this file the daemon behaves the same.\n"
+      "# earshot.toml: the configuration of earshotd, with every default. Without this file the daemon "
+      "behaves the same.\n"
       "# Copy what you change to ~/.config/earshot/earshot.toml, remove its #, and restart the daemon:\n"
       "#   systemctl --user restart earshot.service\n"
-      "# The command line wins over the environment (EARSHOT_RECENT=7d), the environment over this file. See earshot.toml(5).\n";
+      "# The command line wins over the environment (EARSHOT_RECENT=7d), the environment over this file. See "
+      "earshot.toml(5).\n";
   for (const Option& option : option_table()) {
     if (option.scope == Scope::command_line) continue;
     out += "\n";
@@ -369,7 +382,8 @@ std::string example_file() {
     append_setting(out, option.key, toml_literal(option));
   }
   out +=
-      "\n# Redaction rules of your own: NAME = 'REGULAR EXPRESSION' (RE2 syntax). A match becomes [redacted:NAME].\n"
+      "\n# Redaction rules of your own: NAME = 'REGULAR EXPRESSION' (RE2 syntax). A match becomes "
+      "[redacted:NAME].\n"
       "[redaction]\n#ticket = 'TICKET-[0-9]{6}'\n"
       "\n# --- Limits: what clients may use. Most users never change them. ---\n\n[limits]\n";
   append_comment(out, "Recent frames kept for all clients; older events are read from the transcripts");
@@ -379,10 +393,13 @@ std::string example_file() {
     append_setting(out, rule.name, toml_literal(rule));
   }
   out +=
-      "\n# --- A team: publish this machine's events to NATS JetStream, for a hub (protocol/TEAM.md) ---\n\n#[relay]\n";
+      "\n# --- A team: publish this machine's events to NATS JetStream, for a hub (protocol/TEAM.md) "
+      "---\n\n#[relay]\n";
   append_section_keys(out, broker_keys<RelayOptions>());
   append_section_keys(out, relay_keys());
-  out += "\n# --- A team's hub: serves what other daemons publish, monitors no directory of its own ---\n\n#[hub]\n";
+  out +=
+      "\n# --- A team's hub: serves what other daemons publish, monitors no directory of its own "
+      "---\n\n#[hub]\n";
   append_section_keys(out, broker_keys<HubOptions>());
   append_section_keys(out, hub_keys());
   out +=

@@ -10,8 +10,8 @@
 
 namespace earshot::config {
 
-/// The top-level options of `file`; its sections ([limits], [redaction], [relay], [hub]) are stored in `options`.
-/// Throws Error.
+/// The top-level options of `file`; its sections ([limits], [redaction], [relay], [hub]) are stored in
+/// `options`. Throws Error.
 Settings read_config_file(const std::string& file, Options& options);
 
 /// A TOML value with its place, for error messages. `node` outlives it.

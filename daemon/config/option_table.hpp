@@ -1,5 +1,6 @@
-// The one list of options. The command line, the EARSHOT_* variables, the top-level keys of earshot.toml, the arguments of an
-// installed service, --help and --print-config are generated from it; a test compares the manual pages with it.
+// The one list of options. The command line, the EARSHOT_* variables, the top-level keys of earshot.toml, the
+// arguments of an installed service, --help and --print-config are generated from it; a test compares the
+// manual pages with it.
 #pragma once
 #include <map>
 #include <span>
@@ -59,8 +60,8 @@ void check(const Option& option, const Setting& setting);
 /// Applies defaults, then `settings`. Throws Error as check() does.
 void apply(const Settings& settings, Options& options);
 
-/// The command line that reproduces `settings` from any working directory: what was set outside earshot.toml, and
-/// relative paths from it, as absolute paths.
+/// The command line that reproduces `settings` from any working directory: what was set outside earshot.toml,
+/// and relative paths from it, as absolute paths.
 std::vector<std::string> service_arguments(const Settings& settings);
 
 /// An example earshot.toml: every option, section and limit with its default, commented out.

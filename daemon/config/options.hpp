@@ -1,5 +1,6 @@
-// The daemon's configuration as the rest of the program uses it, and how it is read: the command line wins over the
-// environment, the environment over earshot.toml, earshot.toml over the defaults (option_table.hpp lists all options).
+// The daemon's configuration as the rest of the program uses it, and how it is read: the command line wins
+// over the environment, the environment over earshot.toml, earshot.toml over the defaults (option_table.hpp
+// lists all options).
 #pragma once
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>

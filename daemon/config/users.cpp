@@ -33,7 +33,8 @@ std::string read_hash(const TomlValue& value) {
   for (const std::string_view empty : {"", "\n"})
     if (*hash == serve::sha256_hex(empty))
       value.fail("`" + std::string(value.key) +
-                 "` is the SHA-256 of nothing: $TOKEN was not set. Make a token first: TOKEN=$(openssl rand -hex 32)");
+                 "` is the SHA-256 of nothing: $TOKEN was not set. Make a token first: TOKEN=$(openssl rand "
+                 "-hex 32)");
   return *hash;
 }
 
@@ -45,8 +46,9 @@ serve::User read_user(const std::string& user_name, const TomlValue& section) {
   };
   if (user_name.empty() || user_name.size() > 64 || user_name == "nobody" ||
       !std::all_of(user_name.begin(), user_name.end(), is_plain))
-    section.fail("`" + user_name +
-                 "` is not a valid user name: use letters, digits, `.`, `-`, `_` and `@`; `nobody` is reserved");
+    section.fail(
+        "`" + user_name +
+        "` is not a valid user name: use letters, digits, `.`, `-`, `_` and `@`; `nobody` is reserved");
   serve::User user;
   user.name = user_name;
   for (const auto& [name, node] : table) {
@@ -79,7 +81,8 @@ std::vector<serve::User> read_users(const TomlValue& section) {
     serve::User user = read_user(std::string(name.str()), value);
     for (const serve::User& other : users)
       if (other.token_sha256 == user.token_sha256)
-        value.fail("users `" + other.name + "` and `" + user.name + "` have the same token: each needs a token of its own");
+        value.fail("users `" + other.name + "` and `" + user.name +
+                   "` have the same token: each needs a token of its own");
     users.push_back(std::move(user));
   }
   return users;

@@ -184,7 +184,7 @@ void Server::fill(Metrics& figures) {
   figures.catch_ups = catch_ups_.folds_begun;
   figures.catch_up_chunk_bytes = catch_ups_.bytes();
   figures.catch_up_chunk_bytes_max = shared_.limits.catch_up_bytes;
-  figures.limits = listed(shared_.limits);
+  figures.limits = list_limits(shared_.limits);
   figures.limits.emplace_back("log_bytes", log_bytes_max_);
   if (shared_.outside.figures) shared_.outside.figures(figures);
 }
@@ -199,7 +199,7 @@ void Server::fill(Health& health) {
   health.socket = socket_path();
   health.connections = connections_.size();
   health.sessions = shared_.sessions.size();
-  health.limits = listed(shared_.limits);
+  health.limits = list_limits(shared_.limits);
   health.limits.emplace_back("log_bytes", log_bytes_max_);
   if (shared_.outside.health) shared_.outside.health(health);
 }
