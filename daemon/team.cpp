@@ -28,8 +28,8 @@ bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
 
 }  // namespace
 
-Team::Team(boost::asio::io_context& io, serve::Server& hub, const config::Options& options, std::uint64_t hash_key,
-           std::vector<tail::Root> roots, team::Publisher::ForEach for_each)
+Team::Team(boost::asio::io_context& io, serve::Server& hub, const config::Options& options,
+           std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each)
     : io_(io), hub_(hub) {
   if (options.hub) be_hub(*options.hub, options.state, hash_key);
   if (options.relay) be_relay(*options.relay, options, hash_key, std::move(roots), std::move(for_each));

@@ -23,8 +23,8 @@ class Team {
  public:
   /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
   /// for people.
-  Team(boost::asio::io_context& io, serve::Server& hub, const config::Options& options, std::uint64_t hash_key,
-       std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
+  Team(boost::asio::io_context& io, serve::Server& hub, const config::Options& options,
+       std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   void start();
   void stop();
 

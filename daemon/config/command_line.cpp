@@ -177,7 +177,7 @@ Options resolve_options(Settings settings, const Environment& environment) {
     Settings from_file = read_config_file(file, options);
     settings.merge(from_file);  // keeps what is there
   }
-  apply(settings, options);
+  apply_settings(settings, options);
   if (options.state.empty())
     options.state = below_home(environment, "XDG_STATE_HOME", ".local/state", "earshot");
   if (options.socket.empty()) options.socket = default_socket(environment, options.state);

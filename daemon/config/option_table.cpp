@@ -312,7 +312,7 @@ void check(const Option& option, const Setting& setting) {
   }
 }
 
-void apply(const Settings& settings, Options& options) {
+void apply_settings(const Settings& settings, Options& options) {
   for (const Option& option : table()) {
     const auto setting = settings.find(option.key);
     if (setting == settings.end()) {

@@ -58,7 +58,7 @@ using Settings = std::map<std::string_view, Setting>;  // by key
 /// Throws Error when a value does not fit the option's kind.
 void check(const Option& option, const Setting& setting);
 /// Applies defaults, then `settings`. Throws Error as check() does.
-void apply(const Settings& settings, Options& options);
+void apply_settings(const Settings& settings, Options& options);
 
 /// The command line that reproduces `settings` from any working directory: what was set outside earshot.toml,
 /// and relative paths from it, as absolute paths.

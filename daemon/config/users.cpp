@@ -40,7 +40,7 @@ std::string read_hash(const TomlValue& value) {
 
 serve::User read_user(const std::string& user_name, const TomlValue& section) {
   const toml::table& table = section.table("a table, [hub.users." + user_name + "]");
-  // Audit lines print names: `nobody` stands for no user there.
+  // Audit lines print names, and `nobody` for connections without a user.
   const auto is_plain = [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '@';
   };
