@@ -23,8 +23,8 @@ class Team {
  public:
   /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
   /// for people.
-  Team(boost::asio::io_context& io, serve::Server& hub, const config::Options& options,
-       std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
+  Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options, std::uint64_t hash_key,
+       std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   void start();
   void stop();
 
@@ -38,7 +38,7 @@ class Team {
   serve::TeamMetrics figures() const;
 
   boost::asio::io_context& io_;
-  serve::Server& hub_;
+  serve::Server& server_;
   std::size_t hosts_max_ = 0;
   std::unique_ptr<team::Publisher> relay_;      // null: nothing is published
   std::unique_ptr<team::HostRegistry> hosts_;   // null: this is no hub

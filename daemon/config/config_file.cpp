@@ -172,7 +172,7 @@ void read_limits(const TomlValue& section, Options& options) {
     const std::uint64_t value = rule->unit() == Unit::duration ? member.duration_ms(rule->min, rule->max)
                                 : rule->unit() == Unit::bytes  ? member.size(rule->min, rule->max)
                                                                : member.number(rule->min, rule->max);
-    serve::set(options.limits, *rule, value);
+    serve::set_limit(options.limits, *rule, value);
   }
   if (options.limits.silence <= options.limits.ping)
     section.fail("`silence` must exceed `ping`: a client is pinged before it is dropped");
@@ -347,7 +347,7 @@ std::string toml_literal(const Option& option) {
 }
 
 std::string toml_literal(const serve::LimitRule& rule) {
-  const std::uint64_t value = serve::get(serve::Limits{}, rule);
+  const std::uint64_t value = serve::limit_value(serve::Limits{}, rule);
   using Unit = serve::LimitRule::Unit;
   if (rule.unit() == Unit::count) return std::to_string(value);
   return '"' +

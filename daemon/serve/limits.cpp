@@ -15,7 +15,7 @@ constexpr LimitRule rules[] = {
     {"target_bytes", &Limits::target_bytes_max, 256, mi, "Path and query of a request; longer: 414"},
     {"body_bytes", &Limits::body_bytes_max, 256, mi, "Body of a request; longer: 413"},
     {"requests", &Limits::requests_max, 1, 1'000'000, "Requests per connection; the last answer closes it"},
-    {"unauthenticated_bytes", &Limits::inbound_bytes_max_stranger, 256, mi,
+    {"unauthenticated_bytes", &Limits::inbound_bytes_max_anonymous, 256, mi,
      "A message before authentication; longer: close 1009"},
     {"inbound_bytes", &Limits::inbound_bytes_max, 4 * ki, 64 * mi,
      "A message after authentication; longer: close 1009"},
@@ -65,7 +65,7 @@ constexpr LimitRule rules[] = {
 
 std::span<const LimitRule> limit_rules() { return rules; }
 
-std::uint64_t get(const Limits& limits, const LimitRule& rule) {
+std::uint64_t limit_value(const Limits& limits, const LimitRule& rule) {
   struct Visitor {
     const Limits& limits;
     std::uint64_t operator()(std::size_t Limits::*member) const { return limits.*member; }
@@ -77,7 +77,7 @@ std::uint64_t get(const Limits& limits, const LimitRule& rule) {
   return std::visit(Visitor{limits}, rule.member);
 }
 
-void set(Limits& limits, const LimitRule& rule, std::uint64_t value) {
+void set_limit(Limits& limits, const LimitRule& rule, std::uint64_t value) {
   struct Visitor {
     Limits& limits;
     std::uint64_t value;
@@ -90,11 +90,11 @@ void set(Limits& limits, const LimitRule& rule, std::uint64_t value) {
   std::visit(Visitor{limits, value}, rule.member);
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> list_limits(const Limits& limits) {
+std::vector<std::pair<std::string, std::uint64_t>> limit_values(const Limits& limits) {
   std::vector<std::pair<std::string, std::uint64_t>> all;
   for (const LimitRule& rule : rules) {
     const bool is_duration = rule.unit() == LimitRule::Unit::duration;
-    all.emplace_back(std::string(rule.name) + (is_duration ? "_ms" : ""), get(limits, rule));
+    all.emplace_back(std::string(rule.name) + (is_duration ? "_ms" : ""), limit_value(limits, rule));
   }
   return all;
 }

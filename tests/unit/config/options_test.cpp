@@ -260,8 +260,8 @@ TEST_CASE("every limit can be set within its bounds") {
   REQUIRE(parsed.err == "");
   for (const serve::LimitRule& rule : serve::limit_rules()) {
     CAPTURE(rule.name);
-    REQUIRE(serve::get(parsed.options->limits, rule) == sample(rule));
-    const std::uint64_t default_value = serve::get(serve::Limits{}, rule);
+    REQUIRE(serve::limit_value(parsed.options->limits, rule) == sample(rule));
+    const std::uint64_t default_value = serve::limit_value(serve::Limits{}, rule);
     REQUIRE(default_value >= rule.min);
     REQUIRE(default_value <= rule.max);
     REQUIRE_FALSE(rule.description.empty());
@@ -396,7 +396,7 @@ TEST_CASE("a user entry that could show too much is refused") {
 
 TEST_CASE("an empty token matches no user") {
   const std::vector<serve::User> users = {{"ada", serve::sha256_hex(""), {}, View::full}};
-  CHECK(serve::user_of_token(users, "") == nullptr);
+  CHECK(serve::find_user_by_token(users, "") == nullptr);
 }
 
 TEST_CASE("--hub uses the broker of the file, else the local one") {
@@ -434,7 +434,7 @@ TEST_CASE("the example file has every option and limit with its default") {
     for (const serve::LimitRule& rule : serve::limit_rules()) {
       CAPTURE(rule.name);
       CHECK(contains(all, "\n" + std::string(rule.name) + " = "));
-      CHECK(serve::get(options.limits, rule) == serve::get(defaults.limits, rule));
+      CHECK(serve::limit_value(options.limits, rule) == serve::limit_value(defaults.limits, rule));
     }
   }
   CHECK(contains(all, "\nallow_remote = false\n"));
