@@ -27,7 +27,7 @@ serve::ServerOptions server_options(const config::Options& options, const serve:
   result.host = options.host;
   result.version = version;
   result.token = secrets.token;
-  result.recent = std::chrono::duration_cast<std::chrono::seconds>(options.recent);
+  result.recent = options.recent;
   result.log_bytes_max = options.log_bytes_max;
   result.limits = options.limits;
   return result;
