@@ -1,4 +1,4 @@
-#include "service/service.hpp"
+#include "service_manager.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -28,14 +28,14 @@ std::size_t count(std::string_view text, std::string_view what) {
 
 bool has(std::string_view text, std::string_view what) { return text.find(what) != text.npos; }
 
-Job job(const std::string& home) {
+ServiceSpec make_spec(const std::string& home) {
   return {.program = "/opt/earshotd", .home = home, .state = home + "/.local/state/earshot"};
 }
 
-/// A manager that is asked, answers with `code`, and remembers.
-struct Asked {
+/// Records commands and output; every command exits with `code`.
+struct FakeManager {
   int code = 0;
-  std::vector<std::string> commands, said;
+  std::vector<std::string> commands, printed;
   Run run() {
     return [this](const std::vector<std::string>& words) {
       std::string line;
@@ -44,76 +44,76 @@ struct Asked {
       return code;
     };
   }
-  Say say() {
-    return [this](const std::string& line) { said.push_back(line); };
+  Print print() {
+    return [this](const std::string& line) { printed.push_back(line); };
   }
 };
 
 }  // namespace
 
-TEST_CASE("the unit's file has each place once where a job is put in") {
+TEST_CASE("the embedded unit contains each replaced text once") {
   REQUIRE(count(unit_file, "\nExecStart=/usr/bin/earshotd\n") == 1);
   REQUIRE(count(unit_file, "\nExecStartPre=+mkdir -p -m 0700 \"%h/.local/state/earshot\"\n") == 1);
   REQUIRE(count(unit_file, "\nReadWritePaths=\"%h/.local/state/earshot\"\n") == 1);
   REQUIRE(count(unit_file, "\nPrivateTmp=yes\n") == 1);
 }
 
-TEST_CASE("the property list has each place once where a job is put in") {
+TEST_CASE("the embedded property list contains each replaced text once") {
   REQUIRE(count(plist_file, "    <string>/usr/local/bin/earshotd</string>\n") == 1);
   REQUIRE(count(plist_file, "  <key>RunAtLoad</key>\n") == 1);
   REQUIRE(count(plist_file, "/Users/you/Library/Logs/earshotd.log") == 2);
 }
 
-TEST_CASE("a word is quoted so that systemd says it as it was") {
-  REQUIRE(exec_word("plain") == "\"plain\"");
-  REQUIRE(exec_word("") == "\"\"");
-  REQUIRE(exec_word("a b;") == "\"a b;\"");
-  REQUIRE(exec_word("50%h $HOME ${X}") == "\"50%%h $$HOME $${X}\"");
-  REQUIRE(exec_word("\"\\'") == "\"\\\"\\\\'\"");
-  REQUIRE(path_word("/a $b %c") == "\"/a $b %%c\"");
+TEST_CASE("arguments are quoted so that systemd passes them unchanged") {
+  REQUIRE(quote_argument("plain") == "\"plain\"");
+  REQUIRE(quote_argument("") == "\"\"");
+  REQUIRE(quote_argument("a b;") == "\"a b;\"");
+  REQUIRE(quote_argument("50%h $HOME ${X}") == "\"50%%h $$HOME $${X}\"");
+  REQUIRE(quote_argument("\"\\'") == "\"\\\"\\\\'\"");
+  REQUIRE(quote_path("/a $b %c") == "\"/a $b %%c\"");
 }
 
-TEST_CASE("what a unit cannot say is refused with its reason") {
-  Job broken = job("/home/ada");
-  SECTION("a line break in an option") { broken.words = {"--host", "two\nlines"}; }
+TEST_CASE("values that a unit cannot hold are refused with the reason") {
+  ServiceSpec broken = make_spec("/home/ada");
+  SECTION("a line break in an option") { broken.arguments = {"--host", "two\nlines"}; }
   SECTION("a quote in the program's path") { broken.program = "/opt/\"/earshotd"; }
   SECTION("a backslash in the program's path") { broken.program = "/opt/\\/earshotd"; }
   SECTION("a control character in a directory") { broken.state = "/home/ada/\x1b"; }
-  const Text text = unit_text(broken);
+  const RenderedFile text = render_unit(broken);
   REQUIRE(text.text.empty());
   REQUIRE_FALSE(text.error.empty());
 }
 
-TEST_CASE("what is below /tmp is not hidden by a private one") {
-  Job hidden = job("/home/ada");
-  REQUIRE(has(unit_text(hidden).text, "\nPrivateTmp=yes\n"));
-  SECTION("a root") { hidden.must_be_seen = {"/home/ada/.claude", "/tmp/agents"}; }
+TEST_CASE("PrivateTmp is off when a needed path is below /tmp") {
+  ServiceSpec hidden = make_spec("/home/ada");
+  REQUIRE(has(render_unit(hidden).text, "\nPrivateTmp=yes\n"));
+  SECTION("a root") { hidden.readable = {"/home/ada/.claude", "/tmp/agents"}; }
   SECTION("the state") { hidden.state = "/var/tmp/state"; }
   SECTION("the program") { hidden.program = "/tmp/earshotd"; }
   SECTION("a socket") { hidden.writable = {"/tmp/x"}; }
-  REQUIRE(has(unit_text(hidden).text, "\nPrivateTmp=no\n"));
+  REQUIRE(has(render_unit(hidden).text, "\nPrivateTmp=no\n"));
 }
 
-TEST_CASE("a sealed text is known until one byte of it changes") {
-  const std::string text = sealed("one\ntwo\n", "# ", "");
-  REQUIRE(is_untouched(text));
-  REQUIRE(is_untouched(sealed("<a/>\n", "<!-- ", " -->")));
-  REQUIRE_FALSE(is_untouched(""));
-  REQUIRE_FALSE(is_untouched("one\ntwo\n"));
-  REQUIRE_FALSE(is_untouched(text + "three\n"));
-  REQUIRE_FALSE(is_untouched("\n" + text));
+TEST_CASE("the checksum detects a change of any byte") {
+  const std::string text = with_checksum("one\ntwo\n", "# ", "");
+  REQUIRE(is_unmodified(text));
+  REQUIRE(is_unmodified(with_checksum("<a/>\n", "<!-- ", " -->")));
+  REQUIRE_FALSE(is_unmodified(""));
+  REQUIRE_FALSE(is_unmodified("one\ntwo\n"));
+  REQUIRE_FALSE(is_unmodified(text + "three\n"));
+  REQUIRE_FALSE(is_unmodified("\n" + text));
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string other = text;
     other[at] = other[at] == 'x' ? 'y' : 'x';
-    REQUIRE_FALSE(is_untouched(other));
+    REQUIRE_FALSE(is_unmodified(other));
   }
 }
 
-TEST_CASE("a property list carries words, variables and the home directory") {
-  Job mac = job("/Users/ada & bob");
-  mac.words = {"--root", "w=/a<b>&\"c\""};
+TEST_CASE("a property list contains arguments, variables and the home directory") {
+  ServiceSpec mac = make_spec("/Users/ada & bob");
+  mac.arguments = {"--root", "w=/a<b>&\"c\""};
   mac.environment = {{"CLAUDE_CONFIG_DIR", "/x&y"}};
-  const std::string text = plist_text(mac).text;
+  const std::string text = render_plist(mac).text;
   REQUIRE(has(text,
               "    <string>/opt/earshotd</string>\n    <string>--root</string>\n"
               "    <string>w=/a&lt;b&gt;&amp;\"c\"</string>\n"));
@@ -122,41 +122,41 @@ TEST_CASE("a property list carries words, variables and the home directory") {
               "    <string>/x&amp;y</string>\n  </dict>\n  <key>RunAtLoad</key>"));
   REQUIRE(count(text, "<string>/Users/ada &amp; bob/Library/Logs/earshotd.log</string>") == 2);
   REQUIRE_FALSE(has(text, "/Users/you/Library"));
-  REQUIRE(is_untouched(text));
+  REQUIRE(is_unmodified(text));
   for (std::size_t at = text.find("<!--"); at != text.npos; at = text.find("<!--", at)) {
     const std::size_t dashes = text.find("--", at + 4);
-    REQUIRE(text.substr(dashes, 3) == "-->");  // two dashes in a comment are no XML
+    REQUIRE(text.substr(dashes, 3) == "-->");  // XML allows no `--` inside a comment
     at = dashes;
   }
 }
 
-TEST_CASE("launchd loads what is new, and first unloads what was there") {
+TEST_CASE("launchd unloads the old service before it loads the new one") {
   const Scratch home;
-  const Manager manager = launchd(job(home.path), 501);
+  const Manager manager = launchd(make_spec(home.path), 501);
   const std::string bootstrap = "launchctl bootstrap gui/501 " + manager.file;
   const std::string bootout = "launchctl bootout gui/501/dev.earshot.earshotd";
   REQUIRE(manager.file == home.path + "/Library/LaunchAgents/dev.earshot.earshotd.plist");
-  Asked asked;
-  REQUIRE(install(manager, asked.run(), asked.say()) == done);
-  REQUIRE(asked.commands == std::vector<std::string>{bootstrap});
-  Job other = job(home.path);
-  other.words = {"--no-redact"};
-  asked.commands.clear();
-  REQUIRE(install(launchd(other, 501), asked.run(), asked.say()) == done);
-  REQUIRE(asked.commands == std::vector<std::string>{bootout, bootstrap});
-  asked.commands.clear();
-  asked.code = 3;  // it was not loaded: no matter
-  REQUIRE(uninstall(manager, asked.run(), asked.say()) == done);
-  REQUIRE(asked.commands == std::vector<std::string>{bootout});
+  FakeManager fake;
+  REQUIRE(install(manager, fake.run(), fake.print()) == done);
+  REQUIRE(fake.commands == std::vector<std::string>{bootstrap});
+  ServiceSpec other = make_spec(home.path);
+  other.arguments = {"--no-redact"};
+  fake.commands.clear();
+  REQUIRE(install(launchd(other, 501), fake.run(), fake.print()) == done);
+  REQUIRE(fake.commands == std::vector<std::string>{bootout, bootstrap});
+  fake.commands.clear();
+  fake.code = 3;  // not loaded: not an error
+  REQUIRE(uninstall(manager, fake.run(), fake.print()) == done);
+  REQUIRE(fake.commands == std::vector<std::string>{bootout});
   REQUIRE_FALSE(std::filesystem::exists(manager.file));
 }
 
-TEST_CASE("without launchctl what is to be run is said") {
+TEST_CASE("without launchctl the commands to run are printed") {
   const Scratch home;
-  const Manager manager = launchd(job(home.path), 501);
-  Asked asked;
-  asked.code = -1;
-  REQUIRE(install(manager, asked.run(), asked.say()) == untold);
+  const Manager manager = launchd(make_spec(home.path), 501);
+  FakeManager fake;
+  fake.code = -1;
+  REQUIRE(install(manager, fake.run(), fake.print()) == no_manager);
   REQUIRE(std::filesystem::exists(manager.file));
-  REQUIRE(asked.said[2] == "  launchctl bootstrap gui/501 " + manager.file);
+  REQUIRE(fake.printed[2] == "  launchctl bootstrap gui/501 " + manager.file);
 }
