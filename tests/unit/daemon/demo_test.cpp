@@ -19,7 +19,7 @@ struct Folded final : EventSink {
   std::map<std::string, int> events;    // by type
   std::map<std::string, int> outcomes;  // `turn.finished completed`
   std::vector<Todo> todos;
-  Counts counts;
+  RecordCounts counts;
   StreamState state;
   std::size_t pending = 0;
 
