@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t readings_at_once =
     8;  // cold transcripts asked for together; the others wait in a list of names
 
-serve::ServerOptions server_options(const Options& options, const serve::Secrets& secrets,
+serve::ServerOptions server_options(const config::Options& options, const serve::Secrets& secrets,
                                     const std::string& version) {
   serve::ServerOptions result;
   result.host = options.host;
@@ -33,7 +33,7 @@ serve::ServerOptions server_options(const Options& options, const serve::Secrets
   return result;
 }
 
-tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots,
+tail::Options tail_options(const config::Options& options, const std::vector<tail::Root>& roots,
                            const serve::Secrets& secrets, const TextFilter& filter) {
   tail::Options tail;
   tail.filter = &filter;
@@ -43,7 +43,7 @@ tail::Options tail_options(const Options& options, const std::vector<tail::Root>
   return tail;
 }
 
-std::vector<redact::UserRule> user_rules(const Options& options) {
+std::vector<redact::UserRule> user_rules(const config::Options& options) {
   std::vector<redact::UserRule> rules;
   for (const auto& [name, pattern] : options.redaction) rules.push_back({name, pattern});
   return rules;
@@ -54,7 +54,7 @@ watch::Mode mode_of(const std::string& word) {
   return word == "sweep" ? watch::Mode::sweep : watch::Mode::both;
 }
 
-watch::SweepIntervals beats_of(const Options& options) {
+watch::SweepIntervals beats_of(const config::Options& options) {
   watch::SweepIntervals beats;
   if (options.sweep) beats.slow = beats.alone = *options.sweep;
   return beats;
@@ -75,7 +75,7 @@ struct Daemon::Reading {
   std::function<void()> then;
 };
 
-Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
+Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
                StartupResources doors, const std::string& version)
     : io_(io),
       roots_(std::move(roots)),

@@ -351,7 +351,7 @@ class Users(TeamCase):
 
     def test_every_connection_is_audited_at_any_log_level(self):
         self.team().stop()
-        hub = self.hub(self.nats, more=self.users, top='log-level = "error"')
+        hub = self.hub(self.nats, more=self.users, top='log_level = "error"')
         address = ("127.0.0.1", hub.port)
         expected = []
 
@@ -413,7 +413,7 @@ class Users(TeamCase):
         plain.subscriber()
         plain.stop()
         self.assertNotIn(b"audit:", plain.stderr())
-        silent = self.hub(self.nats, name="silent", more=user("ada") + 'view = "meta"\n', top='log-level = "off"')
+        silent = self.hub(self.nats, name="silent", more=user("ada") + 'view = "meta"\n', top='log_level = "off"')
         silent.subscriber()
         silent.stop()
         self.assertNotIn(b"audit:", silent.stderr())

@@ -47,12 +47,12 @@ KILLERS = {
         SIMULATOR,
     ],
     "03-partial-line-emitted": [
-        ("unit/core/lines_test.cpp", "a tail without LF is nothing yet, however whole it looks"),
+        ("unit/core/transcript_test.cpp", "an unterminated line is not read, even if it is valid JSON"),
         ("unit/tail/framing_test.cpp", "fault 2: an unterminated line is no event, and shows as pending"),
         SIMULATOR,
     ],
     "04-offset-of-a-continuation": [
-        ("unit/core/split_property_test.cpp", "small sessions, cut in two at every byte"),
+        ("unit/core/transcript_property_test.cpp", "small sessions, split at every byte"),
         ("unit/tail/framing_test.cpp", "fault 4: a torn line has the offset of its first byte"),
         SIMULATOR,
     ],
@@ -70,14 +70,14 @@ KILLERS = {
         ("unit/serve/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
     ],
     "09-redaction-on-raw-text": [
-        ("unit/core/filter_test.cpp", "JSON is cleaned decoded and written anew only where something was replaced"),
-        ("unit/redact/places_test.cpp", "a canary in a tool's input, however it is written"),
+        ("unit/core/redaction_test.cpp", "JSON is redacted decoded and rewritten only where something was replaced"),
+        ("unit/redact/event_redaction_test.cpp", "a canary in a tool's input, however it is written"),
     ],
     "10-redaction-on-chunks": [
-        ("unit/redact/places_test.cpp", "a cut at any byte of a canary shows nothing of it"),
+        ("unit/redact/event_redaction_test.cpp", "a cut at any byte of a canary shows nothing of it"),
     ],
     "11-results-by-order": [
-        ("unit/core/tools_test.cpp", "a call and its result are paired by id"),
+        ("unit/core/assembler_tools_test.cpp", "a call and its result are paired by id"),
     ],
 }
 
