@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/toml.hpp"
-#include "serve/auth/users.hpp"
+#include "serve/auth/access.hpp"
 
 namespace earshot {
 

@@ -34,6 +34,7 @@ constexpr LimitRule rules[] = {
     {"stop_ms", &Limits::stop, 10, 10 * minute},
     {"state_ms", &Limits::state, 10, minute},
     {"tick_ms", &Limits::tick, 10, 10 * second},
+    {"heartbeat_ms", &Limits::heartbeat, 100, hour},
     {"bookmark_ms", &Limits::bookmark, 10, hour},
     {"after_entries", &Limits::after_entries, 1, 1'000'000},
     {"missed_streams", &Limits::missed_streams, 1, 10'000'000},

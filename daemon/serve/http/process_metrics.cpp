@@ -1,4 +1,4 @@
-// This process, out of /proc/self.
+// ProcessMetrics from /proc/self.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -55,7 +55,7 @@ ProcessMetrics process_metrics() {
   for (auto it = std::filesystem::directory_iterator("/proc/self/fd", ec);
        !ec && it != std::filesystem::directory_iterator(); it.increment(ec))
     ++open;
-  if (!ec && open > 0) metrics.open_fds = open - 1;  // one of them was this look itself
+  if (!ec && open > 0) metrics.open_fds = open - 1;  // without the descriptor of this iteration
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     metrics.max_fds = limit.rlim_cur;

@@ -54,7 +54,8 @@ TEST_CASE(
   REQUIRE(at(welcome, "/server") == "\"earshot/0.0.1\"");
   REQUIRE(at(welcome, "/host") == "\"dev7\"");
   REQUIRE(at(welcome, "/view") == "\"full\"");
-  REQUIRE(at(welcome, "/limits") == R"({"frame_bytes":1048576,"subscriptions":32})");
+  REQUIRE(at(welcome, "/limits") ==
+          R"({"frame_bytes":1048576,"subscriptions":32,"outbound_bytes":16777216})");
   REQUIRE(at(client->frames[1], "/turn/prompt") == "\"begin\"");
   for (const std::string& frame : client->frames) REQUIRE(at(frame, "/type") != "no JSON");
 }
@@ -309,6 +310,29 @@ TEST_CASE("todos from files, and what becomes known of a subagent, send the sess
   REQUIRE(fixture.caught_up(*client, main));
   REQUIRE(count(client->types(), "session") == 3);  // once, not at every change
   fixture.server.on_removed(agent);
+}
+
+TEST_CASE("an idle connection is sent heartbeats, one with frames is not") {
+  ServerOptions options;
+  options.limits.heartbeat = milliseconds(50);
+  ServerFixture fixture(options);
+  auto client = fixture.listener();
+  REQUIRE(fixture.until([&] { return count(client->types(), "heartbeat") >= 2; }));
+  const std::string& heartbeat = client->frames.back();
+  REQUIRE(at(heartbeat, "/time").size() == std::string_view(R"("2026-03-14T09:26:53.589Z")").size());
+  auto stranger = fixture.client(ClientOptions{});
+  REQUIRE(fixture.until([&] { return count(client->types(), "heartbeat") >= 5; }));
+  REQUIRE(stranger->frames.empty());  // nothing before the welcome
+}
+
+TEST_CASE("a session frame has its program, and the filter matches it") {
+  ServerFixture fixture;
+  fixture.stream("s1");
+  auto client = fixture.listener(R"(,"filter":{"program":["claude-*"]})");
+  REQUIRE(client->types() == std::vector<std::string>{"welcome", "session", "ready"});
+  REQUIRE(at(client->frames[1], "/program") == "\"claude-code\"");
+  auto other = fixture.listener(R"(,"filter":{"program":["codex"]})");
+  REQUIRE(other->types() == std::vector<std::string>{"welcome", "ready"});
 }
 
 TEST_CASE("for states there are session frames only, the newest wins, and not too many") {

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "serve/auth/token_bucket.hpp"
+#include "serve/auth/access.hpp"
 
 using namespace earshot::serve;
 using namespace std::chrono_literals;

@@ -37,9 +37,9 @@ struct Bench {
   void event(Session& session, int n, std::uint16_t type = turn_started, std::size_t size = 20) {
     std::string payload = R"({"n":)" + std::to_string(n) + R"(,"x":")";
     payload += std::string(size, 'x') + "\"}";
-    session.changed = context.head();
+    session.changed = context.logs.head();
     session.frames = {};
-    context.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
+    context.logs.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
   }
   /// The socket takes `bytes` more; false when nothing was owed.
   bool take(std::size_t bytes) {
@@ -140,7 +140,7 @@ TEST_CASE("several subscriptions are a union: an event comes once") {
   bench.subscriber.unsubscribe("b");
   bench.event(one, 7, usage_updated);
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.context.event_connections() == 0);
+  REQUIRE(bench.context.logs.readers() == 0);
 }
 
 TEST_CASE("a second subscription's snapshot stands between what was before it and what comes after") {
@@ -235,7 +235,7 @@ TEST_CASE("for states, the newest frame wins and none comes twice") {
   }
   REQUIRE(bench.names() == Names{"session"});
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.context.event_connections() == 0);
+  REQUIRE(bench.context.logs.readers() == 0);
   REQUIRE(bench.context.state_connections == 1);
 }
 
