@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "base/record_json.hpp"
+#include "base/json_rewrite.hpp"
 
 namespace earshot::serve {
 

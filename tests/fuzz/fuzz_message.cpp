@@ -1,4 +1,4 @@
-// What a client says: read, or told what is wrong with it; told again as JSON it says the same.
+// Client messages: parsed or refused with an error; a parsed message round-trips as JSON.
 #include <memory>
 
 #include "base/time.hpp"
@@ -97,8 +97,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = written(message);
   if (!text.empty()) {
     const Message again = parse(text);
-    require(again.index() == message.index(), "a message told again is a message of its kind");
-    require(written(again) == text, "a message told again says the same");
+    require(again.index() == message.index(), "a rewritten message has the same kind");
+    require(written(again) == text, "a rewritten message is equal");
   }
   return 0;
 }

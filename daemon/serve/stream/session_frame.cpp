@@ -6,7 +6,6 @@
 
 #include "base/json_writer.hpp"
 #include "base/truncated_paths.hpp"
-#include "base/utf8.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/control_frames.hpp"
 #include "serve/stream/session_store.hpp"
@@ -16,36 +15,6 @@ namespace {
 
 constexpr std::size_t text_bytes_max = 512;  // longer titles, prompts and other texts are cut
 constexpr std::size_t agents_max = 256;      // further ones are omitted
-
-/// Appends the beginning of a text, redacted; a cut one is listed in `truncated`.
-void append_text(std::string& out, std::string_view text, std::size_t bytes_max, const TextFilter* filter,
-                 TruncatedPaths& truncated, std::string_view path) {
-  const std::string_view beginning = cut_utf8(text, bytes_max);
-  append_redacted(out, beginning, filter);
-  if (beginning.size() < text.size()) truncated.add(path, text.size());
-}
-
-void append_todos(std::string& out, std::span<const Todo> todos, std::size_t bytes_max,
-                  const TextFilter* filter, View view, TruncatedPaths& truncated) {
-  const TruncatedPaths::Scope list_scope(truncated, "todos");
-  JsonWriter json(out);
-  json.begin_array();
-  for (std::size_t index = 0; index < todos.size(); ++index) {
-    const TruncatedPaths::Scope scope(truncated, index);
-    const Todo& todo = todos[index];
-    const auto text = [&](std::string_view name, std::string_view value) {
-      if (view == View::full) append_text(json.key(name).next(), value, bytes_max, filter, truncated, name);
-    };
-    json.begin_object();
-    if (!todo.id.empty()) json.member("id", todo.id);
-    text("content", todo.content);
-    append_redacted(json.key("status").next(), todo.status, filter);
-    if (!todo.active_form.empty()) text("active_form", todo.active_form);
-    if (!todo.priority.empty()) append_redacted(json.key("priority").next(), todo.priority, filter);
-    json.end_object();
-  }
-  json.end_array();
-}
 
 /// Writes members of one frame. Absent values are omitted; texts are redacted, and left out of the meta view.
 class FrameWriter {
@@ -65,6 +34,12 @@ class FrameWriter {
   void text(std::string_view name, std::string_view value) {
     if (value.empty() || !is_full()) return;
     append_text(json.key(name).next(), value, text_bytes_max, options_.filter, truncated, name);
+  }
+  /// A text of which the state has only the beginning; `bytes`: size of the complete text, 0 if this is it.
+  void preview(std::string_view name, std::string_view value, std::uint64_t bytes) {
+    if (value.empty() || !is_full()) return;
+    if (bytes > 0) truncated.add(name, bytes);
+    text(name, value);
   }
   bool is_full() const { return options_.view == View::full; }
   const EncodeOptions& options() const { return options_; }
@@ -109,19 +84,12 @@ void append_turn(FrameWriter& frame, const StreamState& state) {
   const TruncatedPaths::Scope scope(frame.truncated, "turn");
   frame.json.key("turn").begin_object().member("number", state.turn).member("open", state.turn_open);
   frame.plain("started", state.turn_started);
-  frame.text("prompt", state.turn_prompt);
+  frame.preview("prompt", state.turn_prompt, state.turn_prompt_truncated);
   if (!state.turn_open) {
     frame.plain("outcome", state.last_outcome);
     frame.plain("finished", state.last_finished);
   }
   frame.json.end_object();
-}
-
-/// The paths of the texts that were cut in the tool's `input`.
-template <class Tool>
-void add_input_paths(TruncatedPaths& truncated, const Tool& tool) {
-  if constexpr (requires { tool.truncated; })
-    for (const TruncatedPath& each : tool.truncated) truncated.add(each.path, each.bytes);
 }
 
 void append_tools(FrameWriter& frame, const std::vector<OpenTool>& tools) {
@@ -135,7 +103,7 @@ void append_tools(FrameWriter& frame, const std::vector<OpenTool>& tools) {
     frame.redacted("tool", tool.tool);
     if (!tool.input.empty() && frame.is_full()) {
       frame.json.raw_member("input", tool.input);
-      add_input_paths(frame.truncated, tool);
+      for (const TruncatedPath& each : tool.truncated) frame.truncated.add(each.path, each.bytes);
     }
     frame.plain("started", tool.started);
     frame.plain("agent", tool.agent);
@@ -286,7 +254,7 @@ std::string session_payload(const Session& session, std::string_view host, const
   append_agents(frame, agents_of(session, is_working));
   append_usage_of(frame.json, session, main);
   frame.plain("last_activity", last_activity(session));
-  frame.text("last_text", main.last_text);
+  frame.preview("last_text", main.last_text, main.last_text_truncated);
   frame.truncated.append_member(out);
   frame.json.end_object();
   return out;

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "serve/server_context.hpp"
-#include "unit/core/starring.hpp"
 #include "unit/serve/support.hpp"
+#include "unit/support/fake_filter.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
@@ -57,7 +57,7 @@ TEST_CASE("a session's frame says where it stands") {
 }
 
 TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
-  const test::Starring starring;
+  const test::FakeFilter fake_filter;
   FakeStream stream("claude/-home-lamp/s-lamp", "s-lamp");
   stream.write(test::prompt(0, "light the lamp", "/home/lamp"), nullptr);
   stream.write(test::call(1, "lamp", R"({"command":"x"})", "lamp-1"), nullptr);
@@ -66,7 +66,7 @@ TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
   session.todos = FileTodos{{{"1", "buy a lamp", "pending", "buying a lamp", ""}}, "2027-01-01T00:00:00Z"};
   session.status.emplace();
   session.status->detail = "approve lamp";
-  const std::string frame = session_payload(session, "lamp", {.filter = &starring});
+  const std::string frame = session_payload(session, "lamp", {.filter = &fake_filter});
   CAPTURE(frame);
   REQUIRE(at(frame, "/host") == "\"lamp\"");
   REQUIRE(at(frame, "/session") == "\"s-lamp\"");
