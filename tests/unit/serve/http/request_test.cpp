@@ -1,4 +1,4 @@
-// Who may ask for what: Host, Origin, token, path and method. No socket.
+// Requests: Host, Origin, token, path and method. No socket.
 #include "serve/http/request.hpp"
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,7 @@ unsigned judged(std::vector<std::string_view> hosts, std::vector<std::string_vie
   return refused ? refused->status : 200;
 }
 
-/// What stands behind `"name":"` in a JSON text.
+/// The string value of `name` in a JSON text.
 std::string text_after(const std::string& json, const std::string& name) {
   const std::string key = "\"" + name + "\":\"";
   const std::size_t at = json.find(key);

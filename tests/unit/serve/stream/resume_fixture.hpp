@@ -91,7 +91,7 @@ struct Daemon final : tail::Listener {
   std::map<FakeStream*, int> turns;
 };
 
-/// A client whose socket takes as many bytes as the test says.
+/// A client with a socket that takes as many bytes as the test allows.
 struct Client {
   explicit Client(Daemon& daemon)
       : daemon(daemon), subscriber(std::make_unique<Subscriber>(daemon.context)) {}

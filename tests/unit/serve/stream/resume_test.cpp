@@ -38,7 +38,7 @@ TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it read
   REQUIRE(from_start.events[one.name()] == expected(one));
   REQUIRE(up_to_date.types == std::vector<std::string>{"ready", "bookmark"});
   REQUIRE(daemon.archive.opened == 1);
-  // An edit under an append changes no end: whoever goes on has all that was told of the stream compared.
+  // An edit before an append does not change the end: resuming requests a verification of the prefix.
   REQUIRE(daemon.archive.doubted == std::set<std::string>{one.name()});
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a cursor that does not fit is a reset with its session, never an even
     REQUIRE(at(client.frames[reset], "/id") == "\"a\"");
     REQUIRE(client.count("event") == 0);
     REQUIRE(client.count("session") == (row.answer == "rewritten" ? 1 : 0));
-    // It goes on live.
+    // Live events follow.
     daemon.turn(one);
     client.take_all();
     REQUIRE(client.count("event") == 7);
@@ -126,7 +126,7 @@ TEST_CASE("to whom only some may be shown, the others are as if they were not") 
   FakeStream cold("claude/p/cold", "cold");
   daemon.archive.add(cold);
   Filter allowed;
-  allowed.project = {"/home/*", "-home-*"};  // the directory's name is no project
+  allowed.project = {"/home/*", "-home-*"};  // the name of the directory is not a project
   const std::string mark = ":10.0.00000000000000ff";
   Client client(daemon);
   client.subscriber->restrict_to(&allowed);
@@ -160,7 +160,7 @@ TEST_CASE("what becomes another's while it is read again is not shown when that 
   Client client(daemon);
   client.subscriber->restrict_to(&allowed);
   client.subscribe({one.name() + ":", other.name() + ":10.0.00000000000000ff"});
-  client.take(1);  // it has begun
+  client.take(1);  // the resume has begun
   for (const FakeStream* stream : {&one, &other}) {
     Session& session = daemon.context.sessions.session_of(*stream);
     session.project = "/srv/secret";
@@ -229,7 +229,7 @@ TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
     REQUIRE(daemon.catch_ups.bytes() <= daemon.context.limits.catch_up_bytes + (1 << 20));
   }
   for (const auto& stream : daemon.streams) REQUIRE(awake.events[stream->name()] == expected(*stream));
-  // And those who wake up have all of it, each event once, though what lay ready for them was taken back.
+  // The clients that wake up receive each event once, although their chunks were revoked.
   for (const auto& client : asleep) {
     client->take_all();
     for (const auto& stream : daemon.streams) REQUIRE(client->events[stream->name()] == expected(*stream));
@@ -272,7 +272,7 @@ TEST_CASE(
   std::vector<std::unique_ptr<Client>> clients;
   const auto subscribe = [&](Client& client) {
     std::vector<std::string> after = client.places();
-    for (const auto& stream : daemon.streams)  // of those that it has never heard of, all
+    for (const auto& stream : daemon.streams)  // unknown streams: all
       if (!client.events.contains(stream->name())) after.push_back(stream->name() + ":");
     client.subscribe(after, true, client.filter);
   };
@@ -308,7 +308,7 @@ TEST_CASE(
         if (below(2)) daemon.settle();
     }
   }
-  // Nobody waits for the slower ones now: they are drained one after the other.
+  // Now the slower clients are drained one after the other.
   daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
   for (int round = 0; round < 3; ++round)
     for (const auto& client : clients) client->take_all();
@@ -319,7 +319,7 @@ TEST_CASE(
       const bool asked =
           client->filter.matches_session("dev7", stream->session(), "") || client->filter.session.empty();
       const auto all = asked ? expected(*stream, client->filter) : std::vector<std::string>{};
-      if (rewrites) {  // after a reset in answer to a cursor its session frame stands for what was before
+      if (rewrites) {  // after a reset for a cursor, the session frame replaces earlier events
         REQUIRE(got.size() <= all.size());
         REQUIRE(std::equal(got.rbegin(), got.rend(), all.rbegin()));
       } else {

@@ -111,8 +111,7 @@ TEST_CASE("a frame is encoded once, until something changes") {
   REQUIRE(at(later, "/turn/open") == "false");
   REQUIRE(at(later, "/turn/outcome") == "\"completed\"");
   REQUIRE(at(later, "/last_text") == "\"done\"");
-  REQUIRE(at(test::unframe(*first).front(), "/turn/open") ==
-          "true");  // who holds the old one still has it whole
+  REQUIRE(at(test::unframe(*first).front(), "/turn/open") == "true");  // the old frame is unchanged
 }
 
 TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") {

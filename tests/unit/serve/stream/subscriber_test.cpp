@@ -16,7 +16,7 @@ namespace {
 const auto turn_started = type_of(event::TurnStarted{});
 const auto usage_updated = type_of(event::UsageUpdated{});
 
-/// A log, a few sessions, one subscriber, and a socket that takes as many bytes as the test says.
+/// A log, sessions, one subscriber, and a socket that takes as many bytes as the test allows.
 struct Bench {
   explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default)
       : context("dev7", log_bytes), subscriber(context) {}
@@ -41,7 +41,7 @@ struct Bench {
     session.frames = {};
     context.logs.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
   }
-  /// The socket takes `bytes` more; false when nothing was owed.
+  /// The socket takes `bytes` more; false if nothing was ready.
   bool take(std::size_t bytes) {
     if (!rest.empty()) {
       const std::size_t n = std::min(bytes, rest.size());
@@ -69,7 +69,7 @@ struct Bench {
     received.clear();
     return frames;
   }
-  /// The numbers of the events that came, or the frame's type.
+  /// The numbers of the received events, or the type of the frame.
   std::vector<std::string> names() {
     std::vector<std::string> out;
     for (const std::string& frame : take_all()) {
@@ -289,7 +289,7 @@ TEST_CASE("however the socket tears the writes, every frame arrives whole, once 
       bench.subscriber.tell(R"({"answer":)" + std::to_string(step) + "}");
       expected.push_back(R"({"answer":)" + std::to_string(step) + "}");
     }
-    if (below(2) == 0) bench.take(below(8000));  // on the whole a little more than comes
+    if (below(2) == 0) bench.take(below(8000));  // a little more than is produced on average
   }
   REQUIRE(bench.take_all() == expected);
 }

@@ -1,4 +1,4 @@
-// The Unix socket and the lock of the state directory: made, taken over, left alone.
+// The Unix socket and the lock of the state directory.
 #include "serve/websocket/unix_listener.hpp"
 
 #include <sys/socket.h>
