@@ -86,21 +86,20 @@ Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<
       redact_(options.redact),
       hub_(io, hub_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
-      tail_(io, disk_.get_executor(), watchers_.switchboard(),
+      tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, doors.secrets, redactor_), hub_),
       team_(io, hub_, options, doors.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
-  watch::Watcher& line =
-      watchers_.switchboard().connect(paths_of(roots_), [this](const watch::ChangeHint& ring) {
-        if (board_) board_->ring(ring);
-      });
+  watch::Watcher& line = watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& ring) {
+    if (board_) board_->on_change(ring);
+  });
   board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), paths_of(roots_), line, *this);
   if (!options.hub) {  // there, what a session does is said by its host
     hub_.said = [this](const std::string& session, const status::TranscriptSummary& said) {
       board_->transcript_changed(session, said);
     };
-    hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
-    hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
+    hub_.compacting = [this](const std::string& session) { board_->compaction_started(session); };
+    hub_.forgotten = [this](const std::string& session) { board_->remove_session(session); };
   }
   hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
   hub_.read_again_from(tail_);
@@ -151,7 +150,7 @@ void Daemon::log_troubles() const {
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
   }
-  if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
+  if (const std::string trouble = watchers_.problem(); !trouble.empty()) spdlog::warn("{}", trouble);
 }
 
 /// Where clients find this daemon by themselves.
@@ -174,7 +173,7 @@ void Daemon::forget_address() const {
 void Daemon::fill(serve::Metrics& figures) const {
   const tail::Counters counters = tail_.counters();
   figures.tail_bytes = counters.bytes_read;
-  figures.tail_looks = counters.looks;
+  figures.tail_looks = counters.checks;
   figures.tail_resets = counters.resets;
   figures.tail_verifications = counters.verifications;
   figures.tail_events = counters.events;
@@ -185,9 +184,9 @@ void Daemon::fill(serve::Metrics& figures) const {
   figures.streams_live = counters.streams;
   figures.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
   for (const auto& [rule, count] : redactor_.counts()) figures.redactions.emplace_back(rule, count);
-  figures.troubles = tail_.health().size();
+  figures.troubles = tail_.problems().size();
   figures.inotify_watches = watchers_.watches();
-  figures.watch_trouble = !watchers_.trouble().empty();
+  figures.watch_trouble = !watchers_.problem().empty();
   team_.fill(figures);
 }
 
@@ -208,8 +207,8 @@ void Daemon::fill(serve::Health& health) const {
   });
   health.redaction.on = redact_;
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
-  health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
-  for (const tail::Health& trouble : tail_.health())
+  health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
+  for (const tail::FileProblem& trouble : tail_.problems())
     health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
   team_.fill(health);
 }
@@ -224,7 +223,7 @@ void Daemon::stop() {
 
 void Daemon::on_status(const std::string& session, const status::Status& status) {
   hub_.status_changed(session, status);
-  if (reading_done_ && board_->alive(session)) want(session);
+  if (reading_done_ && board_->is_alive(session)) want(session);
 }
 
 /// A session whose process lives is shown, though its transcript may be too old to have been read at the

@@ -298,7 +298,7 @@ const Demo::Impl::Hole Demo::Impl::holes[] = {
     {"pid", [](Place&) { return std::to_string(::getpid()); }},
     {"started_ms", [](Place& at) { return std::to_string(at.demo.session.started_ms); }},
     {"born", [](Place& at) { return at.demo.processes.start_of(::getpid()); }},
-    {"domain", [](Place& at) { return at.demo.processes.domain(); }},
+    {"domain", [](Place& at) { return at.demo.processes.pid_domain(); }},
     {"status", [](Place& at) { return status_fields(at.step); }},
 };
 

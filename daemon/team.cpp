@@ -43,7 +43,7 @@ void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t
       [this](const std::string& session, const status::Status& status) {
         hub_.status_changed(session, status);
       },
-      [this](const status::OfHosts& hosts) { hub_.hosts_changed(hosts); });
+      [this](const status::HostStatuses& hosts) { hub_.hosts_changed(hosts); });
   reader_ = team::make_reader(io_, words.link);
   hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
     reader_->read(line, std::move(done));
@@ -65,7 +65,7 @@ void Team::be_relay(const RelayWords& words, const Options& options, std::uint64
                     std::vector<tail::Root> roots, team::Publisher::ForEach for_each) {
   team::PublisherOptions relay;
   relay.link = words.link;
-  relay.link.inbox = "_INBOX_" + tail::word(options.host);
+  relay.link.inbox = "_INBOX_" + tail::escape(options.host);
   relay.is_gone = [roots = std::move(roots)](const std::string& stream) { return is_gone(roots, stream); };
   relay.host = options.host;
   relay.owner = team::owner_of(hash_key);

@@ -95,7 +95,7 @@ void Server::append_about(const Session& session, const Tags& tags, const tail::
   });
 }
 
-void Server::on_appeared(const tail::Stream& stream) {
+void Server::on_added(const tail::Stream& stream) {
   Session& session = shared_.sessions.of(stream);
   touch(session, true);
   if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
@@ -150,7 +150,7 @@ void Server::on_compacting(std::string_view session) {
   if (compacting) compacting(std::string(session));
 }
 
-void Server::on_pumped() {
+void Server::on_batch_end() {
   ring();  // what was said is on its way before anybody asks what follows from it
   const Position head = shared_.head();
   settle();
@@ -182,15 +182,15 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   ring_soon();
 }
 
-void Server::hosts_changed(const status::OfHosts& hosts) {
+void Server::hosts_changed(const status::HostStatuses& hosts) {
   std::vector<std::pair<std::string, const status::Status*>> due;  // a status may let a session go
   shared_.sessions.for_each([&](Session& session) {
     const auto host = hosts.find(shared_.host_of(session.name));
     if (host == hosts.end()) return;
     const status::Status& status = host->second;
-    const bool shown_away = session.status && session.status->reason == status::away_reason;
+    const bool shown_away = session.status && session.status->reason == status::host_offline_reason;
     const bool ended = session.status && session.status->state == "ended";
-    const bool is_away = status.reason == status::away_reason;
+    const bool is_away = status.reason == status::host_offline_reason;
     if (is_away ? !ended && session.status != status : shown_away) due.emplace_back(session.name, &status);
   });
   for (const auto& [name, status] : due) status_changed(name, *status);
@@ -223,7 +223,7 @@ void Server::settle() {
       if (session->members.empty()) {
         if (forgotten) forgotten(session->name);
       } else if (said) {
-        said(session->name, said_of(*session));
+        said(session->name, summary_of(*session));
       }
     }
     session->pending = false;
@@ -265,7 +265,7 @@ void Server::ring_soon() {
   if (std::exchange(ring_posted_, true)) return;
   asio::post(io_, [this] {
     ring_posted_ = false;
-    on_pumped();
+    on_batch_end();
   });
 }
 

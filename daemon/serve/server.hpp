@@ -18,7 +18,7 @@
 #include "serve/websocket/connection.hpp"
 #include "serve/websocket/unix_listener.hpp"
 #include "status/status.hpp"
-#include "tail/listener.hpp"
+#include "tail/stream.hpp"
 
 namespace earshot::serve {
 
@@ -32,7 +32,7 @@ struct ServerOptions {
 };
 
 /// All calls and callbacks on the thread that runs `io`.
-class Server final : public tail::Listener {
+class Server final : public tail::StreamObserver {
  public:
   Server(boost::asio::io_context& io, ServerOptions options);
   ~Server() override;
@@ -64,13 +64,13 @@ class Server final : public tail::Listener {
   void status_changed(const std::string& session, const status::Status& status);
   void todos_changed(const std::string& session, std::optional<FileTodos> todos);
 
-  void on_appeared(const tail::Stream& stream) override;
+  void on_added(const tail::Stream& stream) override;
   void on_event(const tail::Stream& stream, const Event& event) override;
   void on_changed(const tail::Stream& stream) override;
   void on_reset(const tail::Stream& stream, std::string_view reason) override;
   void on_removed(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override;
-  void on_pumped() override;
+  void on_batch_end() override;
 
   /// How sessions that are only known are read when a client asks for all (Shared::read_cold).
   void read_cold_with(ReadColdSessions read_cold) { shared_.read_cold = std::move(read_cold); }
@@ -101,7 +101,7 @@ class Server final : public tail::Listener {
     shared_.sessions.of_many_hosts(std::move(is_heard));
   }
   /// What each session of these hosts becomes of which its host says nothing itself.
-  void hosts_changed(const status::OfHosts& hosts);
+  void hosts_changed(const status::HostStatuses& hosts);
   std::size_t connections() const { return connections_.size(); }
 
  private:

@@ -16,7 +16,7 @@
 #include "serve/stream/audience_log.hpp"
 #include "serve/stream/filter.hpp"
 #include "serve/stream/session_store.hpp"
-#include "tail/archive.hpp"
+#include "tail/history.hpp"
 
 namespace earshot::serve {
 

@@ -107,17 +107,17 @@ Status while_compacting(const Evidence& evidence, Status status) {
 }
 
 bool has_ended(const Evidence& evidence, const TranscriptSummary& said) {
-  if (!evidence.had_entry || (evidence.entry && evidence.life != Life::dead)) return false;
+  if (!evidence.had_entry || (evidence.entry && evidence.life != Liveness::dead)) return false;
   const bool resumed = evidence.ended_ms && parse_time(said.turn_started).value_or(0) > evidence.ended_ms;
   return !resumed;
 }
 
 Status undisturbed(const Evidence& evidence, const TranscriptSummary& said) {
   if (has_ended(evidence, said)) return ended(evidence, said);
-  if (evidence.entry && evidence.life == Life::foreign)
+  if (evidence.entry && evidence.life == Liveness::foreign)
     return made("unknown", "", "registry", since_of(*evidence.entry, said));
   const Word* word =
-      evidence.entry && evidence.life == Life::alive ? find(words, evidence.entry->status) : nullptr;
+      evidence.entry && evidence.life == Liveness::alive ? find(words, evidence.entry->status) : nullptr;
   static const std::set<std::string> none;
   const std::set<std::string>& answered = evidence.answered ? *evidence.answered : none;
   return word ? from_registry(*evidence.entry, *word, said, answered) : from_transcript(evidence, said);

@@ -16,11 +16,11 @@ constexpr std::chrono::milliseconds quiet_max = std::chrono::minutes(10);
 
 struct Evidence {
   const RegistryEntry* entry =
-      nullptr;                // the session's registry file, the best one if there are several; null: none
-  Life life = Life::dead;     // of that file's process
-  bool had_entry = false;     // there is or was one
-  bool seen_alive = false;    // its process lived while we looked
-  std::int64_t ended_ms = 0;  // when its end was noticed, since 1970; 0: not noticed
+      nullptr;  // the session's registry file, the best one if there are several; null: none
+  Liveness life = Liveness::dead;                   // of that file's process
+  bool had_entry = false;                           // there is or was one
+  bool seen_alive = false;                          // its process lived while we looked
+  std::int64_t ended_ms = 0;                        // when its end was noticed, since 1970; 0: not noticed
   const std::set<std::string>* answered = nullptr;  // open calls that an earlier wait named; null: none
   std::int64_t compacting_ms = 0;      // when a compaction's call was noticed; 0: none since the last growth
   std::chrono::milliseconds quiet{0};  // since a transcript of it grew, by the steady clock

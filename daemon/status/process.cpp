@@ -100,23 +100,23 @@ std::string Processes::start_of(std::int64_t pid) const {
   return stat ? start_in(*stat) : std::string();
 }
 
-Life Processes::judge(std::int64_t pid, std::string_view start, std::string_view domain) const {
-  if (pid <= 0 || pid > 0x7FFFFFFF) return Life::dead;
+Liveness Processes::check(std::int64_t pid, std::string_view start, std::string_view domain) const {
+  if (pid <= 0 || pid > 0x7FFFFFFF) return Liveness::dead;
 #ifdef __linux__
-  if (!domain.empty() && domain != domain_) return Life::foreign;
+  if (!domain.empty() && domain != domain_) return Liveness::foreign;
   int error = 0;
   const auto stat = stat_of(pid, error);
   if (!stat) {
-    if (error == ENOENT || error == ESRCH || error == ENOTDIR) return Life::dead;
-    return answers(pid) ? Life::alive
-                        : Life::dead;  // out of descriptors, a hidden proc: the pid is all there is
+    if (error == ENOENT || error == ESRCH || error == ENOTDIR) return Liveness::dead;
+    return answers(pid) ? Liveness::alive
+                        : Liveness::dead;  // out of descriptors, a hidden proc: the pid is all there is
   }
   const std::string now = start_in(*stat);
-  if (now.empty()) return Life::dead;
-  return start.empty() || start == now ? Life::alive : Life::dead;
+  if (now.empty()) return Liveness::dead;
+  return start.empty() || start == now ? Liveness::alive : Liveness::dead;
 #else
   (void)start, (void)domain;
-  return answers(pid) ? Life::alive : Life::dead;
+  return answers(pid) ? Liveness::alive : Liveness::dead;
 #endif
 }
 

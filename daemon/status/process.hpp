@@ -10,7 +10,7 @@
 
 namespace earshot::status {
 
-enum class Life {
+enum class Liveness {
   alive,
   dead,     // no such process, a zombie, or another one under the same pid
   foreign,  // of another machine or pid namespace: nothing can be said
@@ -21,11 +21,11 @@ class Processes {
   explicit Processes(std::string proc_dir = "/proc", const std::string& machine_id_path = "/etc/machine-id");
 
   /// `linux:<machine id>:pid:[<inode of this pid namespace>]`, as the agent program writes it.
-  const std::string& domain() const { return domain_; }
+  const std::string& pid_domain() const { return domain_; }
   /// Field 22 of <proc>/<pid>/stat, clock ticks after boot; empty: no such process, or only its zombie.
   std::string start_of(std::int64_t pid) const;
   /// `start` and `domain` as the registry file says them; empty: not said, and not judged.
-  Life judge(std::int64_t pid, std::string_view start, std::string_view domain) const;
+  Liveness check(std::int64_t pid, std::string_view start, std::string_view domain) const;
 
  private:
   std::optional<std::string> stat_of(std::int64_t pid, int& error) const;

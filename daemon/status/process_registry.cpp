@@ -25,7 +25,7 @@ std::vector<std::string> list(const std::string& directory, std::size_t names_ma
   return names;
 }
 
-int rank(Life life) { return life == Life::alive ? 2 : life == Life::foreign ? 1 : 0; }
+int rank(Liveness life) { return life == Liveness::alive ? 2 : life == Liveness::foreign ? 1 : 0; }
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void ProcessRegistry::listed(const std::string& directory, const std::vector<std
   for (const std::string& path : paths) look(path, false);
 }
 
-void ProcessRegistry::ring(const std::string& root, const std::string& below_sessions) {
+void ProcessRegistry::on_change(const std::string& root, const std::string& below_sessions) {
   if (!stopped_ && pid_of_name(below_sessions)) look(root + "/sessions/" + below_sessions, false);
 }
 
@@ -107,7 +107,7 @@ void ProcessRegistry::apply(const std::string& path, RegistryEntry entry) {
     found = files_.try_emplace(path).first;
   }
   Known& known = found->second;
-  const Life life = known.life;
+  const Liveness life = known.life;
   const std::string session_before = known.entry.session;
   const bool same_process = !fresh && known.entry.pid == entry.pid &&
                             known.entry.proc_start == entry.proc_start &&
@@ -118,7 +118,7 @@ void ProcessRegistry::apply(const std::string& path, RegistryEntry entry) {
     --death_watches_;
   }
   known.entry = std::move(entry);
-  judge(path, known);
+  check(path, known);
   if (same && known.life == life) return;
 
   const std::string session = known.entry.session;
@@ -133,22 +133,22 @@ void ProcessRegistry::apply(const std::string& path, RegistryEntry entry) {
   if (!session.empty()) changed_(session);
 }
 
-void ProcessRegistry::judge(const std::string& path, Known& known) {
+void ProcessRegistry::check(const std::string& path, Known& known) {
   const RegistryEntry& entry = known.entry;
-  known.life = processes_.judge(entry.pid, entry.proc_start, entry.pid_domain);
-  if (known.life == Life::alive && !known.death && kernel_tells_ && death_watches_ < death_watches_max) {
+  known.life = processes_.check(entry.pid, entry.proc_start, entry.pid_domain);
+  if (known.life == Liveness::alive && !known.death && kernel_tells_ && death_watches_ < death_watches_max) {
     known.death = DeathWatch::open(io_, entry.pid, [this, path] { died(path); });
     // Before it was held the pid may have passed to another process: judge the one that is held.
     if (known.death) {
       ++death_watches_;
-      known.life = processes_.judge(entry.pid, entry.proc_start, entry.pid_domain);
+      known.life = processes_.check(entry.pid, entry.proc_start, entry.pid_domain);
     }
   }
-  if (known.life != Life::alive && known.death) {
+  if (known.life != Liveness::alive && known.death) {
     known.death.reset();
     --death_watches_;
   }
-  if (known.life == Life::alive && !known.death) arm_beat();
+  if (known.life == Liveness::alive && !known.death) arm_beat();
 }
 
 void ProcessRegistry::drop(Files::iterator file) {
@@ -167,7 +167,7 @@ void ProcessRegistry::died(const std::string& path) {
   if (found == files_.end() || stopped_) return;
   if (found->second.death) --death_watches_;
   found->second.death.reset();
-  found->second.life = Life::dead;
+  found->second.life = Liveness::dead;
   const std::string session = found->second.entry.session;
   if (!session.empty()) changed_(session);
 }
@@ -192,11 +192,11 @@ void ProcessRegistry::retry_later(const std::string& path) {
   });
 }
 
-void ProcessRegistry::judge_all() {
+void ProcessRegistry::check_all() {
   std::vector<std::string> changed;
   for (auto& [path, known] : files_) {
-    const Life before = known.life;
-    judge(path, known);
+    const Liveness before = known.life;
+    check(path, known);
     if (known.life != before && !known.entry.session.empty()) changed.push_back(known.entry.session);
   }
   for (const std::string& session : changed) changed_(session);
@@ -209,11 +209,11 @@ void ProcessRegistry::arm_beat() {
   beat_timer_.async_wait([this, here = std::weak_ptr<char>(here_)](const boost::system::error_code& failed) {
     if (failed || !here.lock()) return;
     beat_armed_ = false;
-    judge_all();  // arms the next one if it is needed
+    check_all();  // arms the next one if it is needed
   });
 }
 
-ProcessRegistry::RegistrySource ProcessRegistry::voice_of(const std::string& session) const {
+ProcessRegistry::RegistrySource ProcessRegistry::entry_of(const std::string& session) const {
   RegistrySource best;
   const auto paths = paths_.find(session);
   if (paths == paths_.end()) return best;
@@ -231,7 +231,7 @@ std::vector<std::string> ProcessRegistry::alive_sessions() const {
   std::vector<std::string> sessions;
   for (const auto& [session, paths] : paths_) {
     const bool lives = std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
-      return files_.at(path).life == Life::alive;
+      return files_.at(path).life == Liveness::alive;
     });
     if (lives) sessions.push_back(session);
   }

@@ -41,23 +41,23 @@ class ProcessRegistry {
   /// Watches, then lists, then looks at each file.
   void scan(const std::string& root);
   /// `below_sessions`: a path below `sessions/`.
-  void ring(const std::string& root, const std::string& below_sessions);
+  void on_change(const std::string& root, const std::string& below_sessions);
   /// Asks for every process again.
-  void judge_all();
+  void check_all();
   void stop();
 
   struct RegistrySource {
     const RegistryEntry* entry = nullptr;  // null: no file speaks for it
-    Life life = Life::dead;
+    Liveness life = Liveness::dead;
   };
   /// Of several files: that of a living process, then the one that spoke last.
-  RegistrySource voice_of(const std::string& session) const;
+  RegistrySource entry_of(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;
 
  private:
   struct Known {
     RegistryEntry entry;
-    Life life = Life::dead;
+    Liveness life = Liveness::dead;
     std::unique_ptr<DeathWatch> death;
   };
   using Files = std::map<std::string, Known>;  // by path
@@ -65,7 +65,7 @@ class ProcessRegistry {
   void listed(const std::string& directory, const std::vector<std::string>& names);
   void look(const std::string& path, bool again);
   void apply(const std::string& path, RegistryEntry entry);
-  void judge(const std::string& path, Known& known);
+  void check(const std::string& path, Known& known);
   void drop(Files::iterator file);
   void died(const std::string& path);
   void retry_later(const std::string& path);

@@ -19,14 +19,14 @@ struct Status {
   friend bool operator==(const Status&, const Status&) = default;
 };
 
-constexpr std::string_view away_reason = "host_offline";
+constexpr std::string_view host_offline_reason = "host_offline";
 /// Of a session of another host that is not heard. `since`: when it was last, RFC 3339; empty: not known.
-inline Status of_host_away(std::string since) {
-  return {"unknown", std::string(away_reason), "", "clock", std::move(since)};
+inline Status host_offline_status(std::string since) {
+  return {"unknown", std::string(host_offline_reason), "", "clock", std::move(since)};
 }
 
 /// What the sessions of a host become, by its name.
-using OfHosts = std::map<std::string, Status, std::less<>>;
+using HostStatuses = std::map<std::string, Status, std::less<>>;
 
 /// A call that has no result yet, as the transcript shows it.
 struct OpenCall {

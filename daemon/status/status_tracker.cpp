@@ -70,7 +70,7 @@ std::string nearest_directory(std::string path) {
 
 struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   Impl(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-       std::vector<std::string> given_roots, watch::Watcher& given_watcher, Listener& given_listener,
+       std::vector<std::string> given_roots, watch::Watcher& given_watcher, StatusObserver& given_listener,
        const StatusTrackerOptions& given)
       : roots(normal(std::move(given_roots))),
         watcher(given_watcher),
@@ -87,20 +87,20 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
         clock(io) {}
 
   void arm(const std::string& root);
-  void ring(const watch::ChangeHint& ring);
+  void on_change(const watch::ChangeHint& ring);
   void look_at(const std::string& path);
-  void everything();
+  void rescan();
   void changed(const std::string& session, const TranscriptSummary& said);
   void evaluate(const std::string& session);
   void arm_clock(Steady::time_point deadline);
   void on_clock();
-  void forget(const std::string& session);
+  void remove_session(const std::string& session);
   void remember_end(const std::string& session);
   void scanned(const std::string& root);
 
   std::vector<std::string> roots;
   watch::Watcher& watcher;
-  Listener& listener;
+  StatusObserver& listener;
   milliseconds quiet_limit;
   ProcessRegistry roster;
   TodoLists lists;
@@ -122,9 +122,9 @@ void StatusTracker::Impl::arm(const std::string& root) {
   roster.scan(root);
 }
 
-void StatusTracker::Impl::ring(const watch::ChangeHint& ring) {
+void StatusTracker::Impl::on_change(const watch::ChangeHint& ring) {
   if (ring.where == watch::ChangeHint::Where::everything)
-    everything();
+    rescan();
   else
     look_at(ring.path);
 }
@@ -140,18 +140,18 @@ void StatusTracker::Impl::look_at(const std::string& path) {
       if (below == "sessions")
         roster.scan(root);
       else if (kind == "sessions")
-        roster.ring(root, below.substr(kind.size() + 1));
+        roster.on_change(root, below.substr(kind.size() + 1));
       else if (kind == "todos" || kind == "tasks")
-        lists.ring(root, below);
+        lists.on_change(root, below);
     }
   }
 }
 
-void StatusTracker::Impl::everything() {
+void StatusTracker::Impl::rescan() {
   if (!running) return;
   for (const std::string& root : roots) arm(root);
-  roster.judge_all();
-  lists.everything();
+  roster.check_all();
+  lists.rescan();
 }
 
 void StatusTracker::Impl::scanned(const std::string& root) {
@@ -173,15 +173,15 @@ void StatusTracker::Impl::changed(const std::string& session, const TranscriptSu
     state.compacting_ms = 0;
   }
   state.said = said;
-  if (said.known) lists.know(session);
+  if (said.known) lists.track(session);
   evaluate(session);
 }
 
 void StatusTracker::Impl::evaluate(const std::string& session) {
   Session& state = sessions[session];
   if (!running || !unscanned.empty()) return;
-  const ProcessRegistry::RegistrySource voice = roster.voice_of(session);
-  const bool lives = voice.entry && voice.life != Life::dead;
+  const ProcessRegistry::RegistrySource voice = roster.entry_of(session);
+  const bool lives = voice.entry && voice.life != Liveness::dead;
   state.had_entry = state.had_entry || voice.entry;
   state.seen_alive = state.seen_alive || lives;
   if (lives || !state.had_entry)
@@ -257,11 +257,11 @@ void StatusTracker::Impl::remember_end(const std::string& session) {
   }
 }
 
-void StatusTracker::Impl::forget(const std::string& session) {
-  lists.forget(session);
+void StatusTracker::Impl::remove_session(const std::string& session) {
+  lists.untrack(session);
   const auto found = sessions.find(session);
   if (found == sessions.end()) return;
-  if (!roster.voice_of(session).entry) {
+  if (!roster.entry_of(session).entry) {
     sessions.erase(found);
     return;
   }
@@ -271,18 +271,18 @@ void StatusTracker::Impl::forget(const std::string& session) {
 }
 
 StatusTracker::StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                             std::vector<std::string> root_paths, watch::Watcher& watcher, Listener& listener,
-                             const StatusTrackerOptions& options)
+                             std::vector<std::string> root_paths, watch::Watcher& watcher,
+                             StatusObserver& listener, const StatusTrackerOptions& options)
     : impl_(std::make_shared<Impl>(io, disk, std::move(root_paths), watcher, listener, options)) {}
 
 StatusTracker::StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                             std::vector<std::string> root_paths, watch::WatchMux& switchboard,
-                             Listener& listener, const StatusTrackerOptions& options) {
+                             std::vector<std::string> root_paths, watch::WatchMux& mux,
+                             StatusObserver& listener, const StatusTrackerOptions& options) {
   const auto impl =
       std::make_shared<std::weak_ptr<Impl>>();  // the line is older than the board and outlives it
   watch::Watcher& line =
-      switchboard.connect(prefixes_of(normal(root_paths)), [impl](const watch::ChangeHint& ring) {
-        if (const auto self = impl->lock()) self->ring(ring);
+      mux.add_client(prefixes_of(normal(root_paths)), [impl](const watch::ChangeHint& ring) {
+        if (const auto self = impl->lock()) self->on_change(ring);
       });
   impl_ = std::make_shared<Impl>(io, disk, std::move(root_paths), line, listener, options);
   *impl = impl_;
@@ -303,30 +303,30 @@ void StatusTracker::stop() {
   impl_->clock.cancel();
 }
 
-void StatusTracker::ring(const watch::ChangeHint& ring) { impl_->ring(ring); }
-void StatusTracker::ring(const std::string& path) { impl_->look_at(path); }
-void StatusTracker::everything() { impl_->everything(); }
+void StatusTracker::on_change(const watch::ChangeHint& ring) { impl_->on_change(ring); }
+void StatusTracker::on_change(const std::string& path) { impl_->look_at(path); }
+void StatusTracker::rescan() { impl_->rescan(); }
 
 void StatusTracker::transcript_changed(const std::string& session, const TranscriptSummary& said) {
   impl_->changed(session, said);
 }
 
-void StatusTracker::compacting(const std::string& session) {
+void StatusTracker::compaction_started(const std::string& session) {
   Session& state = impl_->sessions[session];
   state.compacting_ms = watch::wall_now_ms();
   state.compacting_since = Steady::now();
   impl_->evaluate(session);
 }
 
-void StatusTracker::forget(const std::string& session) { impl_->forget(session); }
+void StatusTracker::remove_session(const std::string& session) { impl_->remove_session(session); }
 
 Status StatusTracker::status_of(const std::string& session) const {
   const auto found = impl_->sessions.find(session);
   return found == impl_->sessions.end() ? Status() : found->second.status;
 }
 
-bool StatusTracker::alive(const std::string& session) const {
-  return impl_->roster.voice_of(session).life == Life::alive;
+bool StatusTracker::is_alive(const std::string& session) const {
+  return impl_->roster.entry_of(session).life == Liveness::alive;
 }
 
 const TodoList* StatusTracker::todos_of(const std::string& session) const { return impl_->lists.of(session); }

@@ -17,9 +17,9 @@
 namespace earshot::status {
 
 /// Hears of changes only, on the loop's thread; may be called from within transcript_changed().
-class Listener {
+class StatusObserver {
  public:
-  virtual ~Listener() = default;
+  virtual ~StatusObserver() = default;
   virtual void on_status(const std::string& session, const Status& status) = 0;
   virtual void on_todos(const std::string& session) = 0;  // ask todos_of()
 };
@@ -33,16 +33,16 @@ struct StatusTrackerOptions {
 };
 
 /// All calls, and all callbacks, on the thread that runs `io`. `disk` runs what may block; join it before
-/// `io` is destroyed. `watcher` (or `switchboard`) and `listener` outlive the board.
+/// `io` is destroyed. `watcher` (or `mux`) and `listener` outlive the board.
 class StatusTracker {
  public:
-  /// Takes a line of the switchboard of its own: nobody needs to ring it.
+  /// Takes a line of the mux of its own: nobody needs to ring it.
   StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                std::vector<std::string> root_paths, watch::WatchMux& switchboard, Listener& listener,
+                std::vector<std::string> root_paths, watch::WatchMux& mux, StatusObserver& listener,
                 const StatusTrackerOptions& options = {});
   /// Somebody calls ring() for what `watcher` rings.
   StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                std::vector<std::string> root_paths, watch::Watcher& watcher, Listener& listener,
+                std::vector<std::string> root_paths, watch::Watcher& watcher, StatusObserver& listener,
                 const StatusTrackerOptions& options = {});
   ~StatusTracker();
   StatusTracker(const StatusTracker&) = delete;
@@ -51,20 +51,20 @@ class StatusTracker {
   void start();
   void stop();  // no callback after this
 
-  void ring(const watch::ChangeHint& ring);  // a doorbell; paths of other rooms cost a comparison
-  void ring(const std::string& path);
-  void everything();  // look at all of it again
+  void on_change(const watch::ChangeHint& ring);  // a doorbell; paths of other rooms cost a comparison
+  void on_change(const std::string& path);
+  void rescan();  // look at all of it again
 
   void transcript_changed(const std::string& session, const TranscriptSummary& said);
   /// An internal compaction call began: `working` with reason `compaction` until a transcript grows.
-  void compacting(const std::string& session);
+  void compaction_started(const std::string& session);
   /// No transcript of it is left.
-  void forget(const std::string& session);
+  void remove_session(const std::string& session);
 
   /// State `unknown` without a source: never heard of it.
   Status status_of(const std::string& session) const;
   /// A process of it is known to live.
-  bool alive(const std::string& session) const;
+  bool is_alive(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;  // also those without a transcript
   /// Null: no todo or task file. Gone with the next call of this object.
   const TodoList* todos_of(const std::string& session) const;

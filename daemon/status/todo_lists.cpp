@@ -43,45 +43,45 @@ void TodoLists::arm(const std::string& root) {
     others = others || identity_[directory] != identity;
     identity_[directory] = identity;
   }
-  if (others) everything();
+  if (others) rescan();
 }
 
-void TodoLists::know(const std::string& session) {
-  if (is_entry_name(session) && known_.try_emplace(session).second) soil(session);
+void TodoLists::track(const std::string& session) {
+  if (is_entry_name(session) && known_.try_emplace(session).second) mark_dirty(session);
 }
 
-void TodoLists::forget(const std::string& session) {
+void TodoLists::untrack(const std::string& session) {
   if (known_.erase(session) == 0) return;
   dirty_.erase(session);
   torn_.erase(session);
   for (const std::string& root : roots_) {
     const std::string directory = tasks_of(root, session);
-    if (watched_.erase(directory)) watcher_.forget(directory);
+    if (watched_.erase(directory)) watcher_.unwatch(directory);
   }
 }
 
-void TodoLists::everything() {
+void TodoLists::rescan() {
   for (const auto& [session, known] : known_) dirty_.insert(session);
   read();
 }
 
-void TodoLists::ring(const std::string& root, const std::string& below_root) {
+void TodoLists::on_change(const std::string& root, const std::string& below_root) {
   const std::string_view path = below_root;
   const auto slash = path.find('/');
   const std::string_view kind = path.substr(0, slash);
   if (slash == path.npos) {  // the directory itself: born, gone, or to be listed again
     arm(root);
-    return everything();
+    return rescan();
   }
   const std::string_view rest = path.substr(slash + 1);
-  if (kind == "todos") return soil(std::string(session_of_todo_name(rest)));
+  if (kind == "todos") return mark_dirty(std::string(session_of_todo_name(rest)));
   const std::string session(rest.substr(0, rest.find('/')));
   if (session.size() == rest.size())
     watched_.erase(tasks_of(root, session));  // perhaps another directory of the name
-  soil(session);
+  mark_dirty(session);
 }
 
-void TodoLists::soil(const std::string& session) {
+void TodoLists::mark_dirty(const std::string& session) {
   if (!known_.contains(session)) return;
   dirty_.insert(session);
   read();

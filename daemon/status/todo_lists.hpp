@@ -32,13 +32,13 @@ class TodoLists {
             watch::Watcher& watcher, std::chrono::milliseconds retry, Changed changed);
 
   /// From now on its lists are kept. Idempotent.
-  void know(const std::string& session);
-  void forget(const std::string& session);
+  void track(const std::string& session);
+  void untrack(const std::string& session);
   /// Watches `todos` and `tasks` if they are there, and reads all again if they are others than before.
   void arm(const std::string& root);
   /// `below_root`: `todos…` or `tasks…`.
-  void ring(const std::string& root, const std::string& below_root);
-  void everything();
+  void on_change(const std::string& root, const std::string& below_root);
+  void rescan();
   void stop();
 
   const TodoList* of(const std::string& session) const;
@@ -53,7 +53,7 @@ class TodoLists {
     std::vector<ListRead> by_root;
   };
 
-  void soil(const std::string& session);
+  void mark_dirty(const std::string& session);
   void read();
   void apply(Answer answer);
   void retry_later();

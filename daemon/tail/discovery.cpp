@@ -27,7 +27,7 @@ std::string_view last_of(const std::string& path) {
 
 }  // namespace
 
-Discovery::Discovery(IoThread& disk, TimerQueue& later, HealthBook& health, const Options& options,
+Discovery::Discovery(IoThread& disk, TimerQueue& later, FileProblems& health, const Options& options,
                      Observer& keeper)
     : disk_(disk), later_(later), health_(health), options_(options), keeper_(keeper) {}
 
@@ -144,7 +144,7 @@ void Discovery::leave(const std::string& path) {
   for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);)
     gone.push_back(directories_.extract(at++));
   if (gone.empty()) return;
-  watcher_->forget(path);
+  watcher_->unwatch(path);
   health_.clear_below(path);
   for (auto& node : gone) {
     visited_.erase({node.mapped().device, node.mapped().inode});

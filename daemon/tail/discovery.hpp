@@ -27,7 +27,7 @@ class Discovery {
  public:
   static constexpr std::size_t depth_max = 16;       // below projects/; what lies deeper is not looked for
   static constexpr std::size_t scans_a_task = 64;    // directories that the second thread lists in one go
-  static constexpr std::size_t files_max = 1 << 20;  // more are not followed, and health() says so
+  static constexpr std::size_t files_max = 1 << 20;  // more are not followed, and problems() says so
   static constexpr std::size_t directories_max = 1 << 18;  // likewise
   static constexpr std::size_t tasks_max = 2;              // at a time
 
@@ -65,7 +65,8 @@ class Discovery {
     virtual void scanned() = 0;  // the first time that everything has been
   };
 
-  Discovery(IoThread& disk, TimerQueue& later, HealthBook& health, const Options& options, Observer& keeper);
+  Discovery(IoThread& disk, TimerQueue& later, FileProblems& health, const Options& options,
+            Observer& keeper);
   void start(watch::Watcher& watcher);
   void ring(const watch::ChangeHint& ring);
 
@@ -108,7 +109,7 @@ class Discovery {
 
   IoThread& disk_;
   TimerQueue& later_;
-  HealthBook& health_;
+  FileProblems& health_;
   const Options& options_;
   Observer& keeper_;
   watch::Watcher* watcher_ = nullptr;

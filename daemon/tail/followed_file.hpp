@@ -31,7 +31,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   const AgentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return appeared ? &transcript_ : nullptr; }
   std::int64_t modified_ms() const override { return facts.modified_ms(); }
-  std::uint64_t bytes() const override { return appeared ? read() : silent_bytes; }
+  std::uint64_t published_bytes() const override { return appeared ? read() : silent_bytes; }
 
   std::uint64_t read() const { return transcript_.bytes_read(); }
   /// How many bytes before read() a look reads again.

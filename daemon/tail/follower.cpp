@@ -22,7 +22,7 @@ std::size_t open_files_allowed() {
 
 class Tell final : public EventSink {
  public:
-  Tell(Listener& listener, const Stream& stream, std::uint64_t& count)
+  Tell(StreamObserver& listener, const Stream& stream, std::uint64_t& count)
       : listener_(listener), stream_(stream), count_(count) {}
   void on_event(const Event& event) override {
     ++count_;
@@ -30,7 +30,7 @@ class Tell final : public EventSink {
   }
 
  private:
-  Listener& listener_;
+  StreamObserver& listener_;
   const Stream& stream_;
   std::uint64_t& count_;
 };
@@ -42,8 +42,8 @@ class Silence final : public EventSink {
 
 }  // namespace
 
-Follower::Follower(IoThread& disk, ReadPool& reads, TimerQueue& later, HealthBook& health,
-                   const Options& options, Listener& listener, Counters& counters,
+Follower::Follower(IoThread& disk, ReadPool& reads, TimerQueue& later, FileProblems& health,
+                   const Options& options, StreamObserver& listener, Counters& counters,
                    std::function<void(FollowedFile&)> removed)
     : disk_(disk),
       reads_(reads),
@@ -109,7 +109,7 @@ void Follower::pump() {
     if (!live->removed) look(*live);
   }
   if (stopped_) return;
-  listener_.on_pumped();
+  listener_.on_batch_end();
   if (!queue_.empty()) pump_soon();
 }
 
@@ -118,7 +118,7 @@ void Follower::look(FollowedFile& live) {
     live.again = true;
     return;
   }
-  ++counters_.looks;
+  ++counters_.checks;
   const Facts now = facts_of(live.path());
   if (now.gone()) return gone(live);
   if (now.error) return trouble(live, now.error);
@@ -307,7 +307,7 @@ void Follower::try_later(FollowedFile& live, std::chrono::milliseconds delay) {
 
 void Follower::appear(FollowedFile& live) {
   live.appeared = true;
-  listener_.on_appeared(live);
+  listener_.on_added(live);
   pump_soon();
 }
 

@@ -14,7 +14,7 @@
 #include "tail/followed_file.hpp"
 #include "tail/health.hpp"
 #include "tail/io_thread.hpp"
-#include "tail/listener.hpp"
+#include "tail/stream.hpp"
 #include "tail/tail.hpp"
 
 namespace earshot::tail {
@@ -29,8 +29,8 @@ class Follower {
   static constexpr std::size_t folds_max = 2;  // at a time, each with an open file; the rest waits in line
 
   /// `removed` hears of each stream that is no more, before the listener does.
-  Follower(IoThread& disk, ReadPool& reads, TimerQueue& later, HealthBook& health, const Options& options,
-           Listener& listener, Counters& counters, std::function<void(FollowedFile&)> removed);
+  Follower(IoThread& disk, ReadPool& reads, TimerQueue& later, FileProblems& health, const Options& options,
+           StreamObserver& listener, Counters& counters, std::function<void(FollowedFile&)> removed);
 
   void want(FollowedFile& live);  // look at it soon
   void doubt(
@@ -75,9 +75,9 @@ class Follower {
   IoThread& disk_;
   ReadPool& reads_;
   TimerQueue& later_;
-  HealthBook& health_;
+  FileProblems& health_;
   const Options& options_;
-  Listener& listener_;
+  StreamObserver& listener_;
   Counters& counters_;
   std::function<void(FollowedFile&)> removed_;
 

@@ -26,7 +26,7 @@ constexpr Advice advices[] = {
 
 }  // namespace
 
-void HealthBook::set(const std::string& path, std::string reason, std::string advice) {
+void FileProblems::set(const std::string& path, std::string reason, std::string advice) {
   const auto at = entries_.find(path);
   if (at != entries_.end() && at->second.reason == reason) return;
   if (at == entries_.end() && entries_.size() >= entries_max) return;
@@ -34,27 +34,27 @@ void HealthBook::set(const std::string& path, std::string reason, std::string ad
   entries_[path] = {path, std::move(reason), std::move(advice)};
 }
 
-void HealthBook::set(const std::string& path, int error) {
+void FileProblems::set(const std::string& path, int error) {
   const char* advice = "";
   for (const Advice& each : advices)
     if (each.error == error) advice = each.text;
   set(path, std::strerror(error), advice);
 }
 
-void HealthBook::clear(std::string_view path) {
+void FileProblems::clear(std::string_view path) {
   if (entries_.empty()) return;
   if (const auto at = entries_.find(path); at != entries_.end()) entries_.erase(at);
 }
 
-void HealthBook::clear_below(const std::string& directory) {
+void FileProblems::clear_below(const std::string& directory) {
   clear(directory);
   const std::string below = directory + '/';
   for (auto at = entries_.lower_bound(below); at != entries_.end() && at->first.starts_with(below);)
     at = entries_.erase(at);
 }
 
-std::vector<Health> HealthBook::list() const {
-  std::vector<Health> all;
+std::vector<FileProblem> FileProblems::list() const {
+  std::vector<FileProblem> all;
   for (const auto& [path, each] : entries_) all.push_back(each);
   return all;
 }

@@ -8,13 +8,13 @@
 
 namespace earshot::tail {
 
-struct Health {
+struct FileProblem {
   std::string path;
   std::string reason;  // "permission denied"
   std::string advice;  // what a person can do about it; may be empty
 };
 
-class HealthBook {
+class FileProblems {
  public:
   static constexpr std::size_t entries_max = 256;  // more are not listed: the cause is then elsewhere
 
@@ -22,10 +22,10 @@ class HealthBook {
   void set(const std::string& path, int error);  // of errno
   void clear(std::string_view path);
   void clear_below(const std::string& directory);
-  std::vector<Health> list() const;
+  std::vector<FileProblem> list() const;
 
  private:
-  std::map<std::string, Health, std::less<>> entries_;
+  std::map<std::string, FileProblem, std::less<>> entries_;
 };
 
 }  // namespace earshot::tail

@@ -21,7 +21,7 @@ void append_hex(std::string& out, std::uint64_t number) {
 
 }  // namespace
 
-std::string word(std::string_view text) {
+std::string escape(std::string_view text) {
   if (text.empty()) return "=";
   std::string out;
   for (const char c : text) {
@@ -31,8 +31,8 @@ std::string word(std::string_view text) {
     else
       out += {'=', digits[byte >> 4], digits[byte & 15]};
   }
-  if (out.size() <= word_bytes_max) return out;
-  out.resize(word_bytes_max - hash_digits - 2);
+  if (out.size() <= escaped_bytes_max) return out;
+  out.resize(escaped_bytes_max - hash_digits - 2);
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   out += "==";
   append_hex(out, hash.high64);
@@ -40,7 +40,7 @@ std::string word(std::string_view text) {
   return out;
 }
 
-std::optional<std::string> unword(std::string_view from) {
+std::optional<std::string> unescape(std::string_view from) {
   if (from == "=") return "";
   std::string out;
   for (std::size_t at = 0; at < from.size(); ++at) {
@@ -54,20 +54,20 @@ std::optional<std::string> unword(std::string_view from) {
     out += static_cast<char>(high << 4 | low);
     at += 2;
   }
-  if (word(out) != from) return {};
+  if (escape(out) != from) return {};
   return out;
 }
 
-std::string session_at(std::string_view session, std::string_view host) {
+std::string session_on_host(std::string_view session, std::string_view host) {
   if (session.empty()) return {};
-  return std::string(session) + at_host + std::string(host);
+  return std::string(session) + host_separator + std::string(host);
 }
 
-Identity identity_of_told(std::string_view below) {
+Identity relayed_identity(std::string_view below) {
   Identity identity;
   const auto slash = below.find('/');
   if (slash == below.npos) return identity;
-  const auto host = unword(below.substr(0, slash)), stream = unword(below.substr(slash + 1));
+  const auto host = unescape(below.substr(0, slash)), stream = unescape(below.substr(slash + 1));
   identity.directory = host ? percent(*host) : std::string(below.substr(0, slash));
   if (!host || !stream) return identity;
   const auto of_root = stream->find('/');
@@ -76,7 +76,7 @@ Identity identity_of_told(std::string_view below) {
   if (!place) return identity;
   Identity there = identity_of(place->below);
   identity.agent = std::move(there.agent);
-  identity.session = session_at(there.session, percent(*host));
+  identity.session = session_on_host(there.session, percent(*host));
   if (!there.directory.empty()) identity.directory = std::move(there.directory);
   return identity;
 }

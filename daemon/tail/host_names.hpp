@@ -10,20 +10,20 @@
 
 namespace earshot::tail {
 
-constexpr std::size_t word_bytes_max = 160;  // of what word() writes; a longer one ends in its hash
+constexpr std::size_t escaped_bytes_max = 160;  // of what escape() writes; a longer one ends in its hash
 
 /// Letters, digits, `-` and `_` stay; every other byte becomes `=XX`. Two texts never give one word: what is
 /// too long is cut, and ends in `==` and 128 bits of hash; nothing at all is `=`.
-std::string word(std::string_view text);
-/// Nothing when word() did not write it, or cut it.
-std::optional<std::string> unword(std::string_view word);
+std::string escape(std::string_view text);
+/// Nothing when escape() did not write it, or cut it.
+std::optional<std::string> unescape(std::string_view word);
 
 /// What divides a session's name from its host's, where sessions of many hosts are told.
-constexpr char at_host = '@';
-std::string session_at(std::string_view session, std::string_view host);
+constexpr char host_separator = '@';
+std::string session_on_host(std::string_view session, std::string_view host);
 
 /// Who a file `<word of the host>/<word of the stream>` speaks of. Without a session where only its lines
 /// tell.
-Identity identity_of_told(std::string_view below);
+Identity relayed_identity(std::string_view below);
 
 }  // namespace earshot::tail

@@ -12,7 +12,7 @@ struct Root {
   std::string name;      // [A-Za-z0-9_-]+
   std::string path;      // absolute, no slash at the end
   bool expected = true;  // false: one of the default places; that it is not there is no trouble
-  bool told = false;     // its transcripts are what other daemons told: told_names.hpp
+  bool relayed = false;  // its transcripts are what other daemons told: told_names.hpp
   friend bool operator==(const Root&, const Root&) = default;
 };
 

@@ -39,7 +39,7 @@ class Cold final : public Stream {
   const AgentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return nullptr; }
   std::int64_t modified_ms() const override { return modified_ms_; }
-  std::uint64_t bytes() const override { return bytes_; }
+  std::uint64_t published_bytes() const override { return bytes_; }
 
  private:
   std::string name_, path_;
@@ -57,8 +57,8 @@ class Tail::Impl final : private Discovery::Observer {
   static constexpr std::size_t compactions_max = 64;  // whose session is not known yet; more are not told
   static constexpr std::size_t compaction_bytes_max = 256 << 10;  // of such a file, to find its session
 
-  Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
-       Options options, Listener& listener)
+  Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
+       StreamObserver& listener)
       : options_(std::move(options)),
         listener_(listener),
         disk_(io, std::move(disk)),
@@ -67,7 +67,7 @@ class Tail::Impl final : private Discovery::Observer {
         looks_(disk_, reads_, later_, health_, options_, listener_, counters_,
                [this](FollowedFile& live) { removed(live); }),
         tree_(disk_, later_, health_, options_, *this),
-        switchboard_(switchboard) {}
+        mux_(mux) {}
 
   void start(std::weak_ptr<Impl> self, std::function<void()> on_ready) {
     on_ready_ = std::move(on_ready);
@@ -75,14 +75,13 @@ class Tail::Impl final : private Discovery::Observer {
         watch::wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
-    tree_.start(
-        switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::ChangeHint& ring) {
-          const auto house = self.lock();
-          if (!house || house->stopped_) return;
-          house->tree_.ring(ring);
-          // One way round the loop less between an append and whoever listens.
-          if (ring.last && !house->stopped_) house->looks_.pump_now();
-        }));
+    tree_.start(mux_.add_client(std::move(prefixes), [self = std::move(self)](const watch::ChangeHint& ring) {
+      const auto house = self.lock();
+      if (!house || house->stopped_) return;
+      house->tree_.ring(ring);
+      // One way round the loop less between an append and whoever listens.
+      if (ring.last && !house->stopped_) house->looks_.pump_now();
+    }));
   }
 
   void stop() {
@@ -134,14 +133,14 @@ class Tail::Impl final : private Discovery::Observer {
     file->live->waiters.push_back(std::move(then));
   }
 
-  void doubt(const Stream& stream) {
+  void request_verify(const Stream& stream) {
     Discovery::Place* place = nullptr;
     std::string stem;
     const Discovery::File* file = locate(stream.name(), place, stem);
     if (file && file->live && file->live->appeared) looks_.doubt(*file->live);
   }
 
-  void told(const Stream& stream, const Cursor& end) {
+  void mark_published(const Stream& stream, const Cursor& end) {
     Discovery::Place* place = nullptr;
     std::string stem;
     const Discovery::File* file = locate(stream.name(), place, stem);
@@ -157,7 +156,7 @@ class Tail::Impl final : private Discovery::Observer {
   std::unique_ptr<History> history(const Stream& stream) {
     const std::string_view name = stream.name();
     const bool told = std::any_of(options_.roots.begin(), options_.roots.end(), [&](const Root& root) {
-      return root.told && root.name == name.substr(0, name.find('/'));
+      return root.relayed && root.name == name.substr(0, name.find('/'));
     });
     return read_again(disk_, stream.path(),
                       {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr, told});
@@ -167,10 +166,9 @@ class Tail::Impl final : private Discovery::Observer {
     read_record(disk_, stream.path(), options_.hash_key, end, options_.line_bytes_max, std::move(then));
   }
 
-  std::vector<Health> health() const {
-    std::vector<Health> all = health_.list();
-    if (std::string trouble = switchboard_.trouble(); !trouble.empty())
-      all.push_back({"", std::move(trouble), ""});
+  std::vector<FileProblem> problems() const {
+    std::vector<FileProblem> all = health_.list();
+    if (std::string trouble = mux_.problem(); !trouble.empty()) all.push_back({"", std::move(trouble), ""});
     return all;
   }
 
@@ -204,7 +202,7 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   Identity identity(const Discovery::Place& place, std::string_view stem) const {
-    const auto read = place.second.root->told ? identity_of_told : identity_of;
+    const auto read = place.second.root->relayed ? relayed_identity : identity_of;
     return read(
         std::string(Discovery::below_hall(place)).substr(Discovery::below_hall(place).empty() ? 0 : 1) +
         (Discovery::below_hall(place).empty() ? "" : "/") + std::string(stem));
@@ -212,7 +210,7 @@ class Tail::Impl final : private Discovery::Observer {
 
   Cold cold(const Discovery::Place& place, const std::string& stem, const Discovery::File& file) {
     return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms,
-            file.live ? file.live->bytes() : file.size};
+            file.live ? file.live->published_bytes() : file.size};
   }
 
   Discovery::File* locate(std::string_view name, Discovery::Place*& place, std::string& stem) {
@@ -243,7 +241,7 @@ class Tail::Impl final : private Discovery::Observer {
                                      const Facts& facts) {
     Identity who = identity(place, stem);
     TranscriptOptions options{options_.hash_key, who.agent, options_.line_bytes_max, options_.filter,
-                              place.second.root->told};
+                              place.second.root->relayed};
     const bool is_agent = !who.agent.empty();
     file.live = std::make_shared<FollowedFile>(name_of(place, stem), path_of(place, stem), std::move(who),
                                                std::move(options), facts);
@@ -464,16 +462,16 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   const Options options_;
-  Listener& listener_;
+  StreamObserver& listener_;
   IoThread disk_;
   ReadPool reads_;
   TimerQueue later_;
-  HealthBook health_;
+  FileProblems health_;
   Counters counters_;
   Workspace workspace_;  // for compactions; the looks have their own
   Follower looks_;
   Discovery tree_;
-  watch::WatchMux& switchboard_;
+  watch::WatchMux& mux_;
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
   std::size_t streams_ = 0, metas_ = 0;
@@ -484,9 +482,9 @@ class Tail::Impl final : private Discovery::Observer {
   bool stopped_ = false;
 };
 
-Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
-           Options options, Listener& listener)
-    : house_(std::make_shared<Impl>(io, std::move(disk), switchboard, std::move(options), listener)) {}
+Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux,
+           Options options, StreamObserver& listener)
+    : house_(std::make_shared<Impl>(io, std::move(disk), mux, std::move(options), listener)) {}
 
 Tail::~Tail() { house_->stop(); }
 
@@ -497,13 +495,13 @@ const Stream* Tail::find(std::string_view name) const { return house_->find(name
 void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
   house_->fold(name, std::move(then));
 }
-void Tail::doubt(const Stream& stream) { house_->doubt(stream); }
-void Tail::told(const Stream& stream, const Cursor& end) { house_->told(stream, end); }
+void Tail::request_verify(const Stream& stream) { house_->request_verify(stream); }
+void Tail::mark_published(const Stream& stream, const Cursor& end) { house_->mark_published(stream, end); }
 std::unique_ptr<History> Tail::history(const Stream& stream) { return house_->history(stream); }
 void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
   house_->record(stream, end, std::move(then));
 }
-std::vector<Health> Tail::health() const { return house_->health(); }
+std::vector<FileProblem> Tail::problems() const { return house_->problems(); }
 Counters Tail::counters() const { return house_->counters(); }
 
 }  // namespace earshot::tail

@@ -12,9 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tail/archive.hpp"
 #include "tail/health.hpp"
-#include "tail/listener.hpp"
+#include "tail/history.hpp"
 #include "tail/roots.hpp"
 #include "tail/stream.hpp"
 #include "watch/watch_mux.hpp"
@@ -36,22 +35,22 @@ struct Options {
 
 struct Counters {
   std::uint64_t bytes_read = 0;  // fed to transcripts
-  std::uint64_t looks = 0, resets = 0, verifications = 0, events = 0;
+  std::uint64_t checks = 0, resets = 0, verifications = 0, events = 0;
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
   std::uint64_t pending_bytes = 0;  // read, but of lines that have no end yet
 };
 
 /// One thread owns it: every call, and every call of the listener, happens on `io`'s. Errors of files are
-/// values: health().
+/// values: problems().
 class Tail final : public Archive {
  public:
   /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The
-  /// switchboard and the listener outlive this object.
-  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
-       Options options, Listener& listener);
+  /// mux and the listener outlive this object.
+  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
+       StreamObserver& listener);
   ~Tail() override;
 
-  /// Watches, scans, folds what is recent (on_appeared for each), then calls `on_ready` once.
+  /// Watches, scans, folds what is recent (on_added for each), then calls `on_ready` once.
   void start(std::function<void()> on_ready);
   /// No call of the listener after this.
   void stop();
@@ -61,15 +60,15 @@ class Tail final : public Archive {
   void for_each(const std::function<void(const Stream&)>& visit) const;
   /// Null: no such transcript. That of a cold one is good until the next call of find() or for_each().
   const Stream* find(std::string_view name) const override;
-  /// Folds a cold one silently, tells on_appeared, then calls `then` with it; with null when there is none or
+  /// Folds a cold one silently, tells on_added, then calls `then` with it; with null when there is none or
   /// it cannot be read. One that is folded already: at once.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
-  void doubt(const Stream& stream) override;
-  void told(const Stream& stream, const Cursor& end) override;
+  void request_verify(const Stream& stream) override;
+  void mark_published(const Stream& stream, const Cursor& end) override;
   std::unique_ptr<History> history(const Stream& stream) override;
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) override;
 
-  std::vector<Health> health() const;
+  std::vector<FileProblem> problems() const;
   Counters counters() const;
 
  private:

@@ -180,7 +180,7 @@ void Inotify::unmap(Watches::iterator at) {
   watches_.erase(at);
 }
 
-void Inotify::forget(const std::string& directory) {
+void Inotify::unwatch(const std::string& directory) {
   const std::string below = directory + '/';
   unwatched_.erase(directory);
   for (auto at = unwatched_.lower_bound(below); at != unwatched_.end() && at->starts_with(below);)
@@ -190,7 +190,7 @@ void Inotify::forget(const std::string& directory) {
     unmap(at++);
 }
 
-std::string Inotify::trouble() const {
+std::string Inotify::problem() const {
   if (!trouble_.empty() || unwatched_.empty()) return trouble_;
   return "inotify: the limit of " + limit("max_user_watches") +
          " watches is reached: raise it with sysctl fs.inotify.max_user_watches=524288; until then " +

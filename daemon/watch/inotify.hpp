@@ -22,7 +22,7 @@ class Inotify final : public Watcher {
   static constexpr int reads_max =
       64;  // a wake-up; the rest waits for the next one, so that others run in between
 
-  /// Never throws for the system's limits: without an instance `works()` is false and `trouble()` says what
+  /// Never throws for the system's limits: without an instance `works()` is false and `problem()` says what
   /// to raise.
   Inotify(boost::asio::io_context& io, ChangeCallback bell);
   ~Inotify() override;
@@ -32,12 +32,12 @@ class Inotify final : public Watcher {
   void try_again();
 
   bool works() const { return works_; }
-  /// Not everything that was asked for is watched: `trouble()` says why.
+  /// Not everything that was asked for is watched: `problem()` says why.
   bool refused() const { return !trouble_.empty() || !unwatched_.empty(); }
   std::size_t watches() const { return watches_.size(); }
   void watch(const std::string& directory) override;
-  void forget(const std::string& directory) override;
-  std::string trouble() const override;
+  void unwatch(const std::string& directory) override;
+  std::string problem() const override;
 
  private:
   using Watches = std::map<std::string, int, std::less<>>;  // directory → watch descriptor

@@ -42,7 +42,7 @@ bool NotificationProbe::deaf(Clock::time_point now) const {
   return static_cast<std::size_t>(std::count_if(suspects_.begin(), suspects_.end(), waited)) >= deaf_from;
 }
 
-std::string NotificationProbe::trouble(Clock::time_point now) const {
+std::string NotificationProbe::problem(Clock::time_point now) const {
   if (!deaf(now)) return {};
   return "changes of some files are not notified (a network mount, or links from elsewhere), such as " +
          suspects_.front().path + "; they are looked at in turn";

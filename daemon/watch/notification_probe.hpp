@@ -29,7 +29,7 @@ class NotificationProbe {
   bool deaf(Clock::time_point now = Clock::now()) const;
   /// A name came or went and nobody said so: no proof of a deaf mount, but a reason to sweep as if it were.
   bool suspicious() const;
-  std::string trouble(Clock::time_point now = Clock::now()) const;
+  std::string problem(Clock::time_point now = Clock::now()) const;
 
  private:
   struct Suspect {

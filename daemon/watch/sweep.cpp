@@ -36,7 +36,7 @@ void Sweep::watch(const std::string& directory) {
   arm_slow();
 }
 
-void Sweep::forget(const std::string& directory) {
+void Sweep::unwatch(const std::string& directory) {
   asio::post(disk_, [book = book_, directory] { book->remove(directory); });
 }
 

@@ -39,7 +39,7 @@ class Sweep final : public Watcher {
   /// What the directory holds is taken down before any task that is given to `disk` after this call: watch,
   /// then scan.
   void watch(const std::string& directory) override;
-  void forget(const std::string& directory) override;
+  void unwatch(const std::string& directory) override;
 
   /// Something rang for this path: look at it at the hot beat for a while.
   void heat(const std::string& path);

@@ -17,10 +17,10 @@ class WatchMux::Line final : public Watcher {
       : board_(board), number_(number), prefixes_(std::move(prefixes)), bell_(std::move(bell)) {}
 
   void watch(const std::string& directory) override { board_.watch(number_, directory); }
-  void forget(const std::string& directory) override { board_.forget(number_, directory); }
-  std::string trouble() const override { return board_.trouble(); }
+  void unwatch(const std::string& directory) override { board_.unwatch(number_, directory); }
+  std::string problem() const override { return board_.problem(); }
 
-  void ring(const ChangeHint& ring) const {
+  void notify(const ChangeHint& ring) const {
     if (ring.where == ChangeHint::Where::everything ||
         std::any_of(prefixes_.begin(), prefixes_.end(), [&](const auto& prefix) {
           return at_or_below(ring.path, prefix) || at_or_below(prefix, ring.path);
@@ -40,20 +40,20 @@ WatchMux::~WatchMux() = default;
 
 void WatchMux::add(Watcher& mechanism) { mechanisms_.push_back(&mechanism); }
 
-Watcher& WatchMux::connect(std::vector<std::string> prefixes, ChangeCallback bell) {
+Watcher& WatchMux::add_client(std::vector<std::string> prefixes, ChangeCallback bell) {
   assert(lines_.size() < lines_max);
   lines_.push_back(std::make_unique<Line>(*this, lines_.size(), std::move(prefixes), std::move(bell)));
   return *lines_.back();
 }
 
-void WatchMux::ring(const ChangeHint& ring) const {
-  for (const auto& line : lines_) line->ring(ring);
+void WatchMux::notify(const ChangeHint& ring) const {
+  for (const auto& line : lines_) line->notify(ring);
 }
 
-std::string WatchMux::trouble() const {
+std::string WatchMux::problem() const {
   std::string all;
   for (const Watcher* mechanism : mechanisms_) {
-    const std::string one = mechanism->trouble();
+    const std::string one = mechanism->problem();
     if (one.empty()) continue;
     if (!all.empty()) all += "; ";
     all += one;
@@ -67,7 +67,7 @@ void WatchMux::watch(std::size_t line, const std::string& directory) {
   for (Watcher* mechanism : mechanisms_) mechanism->watch(directory);
 }
 
-void WatchMux::forget(std::size_t line, const std::string& directory) {
+void WatchMux::unwatch(std::size_t line, const std::string& directory) {
   const std::uint32_t bit = std::uint32_t{1} << line;
   std::vector<std::string> left;  // below, and still wanted by others
   bool wanted = false;
@@ -83,7 +83,7 @@ void WatchMux::forget(std::size_t line, const std::string& directory) {
   for (auto at = watched_.lower_bound(below); at != watched_.end() && at->first.starts_with(below);)
     at = release(at);
   for (Watcher* mechanism : mechanisms_) {
-    mechanism->forget(directory);
+    mechanism->unwatch(directory);
     if (wanted)
       for (const auto& each : left) mechanism->watch(each);
   }

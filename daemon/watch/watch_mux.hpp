@@ -1,5 +1,5 @@
 // Who is told of a ring: several subscribers share the mechanisms (inotify, the sweep) through one
-// switchboard.
+// mux.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -28,19 +28,19 @@ class WatchMux {
 
   /// A subscriber: `bell` rings for paths at, below or above one of `prefixes` (absolute), and for
   /// everything. The line that comes back is where it says which directories it wants watched; it lives as
-  /// long as the switchboard. A directory that two lines watch is forgotten when both have forgotten it.
-  Watcher& connect(std::vector<std::string> prefixes, ChangeCallback bell);
+  /// long as the mux. A directory that two lines watch is forgotten when both have forgotten it.
+  Watcher& add_client(std::vector<std::string> prefixes, ChangeCallback bell);
 
   /// What the mechanisms ring.
-  void ring(const ChangeHint& ring) const;
+  void notify(const ChangeHint& ring) const;
 
   /// Every mechanism's trouble, one sentence after the other.
-  std::string trouble() const;
+  std::string problem() const;
 
  private:
   class Line;
   void watch(std::size_t line, const std::string& directory);
-  void forget(std::size_t line, const std::string& directory);
+  void unwatch(std::size_t line, const std::string& directory);
 
   std::vector<Watcher*> mechanisms_;
   std::vector<std::unique_ptr<Line>> lines_;

@@ -28,10 +28,10 @@ class Watcher {
   /// subdirectories. Idempotent.
   virtual void watch(const std::string& directory) = 0;
   /// No more rings from this directory or from below it.
-  virtual void forget(const std::string& directory) = 0;
+  virtual void unwatch(const std::string& directory) = 0;
   /// Empty: all is well. Otherwise what is not watched and why, for people ("inotify: the limit of … watches
   /// is reached: …").
-  virtual std::string trouble() const { return {}; }
+  virtual std::string problem() const { return {}; }
 };
 
 }  // namespace earshot::watch

@@ -15,9 +15,9 @@ Watchers::Watchers(boost::asio::io_context& io, boost::asio::any_io_executor dis
       } else if (ring.where == ChangeHint::Where::everything) {
         probe_.lost(amnesty_);
       }
-      switchboard_.ring(ring);
+      mux_.notify(ring);
     });
-    switchboard_.add(*inotify_);
+    mux_.add(*inotify_);
   }
   if (mode != Mode::inotify) {
     const auto on_find = [this](const ChangeHint& ring) {
@@ -25,13 +25,13 @@ Watchers::Watchers(boost::asio::io_context& io, boost::asio::any_io_executor dis
         probe_.lost(amnesty_);  // what is not watched is not heard of: that says nothing about the mount
       else if (inotify_ && ring.where == ChangeHint::Where::path)
         probe_.found(ring.path, ring.entry);
-      switchboard_.ring(ring);
+      mux_.notify(ring);
     };
     sweep_ = std::make_unique<Sweep>(io, std::move(disk), on_find, beats, [this] {
       if (inotify_) inotify_->try_again();
       return deaf();
     });
-    switchboard_.add(*sweep_);
+    mux_.add(*sweep_);
   }
 }
 
@@ -39,9 +39,9 @@ bool Watchers::deaf() const {
   return !inotify_ || inotify_->refused() || probe_.suspicious() || probe_.deaf();
 }
 
-std::string Watchers::trouble() const {
-  std::string all = switchboard_.trouble();
-  if (const std::string unheard = probe_.trouble(); !unheard.empty())
+std::string Watchers::problem() const {
+  std::string all = mux_.problem();
+  if (const std::string unheard = probe_.problem(); !unheard.empty())
     all += (all.empty() ? "" : "; ") + unheard;
   return all;
 }

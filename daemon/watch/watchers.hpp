@@ -22,16 +22,16 @@ class Watchers {
   Watchers(const Watchers&) = delete;
   Watchers& operator=(const Watchers&) = delete;
 
-  WatchMux& switchboard() { return switchboard_; }
+  WatchMux& mux() { return mux_; }
   /// Empty: all is well. Otherwise for people: what is not watched, why, and what to raise.
-  std::string trouble() const;
+  std::string problem() const;
   /// Directories that the kernel reports on.
   std::size_t watches() const { return inotify_ ? inotify_->watches() : 0; }
 
  private:
   bool deaf() const;
 
-  WatchMux switchboard_;
+  WatchMux mux_;
   NotificationProbe probe_;
   const Clock::duration amnesty_;  // all has been swept once more by then
   std::unique_ptr<Inotify> inotify_;

@@ -28,7 +28,7 @@ constexpr std::string_view token = "5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e
 constexpr std::string_view secret = "abracadabra";  // of the sessions: no stranger may see it
 
 /// A daemon with one transcript, without its doors.
-struct House final : tail::Listener {
+struct House final : tail::StreamObserver {
   House()
       : archive(io),
         stream("claude/p/s1", "s1"),
@@ -52,7 +52,7 @@ struct House final : tail::Listener {
     session.changed_now(shared.head());
   }
 
-  void on_appeared(const tail::Stream&) override {}
+  void on_added(const tail::Stream&) override {}
   void on_event(const tail::Stream& from, const Event& event) override {
     Session& session = shared.sessions.of(from);
     const Tags tags{session.id, type_of(event.body), shared.sessions.id_of(from), event.cursor};
@@ -64,7 +64,7 @@ struct House final : tail::Listener {
   void on_reset(const tail::Stream&, std::string_view) override {}
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
-  void on_pumped() override {}
+  void on_batch_end() override {}
 
   boost::asio::io_context io{1};
   test::MemoryArchive archive;

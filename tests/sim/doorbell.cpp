@@ -17,7 +17,7 @@ void ChangeCallback::watch(const std::string& directory) {
   if (node && node->kind == Node::Kind::directory) watches_[node.get()] = {node, directory};
 }
 
-void ChangeCallback::forget(const std::string& directory) {
+void ChangeCallback::unwatch(const std::string& directory) {
   std::erase_if(watches_, [&](const auto& each) { return watch::at_or_below(each.second.path, directory); });
 }
 

@@ -22,7 +22,7 @@ class ChangeCallback final : public watch::Watcher {
   ~ChangeCallback() override { machine_.on_change = nullptr; }
 
   void watch(const std::string& directory) override;
-  void forget(const std::string& directory) override;
+  void unwatch(const std::string& directory) override;
 
   /// Rings one of those that are due; `soon` makes late ones due. False: there are none.
   bool deliver(bool soon = false);

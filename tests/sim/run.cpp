@@ -32,12 +32,12 @@ constexpr watch::SweepIntervals beats{200ms, 10'000ms, 5'000ms, 2'000ms};
 using Trace = std::function<void(const std::string&)>;
 
 /// What the tail tells goes on to the hub, and into the trace.
-class Overheard final : public tail::Listener {
+class Overheard final : public tail::StreamObserver {
  public:
   Overheard(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
-  void on_appeared(const tail::Stream& stream) override {
+  void on_added(const tail::Stream& stream) override {
     say("appeared", stream);
-    hub_.on_appeared(stream);
+    hub_.on_added(stream);
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
     if (trace_)
@@ -55,11 +55,12 @@ class Overheard final : public tail::Listener {
     hub_.on_removed(stream);
   }
   void on_compacting(std::string_view session) override { hub_.on_compacting(session); }
-  void on_pumped() override { hub_.on_pumped(); }
+  void on_batch_end() override { hub_.on_batch_end(); }
 
  private:
   void say(const std::string& what, const tail::Stream& stream) {
-    if (trace_) trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.bytes()));
+    if (trace_)
+      trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.published_bytes()));
   }
   serve::Server& hub_;
   const Trace trace_;
@@ -73,7 +74,7 @@ class Daemon {
         overheard(hub, std::move(trace)),
         doorbell(machine, bell, [this](const watch::ChangeHint& ring) { rang(ring); }),
         sweep(
-            io, disk.get_executor(), [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }, beats,
+            io, disk.get_executor(), [this](const watch::ChangeHint& ring) { mux.notify(ring); }, beats,
             [] { return true; }),
         tail(io, disk.get_executor(), connected(), options(), overheard) {
     hub.read_again_from(tail);
@@ -97,7 +98,7 @@ class Daemon {
   }
 
   boost::asio::io_context io{1}, disk{1};
-  watch::WatchMux switchboard;
+  watch::WatchMux mux;
   serve::Server hub;
   Overheard overheard;
   ChangeCallback doorbell;
@@ -108,12 +109,12 @@ class Daemon {
  private:
   void rang(const watch::ChangeHint& ring) {
     if (ring.where == watch::ChangeHint::Where::path) sweep.heat(ring.path);
-    switchboard.ring(ring);
+    mux.notify(ring);
   }
   watch::WatchMux& connected() {
-    switchboard.add(doorbell);
-    switchboard.add(sweep);
-    return switchboard;
+    mux.add(doorbell);
+    mux.add(sweep);
+    return mux;
   }
   static tail::Options options() {
     tail::Options options;

@@ -16,7 +16,7 @@ struct RegistryEntry {
   std::int64_t pid = 0;
   std::string session, cwd, name, version;
   std::string proc_start;   // field 22 of /proc/<pid>/stat
-  std::string pid_domain;   // Processes::domain()
+  std::string pid_domain;   // Processes::pid_domain()
   std::string status;       // busy, idle, waiting, shell; empty in older versions
   std::string waiting_for;  // permission prompt, input needed, dialog open, …
   std::int64_t started_ms = 0, updated_ms = 0, status_updated_ms = 0;  // since 1970

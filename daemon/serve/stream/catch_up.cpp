@@ -329,7 +329,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
       if (how == ReplayResult::differs) ++resets;
       const bool told = fold->cold && how == ReplayResult::up;
       const tail::Stream* cold = told ? shared_.archive->find(fold->stream) : nullptr;
-      if (cold) shared_.archive->told(*cold, seat.over ? seat.end : fold->transcript.end());
+      if (cold) shared_.archive->mark_published(*cold, seat.over ? seat.end : fold->transcript.end());
       ended.push_back({seat.reader, how, seat.over ? seat.end : fold->transcript.end(), gets_chunk});
     } else {
       left.push_back(seat);

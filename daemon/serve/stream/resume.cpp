@@ -32,7 +32,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
            make_frame(reset_payload(subscription.id, shared_.host, {}, place->stream, "unknown")));
       continue;
     }
-    shared_.archive->doubt(*stream);
+    shared_.archive->request_verify(*stream);
     const Session* session = shared_.sessions.find(stream->session());
     const bool known = session && std::any_of(session->members.begin(), session->members.end(),
                                               [&](const Member& member) { return member.stream == stream; });
@@ -47,7 +47,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
       resume->places.push_back(place->stream + ":" + to_string(transcript->end()));
       continue;
     }
-    resume->missing[place->stream] = {place->cursor, false, stream->bytes(), UINT32_MAX};
+    resume->missing[place->stream] = {place->cursor, false, stream->published_bytes(), UINT32_MAX};
     if (shared_.sessions.knows(*stream)) resume->streams[place->stream] = shared_.sessions.id_of(*stream);
   }
   told_before(subscription, *resume);

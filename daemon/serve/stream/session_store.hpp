@@ -67,7 +67,7 @@ struct Session {
 };
 
 /// What the transcripts of a session say, for the status board.
-status::TranscriptSummary said_of(const Session& session);
+status::TranscriptSummary summary_of(const Session& session);
 
 /// A `session` frame's payload: in that view, through that filter; the other options do not matter.
 std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& shown = {});

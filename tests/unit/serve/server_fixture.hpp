@@ -42,8 +42,8 @@ struct House {
     streams.push_back(std::make_unique<FakeStream>("claude/p/" + session, session));
     FakeStream& made = *streams.back();
     made.write(test::prompt(0, "begin", cwd), nullptr);  // history: told by nobody
-    hub.on_appeared(made);
-    hub.on_pumped();
+    hub.on_added(made);
+    hub.on_batch_end();
     return made;
   }
   /// One turn of an agent: eight events or so.
@@ -53,7 +53,7 @@ struct House {
                      test::result(10 * n + 2, "c" + std::to_string(n), "ok") +
                      test::answer(10 * n + 3, "done"),
                  &hub);
-    hub.on_pumped();
+    hub.on_batch_end();
   }
   std::unique_ptr<Client> client(ClientOptions options = with_token()) {
     return std::make_unique<Client>(io, port(), options);

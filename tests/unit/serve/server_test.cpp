@@ -246,7 +246,7 @@ TEST_CASE("status, reset and removal are told to whom the session concerns, what
   one.write(test::prompt(0, "anew"), &house.hub);
   house.hub.on_removed(two);
   house.hub.on_removed(one);
-  house.hub.on_pumped();
+  house.hub.on_batch_end();
   REQUIRE(house.until([&] { return client->has("stream.removed"); }));
   const auto types = client->types();
   REQUIRE(std::vector<std::string>(types.begin() + 3, types.end()) ==
@@ -295,9 +295,9 @@ TEST_CASE("todos from files, and what becomes known of a subagent, send the sess
   REQUIRE(house.until([&] { return count(client->types(), "session") == 2; }));
   REQUIRE(at(client->frames.back(), "/todos/0/content") == "\"write it down\"");
   FakeStream agent("claude/p/s1/subagents/agent-a7", "s1", "a7");
-  house.hub.on_appeared(agent);
+  house.hub.on_added(agent);
   house.hub.on_changed(agent);
-  house.hub.on_pumped();
+  house.hub.on_batch_end();
   agent.meta_.agent_type = "scout";
   for (int i = 0; i < 3; ++i) house.hub.on_changed(agent);
   house.turn(main, 1);
@@ -350,7 +350,7 @@ TEST_CASE("who asks for all sessions gets them once those that are only known ha
   REQUIRE(house.until([&] { return static_cast<bool>(finish); }));
   REQUIRE_FALSE(client->has("ready"));
   old.modified_ms_ = 0;
-  house.hub.on_appeared(old);
+  house.hub.on_added(old);
   finish();
   REQUIRE(house.until([&] { return client->has("ready"); }));
   REQUIRE(count(client->types(), "session") == 2);

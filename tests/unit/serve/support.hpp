@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/transcript.hpp"
-#include "tail/listener.hpp"
 #include "tail/stream.hpp"
 
 namespace earshot::test {
@@ -30,11 +29,13 @@ class FakeStream final : public tail::Stream {
   const tail::AgentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return transcript_.get(); }
   std::int64_t modified_ms() const override { return modified_ms_; }
-  std::uint64_t bytes() const override { return transcript_ ? transcript_->bytes_read() : written_.size(); }
+  std::uint64_t published_bytes() const override {
+    return transcript_ ? transcript_->bytes_read() : written_.size();
+  }
   const std::string& text() const { return written_; }
 
   /// Feeds whole lines; events go to the listener (none: folded silently), then on_changed.
-  void write(std::string_view lines, tail::Listener* listener);
+  void write(std::string_view lines, tail::StreamObserver* listener);
   /// A new history.
   void restart();
   /// The cursors of all events of what was written, folded in one piece: what a listener must have heard.

@@ -35,7 +35,7 @@ std::vector<std::string> registry_texts(const fs::path& timeline) {
 Status said_by(const RegistryEntry& entry) {
   Evidence evidence;
   evidence.entry = &entry;
-  evidence.life = Life::alive;
+  evidence.life = Liveness::alive;
   evidence.had_entry = true;
   return decide(evidence, TranscriptSummary{});
 }

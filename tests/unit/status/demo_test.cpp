@@ -6,7 +6,7 @@
 
 #include "core/transcript.hpp"
 #include "demo.hpp"
-#include "status/tracker_fixture.hpp"
+#include "unit/status/tracker_fixture.hpp"
 
 using namespace earshot;
 namespace fs = std::filesystem;
@@ -128,14 +128,14 @@ TEST_CASE("a session of the demo is understood whole") {
 TEST_CASE("the demo's registry file tells a life that the board believes") {
   struct Bench : status::Loop {
     demo::Demo demo{io, 100};
-    watch::WatchMux switchboard;
-    watch::Inotify inotify{io, [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }};
+    watch::WatchMux mux;
+    watch::Inotify inotify{io, [this](const watch::ChangeHint& ring) { mux.notify(ring); }};
     status::Heard heard;
     std::unique_ptr<status::StatusTracker> board;
   } bench;
-  bench.switchboard.add(bench.inotify);
+  bench.mux.add(bench.inotify);
   bench.board = std::make_unique<status::StatusTracker>(
-      bench.io, bench.disk.get_executor(), std::vector{bench.demo.root()}, bench.switchboard, bench.heard);
+      bench.io, bench.disk.get_executor(), std::vector{bench.demo.root()}, bench.mux, bench.heard);
   bench.board->start();
   bench.demo.start();
   const auto told = [&](const std::string& word) {

@@ -41,7 +41,7 @@ TranscriptSummary turn_finished() {
   return said;
 }
 
-Status with_entry(const RegistryEntry& spoken, Life life, const TranscriptSummary& said) {
+Status with_entry(const RegistryEntry& spoken, Liveness life, const TranscriptSummary& said) {
   Evidence evidence;
   evidence.entry = &spoken;
   evidence.life = life;
@@ -94,7 +94,7 @@ TEST_CASE("a living registry's word decides") {
       CAPTURE(row.word, row.waiting_for, row.calls.size(), open);
       TranscriptSummary said = open ? turn_open(row.calls) : turn_finished();
       said.calls = row.calls;
-      const Status status = with_entry(entry(row.word, row.waiting_for), Life::alive, said);
+      const Status status = with_entry(entry(row.word, row.waiting_for), Liveness::alive, said);
       CHECK(status.state == row.state);
       CHECK(status.reason == row.reason);
       CHECK(status.detail == row.detail);
@@ -107,11 +107,11 @@ TEST_CASE("a living registry's word decides") {
 TEST_CASE("a registry without a word, or with one we do not know, leaves it to the transcript") {
   for (const char* word : {"", "dreaming"}) {
     CAPTURE(word);
-    const Status working = with_entry(entry(word), Life::alive, turn_open());
+    const Status working = with_entry(entry(word), Liveness::alive, turn_open());
     CHECK(working.state == "working");
     CHECK(working.source == "transcript");
-    CHECK(with_entry(entry(word), Life::alive, turn_finished()).state == "idle");
-    const Status silent = with_entry(entry(word), Life::alive, TranscriptSummary{});
+    CHECK(with_entry(entry(word), Liveness::alive, turn_finished()).state == "idle");
+    const Status silent = with_entry(entry(word), Liveness::alive, TranscriptSummary{});
     CHECK(silent.state == "unknown");
     CHECK(silent.since == noon);
   }
@@ -121,7 +121,7 @@ TEST_CASE("a dead process has ended, whatever its file and the transcript say") 
   for (const char* word : {"busy", "idle", "waiting", "shell", ""}) {
     for (const TranscriptSummary& said :
          {turn_open(), turn_open({ask}), turn_finished(), TranscriptSummary{}}) {
-      const Status status = with_entry(entry(word), Life::dead, said);
+      const Status status = with_entry(entry(word), Liveness::dead, said);
       CHECK(status.state == "ended");
       CHECK(status.reason.empty());
       CHECK(status.detail.empty());
@@ -155,7 +155,7 @@ TEST_CASE("a turn that began after the end was noticed belongs to a version with
 
 TEST_CASE("another machine's or namespace's process is unknown, never ended") {
   for (const char* word : {"busy", "idle", "waiting", "shell", ""}) {
-    const Status status = with_entry(entry(word), Life::foreign, turn_open({bash}));
+    const Status status = with_entry(entry(word), Liveness::foreign, turn_open({bash}));
     CHECK(status.state == "unknown");
     CHECK(status.source == "registry");
     CHECK(status.detail.empty());
@@ -195,7 +195,7 @@ TEST_CASE("an open turn that has not grown for ten minutes is unknown, by the cl
   CHECK(decide(evidence, turn_open()) == Status{"unknown", "", "", "clock", "2023-11-14T22:23:20.000Z"});
   CHECK(decide(evidence, turn_finished()).state == "idle");
   CHECK(decide(evidence, turn_open({ask})).state == "waiting");
-  CHECK(with_entry(entry("busy"), Life::alive, turn_open()).state == "working");
+  CHECK(with_entry(entry("busy"), Liveness::alive, turn_open()).state == "working");
 }
 
 TEST_CASE("a compaction is work, but denies no wait, no end and no other machine") {
@@ -210,13 +210,13 @@ TEST_CASE("a compaction is work, but denies no wait, no end and no other machine
   RegistryEntry spoken = entry("busy");
   evidence.entry = &spoken;
   evidence.had_entry = true;
-  evidence.life = Life::alive;
+  evidence.life = Liveness::alive;
   CHECK(decide(evidence, turn_open()) == compaction);
   spoken = entry("waiting", "permission prompt");
   CHECK(decide(evidence, turn_open()).state == "waiting");
-  evidence.life = Life::foreign;
+  evidence.life = Liveness::foreign;
   CHECK(decide(evidence, turn_open()).state == "unknown");
-  evidence.life = Life::dead;
+  evidence.life = Liveness::dead;
   CHECK(decide(evidence, turn_open()).state == "ended");
 }
 
@@ -229,20 +229,20 @@ TEST_CASE("since stays while state and reason stay") {
 
 TEST_CASE("a detail that comes late refines the status, with the same since") {
   const RegistryEntry waiting = entry("waiting", "permission prompt");
-  const Status bare = with_entry(waiting, Life::alive, turn_open());
-  const Status joined = settle(bare, with_entry(waiting, Life::alive, turn_open({bash})));
+  const Status bare = with_entry(waiting, Liveness::alive, turn_open());
+  const Status joined = settle(bare, with_entry(waiting, Liveness::alive, turn_open({bash})));
   CHECK(joined.detail == "approve Bash: make test");
   CHECK(joined.since == bare.since);
-  const Status question = settle(bare, with_entry(waiting, Life::alive, turn_open({ask})));
+  const Status question = settle(bare, with_entry(waiting, Liveness::alive, turn_open({ask})));
   CHECK(question.reason == "question");
   CHECK(question.since == bare.since);
 }
 
 TEST_CASE("a later wait that the registry tells is a new one, though nobody saw the work in between") {
   RegistryEntry waiting = entry("waiting", "permission prompt");
-  const Status first = with_entry(waiting, Life::alive, turn_open({bash}));
+  const Status first = with_entry(waiting, Liveness::alive, turn_open({bash}));
   waiting.status_updated_ms += 2000;
-  const Status second = settle(first, with_entry(waiting, Life::alive, turn_open({write_file})));
+  const Status second = settle(first, with_entry(waiting, Liveness::alive, turn_open({write_file})));
   CHECK(second.since == "2023-11-14T22:13:22.000Z");
 }
 

@@ -43,13 +43,13 @@ TEST_CASE("a process is alive when its start time is the one in the file") {
   proc.stat(77, stat_line("agent", "S", "104676"));
   const Processes processes = proc.processes();
   CHECK(processes.start_of(77) == "104676");
-  CHECK(processes.judge(77, "104676", "") == Life::alive);
-  CHECK(processes.judge(77, "", "") == Life::alive);
-  CHECK(processes.judge(77, "104677", "") == Life::dead);  // the pid was used again
-  CHECK(processes.judge(78, "104676", "") == Life::dead);
-  CHECK(processes.judge(0, "", "") == Life::dead);
-  CHECK(processes.judge(-5, "", "") == Life::dead);
-  CHECK(processes.judge(std::int64_t{1} << 40, "", "") == Life::dead);
+  CHECK(processes.check(77, "104676", "") == Liveness::alive);
+  CHECK(processes.check(77, "", "") == Liveness::alive);
+  CHECK(processes.check(77, "104677", "") == Liveness::dead);  // the pid was used again
+  CHECK(processes.check(78, "104676", "") == Liveness::dead);
+  CHECK(processes.check(0, "", "") == Liveness::dead);
+  CHECK(processes.check(-5, "", "") == Liveness::dead);
+  CHECK(processes.check(std::int64_t{1} << 40, "", "") == Liveness::dead);
 }
 
 TEST_CASE("a process may be called anything") {
@@ -62,43 +62,43 @@ TEST_CASE("a zombie, a torn line and an empty one are no life") {
   const FakeProc proc;
   const Processes processes = proc.processes();
   proc.stat(77, stat_line("agent", "Z", "5"));
-  CHECK(processes.judge(77, "5", "") == Life::dead);
+  CHECK(processes.check(77, "5", "") == Liveness::dead);
   proc.stat(77, "77 (agent) S 1 2");
-  CHECK(processes.judge(77, "5", "") == Life::dead);
+  CHECK(processes.check(77, "5", "") == Liveness::dead);
   proc.stat(77, "");
-  CHECK(processes.judge(77, "", "") == Life::dead);
+  CHECK(processes.check(77, "", "") == Liveness::dead);
 }
 
 TEST_CASE("the domain is machine and pid namespace; another one is foreign even if the pid fits") {
   const FakeProc proc;
   proc.stat(77, stat_line("agent", "S", "5"));
   const Processes processes = proc.processes();
-  CHECK(processes.domain() == "linux:abc123:pid:[4026531836]");
-  CHECK(processes.judge(77, "5", "linux:abc123:pid:[4026531836]") == Life::alive);
-  CHECK(processes.judge(77, "5", "linux:abc123:pid:[4026532000]") == Life::foreign);
-  CHECK(processes.judge(99, "5", "linux:other:pid:[4026531836]") == Life::foreign);
-  CHECK(Processes(proc.scratch.at("proc"), "/nowhere").domain() == "linux::pid:[4026531836]");
+  CHECK(processes.pid_domain() == "linux:abc123:pid:[4026531836]");
+  CHECK(processes.check(77, "5", "linux:abc123:pid:[4026531836]") == Liveness::alive);
+  CHECK(processes.check(77, "5", "linux:abc123:pid:[4026532000]") == Liveness::foreign);
+  CHECK(processes.check(99, "5", "linux:other:pid:[4026531836]") == Liveness::foreign);
+  CHECK(Processes(proc.scratch.at("proc"), "/nowhere").pid_domain() == "linux::pid:[4026531836]");
 }
 
 TEST_CASE("this very process is alive in its own domain") {
   const Processes processes;
   const std::string start = processes.start_of(::getpid());
   REQUIRE_FALSE(start.empty());
-  CHECK(processes.judge(::getpid(), start, processes.domain()) == Life::alive);
+  CHECK(processes.check(::getpid(), start, processes.pid_domain()) == Liveness::alive);
 }
 
 TEST_CASE("a killed child is dead before it is waited for, and after") {
   Child child;
   const Processes processes;
   const std::string start = processes.start_of(child.pid());
-  REQUIRE(processes.judge(child.pid(), start, "") == Life::alive);
+  REQUIRE(processes.check(child.pid(), start, "") == Liveness::alive);
   ::kill(child.pid(), SIGKILL);
   siginfo_t info{};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT) == 0);
-  CHECK(processes.judge(child.pid(), start, "") == Life::dead);
+  CHECK(processes.check(child.pid(), start, "") == Liveness::dead);
   const pid_t pid = child.pid();
   child.end();
-  CHECK(processes.judge(pid, start, "") == Life::dead);
+  CHECK(processes.check(pid, start, "") == Liveness::dead);
 }
 
 TEST_CASE("the kernel tells of a death at once") {

@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "status/tracker_fixture.hpp"
 #include "unit/status/opens.hpp"
+#include "unit/status/tracker_fixture.hpp"
 
 using namespace earshot::status;
 using States = std::vector<std::string>;
@@ -24,7 +24,7 @@ TEST_CASE("a session's life, as its registry file tells it") {
   const std::string file = "root/" + registry_name(child.pid());
   house.scratch.write(file, registry_of(child.pid(), "s"));
   house.board->start();
-  REQUIRE(house.until([&] { return house.board->alive("s"); }));
+  REQUIRE(house.until([&] { return house.board->is_alive("s"); }));
   CHECK(house.board->alive_sessions() == std::vector<std::string>{"s"});
   const auto becomes = [&](const std::string& text, const std::string& state) {
     house.scratch.write(file, text);
@@ -38,7 +38,7 @@ TEST_CASE("a session's life, as its registry file tells it") {
   CHECK(house.board->status_of("s").since == "2023-11-14T22:13:24.000Z");
   house.scratch.remove(file);
   CHECK(house.until([&] { return house.state("s") == "ended"; }));
-  CHECK_FALSE(house.board->alive("s"));
+  CHECK_FALSE(house.board->is_alive("s"));
   CHECK(house.heard.states_of("s") ==
         States{"unknown", "idle", "working", "waiting/permission", "working", "idle/background", "ended"});
 }
@@ -90,12 +90,12 @@ TEST_CASE("a file caught empty keeps the last state and is read again without a 
   for (const std::string& torn : {std::string(), whole.substr(0, 60), std::string("null")}) {
     CAPTURE(torn);
     house.root.write(file, torn);
-    house.board->ring(house.root.at(file));
+    house.board->on_change(house.root.at(file));
     CHECK(house.state("s") == "working");
     house.root.write(file, whole);
     CHECK(house.until([&] { return house.state("s") == "waiting"; }));
     house.root.write(file, registry_of(child.pid(), "s", "busy"));
-    house.board->ring(house.root.at(file));
+    house.board->on_change(house.root.at(file));
     CHECK(house.state("s") == "working");
   }
 }
@@ -108,7 +108,7 @@ TEST_CASE("a file that stays broken is left alone until its next ring") {
   house.start();  // returns: the retries are bounded
   CHECK(house.heard.statuses.empty());
   house.root.write("sessions/2147483646.json", R"({"sessionId":"s"})");
-  house.board->ring(house.root.at("sessions/2147483646.json"));
+  house.board->on_change(house.root.at("sessions/2147483646.json"));
   CHECK(house.state("s") == "ended");
 }
 
@@ -128,11 +128,11 @@ TEST_CASE("keys, pipes, links and files of other names are never opened") {
   REQUIRE(house.until([&] { return house.state("s") == "working"; }));
   for (const std::string& name :
        {key, std::string("notes.json"), std::string("77.json"), std::string("78.json")})
-    house.board->ring(house.root.at("sessions/" + name));
-  house.board->everything();
-  house.board->ring(house.root.at("sessions"));
+    house.board->on_change(house.root.at("sessions/" + name));
+  house.board->rescan();
+  house.board->on_change(house.root.at("sessions"));
   house.root.write("sessions/2147483646.json", R"({"sessionId":"last"})");
-  house.board->ring(house.root.at("sessions"));
+  house.board->on_change(house.root.at("sessions"));
   REQUIRE(house.until([&] { return house.state("last") == "ended"; }));
   const auto opened = opens.names();
   CHECK(opened.count(std::to_string(child.pid()) + ".json") > 0);
@@ -182,7 +182,7 @@ TEST_CASE("a call that one wait named is not named by the next, though the trans
   const std::string path = registry_name(child.pid());
   const auto say = [&](const std::string& status, const std::string& waiting_for) {
     house.root.write(path, registry_of(child.pid(), "s", status, waiting_for));
-    house.board->ring(house.root.at(path));
+    house.board->on_change(house.root.at(path));
   };
   house.root.write(path, registry_of(child.pid(), "s", "waiting", "permission prompt"));
   house.board->start();
@@ -216,7 +216,7 @@ TEST_CASE("a process may take up another session: the old one has ended") {
   house.board->start();
   REQUIRE(house.until([&] { return house.state("old") == "idle"; }));
   house.root.write(registry_name(child.pid()), registry_of(child.pid(), "new", "idle"));
-  house.board->ring(house.root.at(registry_name(child.pid())));
+  house.board->on_change(house.root.at(registry_name(child.pid())));
   CHECK(house.state("old") == "ended");
   CHECK(house.state("new") == "idle");
   CHECK(house.board->alive_sessions() == std::vector<std::string>{"new"});
@@ -231,9 +231,9 @@ TEST_CASE("of several processes of one session the living one speaks") {
   house.board->start();
   REQUIRE(house.until([&] { return house.state("s") != "unknown"; }));
   CHECK(house.state("s") == "idle");
-  CHECK(house.board->alive("s"));
+  CHECK(house.board->is_alive("s"));
   house.root.remove(registry_name(child.pid()));
-  house.board->ring(house.root.at(registry_name(child.pid())));
+  house.board->on_change(house.root.at(registry_name(child.pid())));
   CHECK(house.state("s") == "ended");
 }
 
@@ -265,12 +265,12 @@ TEST_CASE("a registry directory, and a root, that appear later are picked up") {
   }
 }
 
-TEST_CASE("lost notifications: everything() looks at all of it again") {
+TEST_CASE("lost notifications: rescan() looks at all of it again") {
   QuietHouse house;
   Child child;
   house.start();
   house.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", "busy"));
-  house.board->ring(earshot::watch::ChangeHint{earshot::watch::ChangeHint::Where::everything, ""});
+  house.board->on_change(earshot::watch::ChangeHint{earshot::watch::ChangeHint::Where::everything, ""});
   CHECK(house.until([&] { return house.state("s") == "working"; }));
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("a compaction shows until the transcript grows") {
   house.start();
   TranscriptSummary said = working_turn();
   house.board->transcript_changed("s", said);
-  house.board->compacting("s");
+  house.board->compaction_started("s");
   house.board->transcript_changed("s", said);  // not growth: an agent's meta, for one
   CHECK(house.board->status_of("s").reason == "compaction");
   said.last_growth_ms += 1;
@@ -323,20 +323,20 @@ TEST_CASE("a forgotten session is as never heard of, unless its process lives") 
   REQUIRE(house.until([&] { return house.state("living") == "working"; }));
   house.board->transcript_changed("living", working_turn());
   house.board->transcript_changed("gone", working_turn());
-  house.board->forget("living");
-  house.board->forget("gone");
-  house.board->forget("never");
+  house.board->remove_session("living");
+  house.board->remove_session("gone");
+  house.board->remove_session("never");
   CHECK(house.state("living") == "working");
   CHECK(house.board->status_of("gone") == Status{});
 }
 
 TEST_CASE("a listener may call back, and a stopped board is silent") {
-  struct Forgetful final : Listener {
+  struct Forgetful final : StatusObserver {
     StatusTracker* board = nullptr;
     int told = 0;
     void on_status(const std::string& session, const Status&) override {
       ++told;
-      board->forget(session);
+      board->remove_session(session);
     }
     void on_todos(const std::string&) override {}
   };
@@ -352,7 +352,7 @@ TEST_CASE("a listener may call back, and a stopped board is silent") {
   CHECK(listener.told == 1);
   board.stop();
   board.transcript_changed("s", working_turn());
-  board.everything();
+  board.rescan();
   loop.drain();
   CHECK(listener.told == 1);
 }

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "status/tracker_fixture.hpp"
 #include "unit/status/opens.hpp"
+#include "unit/status/tracker_fixture.hpp"
 
 using namespace earshot::status;
 
@@ -73,7 +73,7 @@ TEST_CASE("a torn file keeps the last list and is read again without a ring") {
   REQUIRE(house.until([&] { return contents(*house.board, "s") == Lines{"sow:pending"}; }));
   house.root.write("todos/s-agent-s.json", R"([{"content":"so)");
   Opens opens(house.root.at("todos"));
-  house.board->ring(house.root.at("todos/s-agent-s.json"));
+  house.board->on_change(house.root.at("todos/s-agent-s.json"));
   REQUIRE(
       house.until([&, seen = 0U]() mutable { return (seen += opens.names().size()) >= 2; }));  // read again
   CHECK(contents(*house.board, "s") == Lines{"sow:pending"});
@@ -89,7 +89,7 @@ TEST_CASE("an unchanged list is not told again") {
   house.drain();
   CHECK(house.heard.todos == Lines{"s"});
   house.root.replace("tasks/s/1.json", task(1, "sow", "pending"));
-  house.board->ring(house.root.at("tasks/s/1.json"));
+  house.board->on_change(house.root.at("tasks/s/1.json"));
   house.drain();
   CHECK(house.heard.todos == Lines{"s"});
 }
@@ -104,7 +104,7 @@ TEST_CASE("files of sessions that nobody knows are not even opened") {
   Opens opens(house.root.at("todos"));
   house.start();
   house.board->transcript_changed("s", working_turn({{"c", "Bash", "{}"}}));
-  house.board->everything();
+  house.board->rescan();
   house.drain();
   CHECK(contents(*house.board, "s") == Lines{"sow:pending"});
   for (const std::string& name : opens.names()) CHECK(name == "s-agent-s.json");

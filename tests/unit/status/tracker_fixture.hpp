@@ -17,7 +17,7 @@
 
 namespace earshot::status {
 
-struct Heard final : Listener {
+struct Heard final : StatusObserver {
   std::vector<std::pair<std::string, Status>> statuses;
   std::vector<std::string> todos;
   void on_status(const std::string& session, const Status& status) override {
@@ -40,7 +40,7 @@ struct Heard final : Listener {
 struct SilentWatcher final : watch::Watcher {
   std::vector<std::string> watched;
   void watch(const std::string& directory) override { watched.push_back(directory); }
-  void forget(const std::string&) override {}
+  void unwatch(const std::string&) override {}
 };
 
 struct Loop {
@@ -88,15 +88,14 @@ struct QuietHouse : Loop {
 struct House : Loop {
   Scratch scratch;
   std::string root;
-  watch::WatchMux switchboard;
-  watch::Inotify inotify{io, [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }};
+  watch::WatchMux mux;
+  watch::Inotify inotify{io, [this](const watch::ChangeHint& ring) { mux.notify(ring); }};
   Heard heard;
   std::unique_ptr<StatusTracker> board;
   explicit House(const std::string& below = "root", StatusTrackerOptions options = {})
       : root(scratch.at(below)) {
-    switchboard.add(inotify);
-    board = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector{root}, switchboard, heard,
-                                            options);
+    mux.add(inotify);
+    board = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector{root}, mux, heard, options);
   }
   ~House() {
     board.reset();
@@ -111,7 +110,7 @@ inline std::string registry_of(pid_t pid, const std::string& session, const std:
   static const Processes processes;
   std::string text = R"({"pid":)" + std::to_string(pid);
   text += R"(,"sessionId":")" + session + R"(","cwd":"/home/x","procStart":")";
-  text += processes.start_of(pid) + R"(","pidDomain":")" + processes.domain() + "\"";
+  text += processes.start_of(pid) + R"(","pidDomain":")" + processes.pid_domain() + "\"";
   if (!status.empty()) text += R"(,"status":")" + status + R"(","statusUpdatedAt":)" + std::to_string(at);
   if (!waiting_for.empty()) text += R"(,"waitingFor":")" + waiting_for + "\"";
   return text + "}";

@@ -30,7 +30,7 @@ struct Cold {
     Lines lines;
     Written written(lines);
     transcript.feed(std::span<const char>(bytes).first(size), workspace, written);
-    rig->tail->told(*rig->tail->find(name), transcript.end());
+    rig->tail->mark_published(*rig->tail->find(name), transcript.end());
   }
   const Heard::Told& told() { return rig->heard.streams[name]; }
 
@@ -60,7 +60,7 @@ TEST_CASE("a cold transcript that goes is told as removed") {
 
 TEST_CASE("what came to a cold transcript since it was looked at is told when it is folded on demand") {
   Cold cold(prompts(0, 9));
-  const std::size_t known = cold.rig->tail->find(cold.name)->bytes();
+  const std::size_t known = cold.rig->tail->find(cold.name)->published_bytes();
   append(cold.file,
          prompts(9, 12));  // not heard of yet, and whoever resumes is promised what follows `known`
   bool folded = false;

@@ -22,7 +22,7 @@ struct Fake final : watch::Watcher {
   void watch(const std::string& directory) override {
     if (watched.insert(directory).second && on_watch) on_watch(directory);
   }
-  void forget(const std::string& directory) override {
+  void unwatch(const std::string& directory) override {
     std::erase_if(watched, [&](const auto& each) { return watch::at_or_below(each, directory); });
   }
 };
@@ -126,25 +126,25 @@ TEST_CASE("fault 47: a root that is absent, deleted and made again is picked up 
   Rig rig(root, mode);
   rig.start();
   for (int round = 0; round < 5; ++round) {
-    REQUIRE(rig.tail->health().size() == 1);
-    REQUIRE(rig.tail->health().front().path == root);
+    REQUIRE(rig.tail->problems().size() == 1);
+    REQUIRE(rig.tail->problems().front().path == root);
     fs::create_directories(root + "/projects/p");
     append(root + "/projects/p/s.jsonl", prompts(round, round + 2));
     rig.same("r/p/s", root + "/projects/p/s.jsonl");
-    REQUIRE(rig.tail->health().empty());
+    REQUIRE(rig.tail->problems().empty());
     fs::remove_all(round % 2 ? home / "deep" : root);
-    rig.until([&] { return !rig.heard.has("r/p/s") && !rig.tail->health().empty(); });
+    rig.until([&] { return !rig.heard.has("r/p/s") && !rig.tail->problems().empty(); });
   }
 }
 
 TEST_CASE("fault 48: after an overflow everything is looked at") {
   Deaf deaf;
   deaf.live_a_little();
-  deaf.board.ring({ChangeHint::Where::everything, {}});
+  deaf.board.notify({ChangeHint::Where::everything, {}});
   deaf.all_heard();
   append(deaf.root / "projects/p/s.jsonl", prompts(20, 25));
   fs::remove(deaf.root / "projects/q/s2.jsonl");
-  deaf.board.ring({ChangeHint::Where::everything, {}});
+  deaf.board.notify({ChangeHint::Where::everything, {}});
   deaf.rig.same("r/p/s", deaf.root / "projects/p/s.jsonl");
   deaf.rig.until([&] { return !deaf.rig.heard.has("r/q/s2"); });
 }
@@ -242,16 +242,16 @@ TEST_CASE("fault 59: a file that is gone between listing and opening is no troub
   }
   rig.idle();
   rig.until([&] { return rig.tail->counters().known_files == 0; });
-  REQUIRE(rig.tail->health().empty());
+  REQUIRE(rig.tail->problems().empty());
 }
 
 TEST_CASE("fault 60: a watcher that only says: something below here") {
   Deaf deaf;
   deaf.live_a_little();
-  deaf.board.ring({ChangeHint::Where::directory, deaf.root.path()});
+  deaf.board.notify({ChangeHint::Where::directory, deaf.root.path()});
   deaf.all_heard();
   append(deaf.root / "projects/q/s2.jsonl", prompts(30, 32));
-  deaf.board.ring({ChangeHint::Where::directory, deaf.root / "projects"});
+  deaf.board.notify({ChangeHint::Where::directory, deaf.root / "projects"});
   deaf.rig.same("r/q/s2", deaf.root / "projects/q/s2.jsonl");
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("watch first, then scan: what is born at the moment of the watch is fo
   Deaf deaf;
   deaf.fake.on_watch = [](const std::string& directory) { append(directory + "/born.jsonl", prompt(0)); };
   fs::create_directories(deaf.root / "projects/a/b/c");
-  deaf.board.ring({ChangeHint::Where::path, deaf.root / "projects/a"});
+  deaf.board.notify({ChangeHint::Where::path, deaf.root / "projects/a"});
   for (const char* each : {"a/born", "a/b/born", "a/b/c/born"})
     deaf.rig.same("r/" + std::string(each), deaf.root / ("projects/" + std::string(each) + ".jsonl"));
 }
@@ -269,11 +269,11 @@ TEST_CASE("what appears is watched, and what goes is not watched any more") {
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects"));
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects/p"));
   deaf.live_a_little();
-  deaf.board.ring({ChangeHint::Where::path, deaf.root / "projects/q"});
+  deaf.board.notify({ChangeHint::Where::path, deaf.root / "projects/q"});
   deaf.rig.until([&] { return deaf.rig.heard.has("r/q/s2/subagents/agent-a1"); });
   REQUIRE(deaf.fake.watched.contains(deaf.root / "projects/q/s2/subagents"));
   fs::remove_all(deaf.root / "projects/q");
-  deaf.board.ring({ChangeHint::Where::path, deaf.root / "projects/q"});
+  deaf.board.notify({ChangeHint::Where::path, deaf.root / "projects/q"});
   deaf.rig.until([&] { return !deaf.rig.heard.has("r/q/s2"); });
   REQUIRE_FALSE(deaf.fake.watched.contains(deaf.root / "projects/q"));
   REQUIRE_FALSE(deaf.fake.watched.contains(deaf.root / "projects/q/s2/subagents"));
@@ -311,8 +311,8 @@ TEST_CASE("fault 41: an unreadable directory is said, and the others are not aff
   Rig rig(root.path());
   rig.start();
   REQUIRE(rig.heard.has("r/open/s"));
-  REQUIRE(rig.tail->health().size() == 1);
-  REQUIRE(rig.tail->health().front().path == root / "projects/shut");
+  REQUIRE(rig.tail->problems().size() == 1);
+  REQUIRE(rig.tail->problems().front().path == root / "projects/shut");
   fs::permissions(root / "projects/shut", fs::perms::owner_all);
-  rig.until([&] { return rig.heard.has("r/shut/s") && rig.tail->health().empty(); });
+  rig.until([&] { return rig.heard.has("r/shut/s") && rig.tail->problems().empty(); });
 }

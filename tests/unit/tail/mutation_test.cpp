@@ -120,7 +120,7 @@ TEST_CASE("fault 28: an edit under an append is found when somebody doubts, and 
   append(session.file, prompts(100, 110));  // no look in between: the rig's loop stands still
   session.settled();
   REQUIRE(session.told().resets.empty());
-  const auto doubt = [&] { session.rig->tail->doubt(*session.rig->tail->find(session.name)); };
+  const auto doubt = [&] { session.rig->tail->request_verify(*session.rig->tail->find(session.name)); };
   doubt();
   session.same();
   REQUIRE(session.told().resets == Lines{"rewritten"});
@@ -198,8 +198,8 @@ TEST_CASE("fault 33: unlinked while it is still written is read to its end, then
   fs::remove(session.file);
   SECTION("written before the next look") {}
   SECTION("written after it") {
-    const auto looks = session.rig->tail->counters().looks;
-    session.rig->until([&] { return session.rig->tail->counters().looks > looks; });
+    const auto looks = session.rig->tail->counters().checks;
+    session.rig->until([&] { return session.rig->tail->counters().checks > looks; });
   }
   put(fd, prompts(3, 6));
   ::close(fd);
@@ -221,7 +221,7 @@ TEST_CASE("fault 34: a thousand old transcripts are removed: no error, no troubl
   rig.until([&] { return rig.tail->counters().known_files == 0; });
   REQUIRE(rig.tail->counters().streams == 0);
   for (const auto& [name, told] : rig.heard.streams) REQUIRE_FALSE(told.present);
-  REQUIRE(rig.tail->health().empty());
+  REQUIRE(rig.tail->problems().empty());
 }
 
 TEST_CASE("fault 35: appended through a hard link elsewhere is found by the sweep, and there is one stream") {
@@ -273,14 +273,14 @@ TEST_CASE("fault 39: a FIFO, a directory or a device in its place is said, and n
   fs::remove(session.file);
   SECTION("a FIFO") { REQUIRE(::mkfifo(session.file.c_str(), 0600) == 0); }
   SECTION("a directory") { fs::create_directory(session.file); }
-  session.rig->until([&] { return !session.rig->tail->health().empty(); });
-  REQUIRE(session.rig->tail->health().front().path == session.file);
-  REQUIRE(session.rig->tail->health().front().reason == "not a regular file");
+  session.rig->until([&] { return !session.rig->tail->problems().empty(); });
+  REQUIRE(session.rig->tail->problems().front().path == session.file);
+  REQUIRE(session.rig->tail->problems().front().reason == "not a regular file");
   REQUIRE_FALSE(session.rig->heard.has(session.name));
   fs::remove(session.file);
   append(session.file, prompts(1, 3));
   session.same();
-  REQUIRE(session.rig->tail->health().empty());
+  REQUIRE(session.rig->tail->problems().empty());
 }
 
 TEST_CASE("fault 39: a directory that is called like a transcript is said at start, too, and not entered") {
@@ -293,12 +293,12 @@ TEST_CASE("fault 39: a directory that is called like a transcript is said at sta
   rig.start();
   REQUIRE(rig.heard.has("r/p/t"));
   REQUIRE(rig.tail->counters().known_files == 1);
-  REQUIRE(rig.tail->health().size() == 1);
-  REQUIRE(rig.tail->health().front().path == directory);
+  REQUIRE(rig.tail->problems().size() == 1);
+  REQUIRE(rig.tail->problems().front().path == directory);
   fs::remove_all(directory);
   append(directory, prompt(2));
   rig.same("r/p/s", directory);
-  REQUIRE(rig.tail->health().empty());
+  REQUIRE(rig.tail->problems().empty());
 }
 
 TEST_CASE("fault 39: swapped with a FIFO in a race, again and again") {
@@ -322,12 +322,12 @@ TEST_CASE("fault 40: a file without permission is said, tried again, and read wh
   }
   Born session(prompt(0));
   REQUIRE(::chmod(session.file.c_str(), 0) == 0);
-  session.rig->until([&] { return !session.rig->tail->health().empty(); });
-  REQUIRE(session.rig->tail->health().front().path == session.file);
+  session.rig->until([&] { return !session.rig->tail->problems().empty(); });
+  REQUIRE(session.rig->tail->problems().front().path == session.file);
   REQUIRE(::chmod(session.file.c_str(), 0600) == 0);
   append(session.file, prompts(1, 3));
   session.same();
-  session.rig->until([&] { return session.rig->tail->health().empty(); });
+  session.rig->until([&] { return session.rig->tail->problems().empty(); });
   REQUIRE(session.told().resets.empty());
 }
 
@@ -349,7 +349,7 @@ TEST_CASE("fault 40: what a cold file gets while it cannot be read is told when 
   rig.start();
   for (const auto& more : {prompts(3, 5), prompts(5, 6)}) {
     REQUIRE(::write(writer, more.data(), more.size()) == static_cast<ssize_t>(more.size()));
-    rig.until([&] { return !rig.tail->health().empty(); });
+    rig.until([&] { return !rig.tail->problems().empty(); });
     rig.idle();
   }
   if (is_root) REQUIRE(::seteuid(0) == 0);
@@ -359,7 +359,7 @@ TEST_CASE("fault 40: what a cold file gets while it cannot be read is told when 
   const Lines all = fold_of(contents(file));
   const Lines news(all.begin() + static_cast<std::ptrdiff_t>(fold_of(prompts(0, 3)).size()), all.end());
   rig.until([&] { return rig.heard.streams[name].events == news; });
-  REQUIRE(rig.tail->health().empty());
+  REQUIRE(rig.tail->problems().empty());
 }
 
 TEST_CASE("fault 43: chmod, touch and xattr make no event") {

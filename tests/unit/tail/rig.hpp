@@ -63,7 +63,7 @@ inline Lines fold_of(std::string bytes, const std::string& own_agent = {}) {
   return lines;
 }
 
-struct Heard final : tail::Listener {
+struct Heard final : tail::StreamObserver {
   struct Told {
     Lines events;  // since it appeared, or since the last reset
     std::vector<std::string> resets;
@@ -76,7 +76,7 @@ struct Heard final : tail::Listener {
   std::vector<std::string> compacting;
   int pumped = 0, events = 0;
 
-  void on_appeared(const tail::Stream& stream) override {
+  void on_added(const tail::Stream& stream) override {
     Told& told = streams[stream.name()];
     CHECK_FALSE(told.present);
     CHECK(stream.transcript() != nullptr);
@@ -103,7 +103,7 @@ struct Heard final : tail::Listener {
     told.present = false;
   }
   void on_compacting(std::string_view session) override { compacting.emplace_back(session); }
-  void on_pumped() override { ++pumped; }
+  void on_batch_end() override { ++pumped; }
 
   static void note(Told& told, const tail::Stream& stream) {
     told.session = stream.session();
@@ -120,13 +120,13 @@ class Rig {
   explicit Rig(const std::string& root, watch::Mode mode = watch::Mode::both) : Rig(options(root)) {
     all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
                                              watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
-    make(all_->switchboard());
+    make(all_->mux());
   }
-  Rig(tail::Options options, watch::WatchMux& switchboard) : Rig(std::move(options)) { make(switchboard); }
+  Rig(tail::Options options, watch::WatchMux& mux) : Rig(std::move(options)) { make(mux); }
   Rig(tail::Options options, watch::Mode mode) : Rig(std::move(options)) {
     all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
                                              watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
-    make(all_->switchboard());
+    make(all_->mux());
   }
   ~Rig() {
     tail->stop();
@@ -160,9 +160,9 @@ class Rig {
   std::string state() const {
     const auto now = tail->counters();
     std::string text = std::to_string(now.directories) + " directories, " + std::to_string(now.known_files) +
-                       " files, " + std::to_string(now.streams) + " streams, " + std::to_string(now.looks) +
+                       " files, " + std::to_string(now.streams) + " streams, " + std::to_string(now.checks) +
                        " looks\n";
-    for (const auto& each : tail->health()) text += each.path + ": " + each.reason + '\n';
+    for (const auto& each : tail->problems()) text += each.path + ": " + each.reason + '\n';
     for (const auto& [name, told] : heard.streams)
       text += name + (told.present ? " is there, " : " is gone, ") + std::to_string(told.events.size()) +
               " events\n";
@@ -171,13 +171,13 @@ class Rig {
   /// As many turns of the loop as it takes for everything that was rung by now to be looked at.
   void idle() {
     for (int quiet = 0; quiet < 3;) {
-      const auto before = std::pair(heard.pumped, tail->counters().looks);
+      const auto before = std::pair(heard.pumped, tail->counters().checks);
       bool done = false;
       boost::asio::post(disk_, [&] { boost::asio::post(io, [&] { done = true; }); });
       until([&] { return done; });
       while (io.poll_one() > 0) {
       }
-      quiet = before == std::pair(heard.pumped, tail->counters().looks) ? quiet + 1 : 0;
+      quiet = before == std::pair(heard.pumped, tail->counters().checks) ? quiet + 1 : 0;
     }
   }
   /// Until the daemon has read what the file holds now.
@@ -205,8 +205,8 @@ class Rig {
 
  private:
   explicit Rig(tail::Options options) : options_(std::move(options)) {}
-  void make(watch::WatchMux& switchboard) {
-    tail = std::make_unique<tail::Tail>(io, disk_.get_executor(), switchboard, options_, heard);
+  void make(watch::WatchMux& mux) {
+    tail = std::make_unique<tail::Tail>(io, disk_.get_executor(), mux, options_, heard);
   }
 
   tail::Options options_;

@@ -30,13 +30,13 @@ class Coalescing final : public watch::Watcher {
     board.add(*this);
   }
   void watch(const std::string& directory) override { ears_.watch(directory); }
-  void forget(const std::string& directory) override { ears_.forget(directory); }
+  void unwatch(const std::string& directory) override { ears_.unwatch(directory); }
 
   bool flush() {
     if (heard_ == 0) return false;
     heard_ = 0;
     ++told;
-    board_.ring({ChangeHint::Where::directory, std::exchange(below_, {})});
+    board_.notify({ChangeHint::Where::directory, std::exchange(below_, {})});
     return true;
   }
   int told = 0, coalesced = 0;

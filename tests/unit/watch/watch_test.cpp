@@ -32,7 +32,7 @@ struct Bench {
   ~Bench() { disk.join(); }
 
   Watcher& line(const std::string& prefix) {
-    return all.switchboard().connect({prefix}, [this](const ChangeHint& ring) {
+    return all.mux().add_client({prefix}, [this](const ChangeHint& ring) {
       rung.insert(ring.where == ChangeHint::Where::everything ? "everything" : ring.path);
     });
   }
@@ -99,7 +99,7 @@ TEST_CASE("nothing rings for a directory that was forgotten, or for what lies be
   Bench bench(mode);
   Watcher& line = bench.line(dir.path());
   for (const char* each : {"a", "a/b", "ab"}) line.watch(dir / each);
-  line.forget(dir / "a");
+  line.unwatch(dir / "a");
   bench.settle();
   append(dir / "a/1", "x");
   append(dir / "a/b/1", "x");
@@ -120,7 +120,7 @@ TEST_CASE("the sweep rings for a directory that was forgotten and is there, thou
   line.watch(dir / "a");
   bench.settle();
   bench.rung.clear();
-  line.forget(dir / "a");
+  line.unwatch(dir / "a");
   bench.rings(dir / "a");
   REQUIRE_FALSE(bench.rung.contains(dir / "b"));
 }
@@ -149,10 +149,10 @@ TEST_CASE("a directory that was renamed rings by its new name when it is watched
   fs::rename(dir / "before", dir / "after");
   SECTION("the new one is watched first") {
     line.watch(dir / "after");
-    line.forget(dir / "before");
+    line.unwatch(dir / "before");
   }
   SECTION("the old one is forgotten first") {
-    line.forget(dir / "before");
+    line.unwatch(dir / "before");
     line.watch(dir / "after");
   }
   append(dir / "after/file", "x");
@@ -196,9 +196,9 @@ TEST_CASE("without a descriptor inotify says what to raise, and nothing breaks")
   for (const int fd : taken) ::close(fd);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   REQUIRE_FALSE(inotify.works());
-  REQUIRE(inotify.trouble().find("ulimit -n") != std::string::npos);
+  REQUIRE(inotify.problem().find("ulimit -n") != std::string::npos);
   inotify.watch(dir.path());
-  inotify.forget(dir.path());
+  inotify.unwatch(dir.path());
 }
 
 namespace {
@@ -226,7 +226,7 @@ void with_limit(const char* name, const char* value, bool (*test)(const Scratch&
 }
 
 bool says(const Inotify& inotify, const char* text) {
-  return inotify.trouble().find(text) != std::string::npos;
+  return inotify.problem().find(text) != std::string::npos;
 }
 
 }  // namespace
@@ -245,14 +245,14 @@ TEST_CASE("fault 49: at the limit of watches inotify says what to raise, until t
     asio::io_context io;
     Inotify inotify(io, [](const ChangeHint&) {});
     for (const char* each : {"a", "b"}) inotify.watch(dir / each);
-    bool good = inotify.works() && inotify.trouble().empty();
+    bool good = inotify.works() && inotify.problem().empty();
     for (const char* each : {"c", "d"}) inotify.watch(dir / each);
     good = good && says(inotify, "fs.inotify.max_user_watches") && says(inotify, "2 directories are");
-    inotify.forget(dir / "d");
+    inotify.unwatch(dir / "d");
     good = good && says(inotify, "1 directory is");
-    inotify.forget(dir / "a");
+    inotify.unwatch(dir / "a");
     inotify.watch(dir / "c");  // there is room for it now
-    return good && inotify.trouble().empty();
+    return good && inotify.problem().empty();
   });
 }
 
@@ -270,10 +270,10 @@ TEST_CASE("hard links that are written elsewhere do not ring, but the sweep sees
 TEST_CASE("a line hears what is at, below and above its prefixes, and everything") {
   WatchMux board;
   std::vector<std::string> rung;
-  board.connect({"/a/b"}, [&](const ChangeHint& ring) { rung.push_back(ring.path); });
+  board.add_client({"/a/b"}, [&](const ChangeHint& ring) { rung.push_back(ring.path); });
   for (const char* path : {"/a/b", "/a/b/c", "/a", "/", "/a/bc", "/x"})
-    board.ring({ChangeHint::Where::path, path});
-  board.ring({ChangeHint::Where::everything, {}});
+    board.notify({ChangeHint::Where::path, path});
+  board.notify({ChangeHint::Where::everything, {}});
   REQUIRE(rung == std::vector<std::string>{"/a/b", "/a/b/c", "/a", "/", ""});
 }
 
@@ -281,21 +281,21 @@ TEST_CASE("what one line forgets stays watched for another") {
   struct Fake final : Watcher {
     std::set<std::string> watched;
     void watch(const std::string& directory) override { watched.insert(directory); }
-    void forget(const std::string& directory) override {
+    void unwatch(const std::string& directory) override {
       std::erase_if(watched, [&](const auto& each) { return at_or_below(each, directory); });
     }
   } fake;
   WatchMux board;
   board.add(fake);
-  Watcher& one = board.connect({"/r"}, [](const ChangeHint&) {});
-  Watcher& two = board.connect({"/r"}, [](const ChangeHint&) {});
+  Watcher& one = board.add_client({"/r"}, [](const ChangeHint&) {});
+  Watcher& two = board.add_client({"/r"}, [](const ChangeHint&) {});
   for (const char* each : {"/r", "/r/a", "/r/a/b"}) one.watch(each);
   for (const char* each : {"/r", "/r/a/b"}) two.watch(each);
-  one.forget("/r");
+  one.unwatch("/r");
   REQUIRE(fake.watched == std::set<std::string>{"/r", "/r/a/b"});
-  two.forget("/r/a");
+  two.unwatch("/r/a");
   REQUIRE(fake.watched == std::set<std::string>{"/r"});
-  two.forget("/r");
+  two.unwatch("/r");
   REQUIRE(fake.watched.empty());
 }
 
@@ -309,7 +309,7 @@ TEST_CASE("a mount that never notifies is found out by what the sweep finds firs
   probe.found("/m/3", false, start);
   REQUIRE_FALSE(probe.deaf(start));  // the notification may be on its way
   REQUIRE(probe.deaf(later));
-  REQUIRE(probe.trouble(later).find("/m/1") != std::string::npos);
+  REQUIRE(probe.problem(later).find("/m/1") != std::string::npos);
   probe.heard("/m/2");
   REQUIRE_FALSE(probe.deaf(later));
   probe.heard("/ok");

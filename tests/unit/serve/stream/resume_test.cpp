@@ -20,7 +20,7 @@ namespace {
 std::string unquoted(std::string text) { return text.substr(1, text.size() - 2); }
 
 /// What the hub does with what the tail tells, and nothing else.
-struct Daemon final : tail::Listener {
+struct Daemon final : tail::StreamObserver {
   explicit Daemon(std::size_t log_bytes = 2 * LiveLog::segment_bytes)
       : shared("dev7", log_bytes), catch_ups(io, shared), records(shared), archive(io) {
     shared.archive = &archive;
@@ -53,11 +53,11 @@ struct Daemon final : tail::Listener {
         });
   }
   void on_changed(const tail::Stream&) override {}
-  void on_appeared(const tail::Stream&) override {}
+  void on_added(const tail::Stream&) override {}
   void on_reset(const tail::Stream& stream, std::string_view) override { about(stream, type_reset); }
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
-  void on_pumped() override {}
+  void on_batch_end() override {}
 
   void turn(FakeStream& stream, std::size_t text_bytes = 10) {
     const int n = 10 * ++turns[&stream];

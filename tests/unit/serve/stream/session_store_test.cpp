@@ -133,7 +133,7 @@ TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") 
     REQUIRE(at(frame, "/agents/1/agent") == "\"a7\"");
   }
   SECTION("the status board hears of every open call, oldest first") {
-    const status::TranscriptSummary said = said_of(session);
+    const status::TranscriptSummary said = summary_of(session);
     REQUIRE(said.known);
     REQUIRE(said.turn_open);
     REQUIRE(said.turn_started == "2026-03-01T10:00:00.000Z");
