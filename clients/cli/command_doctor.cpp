@@ -11,14 +11,14 @@
 namespace earshot::cli {
 namespace {
 
-doctor::Met meet(const Doors& doors) {
+doctor::Met meet(const DaemonAddresses& addresses) {
   doctor::Met met;
-  const HttpVisit asked = ask(doors, {.target = "/v1/health"});
-  met.door = asked.visit.door(doors).endpoint.url();
-  met.http_status = asked.answer.status;
-  met.trouble = met.door + ": " + asked.visit.last().text;
-  if (!asked.answer.ok()) return met;
-  met.health = doctor::parse_health(asked.answer.body);
+  const HttpResult result = send_request(addresses, {.target = "/v1/health"});
+  met.address = result.connect.address(addresses).endpoint.url();
+  met.http_status = result.response.status;
+  met.trouble = met.address + ": " + result.connect.last().text;
+  if (!result.response.ok()) return met;
+  met.health = doctor::parse_health(result.response.body);
   if (!met.health) met.trouble = "its health is no JSON that is understood";
   return met;
 }
@@ -43,10 +43,10 @@ std::vector<doctor::Root> roots_of(const doctor::Met& met) {
   return roots;
 }
 
-std::string socket_of(const doctor::Met& met, const Doors& doors) {
+std::string socket_of(const doctor::Met& met, const DaemonAddresses& addresses) {
   if (met.health) return met.health->socket;
-  for (const DaemonAddress& door : doors) {
-    if (door.endpoint.is_unix()) return door.endpoint.socket;
+  for (const DaemonAddress& address : addresses) {
+    if (address.endpoint.is_unix()) return address.endpoint.socket;
   }
   return {};
 }
@@ -61,22 +61,22 @@ int doctor_command(const DoctorOptions& options) {
                     std::make_move_iterator(more.end()));
   };
   doctor::Met met;
-  Doors doors;
+  DaemonAddresses addresses;
   if (const auto* why = std::get_if<std::string>(&found)) {
     if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) {
-      complain(for_stderr(*why));
+      print_message(safe_text(*why));
       return exit_usage;
     }
     met.trouble = *why;
   } else {
-    doors = std::get<Doors>(found);
-    met = meet(doors);
+    addresses = std::get<DaemonAddresses>(found);
+    met = meet(addresses);
   }
   const doctor::Health* const health = met.health ? &*met.health : nullptr;
   add(doctor::judge_daemon(met, std::string(build.version)));
   const bool told = health != nullptr && !health->state.empty() && options.daemon.state.empty();
   const std::string state = told ? health->state : options.daemon.state_directory();
-  add(doctor::check_state(state, options.daemon.token_file, socket_of(met, doors), health != nullptr));
+  add(doctor::check_state(state, options.daemon.token_file, socket_of(met, addresses), health != nullptr));
   const std::vector<doctor::Root> roots = roots_of(met);
   const std::int64_t now = now_ms();
   add(doctor::judge_roots(roots, now));

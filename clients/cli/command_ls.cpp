@@ -4,7 +4,6 @@
 #include "cli/commands.hpp"
 #include "cli/session_table.hpp"
 #include "common/client.hpp"
-#include "common/connect_error.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
@@ -28,7 +27,7 @@ std::string json_array(const std::vector<std::string>& frames, bool safe) {
   std::string out = "[";
   for (const std::string& frame : frames) {
     if (out.size() > 1) out += ",\n ";
-    out += safe ? terminal_json(frame) : frame;
+    out += safe ? to_display_json(frame) : frame;
   }
   return out + "]\n";
 }
@@ -38,10 +37,10 @@ std::string json_array(const std::vector<std::string>& frames, bool safe) {
 int list_command(const ListOptions& options) {
   const auto found = find_daemon(options.daemon);
   if (const auto* why = std::get_if<std::string>(&found)) {
-    complain(for_stderr(*why));
+    print_message(safe_text(*why));
     return options.daemon.connect.empty() && options.daemon.socket.empty() ? exit_failed : exit_usage;
   }
-  const Doors& doors = std::get<Doors>(found);
+  const DaemonAddresses& addresses = std::get<DaemonAddresses>(found);
 
   const Look look = look_of_stdout(options.colour);
   const std::int64_t now = now_ms();
@@ -53,13 +52,13 @@ int list_command(const ListOptions& options) {
   Client client;
   Handlers handlers;
   handlers.on_open = [&] { client.send(subscribe_message(options.filters, {.all = options.all})); };
-  handlers.on_message = [&](std::string_view json) {
+  handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser.parse(json);
     if (!frame) return true;
     const std::string_view type = frame->text("type");
     if (type == "error")
-      complain("the daemon says: " + for_stderr(frame->text("message")) + " (" +
-               for_stderr(frame->text("code")) + ")");
+      print_message("the daemon says: " + safe_text(frame->text("message")) + " (" +
+                    safe_text(frame->text("code")) + ")");
     refused = refused || type == "error";
     ready = type == "ready";
     if (type == "session" && frames.size() + overviews.size() >= sessions_max) {
@@ -71,12 +70,13 @@ int list_command(const ListOptions& options) {
     }
     return !ready && !refused;
   };
-  const Visit visit = client.visit(doors, handlers);
-  if (const std::string& warning = visit.door(doors).warning; !warning.empty()) complain(for_stderr(warning));
+  const ConnectResult result = client.run_any(addresses, handlers);
+  if (const std::string& warning = result.address(addresses).warning; !warning.empty())
+    print_message(safe_text(warning));
   if (refused) return exit_failed;
   if (!ready) {
-    if (visit.last().ending == Ending::stopped) return exit_ok;  // ^C
-    complain(explain(visit, doors));
+    if (result.last().end_reason == EndReason::stopped) return exit_ok;  // ^C
+    print_message(format_connect_error(result, addresses));
     return exit_failed;
   }
   Output out;
@@ -88,9 +88,9 @@ int list_command(const ListOptions& options) {
     out.write(overview_table(std::move(overviews), look));
   }
   out.flush();
-  if (left_out > 0) complain(std::to_string(left_out) + " more sessions are not listed: use filters");
+  if (left_out > 0) print_message(std::to_string(left_out) + " more sessions are not listed: use filters");
   if (out.error().empty()) return exit_ok;
-  complain("cannot write: " + out.error());
+  print_message("cannot write: " + out.error());
   return exit_failed;
 }
 

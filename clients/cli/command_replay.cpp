@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "agents/claude_code/reader.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
@@ -51,8 +52,8 @@ class Printer : public EventSink {
   void on_event(const Event& event) override {
     if (stats_ != nullptr) stats_->count_event(event);
     if (!options_.print) return;
-    const std::string& session = place_->session.empty() ? transcript_->session_of_lines() : place_->session;
-    const Address address{options_.host, place_->stream, session.empty() ? place_->stream : session};
+    const std::string& session = place_->session.empty() ? transcript_->recorded_session() : place_->session;
+    const StreamAddress address{options_.host, place_->stream, session.empty() ? place_->stream : session};
     if (narrator_ == nullptr && !safe_json_) {
       append_event(out_.buffer(), event, address, encode_);
       out_.buffer() += '\n';
@@ -60,7 +61,7 @@ class Printer : public EventSink {
       json_.clear();
       append_event(json_, event, address, encode_);
       if (narrator_ == nullptr) {
-        out_.buffer() += terminal_json(json_) + "\n";
+        out_.buffer() += to_display_json(json_) + "\n";
       } else if (const auto frame = parser_.parse(json_)) {
         narrator_->tell(*frame, out_.buffer());
       }
@@ -126,15 +127,16 @@ class Replay {
     if (!options_.asked.agent.empty()) place.own_agent = options_.asked.agent;
     if (!options_.asked.stream.empty()) place.stream = options_.asked.stream;
     Input input(path);
-    Transcript transcript(
-        {.hash_key = options_.hash_key, .own_agent = place.own_agent});  // its state is not shown
+    Transcript transcript({.hash_key = options_.hash_key,
+                           .own_agent = place.own_agent,
+                           .reader = &claude_code::reader()});  // its state is not shown
     printer_.begin(transcript, place);
     while (const std::size_t size = input.read(buffer_.get(), read_bytes)) {
       transcript.feed({buffer_.get(), size}, workspace_, printer_);
       if (out_.closed() || !out_.error().empty()) return true;
     }
     if (!input.error().empty()) {
-      complain(for_stderr(path) + ": " + input.error());
+      print_message(safe_text(path) + ": " + input.error());
       return false;
     }
     if (stats_ != nullptr) stats_->add_file(transcript);
@@ -160,9 +162,9 @@ std::string host_name() {
 int replay_command(const ReplayOptions& asked) {
   Options options{asked, asked.host.empty() ? host_name() : asked.host, 0, !asked.stats || asked.events};
   if (!asked.state.empty()) {
-    const auto key = read_mark_key(asked.state);
+    const auto key = read_prefix_key(asked.state);
     if (const auto* why = std::get_if<std::string>(&key)) {
-      complain(for_stderr(*why));
+      print_message(safe_text(*why));
       return exit_failed;
     }
     options.hash_key = std::get<std::uint64_t>(key);
@@ -182,9 +184,9 @@ int replay_command(const ReplayOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
   for (const std::string& path : asked.files) {
     const Walk walk = transcripts_at(path);
-    for (const std::string& error : walk.errors) complain(for_stderr(error));
+    for (const std::string& error : walk.errors) print_message(safe_text(error));
     if (!walk.errors.empty()) exit_code = exit_failed;
-    if (walk.files.empty()) complain(for_stderr(path) + ": no transcripts there");
+    if (walk.files.empty()) print_message(safe_text(path) + ": no transcripts there");
     for (const std::string& file : walk.files) {
       if (out.closed() || !out.error().empty()) break;
       if (!replay.file(file)) exit_code = exit_failed;
@@ -194,7 +196,7 @@ int replay_command(const ReplayOptions& asked) {
   if (asked.stats) out.write(asked.json ? stats.json() : stats.table(look));
   out.flush();
   if (out.error().empty()) return exit_code;
-  complain("cannot write: " + out.error());
+  print_message("cannot write: " + out.error());
   return exit_failed;
 }
 

@@ -8,7 +8,6 @@
 #include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
 #include "common/client.hpp"
-#include "common/connect_error.hpp"
 #include "common/cursors.hpp"
 
 namespace earshot::cli {
@@ -51,7 +50,7 @@ class Reader {
     }
     const bool ours = frame->text("session") == session_;
     if (reading_ && ours && !frame->text("cursor").empty() && !timeline_.add(*frame, json)) {
-      complain("the session is too long: its last events are left out");
+      print_message("the session is too long: its last events are left out");
       complete_ = true;
     }
     if (type == "bookmark" && id == show_id && frame->flag("complete")) complete_ = true;
@@ -67,10 +66,10 @@ class Reader {
  private:
   bool take_error(const Fields& frame) {
     if (frame.text("code") == "bad_cursor") return true;  // of one stream: the others come
-    complain("the daemon says: " + for_stderr(frame.text("message")) + " (" + for_stderr(frame.text("code")) +
-             ")");
+    print_message("the daemon says: " + safe_text(frame.text("message")) + " (" +
+                  safe_text(frame.text("code")) + ")");
     if (frame.text("code") == "unsupported")
-      complain("this daemon is older than this program: start it anew");
+      print_message("this daemon is older than this program: start it anew");
     exit_code_ = exit_failed;
     return false;
   }
@@ -83,7 +82,7 @@ class Reader {
     }
     const Choice choice = is_last_ ? candidates_.last() : candidates_.named(options_.session);
     if (choice.frame.empty()) {
-      complain(choice.trouble);
+      print_message(choice.trouble);
       exit_code_ = choice.several ? exit_usage : exit_failed;
       return false;
     }
@@ -129,7 +128,7 @@ int print(Reader& reader, const ShowOptions& options) {
   const auto visit = [&](const Timeline::Step& step) {
     any = true;
     if (options.json) {
-      out.write((safe_json ? terminal_json(step.json) : std::string(step.json)) + "\n");
+      out.write((safe_json ? to_display_json(step.json) : std::string(step.json)) + "\n");
     } else {
       chronicle.tell(step, reader.timeline(), out.buffer());
       out.spill();
@@ -144,11 +143,12 @@ int print(Reader& reader, const ShowOptions& options) {
   if (!options.json && (options.turn == 0 || options.turn == turns)) chronicle.foot(*session, out.buffer());
   out.flush();
   if (!out.error().empty()) {
-    complain("cannot write: " + out.error());
+    print_message("cannot write: " + out.error());
     return exit_failed;
   }
   if (any || options.turn == 0) return exit_ok;
-  complain("it has no turn " + std::to_string(options.turn) + ": the last one is " + std::to_string(turns));
+  print_message("it has no turn " + std::to_string(options.turn) + ": the last one is " +
+                std::to_string(turns));
   return exit_failed;
 }
 
@@ -157,26 +157,27 @@ int print(Reader& reader, const ShowOptions& options) {
 int show_command(const ShowOptions& options) {
   const auto found = find_daemon(options.daemon);
   if (const auto* why = std::get_if<std::string>(&found)) {
-    complain(for_stderr(*why));
+    print_message(safe_text(*why));
     return options.daemon.connect.empty() && options.daemon.socket.empty() ? exit_failed : exit_usage;
   }
-  const Doors& doors = std::get<Doors>(found);
+  const DaemonAddresses& addresses = std::get<DaemonAddresses>(found);
   Reader reader(options);
   {
     Client client;
     Handlers handlers;
     handlers.on_open = [&] { client.send(reader.first_request()); };
-    handlers.on_message = [&](std::string_view json) {
+    handlers.on_frame = [&](std::string_view json) {
       const bool more = reader.take(json);
       for (std::string& request : reader.take_requests()) client.send(std::move(request));
       return more;
     };
-    const Visit visit = client.visit(doors, handlers);
+    const ConnectResult result = client.run_any(addresses, handlers);
     if (const auto exit_code = reader.exit_code()) return *exit_code;
-    if (!reader.complete() && visit.last().ending == Ending::stopped) return exit_ok;  // ^C
+    if (!reader.complete() && result.last().end_reason == EndReason::stopped) return exit_ok;  // ^C
     if (!reader.complete()) {
-      const bool nobody = visit.last().ending == Ending::unreachable;
-      complain(explain(visit, doors) + (nobody ? std::string("\n") + without_daemon : std::string()));
+      const bool nobody = result.last().end_reason == EndReason::unreachable;
+      print_message(format_connect_error(result, addresses) +
+                    (nobody ? std::string("\n") + without_daemon : std::string()));
       return exit_failed;
     }
   }

@@ -8,9 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/statusline.hpp"
-#include "common/backoff.hpp"
 #include "common/client.hpp"
-#include "common/connect_error.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
@@ -54,7 +52,7 @@ class StatusLine {
   int run();
 
  private:
-  Visit visit(const Doors& doors);
+  ConnectResult visit(const DaemonAddresses& addresses);
   void show() { lines_.say(options_.json ? bar_.json() : bar_.line()); }
   void show_away(const std::string& why) {
     lines_.say(options_.json ? Bar::away_json(why) : Bar::away_line());
@@ -69,33 +67,33 @@ class StatusLine {
   bool ready_ = false, refused_ = false;
 };
 
-Visit StatusLine::visit(const Doors& doors) {
+ConnectResult StatusLine::visit(const DaemonAddresses& addresses) {
   ready_ = false;
   Handlers handlers;
   handlers.on_open = [&] {
     bar_.begin();
     client_.send(subscribe_message(options_.filters, {.state = true}));
   };
-  handlers.on_message = [&](std::string_view json) {
+  handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser_.parse(json);
     if (!frame) return true;
     const std::string_view type = frame->text("type");
     if (type == "error")
-      complain("the daemon says: " + for_stderr(frame->text("message")) + " (" +
-               for_stderr(frame->text("code")) + ")");
+      print_message("the daemon says: " + safe_text(frame->text("message")) + " (" +
+                    safe_text(frame->text("code")) + ")");
     refused_ = refused_ || type == "error";
     ready_ = ready_ || type == "ready";
     bar_.take(*frame, now_ms());
     return !refused_ && !lines_.over() && (options_.follow || !ready_);
   };
-  handlers.on_quiet = [&] {
+  handlers.on_idle = [&] {
     if (ready_ && options_.follow) show();
   };
-  return client_.visit(doors, handlers);
+  return client_.run_any(addresses, handlers);
 }
 
 int StatusLine::ended() const {
-  if (!lines_.error().empty()) complain("cannot write: " + lines_.error());
+  if (!lines_.error().empty()) print_message("cannot write: " + lines_.error());
   return lines_.error().empty() && !refused_ ? exit_ok : exit_failed;
 }
 
@@ -105,17 +103,17 @@ int StatusLine::run() {
   while (true) {
     const auto found = find_daemon(options_.daemon);  // again each time: it may have another address by now
     if (const auto* why = std::get_if<std::string>(&found)) {
-      complain(for_stderr(*why));
+      print_message(safe_text(*why));
       return options_.daemon.connect.empty() && options_.daemon.socket.empty() ? exit_failed : exit_usage;
     }
-    const Doors& doors = std::get<Doors>(found);
-    const Visit visited = visit(doors);
-    const bool stopped = visited.last().ending == Ending::stopped;
+    const DaemonAddresses& addresses = std::get<DaemonAddresses>(found);
+    const ConnectResult result = visit(addresses);
+    const bool stopped = result.last().end_reason == EndReason::stopped;
     if (stopped && ready_ && !options_.follow) show();
     if (stopped) return ended();
-    const std::string why = explain(visited, doors);
-    if (!options_.follow || is_final(visited.last())) {
-      complain(why);
+    const std::string why = format_connect_error(result, addresses);
+    if (!options_.follow || is_permanent(result.last())) {
+      print_message(why);
       return exit_failed;
     }
     show_away(why.substr(0, why.find('\n')));

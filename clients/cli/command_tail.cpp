@@ -3,9 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/follower.hpp"
-#include "common/backoff.hpp"
 #include "common/client.hpp"
-#include "common/connect_error.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
@@ -21,41 +19,41 @@ int tail_command(const TailOptions& options) {
     // Again each time: a new daemon may have another address and token.
     const auto found = find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
-      complain(for_stderr(*why));
+      print_message(safe_text(*why));
       return options.daemon.connect.empty() && options.daemon.socket.empty() ? exit_failed : exit_usage;
     }
-    const Doors& doors = std::get<Doors>(found);
+    const DaemonAddresses& addresses = std::get<DaemonAddresses>(found);
     bool is_open = false;
     Handlers handlers;
     handlers.on_open = [&] {
-      if (was_open) complain("connected again");
+      if (was_open) print_message("connected again");
       is_open = was_open = true;
       client.send(follower.begin());
     };
-    handlers.on_message = [&](std::string_view json) {
+    handlers.on_frame = [&](std::string_view json) {
       const bool more = follower.take(json);
       for (std::string& request : follower.take_requests()) client.send(std::move(request));
       return more;
     };
-    handlers.on_quiet = [&] { follower.flush(); };
-    const Visit visit = client.visit(doors, handlers);
-    const std::string& warning = visit.door(doors).warning;
-    if (!warning.empty() && !warned) complain(for_stderr(warning));
+    handlers.on_idle = [&] { follower.flush(); };
+    const ConnectResult result = client.run_any(addresses, handlers);
+    const std::string& warning = result.address(addresses).warning;
+    if (!warning.empty() && !warned) print_message(safe_text(warning));
     warned = warned || !warning.empty();
     if (is_open) follower.end(now_ms());
     follower.flush();
     if (!follower.output().error().empty()) {
-      complain("cannot write: " + follower.output().error());
+      print_message("cannot write: " + follower.output().error());
       return exit_failed;
     }
-    if (visit.last().ending == Ending::stopped) return follower.failed() ? exit_failed : exit_ok;
-    if (!was_open || is_final(visit.last())) {
-      complain(explain(visit, doors));
+    if (result.last().end_reason == EndReason::stopped) return follower.failed() ? exit_failed : exit_ok;
+    if (!was_open || is_permanent(result.last())) {
+      print_message(format_connect_error(result, addresses));
       return exit_failed;
     }
     if (is_open) {
       backoff.reset();
-      complain("lost the daemon (" + for_stderr(visit.last().text) + "); trying to come back");
+      print_message("lost the daemon (" + safe_text(result.last().text) + "); trying to come back");
     }
     if (!client.pause(backoff.next_ms())) return exit_ok;
   }

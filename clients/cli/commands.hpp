@@ -22,7 +22,7 @@ enum class Format { automatic, json, pretty };  // automatic: pretty on a termin
 
 struct TailOptions {
   Filters filters;
-  DaemonWish daemon;
+  ConnectOptions daemon;
   Format format = Format::automatic;
   ColourWish colour = ColourWish::automatic;
   std::optional<std::int64_t> since_ms;  // begin with what happened since then
@@ -33,7 +33,7 @@ int tail_command(const TailOptions& options);
 
 struct ListOptions {
   Filters filters;
-  DaemonWish daemon;
+  ConnectOptions daemon;
   ColourWish colour = ColourWish::automatic;
   bool all = false;
   bool json = false;
@@ -42,7 +42,7 @@ int list_command(const ListOptions& options);
 
 struct StatusOptions {
   Filters filters;
-  DaemonWish daemon;
+  ConnectOptions daemon;
   bool follow = false;  // a line at each change, with a daemon or without, until ^C
   bool json = false;
 };
@@ -51,7 +51,7 @@ int status_command(const StatusOptions& options);
 struct ShowOptions {
   std::string session;  // an id, a unique beginning of one, or `last`
   Filters filters;      // of those to choose from
-  DaemonWish daemon;
+  ConnectOptions daemon;
   ColourWish colour = ColourWish::automatic;
   std::uint64_t turn = 0;  // only this one; 0: all
   bool verbose = false;
@@ -61,23 +61,23 @@ struct ShowOptions {
 int show_command(const ShowOptions& options);
 
 /// For shells: the ids of live sessions, one a line; quiet when there is no daemon.
-int sessions_command(const DaemonWish& daemon);
+int sessions_command(const ConnectOptions& daemon);
 
 struct DoctorOptions {
-  DaemonWish daemon;
+  ConnectOptions daemon;
   ColourWish colour = ColourWish::automatic;
   bool json = false;
 };
 int doctor_command(const DoctorOptions& options);
 
 struct OpenOptions {
-  DaemonWish daemon;
+  ConnectOptions daemon;
   bool print = false;  // only
 };
 int open_command(const OpenOptions& options);
 
 struct TokenOptions {
-  DaemonWish daemon;
+  ConnectOptions daemon;
   bool rotate = false;
 };
 int token_command(const TokenOptions& options);

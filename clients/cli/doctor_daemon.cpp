@@ -56,7 +56,7 @@ Findings judge_daemon(const Met& met, std::string_view own_version) {
     Findings findings;
     std::string text = "earshotd " + health.version + " runs";
     if (health.pid > 0) text += ", pid " + std::to_string(health.pid);
-    text += ", for " + human_duration(health.uptime_s * 1000) + ", with " + std::to_string(health.sessions) +
+    text += ", for " + format_duration(health.uptime_s * 1000) + ", with " + std::to_string(health.sessions) +
             (health.sessions == 1 ? " session" : " sessions");
     findings.push_back({Level::ok, "daemon", text, {}});
     if (health.version != own_version)
@@ -122,8 +122,8 @@ Findings judge_hosts(const Health& health, std::int64_t now_ms) {
     if (away++ >= hosts_max) continue;
     std::string text = host.name + " is away";
     if (const auto since = parse_time(host.heard))
-      text += ", last heard " + human_age(now_ms - *since) + " ago, " + local_day(*since) + ", " +
-              local_clock(*since);
+      text += ", last heard " + format_age(now_ms - *since) + " ago, " + format_local_day(*since) + ", " +
+              format_local_clock(*since);
     findings.push_back({Level::warning, "host", text, "on that host:  earshot doctor"});
   }
   if (away > hosts_max)

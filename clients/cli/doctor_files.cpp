@@ -194,7 +194,7 @@ Findings judge_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
     } else {
       std::string text = name + ": " + std::to_string(root.transcripts) +
                          (root.transcripts == 1 ? " transcript" : " transcripts");
-      if (root.transcripts > 0) text += ", the newest " + human_age(now_ms - root.newest_ms) + " old";
+      if (root.transcripts > 0) text += ", the newest " + format_age(now_ms - root.newest_ms) + " old";
       findings.push_back({Level::ok, "root", text, {}});
     }
     if (root.unreadable > 0)
@@ -225,7 +225,7 @@ std::optional<std::uint64_t> bytes_free(std::string path) {
 Finding judge_disk(const std::string& path, std::optional<std::uint64_t> free) {
   if (!free)
     return {Level::warning, "disk", path + ": how much is free cannot be told", "df -h " + quoted(path)};
-  const std::string text = human_bytes(*free) + " free for " + path;
+  const std::string text = format_bytes(*free) + " free for " + path;
   if (*free < free_problem_bytes) return {Level::problem, "disk", text, "make room:  df -h " + quoted(path)};
   return {*free < free_warning_bytes ? Level::warning : Level::ok, "disk", text,
           *free < free_warning_bytes ? "make room:  df -h " + quoted(path) : ""};
@@ -233,14 +233,14 @@ Finding judge_disk(const std::string& path, std::optional<std::uint64_t> free) {
 
 Finding judge_clock(std::int64_t now_ms, std::int64_t newest_ms) {
   if (now_ms < first_plausible_ms)
-    return {Level::problem, "clock", "it is " + local_day(now_ms) + " here: the clock is wrong",
+    return {Level::problem, "clock", "it is " + format_local_day(now_ms) + " here: the clock is wrong",
             "sudo timedatectl set-ntp true"};
   if (newest_ms > now_ms + future_ms)
     return {
         Level::warning, "clock",
-        "a transcript is " + human_duration(newest_ms - now_ms) + " ahead of the clock: ages will be wrong",
+        "a transcript is " + format_duration(newest_ms - now_ms) + " ahead of the clock: ages will be wrong",
         "timedatectl status"};
-  return {Level::ok, "clock", local_day(now_ms) + ", " + local_clock(now_ms), {}};
+  return {Level::ok, "clock", format_local_day(now_ms) + ", " + format_local_clock(now_ms), {}};
 }
 
 }  // namespace earshot::cli::doctor

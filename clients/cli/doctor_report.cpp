@@ -46,12 +46,13 @@ std::string report(const Findings& findings, const Look& look) {
         finding.level == Level::warning ? std::string_view("!") : glyph(shown.mark, look.charset);
     line.add(mark, shown.style).space(1).add(finding.what, Style::bold);
     line.space(what_columns > finding.what.size() ? what_columns - finding.what.size() : 1);
-    line.add(printable(finding.text, look.charset), finding.level == Level::ok ? Style::plain : shown.style);
+    line.add(to_display_line(finding.text, look.charset),
+             finding.level == Level::ok ? Style::plain : shown.style);
     out += line.str(whole) + "\n";
     if (finding.advice.empty()) continue;
     Line advice;
     advice.space(what_columns + 2).add(glyph(Glyph::arrow, look.charset), Style::dim).space(1);
-    out += advice.add(printable_line(finding.advice, look.charset), Style::bold).str(whole) + "\n";
+    out += advice.add(to_display_code(finding.advice, look.charset), Style::bold).str(whole) + "\n";
   }
   const std::size_t problems = count(findings, Level::problem), warnings = count(findings, Level::warning);
   std::string sum = problems + warnings == 0 ? "all is well" : "";

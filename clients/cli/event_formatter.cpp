@@ -44,7 +44,7 @@ constexpr Rule rules[] = {
 void say_day(Parts& parts, const Fields& frame, std::string& out) {
   const auto ms = parse_time(frame.text("time"));
   if (!ms) return;
-  std::string day = local_day(*ms);
+  std::string day = format_local_day(*ms);
   if (day == parts.day) return;
   parts.day = std::move(day);
   const std::string rule(parts.glyph(Glyph::rule));

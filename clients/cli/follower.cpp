@@ -18,7 +18,7 @@ constexpr std::int64_t live_ms =
 
 // A stream that was born while nobody listened begins at its first event; how long that may have been before
 // it was noticed.
-constexpr std::int64_t silence_ms = (Client::silence_seconds + 10) * 1000LL;
+constexpr std::int64_t silence_ms = (Client::silence_seconds_max + 10) * 1000LL;
 
 constexpr const char* look_id = "look";
 constexpr const char* own_id = "cli";
@@ -75,7 +75,7 @@ void Follower::end(std::int64_t now_ms) {
 bool Follower::take(std::string_view json) {
   const auto frame = parser_.parse(json);
   if (!frame) {
-    complain("the daemon sent what is no JSON object: ignored");
+    print_message("the daemon sent what is no JSON object: ignored");
     return true;
   }
   const std::string_view type = frame->text("type");
@@ -106,13 +106,13 @@ bool Follower::take_error(const Fields& frame) {
   const std::string_view code = frame.text("code"), id = frame.text("id");
   const bool ours = id == own_id || id == look_id;
   if (ours && code == "unsupported" && phase_ == Phase::asking && !options_.since_ms) {
-    complain("this daemon is older than this program: what happened meanwhile is not shown");
+    print_message("this daemon is older than this program: what happened meanwhile is not shown");
     phase_ = Phase::live;
     requests_.push_back(subscribe_message(options_.filters, {.snapshot = pretty_}));
     return true;
   }
-  complain("the daemon says: " + for_stderr(frame.text("message")) + " (" + for_stderr(code) + ")");
-  if (ours && code == "unsupported") complain("this daemon is older than this program: start it anew");
+  print_message("the daemon says: " + safe_text(frame.text("message")) + " (" + safe_text(code) + ")");
+  if (ours && code == "unsupported") print_message("this daemon is older than this program: start it anew");
   // A cursor that cannot be used costs only its stream: the subscription stands.
   const bool hopeless = ours && code != "bad_cursor" && !frame.flag("retry");
   failed_ = failed_ || hopeless;
@@ -151,7 +151,7 @@ void Follower::ask() {
   for (const SeenStream& each : seen_) looked_at_.insert(each.name);
   After after = cursors_.after(seen_, cut_ms_);
   if (after.left_out > 0)
-    complain(std::to_string(after.left_out) + " transcripts are followed only from now on: use filters");
+    print_message(std::to_string(after.left_out) + " transcripts are followed only from now on: use filters");
   from_the_beginning_ = std::move(after.from_the_beginning);
   awaits_bookmark_ = !after.places.empty();
   phase_ = Phase::asking;
@@ -273,7 +273,7 @@ void Follower::show(const Fields& frame, std::string_view json) {
 
 void Follower::write_json(std::string_view json) {
   if (safe_json_ || json.find('\n') != json.npos) {
-    out_.write(terminal_json(json));
+    out_.write(to_display_json(json));
   } else {
     out_.write(json);
   }

@@ -103,7 +103,7 @@ std::string Line::str(const Look& look) const {
     const std::size_t width = display_width(piece.text);
     // In a line that is too long the last column is for the ellipsis, wherever the pieces happen to end.
     const bool last = !whole && width >= left;
-    const std::string text = last ? cut(piece.text + " ", left, ellipsis) : piece.text;
+    const std::string text = last ? cut_to_width(piece.text + " ", left, ellipsis) : piece.text;
     const std::string_view code =
         look.palette == Palette::none ? std::string_view() : sgr(piece.style, look.palette);
     if (!code.empty()) out.append("\x1b[").append(code).append("m");

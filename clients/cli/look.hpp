@@ -58,7 +58,7 @@ enum class Glyph {
 /// One column wide everywhere, but for `arrow` in ASCII (->).
 std::string_view glyph(Glyph which, Charset charset);
 
-/// A line in the making: pieces with a style each. Pieces must be printable() text.
+/// A line in the making: pieces with a style each. Pieces must be to_display_line() text.
 class Line {
  public:
   Line& add(std::string_view printable_text, Style style = Style::plain);

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "base/lru_set.hpp"
+#include "common/format.hpp"
 #include "common/frame.hpp"
-#include "common/names.hpp"
 
 namespace earshot::cli {
 

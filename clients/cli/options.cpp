@@ -60,7 +60,7 @@ Command add_help(CLI::App& app) {
               std::cout << each->help("earshot");
               return exit_ok;
             }
-            complain("there is no command `" + for_stderr(*topic) + "`; `earshot --help` lists them");
+            print_message("there is no command `" + safe_text(*topic) + "`; `earshot --help` lists them");
             return exit_usage;
           }};
 }
@@ -72,7 +72,7 @@ const char* const filter_help =
     "`--session 2eaa` the session that begins so, `--type turn` all of turn.*";
 
 int misused(const std::string& why) {
-  complain(for_stderr(why));
+  print_message(safe_text(why));
   std::cerr << "`earshot --help` tells what is possible.\n";
   return exit_usage;
 }
@@ -105,7 +105,7 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.set_help_flag("-h,--help", "this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
-  app.formatter(std::make_shared<Words>());
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(28);
   return {add_ls(app),          add_status(app),   add_tail(app),  add_show(app),
           add_replay(app),      add_open(app),     add_token(app), add_doctor(app),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "common/flags.hpp"
+#include "common/common_options.hpp"
 
 namespace earshot::cli {
 

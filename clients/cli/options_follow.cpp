@@ -14,7 +14,7 @@ Command add_ls(CLI::App& app) {
   command->add_flag("--json", options->json, "one JSON array of session frames");
   add_colour(*command, options->colour);
   add_filters(*command, options->filters, false);
-  add_daemon(*command, options->daemon);
+  add_connect_options(*command, options->daemon);
   command->footer(std::string(filter_help) +
                   "\n\nCONTEXT / TOTAL: tokens in the context now / read and written anew so far (cache "
                   "reads left out).\n\n"
@@ -32,7 +32,7 @@ Command add_status(CLI::App& app) {
   command->add_flag("--json", options->json,
                     "one JSON object a line, as bars take it: text, class, tooltip and counts");
   add_filters(*command, options->filters, false);
-  add_daemon(*command, options->daemon);
+  add_connect_options(*command, options->daemon);
   command->footer(std::string(filter_help) +
                   "\n\nExamples:\n  earshot status\n  tmux set -g status-right '#(earshot status --follow)'\n"
                   "  earshot status --follow --json       for waybar; more bars: RECIPES.md\n\n"
@@ -62,7 +62,7 @@ Command add_tail(CLI::App& app) {
   command->add_flag("--no-snapshot", words->no_snapshot, "do not begin with what is going on now");
   add_colour(*command, options.colour);
   add_filters(*command, options.filters, true);
-  add_daemon(*command, options.daemon);
+  add_connect_options(*command, options.daemon);
   command->footer(
       std::string(filter_help) +
       "\n\nExamples:\n  earshot tail --project api\n  earshot tail --since 2h --type turn --type agent\n"
@@ -102,7 +102,7 @@ Command add_show(CLI::App& app) {
   add_colour(*command, options->colour);
   add_filters(*command, options->filters, false);
   command->remove_option(command->get_option("--session"));
-  add_daemon(*command, options->daemon);
+  add_connect_options(*command, options->daemon);
   command->footer(
       "On a terminal it is paged through $PAGER (default: less -FRX).\n\n"
       "Examples:\n  earshot show last\n  earshot show last --project api --turn 3 -v\n"
@@ -115,8 +115,8 @@ Command add_show(CLI::App& app) {
 Command add_sessions(CLI::App& app) {
   CLI::App* command = app.add_subcommand("complete-sessions", "ids of live sessions, one a line");
   command->group("");  // for shells, not for people
-  const auto daemon = std::make_shared<DaemonWish>();
-  add_daemon(*command, *daemon);
+  const auto daemon = std::make_shared<ConnectOptions>();
+  add_connect_options(*command, *daemon);
   return {command, [daemon] { return sessions_command(*daemon); }};
 }
 

@@ -49,7 +49,7 @@ Command add_open(CLI::App& app) {
   CLI::App* command = app.add_subcommand("open", "opens the daemon's web page, signed in");
   const auto options = std::make_shared<OpenOptions>();
   command->add_flag("--print", options->print, "only print the address");
-  add_daemon(*command, options->daemon);
+  add_connect_options(*command, options->daemon);
   command->footer(
       "The address holds a code instead of the token: it is good once, and for a minute. Where there is no\n"
       "display it is printed only: open it in a browser on this machine, or on one that forwards the port\n"
@@ -63,7 +63,7 @@ Command add_token(CLI::App& app) {
   const auto options = std::make_shared<TokenOptions>();
   command->add_flag("--rotate", options->rotate,
                     "have a new one made; whoever used the old one is sent away");
-  add_daemon(*command, options->daemon);
+  add_connect_options(*command, options->daemon);
   command->footer(
       "Who has the token reads all that agents and you said on this machine. The commands here need none:\n"
       "they come through the Unix socket.\n\n"
@@ -77,7 +77,7 @@ Command add_doctor(CLI::App& app) {
   const auto options = std::make_shared<DoctorOptions>();
   command->add_flag("--json", options->json, "one JSON object");
   add_colour(*command, options->colour);
-  add_daemon(*command, options->daemon);
+  add_connect_options(*command, options->daemon);
   command->footer("Exit codes: 0 all is well, warnings aside; 1 there is a problem; 2 usage.");
   return {command, [options] { return doctor_command(*options); }};
 }

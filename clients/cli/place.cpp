@@ -46,7 +46,7 @@ std::string percent_encoded(std::string_view text) {
   };
   while (!text.empty()) {
     std::string_view rest = text;
-    const char32_t c = next_code_point(rest);
+    const char32_t c = take_code_point(rest);
     const std::size_t size = text.size() - rest.size();
     // A byte that is no UTF-8 reads as U+FFFD too, but takes one byte where the real one takes three.
     const bool broken = c == 0xfffd && !(size == 3 && is_continuation(text[1]));

@@ -38,7 +38,7 @@ Choice Candidates::named(std::string_view typed) const {
   if (exact.size() == 1) return {exact.front()->json, {}, false};
   if (!exact.empty()) return ambiguous(typed, std::move(exact));
   return {{},
-          "no session's id is or begins with " + for_stderr(typed) + "; all are listed by:  earshot ls --all",
+          "no session's id is or begins with " + safe_text(typed) + "; all are listed by:  earshot ls --all",
           false};
 }
 
@@ -55,13 +55,13 @@ Choice Candidates::ambiguous(std::string_view typed, std::vector<const Session*>
                    [](const Session* a, const Session* b) { return a->activity_ms > b->activity_ms; });
   const bool hosts = sessions.front()->host != sessions.back()->host;
   std::string text =
-      for_stderr(typed) + " could be each of these; say more of the id" + (hosts ? ", or --host:" : ":");
+      safe_text(typed) + " could be each of these; say more of the id" + (hosts ? ", or --host:" : ":");
   const std::int64_t now = now_ms();
   for (std::size_t i = 0; i < std::min(sessions.size(), listed_max); ++i) {
     const Session& session = *sessions[i];
-    text += "\n  " + for_stderr(session.id) + (hosts ? "  " + for_stderr(session.host) : "");
-    if (session.activity_ms > 0) text += "  " + human_age(now - session.activity_ms) + " ago";
-    text += "  " + for_stderr(session.about);
+    text += "\n  " + safe_text(session.id) + (hosts ? "  " + safe_text(session.host) : "");
+    if (session.activity_ms > 0) text += "  " + format_age(now - session.activity_ms) + " ago";
+    text += "  " + safe_text(session.about);
   }
   if (sessions.size() > listed_max)
     text += "\n  and " + std::to_string(sessions.size() - listed_max) + " more";

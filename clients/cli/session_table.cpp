@@ -36,7 +36,7 @@ std::string tool_in_hand(const Fields& session, Charset charset, std::int64_t no
   if (tools.empty()) return {};
   std::string text = tool_name(tools.front().text("tool"), charset);
   if (const auto started = parse_time(tools.front().text("started")))
-    text += " " + human_duration(now_ms - *started);
+    text += " " + format_duration(now_ms - *started);
   if (tools.size() > 1) text += " +" + std::to_string(tools.size() - 1);
   return text;
 }
@@ -45,15 +45,15 @@ std::string tokens_of(const Fields& usage) {
   const std::uint64_t context = usage.count("context");
   const std::uint64_t total = usage.count("input") + usage.count("output") + usage.count("cache_write");
   if (context == 0 && total == 0) return {};
-  return (context > 0 ? human_count(context) : std::string("-")) + " / " + human_count(total);
+  return (context > 0 ? format_count(context) : std::string("-")) + " / " + format_count(total);
 }
 
 std::string last_of(const Fields& session, const Overview& row, Charset charset) {
   if (!row.detail.empty()) return row.detail;
   for (const char* key : {"title", "last_text"}) {
-    if (std::string text = printable(session.text(key), charset); !text.empty()) return text;
+    if (std::string text = to_display_line(session.text(key), charset); !text.empty()) return text;
   }
-  return printable(session.object("turn").text("prompt"), charset);
+  return to_display_line(session.object("turn").text("prompt"), charset);
 }
 
 // waiting says why in its place: `permission` needs no `waiting` before it.
@@ -94,16 +94,16 @@ bool says_away(const Fields& status) {
 Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms) {
   Overview row;
   const Fields status = session.object("status"), turn = session.object("turn");
-  row.state = printable(status.text("state"), charset);
-  row.reason = printable(status.text("reason"), charset);
-  row.detail = row.state == "waiting" ? printable(status.text("detail"), charset) : std::string();
+  row.state = to_display_line(status.text("state"), charset);
+  row.reason = to_display_line(status.text("reason"), charset);
+  row.detail = row.state == "waiting" ? to_display_line(status.text("detail"), charset) : std::string();
   row.is_away = says_away(status);
   if (const auto since = parse_time(status.text("since")); since && row.is_away)
-    row.away = human_age(now_ms - *since);
-  row.host = printable(session.text("host"), charset);
-  row.session = printable(short_id(session.text("session")), charset);
+    row.away = format_age(now_ms - *since);
+  row.host = to_display_line(session.text("host"), charset);
+  row.session = to_display_line(short_id(session.text("session")), charset);
   const std::string_view project = session.text("project"), directory = session.text("directory");
-  row.project = printable(project.empty() ? directory : last_component(project), charset);
+  row.project = to_display_line(project.empty() ? directory : last_component(project), charset);
   row.project_path = project.empty() ? directory : project;
   if (const std::uint64_t number = turn.count("number"); number > 0) row.turn = std::to_string(number);
   row.tool = tool_in_hand(session, charset, now_ms);
@@ -111,7 +111,7 @@ Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms
   row.tokens = tokens_of(session.object("usage"));
   if (const auto active = parse_time(session.text("last_activity"))) {
     row.activity_ms = *active;
-    row.age = human_age(now_ms - *active);
+    row.age = format_age(now_ms - *active);
   }
   row.last = last_of(session, row, charset);
   return row;

@@ -54,14 +54,14 @@ class Sheet {
   void heading(std::string_view title, std::string_view rest = {}) {
     if (!out_.empty()) out_ += "\n";
     Line line;
-    line.add(printable(title, look_.charset), Style::bold);
+    line.add(to_display_line(title, look_.charset), Style::bold);
     if (!rest.empty()) line.space(2).add(rest, Style::dim);
     out_ += line.str(look_) + "\n";
   }
   /// `depth` indents: what is a part of the row above.
   void row(std::string_view name, std::string_view number, std::string_view note = {},
            std::size_t depth = 0) {
-    rows_.push_back({{std::string(2 + 2 * depth, ' ') + printable(name, look_.charset), Style::plain},
+    rows_.push_back({{std::string(2 + 2 * depth, ' ') + to_display_line(name, look_.charset), Style::plain},
                      {std::string(number), Style::plain},
                      {std::string(note), Style::dim}});
   }
@@ -169,9 +169,9 @@ std::string Stats::table(const Look& look) const {
   const double per_second = seconds_ > 0 ? static_cast<double>(bytes_) / seconds_ : 0;
   sheet.heading("Read");
   sheet.row("files", files_);
-  sheet.row("bytes", human_bytes(bytes_), std::to_string(bytes_) + " bytes");
-  sheet.row("time", human_duration(static_cast<std::int64_t>(seconds_ * 1000 + 0.5)),
-            human_bytes(static_cast<std::uint64_t>(per_second)) + "/s");
+  sheet.row("bytes", format_bytes(bytes_), std::to_string(bytes_) + " bytes");
+  sheet.row("time", format_duration(static_cast<std::int64_t>(seconds_ * 1000 + 0.5)),
+            format_bytes(static_cast<std::uint64_t>(per_second)) + "/s");
   sheet.end();
 
   sheet.heading("Lines", grouped(lines_));
@@ -189,7 +189,7 @@ std::string Stats::table(const Look& look) const {
   if (salvaged_lines_ > 0) sheet.row("salvaged in part", salvaged_lines_, {}, 1);
   if (unterminated_files_ > 0) {
     sheet.row("unterminated tails", unterminated_files_,
-              human_bytes(unterminated_bytes_) + ", not lines yet");
+              format_bytes(unterminated_bytes_) + ", not lines yet");
   }
   sheet.end();
 

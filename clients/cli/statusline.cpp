@@ -31,7 +31,7 @@ std::string about(const Overview& row, bool several_hosts, Glyph mark, Charset c
   text.append(" ").append(several_hosts ? row.project_at_host() : row.project);
   if (row.state == "waiting" && !row.reason.empty()) text.append(" ").append(row.reason);
   if (!row.last.empty()) text.append(": ").append(row.last);
-  return cut(text, Bar::line_columns_max, glyph(Glyph::ellipsis, charset));
+  return cut_to_width(text, Bar::line_columns_max, glyph(Glyph::ellipsis, charset));
 }
 
 /// A subagent's lies below its session's, and has a longer name.

@@ -71,7 +71,7 @@ void add_row(std::string& out, const std::vector<Layout>& shown, const std::vect
   std::size_t owed = 0;  // spaces that only matter when more text follows
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Cell& cell = cell_of(shown[i].index);
-    const std::string text = cut(cell.text, shown[i].width, glyph(Glyph::ellipsis, look.charset));
+    const std::string text = cut_to_width(cell.text, shown[i].width, glyph(Glyph::ellipsis, look.charset));
     const std::size_t spare = shown[i].width - display_width(text);
     const bool right = columns[shown[i].index].right;
     if (i > 0) owed += gap;

@@ -28,11 +28,11 @@ bool on_compaction_finished(Telling& t) {
   Facts facts(t);
   const std::uint64_t before = t.frame.count("pre_tokens"), after = t.frame.count("post_tokens");
   if (before > 0 && after > 0) {
-    facts.add(human_count(before) + " " + std::string(t.parts.glyph(Glyph::arrow)) + " " +
-                  human_count(after) + " tokens",
+    facts.add(format_count(before) + " " + std::string(t.parts.glyph(Glyph::arrow)) + " " +
+                  format_count(after) + " tokens",
               Style::plain);
   } else if (before > 0) {
-    facts.add("from " + human_count(before) + " tokens", Style::plain);
+    facts.add("from " + format_count(before) + " tokens", Style::plain);
   }
   facts.duration().add(t.clean("trigger"));
   if (t.frame.text("kind") == "micro") facts.add("micro");
@@ -59,7 +59,7 @@ bool on_agent_finished(Telling& t) {
   facts.duration();
   if (const std::uint64_t tools = t.frame.count("tools"); tools > 0) facts.add(plural(tools, "tool"));
   if (const std::uint64_t tokens = t.frame.count("tokens"); tokens > 0)
-    facts.add(human_count(tokens) + " tokens");
+    facts.add(format_count(tokens) + " tokens");
   facts.add(t.clean("description"));
   return true;
 }
@@ -93,10 +93,10 @@ bool on_usage_updated(Telling& t) {
   open(t, Glyph::dot, Style::dim).add("tokens", Style::dim);
   const Fields total = t.frame.object("total");
   Facts facts(t);
-  if (const std::uint64_t own = fresh_tokens(t.frame); own > 0) facts.add(human_count(own));
-  if (const std::uint64_t all = fresh_tokens(total); all > 0) facts.add(human_count(all) + " in all");
+  if (const std::uint64_t own = fresh_tokens(t.frame); own > 0) facts.add(format_count(own));
+  if (const std::uint64_t all = fresh_tokens(total); all > 0) facts.add(format_count(all) + " in all");
   if (const std::uint64_t read = total.count("cache_read"); read > 0)
-    facts.add(human_count(read) + " from the cache");
+    facts.add(format_count(read) + " from the cache");
   facts.add(t.clean("model"));
   return true;
 }
@@ -115,7 +115,7 @@ bool on_api_failed(Telling& t) {
               Style::plain);
   }
   if (const auto wait = t.frame.integer("retry_in_ms"))
-    facts.add("again in " + human_duration(*wait), Style::plain);
+    facts.add("again in " + format_duration(*wait), Style::plain);
   facts.add(t.clean("error"));
   return true;
 }
@@ -133,7 +133,7 @@ bool on_files_snapshotted(Telling& t) {
 bool on_line_skipped(Telling& t) {
   open(t, Glyph::skipped, Style::note);
   const std::string amount =
-      plural(t.frame.count("lines"), "line") + ", " + human_bytes(t.frame.count("bytes"));
+      plural(t.frame.count("lines"), "line") + ", " + format_bytes(t.frame.count("bytes"));
   t.line.add((t.frame.flag("salvaged") ? "salvaged in part: " : "skipped ") + amount, Style::dim);
   Facts(t).add(t.clean("reason")).add("at byte " + std::to_string(t.frame.count("line")));
   return true;

@@ -18,7 +18,7 @@ bool is_told_otherwise(std::string_view tool) {
 std::string media_of(const Parts& parts, const Fields& media) {
   std::string text =
       parts.clean(media.text("media_type").empty() ? media.text("kind") : media.text("media_type"));
-  if (const std::uint64_t bytes = media.count("bytes"); bytes > 0) text += " " + human_bytes(bytes);
+  if (const std::uint64_t bytes = media.count("bytes"); bytes > 0) text += " " + format_bytes(bytes);
   return text;
 }
 
@@ -88,7 +88,7 @@ bool on_turn_finished(Telling& t) {
   facts.duration();
   if (const std::uint64_t tools = t.frame.count("tools"); tools > 0) facts.add(plural(tools, "tool"));
   if (const std::uint64_t tokens = fresh_tokens(t.frame.object("usage")); tokens > 0) {
-    facts.add(human_count(tokens) + " tokens");
+    facts.add(format_count(tokens) + " tokens");
   }
   return true;
 }

@@ -5,7 +5,7 @@ namespace {
 
 std::string time_of(const Fields& frame) {
   for (const char* key : {"time", "since", "last_activity"}) {
-    if (const auto ms = parse_time(frame.text(key))) return local_clock(*ms);
+    if (const auto ms = parse_time(frame.text(key))) return format_local_clock(*ms);
   }
   return std::string(8, ' ');
 }
@@ -20,7 +20,8 @@ Line& open(Telling& t, Glyph mark, Style style) {
   const std::string_view ellipsis = p.glyph(Glyph::ellipsis);
   const std::size_t room = std::min(p.label_columns, p.label_columns_limit());
   // Of a directory's name, which stands for the project until that is known, the end says more.
-  const std::string shown = project.empty() ? cut_front(label, room, ellipsis) : cut(label, room, ellipsis);
+  const std::string shown =
+      project.empty() ? cut_start_to_width(label, room, ellipsis) : cut_to_width(label, room, ellipsis);
   t.line.add(time_of(t.frame), Style::dim).space(1);
   t.line.add(shown, style_of_name(project.empty() ? std::string_view(label) : project));
   t.line.space(room - display_width(shown) + 1).add(p.glyph(mark), style).space(1);
@@ -46,7 +47,7 @@ Facts& Facts::add(std::string_view text, Style style) {
 
 Facts& Facts::duration() {
   const auto ms = t_.frame.integer("duration_ms");
-  return ms ? add(human_duration(*ms)) : *this;
+  return ms ? add(format_duration(*ms)) : *this;
 }
 
 std::string plural(std::uint64_t count, const char* noun) {

@@ -41,7 +41,7 @@ struct Parts {
   Recent<bool, Roster::sessions_max> turn_open;
   Recent<bool, hosts_max> away;  // host → whether it was told to be away
   std::string last_call;         // whose invocation is the line above
-  std::string day = local_day(now_ms());
+  std::string day = format_local_day(now_ms());
   // Of a timeline: lines begin with this, and neither with a time nor with whose they are.
   std::optional<std::string> margin;
 
@@ -49,7 +49,7 @@ struct Parts {
     return look.columns == 0 ? label_columns_max
                              : std::clamp(look.columns / 5, label_columns_min, label_columns_max);
   }
-  std::string clean(std::string_view text) const { return printable(text, look.charset); }
+  std::string clean(std::string_view text) const { return to_display_line(text, look.charset); }
   std::string_view glyph(Glyph which) const { return cli::glyph(which, look.charset); }
 };
 

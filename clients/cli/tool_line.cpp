@@ -67,22 +67,22 @@ std::string tool_summary(std::string_view tool, const std::optional<simdjson::do
                          std::string_view project, Charset charset) {
   if (!input) return {};
   simdjson::dom::object object;
-  if (input->get(object) != simdjson::SUCCESS) return printable(text_of(*input), charset);
+  if (input->get(object) != simdjson::SUCCESS) return to_display_line(text_of(*input), charset);
   const Fields fields(object);
   if (fields.flag("truncated"))
-    return printable(fields.text("text"), charset);  // an input too long was cut as one text
-  if (tool == "AskUserQuestion") return printable(first_question(fields), charset);
+    return to_display_line(fields.text("text"), charset);  // an input too long was cut as one text
+  if (tool == "AskUserQuestion") return to_display_line(first_question(fields), charset);
   for (const Rule& rule : rules) {
     if (!rule.tool.empty() && rule.tool != tool) continue;
     const std::string_view value = fields.text(rule.key);
     if (value.empty()) continue;
-    if (rule.shown == Shown::command) return printable(value, charset, Newlines::mark);
-    if (rule.shown == Shown::text) return printable(value, charset);
-    return cut_front(printable(below(value, project), charset), path_columns_max,
-                     glyph(Glyph::ellipsis, charset));
+    if (rule.shown == Shown::command) return to_display_line(value, charset, LineBreaks::symbol);
+    if (rule.shown == Shown::text) return to_display_line(value, charset);
+    return cut_start_to_width(to_display_line(below(value, project), charset), path_columns_max,
+                              glyph(Glyph::ellipsis, charset));
   }
   if (object.size() == 0) return {};
-  return printable(simdjson::minify(object), charset);
+  return to_display_line(simdjson::minify(object), charset);
 }
 
 std::string tool_name(std::string_view tool, Charset charset) {
@@ -91,10 +91,11 @@ std::string tool_name(std::string_view tool, Charset charset) {
     const std::string_view rest = tool.substr(prefix.size());
     const std::size_t split = rest.find("__");
     if (split != rest.npos && split > 0) {
-      return printable(rest.substr(0, split), charset) + ": " + printable(rest.substr(split + 2), charset);
+      return to_display_line(rest.substr(0, split), charset) + ": " +
+             to_display_line(rest.substr(split + 2), charset);
     }
   }
-  return printable(tool.empty() ? "?" : tool, charset);
+  return to_display_line(tool.empty() ? "?" : tool, charset);
 }
 
 TodoSummary todo_summary(const Fields& frame, Charset charset) {
@@ -107,7 +108,7 @@ TodoSummary todo_summary(const Fields& frame, Charset charset) {
     if (status == "completed") ++done;
     if (status != "in_progress" || !summary.current.empty()) continue;
     const std::string_view active = todo.text("active_form");
-    summary.current = printable(active.empty() ? todo.text("content") : active, charset);
+    summary.current = to_display_line(active.empty() ? todo.text("content") : active, charset);
   }
   summary.progress = std::to_string(done) + "/" + std::to_string(todos.size());
   summary.complete = done == todos.size();

@@ -46,7 +46,8 @@ bool is_told_otherwise(std::string_view tool) {
 
 std::string away_text(const Fields& status) {
   const auto heard = parse_time(status.text("since"));
-  return "host away" + (heard ? ", last heard " + local_day(*heard) + " " + local_clock(*heard) : "");
+  return "host away" +
+         (heard ? ", last heard " + format_local_day(*heard) + " " + format_local_clock(*heard) : "");
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ void Chronicle::head(const Fields& session, std::string& out) {
   const Fields usage = session.object("usage"), status = session.object("status");
   const std::uint64_t tokens = fresh_tokens(usage), turns = session.object("turn").count("number");
   const std::string reason = parts_->clean(status.text("reason"));
-  facts({plural(turns, "turn"), tokens > 0 ? human_count(tokens) + " tokens" : "",
+  facts({plural(turns, "turn"), tokens > 0 ? format_count(tokens) + " tokens" : "",
          says_away(status) ? away_text(status)
                            : parts_->clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
 }
@@ -165,8 +166,8 @@ void Chronicle::turn_started(const Row& row) {
   const auto begun = parse_time(row.event.text("time"));
   row.out += "\n";
   const std::string rule(parts_->glyph(Glyph::rule));
-  if (begun && local_day(*begun) != day_) {
-    day_ = local_day(*begun);
+  if (begun && format_local_day(*begun) != day_) {
+    day_ = format_local_day(*begun);
     line(row, Line().add(day_, Style::dim));
   }
   Line heading;
@@ -175,17 +176,17 @@ void Chronicle::turn_started(const Row& row) {
   const auto fact = [&](const std::string& text, Style style = Style::dim) {
     if (!text.empty()) heading.add(dot, Style::dim).add(text, style);
   };
-  if (begun) fact(local_clock(*begun));
+  if (begun) fact(format_local_clock(*begun));
   const std::string_view origin = row.event.text("origin");
   if (origin != "human" && origin != "unknown") fact(parts_->clean(origin));
   if (const auto end = row.timeline.end_of(row.event)) {
     const std::string_view outcome = end->text("outcome"), reason = end->text("stop_reason");
     fact(parts_->clean(outcome), style_of_outcome(outcome));
     if (outcome != "completed" && !reason.empty()) fact(parts_->clean(reason), Style::note);
-    if (const auto ms = end->integer("duration_ms")) fact(human_duration(*ms));
+    if (const auto ms = end->integer("duration_ms")) fact(format_duration(*ms));
     if (const std::uint64_t tools = end->count("tools"); tools > 0) fact(plural(tools, "tool"));
     if (const std::uint64_t tokens = fresh_tokens(end->object("usage")); tokens > 0)
-      fact(human_count(tokens) + " tokens");
+      fact(format_count(tokens) + " tokens");
   } else {
     fact("open", Style::note);
   }
@@ -213,7 +214,7 @@ void Chronicle::text(const Row& row, std::string_view key, Glyph mark, Style mar
   const std::size_t columns = parts_->look.columns;
   const std::size_t room =
       columns == 0 ? 0 : std::clamp<std::size_t>(columns > used ? columns - used : 1, 1, text_columns_max);
-  Wrapped text = wrapped(said, room, parts_->look.charset, lines_max * (parts_->verbose ? 2 : 1));
+  WrappedText text = wrap_text(said, room, parts_->look.charset, lines_max * (parts_->verbose ? 2 : 1));
   bool first = true;
   for (const std::string& each : text.lines) {
     Line made;
@@ -229,9 +230,9 @@ void Chronicle::text(const Row& row, std::string_view key, Glyph mark, Style mar
   const Fields cut = row.event.object(key);
   const std::uint64_t bytes = cut.flag("truncated") ? cut.count("bytes") : 0;
   const std::string ellipsis(parts_->glyph(Glyph::ellipsis));
-  if (text.left_out > 0 || bytes > 0) {
+  if (text.omitted > 0 || bytes > 0) {
     std::string more = ellipsis + " ";
-    more += bytes > 0 ? human_bytes(bytes) + " in all" : plural(text.left_out, "more line");
+    more += bytes > 0 ? format_bytes(bytes) + " in all" : plural(text.omitted, "more line");
     line(row, Line().add(row.margin, Style::dim).space(2).add(more, Style::dim));
   }
 }
@@ -248,7 +249,7 @@ void Chronicle::message_added(const Row& row) {
     what.add(parts_->clean(role == "summary" ? role : kind), Style::dim);
     const Fields media = row.event.object("media");
     if (media) what.space(1).add(parts_->clean(media.text("media_type")), Style::dim);
-    if (media && media.count("bytes") > 0) what.space(1).add(human_bytes(media.count("bytes")), Style::dim);
+    if (media && media.count("bytes") > 0) what.space(1).add(format_bytes(media.count("bytes")), Style::dim);
     line(row, what);
   }
   text(row, "text", mark, Style::dim, plain ? Style::plain : Style::dim, text_lines_max);
@@ -274,7 +275,7 @@ void Chronicle::tool_invoked(const Row& row) {
     if (!end->text("background").empty()) {
       result.space(1).add("goes on in the background", Style::dim);
     } else if (ms) {
-      result.space(1).add(human_duration(*ms), Style::dim);
+      result.space(1).add(format_duration(*ms), Style::dim);
     }
   } else {
     result.space(2).add("no result yet", Style::note);
@@ -285,7 +286,7 @@ void Chronicle::tool_invoked(const Row& row) {
   const std::size_t used = made.width() + result.width(), columns = parts_->look.columns;
   const std::size_t room = columns == 0 ? display_width(summary)
                                         : std::max(columns > used ? columns - used : 0, summary_columns_min);
-  made.add(cut(summary, room, parts_->glyph(Glyph::ellipsis)));
+  made.add(cut_to_width(summary, room, parts_->glyph(Glyph::ellipsis)));
   line(row, made.add(result));
   if (end) output(row, *end);
 }
@@ -321,10 +322,10 @@ void Chronicle::agent_started(const Row& row) {
     telling.line.space(2).add(parts_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
     Facts facts(telling);
     if (outcome != "completed") facts.add(parts_->clean(outcome), style_of_outcome(outcome));
-    if (const auto ms = end->integer("duration_ms")) facts.add(human_duration(*ms));
+    if (const auto ms = end->integer("duration_ms")) facts.add(format_duration(*ms));
     if (const std::uint64_t tools = end->count("tools"); tools > 0) facts.add(plural(tools, "tool"));
     if (const std::uint64_t tokens = end->count("tokens"); tokens > 0)
-      facts.add(human_count(tokens) + " tokens");
+      facts.add(format_count(tokens) + " tokens");
   }
   line(row, telling.line);
 }

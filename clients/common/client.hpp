@@ -1,78 +1,79 @@
-// A WebSocket connection to the daemon. Nothing of Boost shows here.
+// A WebSocket connection to the daemon. Boost is not visible here.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/endpoint.hpp"
 
 namespace earshot::common {
 
-enum class Ending {
-  stopped,      // a signal came, or on_message said that it is enough
-  unreachable,  // no connection: nobody listens there, or no such host
-  refused,      // the daemon answered, but not with a WebSocket; `http_status` says why
-  closed,       // it was there and went away; `close_code` where it said one
+/// Delays between attempts to connect: exponential, with jitter, so that many clients do not reconnect at
+/// once.
+class Backoff {
+ public:
+  static constexpr std::int64_t first_ms = 250;
+  static constexpr std::int64_t max_ms = 10'000;
+
+  /// Between half of the current delay and all of it; the next one is twice as long.
+  std::int64_t next_ms() {
+    const std::int64_t ms = ms_ / 2 + std::uniform_int_distribution<std::int64_t>(0, ms_ / 2)(random_);
+    ms_ = std::min(ms_ * 2, max_ms);
+    return ms;
+  }
+  void reset() { ms_ = first_ms; }
+
+ private:
+  std::int64_t ms_ = first_ms;
+  std::minstd_rand random_{std::random_device{}()};
 };
 
-struct Outcome {
-  Ending ending = Ending::closed;
-  int http_status = 0;
-  int close_code = 0;  // 4500–4999: do not come back
-  std::string text;    // for people; printable only after escaping: part of it may come from the other side
-};
-
-/// The doors that were tried, in order: how each attempt ended.
-struct Visit {
-  std::vector<Outcome> outcomes;  // never empty; all but the last are `unreachable`
-  const Outcome& last() const { return outcomes.back(); }
-  const DaemonAddress& door(const Doors& doors) const { return doors[outcomes.size() - 1]; }
-};
-
+/// Callbacks of one connection; null ones are skipped.
 struct Handlers {
   std::function<void()> on_open;
-  std::function<bool(std::string_view)> on_message;  // one JSON object; false: enough, close
-  std::function<void()> on_quiet;                    // all that has come was handled: flush
+  std::function<bool(std::string_view)> on_frame;  // one JSON object; return false to close the connection
+  std::function<void()> on_idle;                   // every received frame was handled: flush output here
 };
 
 class Client {
  public:
-  static constexpr std::size_t message_bytes_max = 64 << 20;  // a longer message ends the connection
-  static constexpr int handshake_seconds = 5;                 // for the connection and the upgrade together
-  static constexpr int silence_seconds = 60;  // without a byte, pings included, the connection is lost
+  static constexpr std::size_t frame_bytes_max = 64 << 20;  // a longer frame ends the connection
+  static constexpr int handshake_seconds_max = 5;           // connect and upgrade together
+  static constexpr int silence_seconds_max = 75;  // without a frame; the daemon sends a heartbeat every 30 s
 
-  /// Catches SIGINT and SIGTERM from now on, for as long as it lives.
+  /// Handles SIGINT and SIGTERM during its lifetime: they end run(), run_any() and pause().
   Client();
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Connects, then calls the handlers until the connection or the wish to have one ends. May be called
-  /// again.
-  Outcome run(const Endpoint& endpoint, const std::string& token, const Handlers& handlers);
+  /// Connects and calls the handlers until the connection ends, on_frame() returns false or a signal arrives.
+  /// May be called again.
+  ConnectionOutcome run(const Endpoint& endpoint, const std::string& token, const Handlers& handlers);
 
-  /// Tries one door after the other until one is reached.
-  Visit visit(const Doors& doors, const Handlers& handlers);
+  /// Runs the first of `addresses` (not empty) that can be reached.
+  ConnectResult run_any(const DaemonAddresses& addresses, const Handlers& handlers);
 
-  /// Only inside a handler: one text message, in order.
+  /// Sends one text frame, in order. Call it from handlers only.
   void send(std::string text);
 
-  /// From any thread, for as long as this lives: `work` is done on the thread that is in run(), visit() or
-  /// pause(), once one of these is called.
+  /// Thread-safe. Runs `work` on the thread that is in, or next enters, run(), run_any() or pause().
   void post(std::function<void()> work);
 
-  /// Rings once, likewise, after so many milliseconds; there is one alarm, and setting it again replaces it.
-  void set_alarm(std::int64_t ms, std::function<void()> ring);
+  /// Calls `on_expiry` once, on the same thread, after `ms`. There is one timer: setting it again replaces
+  /// it.
+  void set_timer(std::int64_t ms, std::function<void()> on_expiry);
 
-  /// Waits; false when a signal came. A signal that came before counts.
+  /// Sleeps. Returns false at once if a signal arrives or arrived before.
   bool pause(std::int64_t ms);
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace earshot::common

@@ -1,4 +1,4 @@
-// What a program tells people on stderr.
+// Messages to the user on stderr.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,20 +7,20 @@
 
 namespace earshot::common {
 
-/// What the program is called, in what it says to people and to the daemon; `earshot` unless it is said. The
-/// text outlives the program.
-void set_program(std::string_view name);
-std::string_view program();
+/// Sets the name that prefixes messages and identifies the program to the daemon; `earshot` by default.
+/// `name` must outlive the program.
+void set_program_name(std::string_view name);
+std::string_view program_name();
 
 /// NAME/VERSION, for User-Agent.
 std::string user_agent();
 
 Charset charset_of_locale();
 
-/// Control characters escaped: for names and messages from outside that go to stderr.
-std::string for_stderr(std::string_view text);
+/// Text from outside (file names, peers' messages) on one line, control characters escaped.
+std::string safe_text(std::string_view text);
 
-/// `PROGRAM: …` on stderr, with a line end.
-void complain(std::string_view text);
+/// Writes `PROGRAM: TEXT` and a line end to stderr.
+void print_message(std::string_view text);
 
 }  // namespace earshot::common

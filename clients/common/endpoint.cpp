@@ -5,66 +5,92 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "common/diagnostics.hpp"
 #include "common/small_file.hpp"
 
 namespace earshot::common {
 namespace {
 
-constexpr std::size_t socket_path_bytes_max = 107;  // what the kernel's sockaddr_un holds
+constexpr std::size_t socket_path_bytes_max = 107;  // the kernel's sockaddr_un, without its NUL
+constexpr int close_bad_token = 4501;
 
 bool is_token(std::string_view text) {
   for (const char c : text) {
-    if (c <= ' ' || c > '~') return false;  // it goes into an HTTP header
+    if (c <= ' ' || c > '~') return false;  // not allowed in an HTTP header
   }
   return !text.empty();
 }
 
 bool is_host(std::string_view text) {
   for (const char c : text) {
-    const bool fits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
-    if (!fits) return false;
+    const bool is_allowed = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                            c == '.' || c == '-' || c == '_' || c == ':' || c == '%';
+    if (!is_allowed) return false;
   }
   return !text.empty();
 }
 
 void read_token(DaemonAddress& address, const std::string& path) {
-  address.token_from = path;
+  address.token_path = path;
   const SmallFile file = read_small_file(path);
   if (!file.error.empty()) {
-    address.token_trouble = file.error;
+    address.token_error = file.error;
   } else if (!is_token(file.text)) {
-    address.token_trouble = "holds no token";
+    address.token_error = "contains no token";
   } else {
     address.token = file.text;
-    if (file.shared()) address.warning = "others may read the token in " + path + " (chmod 600 " + path + ")";
+    if (file.shared())
+      address.warning = "other users can read the token in " + path + "; fix it with: chmod 600 " + path;
   }
 }
 
-// Text: what was given cannot be a socket's path.
-std::string add_sockets(const DaemonWish& wish, const std::string& state, Doors& doors) {
-  const auto add = [&](const std::string& path, const std::string& from) {
-    DaemonAddress door;
-    door.endpoint.socket = path;
-    door.address_from = from;
-    doors.push_back(std::move(door));
+// Returns the reason if --socket is not a possible socket path.
+std::string add_sockets(const ConnectOptions& options, const std::string& state, DaemonAddresses& addresses) {
+  const auto add = [&](const std::string& path, const std::string& source) {
+    DaemonAddress address;
+    address.endpoint.socket = path;
+    address.address_source = source;
+    addresses.push_back(std::move(address));
   };
-  if (!wish.socket.empty()) {
-    if (wish.socket.size() > socket_path_bytes_max)
-      return "--socket: the path has " + std::to_string(wish.socket.size()) + " bytes; a socket's has " +
-             std::to_string(socket_path_bytes_max) + " at most";
-    add(wish.socket, "--socket");
+  if (!options.socket.empty()) {
+    if (options.socket.size() > socket_path_bytes_max)
+      return "--socket: the path is " + std::to_string(options.socket.size()) +
+             " bytes long; the path of a socket has at most " + std::to_string(socket_path_bytes_max);
+    add(options.socket, "--socket");
     return {};
   }
-  const SmallFile named = read_small_file(state + "/socket");
-  const bool fits = named.text.starts_with('/') && named.text.size() <= socket_path_bytes_max;
-  if (named.error.empty() && fits) add(named.text, "the file " + state + "/socket");
-  // Another STATE is another daemon: the usual socket is not its own.
-  const std::string usual = wish.state.empty() ? default_socket() : std::string();
+  const SmallFile file = read_small_file(state + "/socket");
+  const bool is_valid = file.text.starts_with('/') && file.text.size() <= socket_path_bytes_max;
+  if (file.error.empty() && is_valid) add(file.text, "the file " + state + "/socket");
+  // A given STATE belongs to another daemon than the one at the default socket.
+  const std::string usual = options.state.empty() ? default_socket() : std::string();
   struct stat status {};
-  const bool there = !usual.empty() && usual.size() <= socket_path_bytes_max && usual != named.text &&
-                     ::stat(usual.c_str(), &status) == 0;
-  if (there) add(usual, "the default, below XDG_RUNTIME_DIR");
+  const bool exists = !usual.empty() && usual.size() <= socket_path_bytes_max && usual != file.text &&
+                      ::stat(usual.c_str(), &status) == 0;
+  if (exists) add(usual, "the default, below XDG_RUNTIME_DIR");
+  return {};
+}
+
+bool is_about_token(const ConnectionOutcome& outcome) {
+  return outcome.http_status == 401 || outcome.close_code == close_bad_token;
+}
+
+std::string next_step(const ConnectionOutcome& outcome, const DaemonAddress& address) {
+  if (outcome.end_reason == EndReason::unreachable)
+    return "Is the daemon running? Start it:  earshotd      Diagnose the problem:  earshot doctor";
+  if (is_about_token(outcome)) {
+    if (address.token.empty())
+      return "The daemon requires its token: pass its state directory with --state, or the file with "
+             "--token-file.";
+    return "The token does not match: pass the daemon's own state directory with --state DIR, or its token "
+           "with "
+           "--token-file FILE.";
+  }
+  if (outcome.http_status == 403 && address.endpoint.is_unix())
+    return "The socket belongs to another user; a daemon serves its own user only. Start yours:  earshotd";
+  if (outcome.http_status == 503) return "The daemon has reached its connection limit: try again later.";
+  if (outcome.http_status == 429) return "The daemon received too many requests: try again later.";
+  if (outcome.http_status != 0) return "A server listens there, but it refused the request: is it earshotd?";
   return {};
 }
 
@@ -82,9 +108,10 @@ std::variant<Endpoint, std::string> parse_endpoint(std::string_view url) {
   constexpr std::string_view scheme = "ws://";
   if (url.starts_with("wss://"))
     return std::string(
-        "this program does not speak TLS: go through ssh (ssh -L 7717:127.0.0.1:7717 HOST, then --connect "
+        "this program does not support TLS: use an SSH tunnel (ssh -L 7717:127.0.0.1:7717 HOST, then "
+        "--connect "
         "ws://127.0.0.1:7717)");
-  if (!url.starts_with(scheme)) return std::string("an address looks like ws://127.0.0.1:7717/v1/ws");
+  if (!url.starts_with(scheme)) return std::string("expected an address like ws://127.0.0.1:7717/v1/ws");
   url.remove_prefix(scheme.size());
   Endpoint endpoint;
   if (const std::size_t slash = url.find('/'); slash != url.npos) {
@@ -92,15 +119,15 @@ std::variant<Endpoint, std::string> parse_endpoint(std::string_view url) {
     url = url.substr(0, slash);
   }
   for (const char c : endpoint.path) {
-    if (c <= ' ' || c > '~') return std::string("the path has characters that a URL cannot have");
+    if (c <= ' ' || c > '~') return std::string("the path contains characters that are not allowed in a URL");
   }
   std::string_view port;
   if (url.starts_with('[')) {
     const std::size_t end = url.find(']');
-    if (end == url.npos) return std::string("a ] is missing");
+    if (end == url.npos) return std::string("the closing ] of the IPv6 address is missing");
     endpoint.host = url.substr(1, end - 1);
     url.remove_prefix(end + 1);
-    if (!url.empty() && url.front() != ':') return std::string("after ] comes :PORT");
+    if (!url.empty() && url.front() != ':') return std::string("expected :PORT after ]");
     port = url.empty() ? url : url.substr(1);
     if (!url.empty() && port.empty()) return std::string("the port is missing");
   } else {
@@ -111,7 +138,7 @@ std::variant<Endpoint, std::string> parse_endpoint(std::string_view url) {
       if (port.empty()) return std::string("the port is missing");
     }
   }
-  if (!is_host(endpoint.host)) return std::string("the host is missing, or is no name");
+  if (!is_host(endpoint.host)) return std::string("the host is missing or not a host name");
   if (!port.empty()) {
     unsigned number = 0;
     const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
@@ -135,47 +162,77 @@ std::string default_socket() {
   return runtime != nullptr && runtime[0] == '/' ? std::string(runtime) + "/earshot/sock" : std::string();
 }
 
-std::string DaemonWish::state_directory() const { return state.empty() ? default_state_directory() : state; }
+std::string ConnectOptions::state_directory() const {
+  return state.empty() ? default_state_directory() : state;
+}
 
-std::variant<Doors, std::string> find_daemon(const DaemonWish& wish) {
-  const std::string state = wish.state_directory();
-  Doors doors;
-  if (!wish.connect.empty() && !wish.socket.empty()) return "--connect and --socket exclude each other";
-  if (wish.connect.empty()) {
-    if (const auto why = add_sockets(wish, state, doors); !why.empty()) return why;
-    if (!wish.socket.empty()) return doors;
+std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& options) {
+  const std::string state = options.state_directory();
+  DaemonAddresses addresses;
+  if (!options.connect.empty() && !options.socket.empty())
+    return "--connect and --socket cannot be used together";
+  if (options.connect.empty()) {
+    if (const auto error = add_sockets(options, state, addresses); !error.empty()) return error;
+    if (!options.socket.empty()) return addresses;
   }
   DaemonAddress address;
-  address.address_from = "the default, as there is no " + state + "/address";
-  if (!wish.connect.empty()) {
-    address.address_from = "--connect";
-    auto endpoint = parse_endpoint(wish.connect);
-    if (auto* why = std::get_if<std::string>(&endpoint)) return "--connect " + wish.connect + ": " + *why;
+  address.address_source = "the default, as there is no " + state + "/address";
+  if (!options.connect.empty()) {
+    address.address_source = "--connect";
+    auto endpoint = parse_endpoint(options.connect);
+    if (auto* error = std::get_if<std::string>(&endpoint))
+      return "--connect " + options.connect + ": " + *error;
     address.endpoint = std::get<Endpoint>(std::move(endpoint));
   } else if (const SmallFile file = read_small_file(state + "/address");
              file.error.empty() && !file.text.empty()) {
-    address.address_from = "the file " + state + "/address";
+    address.address_source = "the file " + state + "/address";
     auto endpoint = parse_endpoint(file.text);
-    if (auto* why = std::get_if<std::string>(&endpoint)) {
-      if (!doors.empty()) return doors;  // such as wss://: there is another way
-      return address.address_from + " holds no address that helps: " + *why;
+    if (auto* error = std::get_if<std::string>(&endpoint)) {
+      if (!addresses.empty()) return addresses;  // such as wss://: the socket remains
+      return address.address_source + " contains no usable address: " + *error;
     }
     address.endpoint = std::get<Endpoint>(std::move(endpoint));
   }
-  read_token(address, wish.token_file.empty() ? state + "/token" : wish.token_file);
-  doors.push_back(std::move(address));
-  return doors;
+  read_token(address, options.token_file.empty() ? state + "/token" : options.token_file);
+  addresses.push_back(std::move(address));
+  return addresses;
 }
 
-std::variant<std::uint64_t, std::string> read_mark_key(const std::string& state_directory) {
+std::variant<std::uint64_t, std::string> read_prefix_key(const std::string& state_directory) {
   const std::string path = state_directory + "/key";
   const SmallFile file = read_small_file(path);
   if (!file.error.empty()) return path + ": " + file.error;
   std::uint64_t key = 0;
   const char* const end = file.text.data() + file.text.size();
-  const auto [read, error] = std::from_chars(file.text.data(), end, key, 16);
-  if (file.text.size() != 16 || error != std::errc() || read != end) return path + ": is not 16 hex digits";
+  const auto [parsed, error] = std::from_chars(file.text.data(), end, key, 16);
+  if (file.text.size() != 16 || error != std::errc() || parsed != end) return path + ": not 16 hex digits";
   return key;
+}
+
+bool is_permanent(const ConnectionOutcome& outcome) {
+  if (outcome.end_reason == EndReason::refused)
+    return outcome.http_status != 503 && outcome.http_status != 429;
+  return outcome.close_code >= 4500 && outcome.close_code <= 4999;
+}
+
+std::string format_connect_error(const ConnectResult& result, const DaemonAddresses& addresses) {
+  const ConnectionOutcome& outcome = result.last();
+  const DaemonAddress& address = result.address(addresses);
+  const bool no_token = address.token.empty() && !address.endpoint.is_unix();
+  const char* what = outcome.end_reason == EndReason::unreachable ? "cannot reach the daemon at "
+                     : is_about_token(outcome) && no_token        ? "a token is required by the daemon at "
+                     : is_about_token(outcome)                    ? "the token was rejected by the daemon at "
+                     : outcome.end_reason == EndReason::refused   ? "no earshot daemon answers at "
+                                                                  : "lost the connection to the daemon at ";
+  std::string text = what + safe_text(address.endpoint.url()) + ": " + safe_text(outcome.text) + "\n";
+  for (std::size_t i = 0; i + 1 < result.outcomes.size(); ++i)
+    text += "  also tried " + safe_text(addresses[i].endpoint.url()) + ": " +
+            safe_text(result.outcomes[i].text) + "\n";
+  text += "  address: " + safe_text(address.address_source);
+  if (!address.token_path.empty()) text += "\n  token:   " + safe_text(address.token_path);
+  if (!address.token_error.empty()) text += " (" + safe_text(address.token_error) + ")";
+  const std::string next = next_step(outcome, address);
+  return next.empty() ? text : text + "\n  " + next;
 }
 
 }  // namespace earshot::common

@@ -1,4 +1,4 @@
-// Where the daemon listens and what opens its doors.
+// Where the daemon listens, how a connection to it ended, and what the user is told when there is none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,53 +9,86 @@
 namespace earshot::common {
 
 struct Endpoint {
-  std::string socket;  // a Unix socket's path; empty: host and port
+  std::string socket;  // path of a Unix socket; empty: host and port
   std::string host = "127.0.0.1";
   std::string port = "7717";
   std::string path = "/v1/ws";
   bool is_unix() const { return !socket.empty(); }
-  /// ws://HOST:PORT/PATH, or unix:PATH: for people.
+  /// For display: ws://HOST:PORT/PATH or unix:PATH.
   std::string url() const;
-  /// What an HTTP request's Host says.
+  /// The value of an HTTP request's Host header.
   std::string authority() const;
 };
 
-/// ws://HOST[:PORT][/PATH]; IPv6 in brackets. Nothing is looked up. Text: why it is none.
+/// Parses ws://HOST[:PORT][/PATH], an IPv6 address in brackets; no name is resolved. Returns the reason if
+/// `url` is not such an address.
 std::variant<Endpoint, std::string> parse_endpoint(std::string_view url);
 
-struct DaemonWish {
-  std::string connect;     // --connect; empty: not given
-  std::string socket;      // --socket; empty: not given
-  std::string token_file;  // --token-file; empty: not given
-  std::string state;       // --state; empty: the default
+/// The connection options of a command line; empty: not given.
+struct ConnectOptions {
+  std::string connect;     // --connect
+  std::string socket;      // --socket
+  std::string token_file;  // --token-file
+  std::string state;       // --state
   std::string state_directory() const;
+  bool names_address() const { return !connect.empty() || !socket.empty(); }
 };
 
-/// A way in, and how it was found, for people.
 struct DaemonAddress {
   Endpoint endpoint;
-  std::string token;          // empty: none was found, or none is needed
-  std::string address_from;   // "--connect", "the file STATE/address", "the default, …"
-  std::string token_from;     // the file's path; empty: a Unix socket needs none
-  std::string token_trouble;  // why there is no token
-  std::string warning;        // the token may be known to others
+  std::string token;           // empty: none found, or none needed
+  std::string address_source;  // for display: "--connect", "the file STATE/address", "the default, …"
+  std::string token_path;      // empty: a Unix socket, which needs no token
+  std::string token_error;     // why there is no token
+  std::string warning;         // the token's file is readable by other users
 };
 
-/// The ways in, in the order in which they are to be tried. Never empty.
-using Doors = std::vector<DaemonAddress>;
+/// Addresses of one daemon, in the order in which to try them. Never empty.
+using DaemonAddresses = std::vector<DaemonAddress>;
 
 /// $XDG_STATE_HOME/earshot, or ~/.local/state/earshot.
 std::string default_state_directory();
 
-/// $XDG_RUNTIME_DIR/earshot/sock; empty when the variable is not set.
+/// $XDG_RUNTIME_DIR/earshot/sock; empty if the variable is not set.
 std::string default_socket();
 
-/// With --connect only that, with --socket only that. Else the socket that STATE/socket names; the default
-/// socket, if it is there and no other STATE was asked for; and by TCP STATE/address, or the default
-/// address. The token is that of --token-file or STATE/token. Text: what was given is no address.
-std::variant<Doors, std::string> find_daemon(const DaemonWish& wish);
+/// With --connect or --socket only that address. Otherwise: the socket named in STATE/socket; the default
+/// socket if it exists and no other STATE was given; STATE/address or the default TCP address. The token is
+/// read from
+/// --token-file or STATE/token. Returns the reason if an option or a file holds no valid address.
+std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& options);
 
-/// The host's secret that marks are keyed with, from STATE/key. Text: why there is none.
-std::variant<std::uint64_t, std::string> read_mark_key(const std::string& state_directory);
+/// The host's secret key of prefix hashes, from STATE/key. Returns the reason if there is none.
+std::variant<std::uint64_t, std::string> read_prefix_key(const std::string& state_directory);
+
+enum class EndReason {
+  stopped,      // a signal arrived, or a handler closed the connection
+  unreachable,  // no connection: nothing listens there, or the name cannot be resolved
+  refused,      // the server answered, but not with a WebSocket; see `http_status`
+  closed,       // an open connection ended; see `close_code` if the daemon gave one
+};
+
+struct ConnectionOutcome {
+  EndReason end_reason = EndReason::closed;
+  int http_status = 0;
+  int close_code = 0;  // 4500–4999: do not reconnect
+  std::string text;    // for the user; escape it: part of it may come from the peer
+};
+
+/// How the attempts on a list of addresses ended, in order.
+struct ConnectResult {
+  std::vector<ConnectionOutcome> outcomes;  // never empty; all but the last are `unreachable`
+  const ConnectionOutcome& last() const { return outcomes.back(); }
+  const DaemonAddress& address(const DaemonAddresses& addresses) const {
+    return addresses[outcomes.size() - 1];
+  }
+};
+
+/// Whether to give up: a rejected token, or a close code that forbids reconnecting (4500–4999).
+bool is_permanent(const ConnectionOutcome& outcome);
+
+/// What failed, with which addresses and token, and what to do next: several lines for stderr, without the
+/// last line end.
+std::string format_connect_error(const ConnectResult& result, const DaemonAddresses& addresses);
 
 }  // namespace earshot::common

@@ -68,10 +68,10 @@ std::string local(std::int64_t ms, const char* format) {
 
 }  // namespace
 
-std::string human_count(std::uint64_t count) { return scaled(count, "", {"k", "M", "G", "T"}); }
-std::string human_bytes(std::uint64_t bytes) { return scaled(bytes, " B", {" kB", " MB", " GB", " TB"}); }
+std::string format_count(std::uint64_t count) { return scaled(count, "", {"k", "M", "G", "T"}); }
+std::string format_bytes(std::uint64_t bytes) { return scaled(bytes, " B", {" kB", " MB", " GB", " TB"}); }
 
-std::string human_duration(std::int64_t ms) {
+std::string format_duration(std::int64_t ms) {
   ms = std::max<std::int64_t>(ms, 0);
   char text[40];
   if (ms < 100) {
@@ -88,7 +88,7 @@ std::string human_duration(std::int64_t ms) {
   return text;
 }
 
-std::string human_age(std::int64_t ms) {
+std::string format_age(std::int64_t ms) {
   const std::int64_t seconds = std::max<std::int64_t>(ms, 0) / 1000;
   if (seconds < 60) return std::to_string(seconds) + "s";
   if (seconds < 3600) return std::to_string(seconds / 60) + "m";
@@ -123,13 +123,24 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
   return ((days * 24 + hour) * 60 + minute) * 60'000 + second * 1000LL + fraction_ms - offset_ms;
 }
 
-std::string local_clock(std::int64_t ms) { return local(ms, "%H:%M:%S"); }
-std::string local_day(std::int64_t ms) { return local(ms, "%a %e %b %Y"); }
+std::string format_local_clock(std::int64_t ms) { return local(ms, "%H:%M:%S"); }
+std::string format_local_day(std::int64_t ms) { return local(ms, "%a %e %b %Y"); }
 
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+std::string_view short_id(std::string_view id) {
+  constexpr std::size_t short_id_bytes = 8;
+  return id.substr(0, short_id_bytes);
+}
+
+std::string_view last_component(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos || slash + 1 == path.size() ? path : path.substr(slash + 1);
 }
 
 }  // namespace earshot::common

@@ -1,41 +1,36 @@
-// One HTTP question to the daemon and its answer: for what needs no WebSocket. Blocking, bounded in time and
-// bytes.
+// One HTTP request to the daemon and its response. Blocking, bounded in time and bytes.
 #pragma once
 #include <string>
 #include <string_view>
 
-#include "common/client.hpp"
 #include "common/endpoint.hpp"
 
 namespace earshot::common {
 
 struct HttpRequest {
   std::string_view method = "GET";
-  std::string_view target = "/";  // a path, as it stands in the request
+  std::string_view target = "/";  // path and query, percent-encoded
   std::string_view body = {};     // JSON, for POST
 };
 
-struct HttpAnswer {
-  int status = 0;  // 0: there was none; `trouble` says why
+struct HttpResponse {
+  int status = 0;  // 0: none was received; see `error`
   std::string body;
-  std::string trouble;       // for people; to be escaped
-  bool unreachable = false;  // nobody listens there
+  std::string error;         // for the user; escape it
+  bool unreachable = false;  // nothing listens there
   bool ok() const { return status >= 200 && status < 300; }
 };
 
-constexpr std::size_t http_answer_bytes_max = 4 << 20;  // a longer answer is none
-constexpr int http_seconds_max = 5;                     // for all of it, from connecting to the last byte
+constexpr std::size_t http_response_bytes_max = 4 << 20;  // a longer response is an error
+constexpr int http_seconds_max = 5;                       // from connecting to the last byte
 
-HttpAnswer ask(const DaemonAddress& door, const HttpRequest& request);
+HttpResponse send_request(const DaemonAddress& address, const HttpRequest& request);
 
-/// Of the first door that is reached; `visit` is for explain().
-struct HttpVisit {
-  HttpAnswer answer;
-  Visit visit;
+/// The response of the first address that can be reached; `connect` is for format_connect_error().
+struct HttpResult {
+  HttpResponse response;
+  ConnectResult connect;
 };
-HttpVisit ask(const Doors& doors, const HttpRequest& request);
-
-/// The body of a whole answer. Status 0: the bytes are no HTTP answer that this client understands.
-HttpAnswer parse_answer(std::string_view bytes);
+HttpResult send_request(const DaemonAddresses& addresses, const HttpRequest& request);
 
 }  // namespace earshot::common

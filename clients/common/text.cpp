@@ -86,7 +86,7 @@ bool skip_space(std::string_view& text) {
 
 }  // namespace
 
-char32_t next_code_point(std::string_view& text) {
+char32_t take_code_point(std::string_view& text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   const std::size_t size = lead < 0x80                   ? 1
@@ -115,7 +115,8 @@ char32_t next_code_point(std::string_view& text) {
   return c;
 }
 
-std::string printable(std::string_view text, Charset charset, Newlines newlines, std::size_t bytes_max) {
+std::string to_display_line(std::string_view text, Charset charset, LineBreaks newlines,
+                            std::size_t bytes_max) {
   text = text.substr(0, bytes_max);
   skip_space(text);
   std::string out;
@@ -124,10 +125,10 @@ std::string printable(std::string_view text, Charset charset, Newlines newlines,
     if (is_space(static_cast<unsigned char>(text.front()))) {
       const bool line_end = skip_space(text);
       if (text.empty()) break;  // no space at the end
-      out += !line_end || newlines == Newlines::space ? " " : charset == Charset::utf8 ? " ⏎ " : " | ";
+      out += !line_end || newlines == LineBreaks::space ? " " : charset == Charset::utf8 ? " ⏎ " : " | ";
       continue;
     }
-    append_visible(out, next_code_point(text), charset);
+    append_visible(out, take_code_point(text), charset);
   }
   return out;
 }
@@ -135,18 +136,18 @@ std::string printable(std::string_view text, Charset charset, Newlines newlines,
 std::size_t display_width(std::string_view printable_text) {
   std::size_t columns = 0;
   while (!printable_text.empty())
-    columns += static_cast<std::size_t>(code_point_width(next_code_point(printable_text)));
+    columns += static_cast<std::size_t>(code_point_width(take_code_point(printable_text)));
   return columns;
 }
 
-std::string cut(std::string_view printable_text, std::size_t columns, std::string_view ellipsis) {
+std::string cut_to_width(std::string_view printable_text, std::size_t columns, std::string_view ellipsis) {
   if (printable_text.size() <= columns || display_width(printable_text) <= columns)
     return std::string(printable_text);
   if (columns == 0) return {};
   std::size_t used = 0, taken = 0;
   std::string_view rest = printable_text;
   while (!rest.empty()) {
-    const std::size_t width = static_cast<std::size_t>(code_point_width(next_code_point(rest)));
+    const std::size_t width = static_cast<std::size_t>(code_point_width(take_code_point(rest)));
     if (used + width > columns - 1) break;
     used += width;
     taken = printable_text.size() - rest.size();
@@ -154,20 +155,21 @@ std::string cut(std::string_view printable_text, std::size_t columns, std::strin
   return std::string(printable_text.substr(0, taken)) + std::string(ellipsis);
 }
 
-std::string cut_front(std::string_view printable_text, std::size_t columns, std::string_view ellipsis) {
+std::string cut_start_to_width(std::string_view printable_text, std::size_t columns,
+                               std::string_view ellipsis) {
   std::size_t width = display_width(printable_text);
   if (width <= columns) return std::string(printable_text);
   if (columns == 0) return {};
   while (width > columns - 1)
-    width -= static_cast<std::size_t>(code_point_width(next_code_point(printable_text)));
+    width -= static_cast<std::size_t>(code_point_width(take_code_point(printable_text)));
   return std::string(ellipsis) + std::string(printable_text);
 }
 
-std::string terminal_json(std::string_view json) {
+std::string to_display_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());
   while (!json.empty()) {
-    const char32_t c = next_code_point(json);
+    const char32_t c = take_code_point(json);
     if (c < 0x20) {
       out += ' ';  // valid JSON has it only between tokens
     } else if (is_control(c) || is_deceiving(c)) {

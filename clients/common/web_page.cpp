@@ -24,7 +24,7 @@ bool is_set(const char* name) {
 
 }  // namespace
 
-const char* opener() {
+const char* browser_command() {
 #ifdef __APPLE__
   return is_set("SSH_CONNECTION") ? nullptr : "open";
 #else

@@ -6,7 +6,7 @@
 namespace earshot::common {
 
 /// The program that opens addresses where there is something to see them on; null: there is no display.
-const char* opener();
+const char* browser_command();
 
 /// Only an http address of printable characters is ever handed to another program or printed.
 bool is_web_address(std::string_view url);

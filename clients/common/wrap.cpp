@@ -19,7 +19,7 @@ std::size_t piece_bytes(std::string_view text, std::size_t columns) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const bool blank = rest.front() == ' ';
-    const std::size_t width = static_cast<std::size_t>(code_point_width(next_code_point(rest)));
+    const std::size_t width = static_cast<std::size_t>(code_point_width(take_code_point(rest)));
     if (used + width > columns && end > 0) break;
     if (blank && used > columns / 2) word_end = end;
     used += width;
@@ -47,7 +47,7 @@ class Lines {
     }
   }
 
-  Wrapped take() {
+  WrappedText take() {
     while (!out_.lines.empty() && out_.lines.back().empty()) out_.lines.pop_back();
     return std::move(out_);
   }
@@ -57,19 +57,19 @@ class Lines {
     const bool again = line.empty() && (out_.lines.empty() || out_.lines.back().empty());
     if (again) return;
     if (out_.lines.size() >= lines_max_) {
-      out_.left_out += line.empty() ? 0 : 1;
+      out_.omitted += line.empty() ? 0 : 1;
     } else {
       out_.lines.push_back(std::move(line));
     }
   }
 
   std::size_t columns_, lines_max_;
-  Wrapped out_;
+  WrappedText out_;
 };
 
 }  // namespace
 
-std::string printable_line(std::string_view line, Charset charset) {
+std::string to_display_code(std::string_view line, Charset charset) {
   std::string out;
   std::size_t column = 0;
   while (!line.empty()) {
@@ -77,9 +77,9 @@ std::string printable_line(std::string_view line, Charset charset) {
     for (std::string_view text = line.substr(0, stop); !text.empty();) {
       std::string_view rest = text;
       const char first = text.front();
-      next_code_point(rest);
+      take_code_point(rest);
       const std::string_view one = text.substr(0, text.size() - rest.size());
-      const std::string shown = first == ' ' ? " " : printable(one, charset);
+      const std::string shown = first == ' ' ? " " : to_display_line(one, charset);
       out += shown;
       column += display_width(shown);
       text = rest;
@@ -95,13 +95,13 @@ std::string printable_line(std::string_view line, Charset charset) {
   return out;
 }
 
-Wrapped wrapped(std::string_view text, std::size_t columns, Charset charset, std::size_t lines_max) {
+WrappedText wrap_text(std::string_view text, std::size_t columns, Charset charset, std::size_t lines_max) {
   Lines lines(columns, lines_max);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.add(printable_line(line, charset));
+    lines.add(to_display_code(line, charset));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines.take();

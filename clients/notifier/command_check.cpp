@@ -80,7 +80,7 @@ int check_command(const Options& options) {
     return exit_code;
   }
   if (!read.problems.empty()) {
-    for (const Problem& each : read.problems) std::cout << common::for_stderr(each.text()) << "\n";
+    for (const Problem& each : read.problems) std::cout << common::safe_text(each.text()) << "\n";
     return exit_code;
   }
   for (const Rule& rule : read.rules.rules) std::cout << explain(rule, read.rules) << "\n";
@@ -92,7 +92,7 @@ int check_command(const Options& options) {
                                         : "No text is asked for: names, times and numbers only.\n");
   for (const Found& each : found)
     std::cout << (each.fatal ? "WRONG: " : "note: ") << "sink " << each.sink << ": "
-              << common::for_stderr(each.why) << "\n";
+              << common::safe_text(each.why) << "\n";
   return exit_code;
 }
 

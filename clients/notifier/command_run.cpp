@@ -3,9 +3,7 @@
 #include <csignal>
 #include <set>
 
-#include "common/backoff.hpp"
 #include "common/client.hpp"
-#include "common/connect_error.hpp"
 #include "common/diagnostics.hpp"
 #include "notifier/commands.hpp"
 #include "notifier/notifier.hpp"
@@ -14,8 +12,8 @@
 namespace earshot::notifier {
 namespace {
 
-using common::complain;
-using common::for_stderr;
+using common::print_message;
+using common::safe_text;
 
 // What is wrong is said once, not with every attempt.
 class Teller {
@@ -23,7 +21,7 @@ class Teller {
   void say(const std::string& text) {
     if (text == last_) return;
     last_ = text;
-    complain(text);
+    print_message(text);
   }
   void forget() { last_.clear(); }
 
@@ -32,8 +30,8 @@ class Teller {
 };
 
 // The view is asked for in the address: the daemon sends no text that no rule wants.
-void ask_for_meta(common::Doors& doors) {
-  for (common::DaemonAddress& door : doors) door.endpoint.path += "?view=meta";
+void ask_for_meta(common::DaemonAddresses& addresses) {
+  for (common::DaemonAddress& address : addresses) address.endpoint.path += "?view=meta";
 }
 
 }  // namespace
@@ -42,23 +40,23 @@ std::string own_directory(const Options& options) { return options.daemon.state_
 
 int run_command(const Options& options) {
   ReadRules read = load_rules(options.rules);
-  for (const Problem& each : read.problems) complain(for_stderr(each.text()));
+  for (const Problem& each : read.problems) print_message(safe_text(each.text()));
   if (!read.problems.empty()) {
-    complain("these rules cannot be followed; `earshot-notify check` says the same without starting");
+    print_message("these rules cannot be followed; `earshot-notify check` says the same without starting");
     return exit_usage;
   }
   const Rules rules = std::move(read.rules);
   const Places places{own_directory(options)};
   for (const std::string& directory : {places.directory, places.spool()}) {
     if (const std::string why = make_directory(directory); !why.empty()) {
-      complain("cannot make " + for_stderr(why));
+      print_message("cannot make " + safe_text(why));
       return exit_failed;
     }
   }
   const Lock lock(places.lock());
   if (!lock.held()) {
-    complain("another earshot-notify runs already with " + for_stderr(places.directory) +
-             ": two would tell everything twice");
+    print_message("another earshot-notify runs already with " + safe_text(places.directory) +
+                  ": two would tell everything twice");
     return exit_failed;
   }
   common::Client client;
@@ -69,36 +67,36 @@ int run_command(const Options& options) {
     // Again each time: a new daemon may have another address and token.
     auto found = common::find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
-      teller.say(for_stderr(*why));
+      teller.say(safe_text(*why));
       if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) return exit_usage;
       if (!client.pause(backoff.next_ms())) return exit_ok;
       continue;
     }
-    common::Doors doors = std::get<common::Doors>(std::move(found));
-    if (!rules.wants_text()) ask_for_meta(doors);
+    common::DaemonAddresses addresses = std::get<common::DaemonAddresses>(std::move(found));
+    if (!rules.wants_text()) ask_for_meta(addresses);
     bool is_open = false, is_live = false;
     common::Handlers handlers;
     handlers.on_open = [&] {
       is_open = true;
       client.send(station.begin());
     };
-    handlers.on_message = [&](std::string_view json) {
+    handlers.on_frame = [&](std::string_view json) {
       station.take(json);
       for (std::string& request : station.take_requests()) client.send(std::move(request));
       return true;
     };
-    handlers.on_quiet = [&] {
+    handlers.on_idle = [&] {
       station.settle();
       if (!is_live && station.live()) teller.say("listening to the daemon");
       is_live = is_live || station.live();
     };
-    const common::Visit visit = client.visit(doors, handlers);
-    if (visit.last().ending == common::Ending::stopped) return exit_ok;
+    const common::ConnectResult result = client.run_any(addresses, handlers);
+    if (result.last().end_reason == common::EndReason::stopped) return exit_ok;
     if (is_open) {
       backoff.reset();
-      teller.say("lost the daemon (" + for_stderr(visit.last().text) + "); trying to come back");
+      teller.say("lost the daemon (" + safe_text(result.last().text) + "); trying to come back");
     } else {
-      teller.say(explain(visit, doors) + "\n  Trying again until it is there.");
+      teller.say(format_connect_error(result, addresses) + "\n  Trying again until it is there.");
     }
     if (!client.pause(backoff.next_ms())) return exit_ok;
   }

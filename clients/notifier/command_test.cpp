@@ -44,12 +44,12 @@ std::string frame_of(const std::string& event) {
     std::string names;
     for (const std::string_view each : sample_names())
       names += (names.empty() ? "" : ", ") + std::string(each);
-    common::complain("there is no event and no file called " + common::for_stderr(event) +
-                     "; events are: " + names);
+    common::print_message("there is no event and no file called " + common::safe_text(event) +
+                          "; events are: " + names);
     return {};
   }
   if (json.size() > event_bytes_max) {
-    common::complain("that is more than 1 MiB");
+    common::print_message("that is more than 1 MiB");
     return {};
   }
   return json;
@@ -126,14 +126,14 @@ std::string shown(const Sink& sink, const Notice& notice) {
 
 int test_command(const Options& options) {
   const ReadRules read = load_rules(options.rules);
-  for (const Problem& each : read.problems) common::complain(common::for_stderr(each.text()));
+  for (const Problem& each : read.problems) common::print_message(common::safe_text(each.text()));
   if (!read.problems.empty()) return exit_usage;
   const std::string json = frame_of(options.event);
   if (json.empty()) return exit_usage;
   common::FrameParser parser, introducer;
   const auto frame = parser.parse(json);
   if (!frame || frame->text("type").empty() || frame->text("session").empty()) {
-    common::complain(
+    common::print_message(
         "that is no frame: a JSON object with `type` and `session`, as earshot tail --json prints them");
     return exit_usage;
   }
@@ -149,7 +149,7 @@ int test_command(const Options& options) {
   for (const Rule& rule : read.rules.rules) {
     const Miss miss = miss_of(rule, subject);
     if (!miss.why.empty()) {
-      if (!options.json) std::cout << rule.name << ": no, " << common::for_stderr(miss.why) << "\n";
+      if (!options.json) std::cout << rule.name << ": no, " << common::safe_text(miss.why) << "\n";
       continue;
     }
     ++matched;
@@ -171,8 +171,8 @@ int test_command(const Options& options) {
       if (!options.send) continue;
       const Delivery delivery = outbox.send(*sink, notice);
       all_sent = all_sent && delivery.done;
-      common::complain(name + ": " +
-                       (delivery.done ? "sent" : "not sent: " + common::for_stderr(delivery.why)));
+      common::print_message(name + ": " +
+                            (delivery.done ? "sent" : "not sent: " + common::safe_text(delivery.why)));
     }
   }
   if (matched == 0 && !options.json) std::cout << "No rule tells of it.\n";

@@ -5,7 +5,6 @@
 
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
-#include "common/names.hpp"
 #include "notifier/commands.hpp"
 #include "notifier/files.hpp"
 #include "notifier/notifier.hpp"
@@ -16,19 +15,19 @@ int why_command(const Options& options) {
   const Places places{own_directory(options)};
   const std::vector<std::string> lines = BoundedLog(places.journal()).last(options.count);
   if (lines.empty()) {
-    common::complain("nothing was decided yet (" + common::for_stderr(places.journal()) +
-                     "): is earshot-notify running?");
+    common::print_message("nothing was decided yet (" + common::safe_text(places.journal()) +
+                          "): is earshot-notify running?");
     return exit_failed;
   }
   common::FrameParser parser;
   for (const std::string& line : lines) {
     if (options.json) {
-      std::cout << common::terminal_json(line) << "\n";
+      std::cout << common::to_display_json(line) << "\n";
       continue;
     }
     const auto fields = parser.parse(line);
     if (!fields) continue;
-    std::string text = common::local_clock(fields->integer("at_ms").value_or(0)) + " ";
+    std::string text = common::format_local_clock(fields->integer("at_ms").value_or(0)) + " ";
     std::string word(fields->text("verdict"));
     word.resize(std::max<std::size_t>(word.size(), 11), ' ');
     text += word + " " + std::string(fields->text("rule"));
@@ -38,7 +37,7 @@ int why_command(const Options& options) {
       text += " · " + std::string(common::short_id(fields->text("session")));
     if (!fields->text("title").empty()) text += " “" + std::string(fields->text("title")) + "”";
     if (!fields->text("why").empty()) text += " — " + std::string(fields->text("why"));
-    std::cout << common::for_stderr(text) << "\n";
+    std::cout << common::safe_text(text) << "\n";
   }
   return exit_ok;
 }

@@ -11,7 +11,7 @@ constexpr int exit_failed = 1;  // it cannot be done here; or `check` or `test -
 constexpr int exit_usage = 2;   // the words or the rules cannot be understood
 
 struct Options {
-  common::DaemonWish daemon;
+  common::ConnectOptions daemon;
   std::string rules;  // the file; empty: the default one
   bool verbose = false;
   bool json = false;

@@ -5,8 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "common/common_options.hpp"
 #include "common/diagnostics.hpp"
-#include "common/flags.hpp"
 #include "notifier/commands.hpp"
 #include "version/version.hpp"
 
@@ -32,7 +32,7 @@ constexpr const char* examples =
     "cannot be understood.";
 
 int misused(const std::string& why) {
-  common::complain(common::for_stderr(why));
+  common::print_message(common::safe_text(why));
   std::cerr << "`earshot-notify --help` tells what is possible.\n";
   return exit_usage;
 }
@@ -41,7 +41,7 @@ int misused(const std::string& why) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  common::set_program("earshot-notify");
+  common::set_program_name("earshot-notify");
   Options options;
   CLI::App app("Tells you when a coding agent needs you: on the desktop, on your phone, in a channel.",
                "earshot-notify");
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
-  app.formatter(std::make_shared<common::Words>());
+  app.formatter(std::make_shared<common::HelpFormatter>());
   app.get_formatter()->column_width(28);
   const auto add_rules = [&](CLI::App& command) {
     command.add_option("--rules", options.rules, "the rules (default: ~/.config/earshot/notify.toml)")
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   };
   add_rules(app);
   app.add_flag("-v,--verbose", options.verbose, "say on stderr what is decided");
-  common::add_daemon(app, options.daemon);
+  common::add_connect_options(app, options.daemon);
 
   CLI::App* const check =
       app.add_subcommand("check", "judge the rules and say in plain words what they come to");

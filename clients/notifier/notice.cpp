@@ -18,7 +18,7 @@ std::string digest(std::string_view text) {
 }
 
 std::string clean_line(std::string_view text, std::size_t columns) {
-  return common::cut(common::printable(text, common::Charset::utf8), columns, "…");
+  return common::cut_to_width(common::to_display_line(text, common::Charset::utf8), columns, "…");
 }
 
 std::string clean_lines(std::string_view text) {

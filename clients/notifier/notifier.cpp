@@ -26,7 +26,7 @@ State read_state(const std::string& path) {
   const auto text = read_whole(path, State::bytes_max);
   auto state = text ? parse_state(*text) : std::nullopt;
   if (text && !state)
-    common::complain(common::for_stderr(path) + " is not what this program wrote: it begins anew");
+    common::print_message(common::safe_text(path) + " is not what this program wrote: it begins anew");
   if (!state) state.emplace();
   if (state->memory.since_ms == 0) state->memory.since_ms = common::now_ms();
   return std::move(*state);
@@ -60,7 +60,7 @@ std::string written(const Verdict& verdict) {
   return line;
 }
 
-Station::Station(const Rules& rules, const common::DaemonWish& daemon, common::Client& client,
+Station::Station(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
                  const Places& places, bool verbose)
     : rules_(rules),
       daemon_(daemon),
@@ -109,9 +109,9 @@ Desktop::Hooks Station::hooks() {
   };
   hooks.cannot_open = [this](const std::string& url) {
     worker_.post([url] {
-      const char* const program = common::opener();
+      const char* const program = common::browser_command();
       if (program == nullptr || !common::open_in_browser(program, url))
-        common::complain("no browser could be opened: earshot open tells the address");
+        common::print_message("no browser could be opened: earshot open tells the address");
     });
   };
   return hooks;
@@ -142,14 +142,15 @@ void Station::read_mail() {
 // On the worker's thread: the daemon is asked, which takes its time.
 void Station::open_page() {
   const auto found = common::find_daemon(daemon_);
-  const auto* const doors = std::get_if<common::Doors>(&found);
-  if (doors == nullptr) return;
-  const common::HttpVisit asked = common::ask(*doors, {.method = "POST", .target = "/v1/codes"});
+  const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
+  if (addresses == nullptr) return;
+  const common::HttpResult result =
+      common::send_request(*addresses, {.method = "POST", .target = "/v1/codes"});
   common::FrameParser parser;
-  const auto answer = asked.answer.ok() ? parser.parse(asked.answer.body) : std::nullopt;
+  const auto answer = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
   const std::string url(answer ? answer->text("url") : std::string_view());
   if (!common::is_web_address(url))
-    return common::complain("the dashboard cannot be opened: the daemon does not tell its address");
+    return common::print_message("the dashboard cannot be opened: the daemon does not tell its address");
   desktop_->open(url);
 }
 
@@ -204,7 +205,7 @@ void Station::settle() {
     for (const Letter& letter : office_.collect(now_ms, false)) send(letter);
   }
   write_journal();
-  for (const std::string& each : following_.take_complaints()) common::complain(common::for_stderr(each));
+  for (const std::string& each : following_.take_complaints()) common::print_message(common::safe_text(each));
   set_alarm(now_ms);
 }
 
@@ -215,7 +216,7 @@ void Station::write_down(const std::vector<Notice>& told, std::int64_t now_ms) {
   write_state(now_ms, told);
   const std::string trouble = office_.save();
   if (!trouble.empty() && trouble != disk_trouble_)
-    common::complain("the spool cannot be written: " + common::for_stderr(trouble));
+    common::print_message("the spool cannot be written: " + common::safe_text(trouble));
   disk_trouble_ = trouble;
   if (told.empty() || !trouble.empty()) return;
   state_text_.clear();
@@ -246,7 +247,7 @@ void Station::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoi
   if (trouble.empty()) {
     state_text_ = std::move(text);
   } else {
-    common::complain("the state cannot be written: " + common::for_stderr(trouble));
+    common::print_message("the state cannot be written: " + common::safe_text(trouble));
   }
 }
 
@@ -256,7 +257,7 @@ void Station::journal(const Verdict& verdict) {
   std::string line = verdict.word + " " + verdict.rule;
   if (!verdict.title.empty()) line += " “" + verdict.title + "”";
   if (!verdict.why.empty()) line += ": " + verdict.why;
-  common::complain(common::for_stderr(line));
+  common::print_message(common::safe_text(line));
 }
 
 void Station::write_journal() {
@@ -278,8 +279,8 @@ void Station::write_journal() {
     append_notice(object.begin("notice"), notice);
     object.close();
     dead_.append(line);
-    common::complain("“" + common::for_stderr(notice.title) + "” could not be sent to " + event.letter.sink +
-                     ": " + common::for_stderr(event.why));
+    common::print_message("“" + common::safe_text(notice.title) + "” could not be sent to " +
+                          event.letter.sink + ": " + common::safe_text(event.why));
   }
 }
 
@@ -291,7 +292,7 @@ void Station::set_alarm(std::int64_t now_ms) {
   consider(decider_.next_ms());
   consider(office_.next_ms(now_ms));
   if (following_.moves() != moves_written_) consider(state_written_ms_ + cursors_ms_max);
-  if (next) client_.set_alarm(std::max<std::int64_t>(0, *next - now_ms), [this] { settle(); });
+  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { settle(); });
 }
 
 }  // namespace earshot::notifier

@@ -38,8 +38,8 @@ class Station {
       2000;  // cursors that nothing was told of are written as often
 
   /// The rules and the client outlive this. `daemon`: for the page that a click on a notice opens.
-  Station(const Rules& rules, const common::DaemonWish& daemon, common::Client& client, const Places& places,
-          bool verbose);
+  Station(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
+          const Places& places, bool verbose);
   /// Waits a little for what is on its way, and writes down where it is.
   ~Station();
   Station(const Station&) = delete;
@@ -71,7 +71,7 @@ class Station {
   void set_alarm(std::int64_t now_ms);
 
   const Rules& rules_;
-  const common::DaemonWish& daemon_;
+  const common::ConnectOptions& daemon_;
   common::Client& client_;
   Places places_;
   bool verbose_;

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "common/format.hpp"
-#include "common/names.hpp"
 #include "notifier/notice.hpp"
 
 namespace earshot::notifier {
@@ -127,7 +126,7 @@ void Acquaintance::name(const Session& session, Subject& subject) const {
   set("title", session.title);
   set("api_status", session.api_status);
   if (subject.duration_ms)
-    set("duration", common::human_duration(static_cast<std::int64_t>(*subject.duration_ms)));
+    set("duration", common::format_duration(static_cast<std::int64_t>(*subject.duration_ms)));
   if (session.cost_usd) {
     char text[32];
     std::snprintf(text, sizeof text, "$%.2f", *session.cost_usd);

@@ -1,6 +1,6 @@
 // What the command line program is sent, by a daemon or by what pretends to be one: whatever it says, lines
 // on a terminal hold no command for it, and are no wider than it. Frames, one a line; all of it is also read
-// as an HTTP answer, as text and as an address.
+// as text and as an address.
 #include <memory>
 
 #include "base/utf8.hpp"
@@ -9,7 +9,6 @@
 #include "common/endpoint.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
-#include "common/http.hpp"
 #include "common/text.hpp"
 #include "fuzz.hpp"
 
@@ -25,7 +24,7 @@ bool is_safe(std::string_view text, bool ascii) {
   while (!text.empty()) {
     std::size_t bad = 0;
     if (utf8_length(text, bad) == 0) return false;
-    const char32_t c = next_code_point(text);
+    const char32_t c = take_code_point(text);
     if (c < 0x20 || (c >= 0x7F && c < 0xA0) || (ascii && c >= 0x80)) return false;
     if ((c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0x200E || c == 0x200F ||
         c == 0x2028 || c == 0x2029 || (c >= 0xE0000 && c <= 0xE007F))
@@ -73,16 +72,17 @@ void try_frames(std::string_view text) {
 void try_text(std::string_view text) {
   for (const Charset charset : {Charset::utf8, Charset::ascii}) {
     const bool ascii = charset == Charset::ascii;
-    for (const Newlines newlines : {Newlines::space, Newlines::mark}) {
-      const std::string line = printable(text, charset, newlines);
+    for (const LineBreaks newlines : {LineBreaks::space, LineBreaks::symbol}) {
+      const std::string line = to_display_line(text, charset, newlines);
       require(is_safe(line, ascii), "printable text holds no command for the terminal");
       for (const std::size_t columns : {std::size_t{0}, std::size_t{1}, std::size_t{9}}) {
-        require(display_width(cut(line, columns, ".")) <= columns, "what is cut fits");
-        require(display_width(cut_front(line, columns, ".")) <= columns, "what is cut in front fits");
+        require(display_width(cut_to_width(line, columns, ".")) <= columns, "what is cut fits");
+        require(display_width(cut_start_to_width(line, columns, ".")) <= columns,
+                "what is cut in front fits");
       }
     }
     for (const std::size_t columns : {std::size_t{0}, std::size_t{2}, std::size_t{40}}) {
-      const Wrapped lines = wrapped(text, columns, charset, 100);
+      const WrappedText lines = wrap_text(text, columns, charset, 100);
       require(lines.lines.size() <= 100, "lines are bounded");
       for (const std::string& line : lines.lines) {
         require(is_safe(line, ascii), "a wrapped line holds no command for the terminal");
@@ -93,16 +93,13 @@ void try_text(std::string_view text) {
   simdjson::dom::parser one, other;
   simdjson::dom::element before, after;
   if (one.parse(simdjson::padded_string(text)).get(before)) return;
-  const std::string safe = terminal_json(text);
+  const std::string safe = to_display_json(text);
   require(is_safe(safe, false), "JSON on a terminal holds no command for it");
   require(!other.parse(simdjson::padded_string(safe)).get(after), "JSON on a terminal is JSON");
   require(simdjson::to_string(before) == simdjson::to_string(after), "JSON on a terminal is the same JSON");
 }
 
-void try_answer(std::string_view text) {
-  const HttpAnswer answer = parse_answer(text);
-  require(answer.status != 0 || !answer.trouble.empty(), "what is no answer is told");
-  require(answer.body.size() <= text.size(), "a body is a part of the answer");
+void try_address(std::string_view text) {
   const auto endpoint = parse_endpoint(text);
   if (const auto* found = std::get_if<Endpoint>(&endpoint))
     require(!found->host.empty() && !found->port.empty(), "an address has a host and a port");
@@ -121,6 +118,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(room.get(), size);
   try_frames(text);
   try_text(text);
-  try_answer(text);
+  try_address(text);
   return 0;
 }

@@ -1,11 +1,11 @@
-"""The schemas of protocol/schema/, twice: as they are, for clients, and strict, for the daemon.
+"""The schemas of protocol/schema/ in two forms: as written, for clients, and strict, for the daemon.
 
-As they are, they let pass what a later daemon may add: unknown fields, unknown types, new words in a list that may grow.
-Strict, nothing passes that is not written down. The strict ones are made here from the same files, never by hand:
+As written, they accept what a later version may add: unknown fields, unknown types, new values in lists that may grow.
+A strict schema accepts documented content only. It is derived from the same files:
 
-- `$ref` and `allOf` are drawn in, so that every object knows all of its fields; then no other field is allowed;
-- `x-values`, the words of a list that may grow, becomes `enum`;
-- `x-full` and `x-meta` say which view has a field: "optional", or "always" there. In the other view it is not allowed.
+- `$ref` and `allOf` are resolved, so that every object lists all its fields; then additional fields are refused;
+- `x-values`, the values of a list that may grow, becomes `enum`;
+- `x-full` and `x-meta` state which view has a field, "optional" or "always"; the other view must not have it.
 """
 import json
 import pathlib
@@ -14,7 +14,7 @@ import jsonschema
 
 DIRECTORY = pathlib.Path(__file__).resolve().parents[2] / "protocol" / "schema"
 SUFFIX = ".schema.json"
-# Not the schema of one type: shapes that others refer to, and the schemas that choose by type.
+# Files that are not the schema of one type: shared definitions, and schemas that choose by type.
 SHARED = ("common", "event", "frame", "client")
 
 
@@ -22,17 +22,17 @@ class Schemas:
     def __init__(self, directory=DIRECTORY):
         self.files = {p.name: json.loads(p.read_text("utf-8")) for p in sorted(directory.glob("*" + SUFFIX))}
         self.types = [n.removesuffix(SUFFIX) for n in self.files if n.removesuffix(SUFFIX) not in SHARED]
-        self.events = self._chosen_by("event")
-        self.server = self.events + self._chosen_by("frame")
-        self.client = self._chosen_by("client")
+        self.events = self._types_in("event")
+        self.server = self.events + self._types_in("frame")
+        self.client = self._types_in("client")
         self._strict = {}
-        self._lax = {}
+        self._as_written = {}
 
-    def _chosen_by(self, name):
+    def _types_in(self, name):
         return [c["if"]["properties"]["type"]["const"] for c in self.files[name + SUFFIX]["allOf"] if "if" in c]
 
     def target(self, ref, file):
-        """The schema that `ref`, standing in `file`, points to, and the file that it stands in."""
+        """Returns the schema that `ref` in `file` points to, and the file that contains it."""
         name, _, path = ref.partition("#")
         name = name or file
         node = self.files[name]
@@ -40,29 +40,29 @@ class Schemas:
             node = node[step.replace("~1", "/").replace("~0", "~")]
         return node, name
 
-    def lax(self, name):
-        """A validator of one file as it is, `frame` or `turn.started`."""
-        if name not in self._lax:
+    def as_written(self, name):
+        """Returns a validator of one file as it is: `frame`, `turn.started`."""
+        if name not in self._as_written:
             resolver = jsonschema.RefResolver("file:///" + name + SUFFIX, self.files[name + SUFFIX],
                                               store={"file:///" + n: s for n, s in self.files.items()})
-            self._lax[name] = jsonschema.Draft202012Validator(self.files[name + SUFFIX], resolver=resolver)
-        return self._lax[name]
+            self._as_written[name] = jsonschema.Draft202012Validator(self.files[name + SUFFIX], resolver=resolver)
+        return self._as_written[name]
 
     def strict(self, type_, view="full"):
-        """A validator of one type in which every allowed field is written down. `view`: full, meta or any."""
+        """Returns a validator of one type that accepts documented fields only. `view`: full, meta or any."""
         if (type_, view) not in self._strict:
             name = type_ + SUFFIX
-            self._strict[type_, view] = jsonschema.Draft202012Validator(self._draw_in(self.files[name], name, view))
+            self._strict[type_, view] = jsonschema.Draft202012Validator(self._resolve(self.files[name], name, view))
         return self._strict[type_, view]
 
-    def _draw_in(self, schema, file, view):
-        drawn = [p["$ref"] for p in (schema, *schema.get("allOf", ())) if "$ref" in p]
-        if drawn:
+    def _resolve(self, schema, file, view):
+        references = [p["$ref"] for p in (schema, *schema.get("allOf", ())) if "$ref" in p]
+        if references:
             out = {}
-            for ref in drawn:
-                merge(out, self._draw_in(*self.target(ref, file), view))
+            for ref in references:
+                merge(out, self._resolve(*self.target(ref, file), view))
             own = {k: v for k, v in schema.items() if k not in ("$ref", "allOf")}
-            return close(merge(out, self._draw_in(own, file, view)))
+            return close(merge(out, self._resolve(own, file, view)))
         out = {}
         for key, value in schema.items():
             if key in ("description", "title", "$schema", "default", "$defs"):
@@ -70,13 +70,13 @@ class Schemas:
             if key == "x-values":
                 out["enum"] = value
             elif key == "properties":
-                out["properties"] = {n: self._draw_in(s, file, view) for n, s in value.items() if in_view(s, view)}
+                out["properties"] = {n: self._resolve(s, file, view) for n, s in value.items() if in_view(s, view)}
                 out["required"] = [n for n in schema.get("required", ()) if n in out["properties"]]
                 out["required"] += [n for n, s in value.items() if view != "any" and s.get("x-" + view) == "always"]
             elif key == "items":
-                out[key] = self._draw_in(value, file, view)
+                out[key] = self._resolve(value, file, view)
             elif key == "anyOf":
-                out[key] = [self._draw_in(s, file, view) for s in value]
+                out[key] = [self._resolve(s, file, view) for s in value]
             elif key not in out and not key.startswith("x-"):
                 out[key] = value
         return close(out)
@@ -93,7 +93,7 @@ def merge(into, more):
             into.setdefault("properties", {}).update(value)
         elif key == "required":
             into["required"] = list(dict.fromkeys(into.get("required", []) + value))
-        elif key != "additionalProperties":
+        elif key != "additionalProperties" or isinstance(value, dict):
             into[key] = value
     return into
 

@@ -1,4 +1,4 @@
-"""The contract judged by itself: schemas, vectors, asyncapi.yaml and README.md say the same, and say what the daemon knows."""
+"""Checks that schemas, vectors, asyncapi.yaml, README.md and the daemon's event types agree."""
 import copy
 import json
 import pathlib
@@ -14,19 +14,19 @@ from validate import NotAFrame, Validator, parse, pointer
 PROTOCOL = DIRECTORY.parent
 VECTORS = PROTOCOL / "vectors"
 SOURCE = PROTOCOL.parent
-NOT_FRAMES = {"connection.json", "cursors.json", "filters.json", "subjects.json"}  # vectors of another form
-DESIGNED_NAME = re.compile(r'"([a-z]+\.[a-z]+)"')
+NOT_FRAMES = {"connection.json", "cursors.json", "filters.json", "subjects.json"}  # vectors that are not frames
+EVENT_NAME = re.compile(r'"([a-z]+\.[a-z]+)"')
 
 
-class Findings:
+class Report:
     def __init__(self):
         self.failures = []
         self.checks = 0
 
-    def expect(self, good, what):
+    def expect(self, condition, failure):
         self.checks += 1
-        if not good:
-            self.failures.append(what)
+        if not condition:
+            self.failures.append(failure)
 
 
 def load(path):
@@ -37,27 +37,27 @@ def strict_errors(schemas, frame, view):
     return list(schemas.strict(frame["type"], view).iter_errors(frame))
 
 
-def schemas_are_schemas(schemas, found):
+def schemas_are_schemas(schemas, report):
     for name, schema in schemas.files.items():
         try:
             jsonschema.Draft202012Validator.check_schema(schema)
         except jsonschema.SchemaError as error:
-            found.expect(False, f"schema/{name}: {error.message}")
+            report.expect(False, f"schema/{name}: {error.message}")
         for ref in refs(schema):
             try:
                 schemas.target(ref, name)
-                found.expect(True, "")
+                report.expect(True, "")
             except (KeyError, TypeError):
-                found.expect(False, f"schema/{name}: {ref} leads nowhere")
-        for word in extensions(schema):
-            found.expect(word in ("x-full", "x-meta", "x-values"), f"schema/{name}: unknown word {word}")
+                report.expect(False, f"schema/{name}: {ref} does not exist")
+        for keyword in extensions(schema):
+            report.expect(keyword in ("x-full", "x-meta", "x-values"), f"schema/{name}: unknown keyword {keyword}")
     for type_ in schemas.types:
-        found.expect(schemas.files[type_ + SUFFIX]["properties"]["type"] == {"const": type_},
+        report.expect(schemas.files[type_ + SUFFIX]["properties"]["type"] == {"const": type_},
                      f"schema/{type_}{SUFFIX}: its `type` is not {type_}")
-        found.expect((type_ in schemas.server) != (type_ in schemas.client),
-                     f"schema/{type_}{SUFFIX}: neither frame, event nor client chooses it, or two do")
+        report.expect((type_ in schemas.server) != (type_ in schemas.client),
+                     f"schema/{type_}{SUFFIX}: not chosen by exactly one of frame, event and client")
     for type_ in schemas.server + schemas.client:
-        found.expect(type_ in schemas.types, f"{type_} is chosen but has no schema")
+        report.expect(type_ in schemas.types, f"{type_} is chosen but has no schema")
 
 
 def refs(node):
@@ -81,86 +81,87 @@ def extensions(node):
         yield from extensions(child)
 
 
-def valid_vectors(schemas, found):
+def valid_vectors(schemas, report):
     seen = set()
     for path in sorted(VECTORS.glob("*.json")):
         if path.name in NOT_FRAMES:
             continue
         for vector in load(path):
-            frame, view, where = vector["frame"], vector.get("view", "full"), f"vectors/{path.name}: {vector['says']}"
-            found.expect(frame["type"] == path.stem, f"{where}: its type is not the file's")
+            frame, view, where = vector["frame"], vector.get("view", "full"), f"vectors/{path.name}: {vector['description']}"
+            report.expect(frame["type"] == path.stem, f"{where}: the type is not the file's")
             seen.add((frame["type"], view))
             for error in strict_errors(schemas, frame, view):
-                found.expect(False, f"{where}: {error.message} at {pointer(error)}")
+                report.expect(False, f"{where}: {error.message} at {pointer(error)}")
             side = "client" if frame["type"] in schemas.client else "frame"
-            found.expect(schemas.lax(side).is_valid(frame), f"{where}: {side}{SUFFIX} refuses it")
-            later = dict(copy.deepcopy(frame), later={"what": ["a later daemon", "says"]})
-            found.expect(schemas.lax(side).is_valid(later), f"{where}: an unknown field is refused")
-            found.expect(not Order(view=view, connection=frame["type"] == "welcome").check(frame), f"{where}: its fields are not in order")
+            report.expect(schemas.as_written(side).is_valid(frame), f"{where}: refused by {side}{SUFFIX}")
+            later = dict(copy.deepcopy(frame), later={"added": ["in a later", "version"]})
+            report.expect(schemas.as_written(side).is_valid(later), f"{where}: an unknown field is refused")
+            for problem in Order(view=view, connection=frame["type"] == "welcome").check(frame):
+                report.expect(False, f"{where}: {problem}")
             if "cursor" in frame:
-                found.expect(parse(json.dumps(frame)) == frame, f"{where}: is another after parsing")
+                report.expect(parse(json.dumps(frame)) == frame, f"{where}: parsing changes it")
     for type_ in schemas.types:
-        found.expect((type_, "full") in seen, f"vectors/{type_}.json: no valid frame")
-        shown = schemas.files[type_ + SUFFIX]
-        if "x-full" in json.dumps(shown) or "x-meta" in json.dumps(shown):
-            found.expect((type_, "meta") in seen, f"vectors/{type_}.json: no frame of the meta view")
+        report.expect((type_, "full") in seen, f"vectors/{type_}.json: no valid frame")
+        text = json.dumps(schemas.files[type_ + SUFFIX])
+        if "x-full" in text or "x-meta" in text:
+            report.expect((type_, "meta") in seen, f"vectors/{type_}.json: no frame of the meta view")
 
 
-def invalid_vectors(schemas, found):
-    """Each is refused, and at the place that it says: not by accident."""
+def invalid_vectors(schemas, report):
+    """Each is refused at the place that its vector names."""
     for path in sorted((VECTORS / "invalid").glob("*.json")):
         for vector in load(path):
-            where = f"vectors/invalid/{path.name}: {vector['why']}"
+            where = f"vectors/invalid/{path.name}: {vector['description']}"
             if "text" in vector:
                 try:
                     parse(vector["text"])
-                    found.expect(False, f"{where}: passes")
+                    report.expect(False, f"{where}: accepted")
                 except NotAFrame:
-                    found.expect(True, "")
+                    report.expect(True, "")
                 continue
             frame = vector["frame"]
             client = path.stem == "client"
             view = "meta" if path.stem == "meta" else "full"
-            lax = schemas.lax("client" if client else "frame")
-            found.expect(lax.is_valid(frame) == vector.get("strict", False),
-                         f"{where}: refused only strictly is {vector.get('strict', False)}, but it is not so")
+            as_written = schemas.as_written("client" if client else "frame")
+            report.expect(as_written.is_valid(frame) == vector.get("strict", False),
+                         f"{where}: the schema as written should " + ("accept it" if vector.get("strict") else "refuse it"))
             if frame["type"] not in schemas.types:
-                found.expect(bool(Validator(schemas).problems(frame)), f"{where}: passes")
+                report.expect(bool(Validator(schemas).problems(frame)), f"{where}: accepted")
                 continue
-            places = {pointer(e) for e in strict_errors(schemas, frame, view)}
-            found.expect(vector["at"] in places, f"{where}: refused at {sorted(places)}, not at {vector['at']}")
+            pointers = {pointer(e) for e in strict_errors(schemas, frame, view)}
+            report.expect(vector["at"] in pointers, f"{where}: refused at {sorted(pointers)}, not at {vector['at']}")
 
 
-def cursor_vectors(schemas, found):
+def cursor_vectors(schemas, report):
     cursor = jsonschema.Draft202012Validator(schemas.files["common" + SUFFIX]["$defs"]["cursor"])
     for vector in load(VECTORS / "cursors.json"):
         text = vector["cursor"]
-        # A pattern's $ also matches before a last line feed in some languages; a cursor has none.
-        good = cursor.is_valid(text) and not text.endswith("\n")
-        found.expect(good == vector["valid"], f"vectors/cursors.json: {text!r}")
+        # In some languages `$` also matches before a final line feed; a cursor has none.
+        valid = cursor.is_valid(text) and not text.endswith("\n")
+        report.expect(valid == vector["valid"], f"vectors/cursors.json: {text!r}")
 
 
 def glob_matches(pattern, text):
-    """`*` any characters, `?` one; nothing else is special."""
+    """`*` matches any characters, `?` one character; all others are literal."""
     parts = {"*": "[\\s\\S]*", "?": "[\\s\\S]"}
     return re.fullmatch("".join(parts.get(c) or re.escape(c) for c in re.sub(r"\*+", "*", pattern)), text) is not None
 
 
-def filter_vectors(_schemas, found):
+def filter_vectors(_schemas, report):
     for vector in load(VECTORS / "filters.json"):
-        found.expect(glob_matches(vector["pattern"], vector["text"]) == vector["match"], f"vectors/filters.json: {vector}")
+        report.expect(glob_matches(vector["pattern"], vector["text"]) == vector["match"], f"vectors/filters.json: {vector}")
 
 
-def word(text):
-    """One token of a subject, as TEAM.md says; what is too long for these vectors is tried in the daemon's own tests."""
-    kept = re.compile(rb"[A-Za-z0-9_-]")
-    return "".join(chr(b) if kept.match(bytes([b])) else f"={b:02X}" for b in text.encode()) or "="
+def subject_token(text):
+    """Returns one token of a subject as TEAM.md defines it. Shortening of long tokens is covered by the daemon's unit tests."""
+    literal = re.compile(rb"[A-Za-z0-9_-]")
+    return "".join(chr(b) if literal.match(bytes([b])) else f"={b:02X}" for b in text.encode()) or "="
 
 
-def subject_vectors(_schemas, found):
+def subject_vectors(_schemas, report):
     vectors = load(VECTORS / "subjects.json")
-    for vector in vectors["words"]:
-        found.expect(word(vector["text"]) == vector["word"], f"vectors/subjects.json: {vector}")
+    for vector in vectors["tokens"]:
+        report.expect(subject_token(vector["text"]) == vector["token"], f"vectors/subjects.json: {vector}")
     for vector in vectors["subjects"]:
         names = vector["stream"].split("/")
         length = 3 if names[1:2] == ["conversations"] else 2
@@ -168,60 +169,64 @@ def subject_vectors(_schemas, found):
         tokens = [vector["host"], project, vector["session"]]
         if not project or f"{project}/{vector['session']}" != vector["stream"]:
             tokens.append(vector["stream"])
-        subject = ".".join(["earshot", "v1", *map(word, tokens)])
-        found.expect(subject == vector["subject"], f"vectors/subjects.json: {vector}: {subject}")
+        subject = ".".join(["earshot", "v1", *map(subject_token, tokens)])
+        report.expect(subject == vector["subject"], f"vectors/subjects.json: {vector}: {subject}")
 
 
-def connection_vector(schemas, found):
+def connection_vector(schemas, report):
     sides = {"server": Validator(schemas), "client": Validator(schemas, client=True)}
     for number, step in enumerate(load(VECTORS / "connection.json")):
         for problem in sides[step["from"]].problems(step["frame"]):
-            found.expect(False, f"vectors/connection.json: step {number}: {problem}")
-        found.expect(True, "")
+            report.expect(False, f"vectors/connection.json: step {number}: {problem}")
+        report.expect(True, "")
 
 
-def order_sees(schemas, found):
-    """The judge of order is judged: what is wrong on purpose is seen."""
+def order_checks(schemas, report):
+    """Each deliberate mistake in a recorded connection is reported."""
     frames = [s["frame"] for s in load(VECTORS / "connection.json") if s["from"] == "server"]
     events = [f for f in frames if f["type"] in schemas.events]
 
-    def problems(some, **options):
+    def problems(sequence, **options):
         validator = Validator(schemas, **options)
-        return [p for f in some for p in validator.problems(f)]
-    found.expect(problems(events, whole=True) == [], f"order: a whole stream: {problems(events, whole=True)}")
-    wrongs = {
+        return [p for f in sequence for p in validator.problems(f)]
+    report.expect(problems(events, complete=True) == [], f"order: a complete stream: {problems(events, complete=True)}")
+    mistakes = {
         "without `welcome`": (frames[1:], {"connection": True}),
         "`welcome` twice": (frames + frames[:1], {}),
         "an event twice": (events + events[-1:], {}),
-        "an event missing": ([e for e in events if e["type"] != "session.updated"], {"whole": True}),
+        "an event missing": ([e for e in events if e["type"] != "session.updated"], {"complete": True}),
         "a snapshot that is too old": (frames + frames[1:2], {}),
-        "a turn that starts twice": ([*events[:2], moved(events[1], 1)], {"whole": True}),
-        "a turn that finishes twice": ([*events, moved(events[-1], 1)], {"whole": True}),
-        "a turn that falls back": ([*events, dict(moved(of(events, "tool.finished"), 20000), call="toolu_99", turn=0)], {}),
-        "a call that finishes twice": ([*events, moved(of(events, "tool.finished"), 20000)], {}),
-        "a call that is invoked twice": ([*events, moved(of(events, "tool.invoked"), 20000)], {}),
+        "a turn that starts twice": ([*events[:2], shifted(events[1], 1)], {"complete": True}),
+        "a turn that finishes twice": ([*events, shifted(events[-1], 1)], {"complete": True}),
+        "a turn number that decreases": ([*events, dict(shifted(first(events, "tool.finished"), 20000), call="toolu_99", turn=0)], {}),
+        "a call that finishes twice": ([*events, shifted(first(events, "tool.finished"), 20000)], {}),
+        "a call that is invoked twice": ([*events, shifted(first(events, "tool.invoked"), 20000)], {}),
         "a call left open": ([e for e in events if e["type"] != "tool.finished"]
-                             + [dict(moved(of(events, "turn.started"), 20000), turn=2)], {"whole": True}),
-        "totals that fall": ([*events, moved(of(events, "usage.updated"), 20000)], {}),
-        "a wrong number of tools": ([*events[:-1], dict(events[-1], tools=9)], {"whole": True}),
-        "a wrong usage": ([*events[:-1], dict(events[-1], usage=dict(events[-1]["usage"], input=7))], {"whole": True}),
+                             + [dict(shifted(first(events, "turn.started"), 20000), turn=2)], {"complete": True}),
+        "totals that decrease": ([*events, shifted(first(events, "usage.updated"), 20000)], {}),
+        "a wrong number of tools": ([*events[:-1], dict(events[-1], tools=9)], {"complete": True}),
+        "a wrong usage": ([*events[:-1], dict(events[-1], usage=dict(events[-1]["usage"], input=7))], {"complete": True}),
         "fields out of order": ([dict(reversed(list(events[1].items())))], {}),
-        "an update that says nothing": ([{k: v for k, v in of(events, "session.updated").items() if k != "model"}], {}),
+        "truncated that is not last": ([{"type": events[1]["type"], "truncated": {"prompt": 9}, **events[1]}], {}),
+        "a truncated path that does not exist": ([dict(events[1], truncated={"prompt/0": 9})], {}),
+        "a truncated path in the list that does not exist": ([dict(events[1], truncated={"todos/0/content": 9})], {}),
+        "a truncated value that is not a string": ([dict(events[1], truncated={"turn": 9})], {}),
+        "an update without a changed field": ([{k: v for k, v in first(events, "session.updated").items() if k != "model"}], {}),
     }
-    for what, (some, options) in wrongs.items():
-        found.expect(bool(problems(some, **options)), f"order: does not see {what}")
+    for mistake, (changed, options) in mistakes.items():
+        report.expect(bool(problems(changed, **options)), f"order: does not report {mistake}")
 
 
-def of(events, type_):
+def first(events, type_):
     return next(e for e in events if e["type"] == type_)
 
 
-def moved(event, bytes_on):
-    offset, index, mark = event["cursor"].split(".")
-    return dict(event, cursor=f"{int(offset) + bytes_on}.{index}.{mark}")
+def shifted(event, bytes_more):
+    offset, index, prefix_hash = event["cursor"].split(".")
+    return dict(event, cursor=f"{int(offset) + bytes_more}.{index}.{prefix_hash}")
 
 
-def asyncapi(schemas, found):
+def asyncapi(schemas, report):
     path = PROTOCOL / "asyncapi.yaml"
     document = yaml.safe_load(path.read_text("utf-8"))
     referenced = set()
@@ -238,40 +243,40 @@ def asyncapi(schemas, found):
     for ref in refs(document):
         try:
             follow(ref)
-            found.expect(True, "")
+            report.expect(True, "")
         except (OSError, KeyError, IndexError, TypeError):
-            found.expect(False, f"asyncapi.yaml: {ref} leads nowhere")
-    while True:  # what a referenced schema refers to is referenced, too
+            report.expect(False, f"asyncapi.yaml: {ref} does not exist")
+    while True:  # add what the referenced schemas refer to
         more = {r.partition("#")[0] for n in referenced for r in refs(schemas.files[n])} - referenced - {""}
         if not more:
             break
         referenced |= more
     for name in schemas.files:
-        found.expect(name in referenced, f"asyncapi.yaml: schema/{name} is not referenced")
+        report.expect(name in referenced, f"asyncapi.yaml: schema/{name} is not referenced")
     messages = document["components"]["messages"]
-    found.expect(set(messages) == set(schemas.types), "asyncapi.yaml: its messages are not the types: "
+    report.expect(set(messages) == set(schemas.types), "asyncapi.yaml: its messages differ from the types: "
                  + ", ".join(sorted(set(messages) ^ set(schemas.types))))
     for type_, message in messages.items():
-        found.expect(message["payload"]["schema"]["$ref"] == f"schema/{type_}{SUFFIX}", f"asyncapi.yaml: {type_}: another schema")
+        report.expect(message["payload"]["schema"]["$ref"] == f"schema/{type_}{SUFFIX}", f"asyncapi.yaml: {type_}: the schema of another type")
         examples = [follow(e["payload"]["$ref"]) for e in message["examples"]]
-        found.expect(bool(examples), f"asyncapi.yaml: {type_}: no example")
+        report.expect(bool(examples), f"asyncapi.yaml: {type_}: no example")
         for example in examples:
-            found.expect(example["type"] == type_ and not strict_errors(schemas, example, "full"),
+            report.expect(example["type"] == type_ and not strict_errors(schemas, example, "full"),
                          f"asyncapi.yaml: {type_}: an example is not valid")
     in_channel = {r["$ref"] for r in document["channels"]["connection"]["messages"].values()}
-    found.expect(in_channel == {f"#/components/messages/{t}" for t in schemas.types}, "asyncapi.yaml: the channel's messages")
-    for operation, types in (("listen", schemas.server), ("ask", schemas.client)):
-        told = {r["$ref"].rpartition("/")[2] for r in document["operations"][operation]["messages"]}
-        found.expect(told == set(types), f"asyncapi.yaml: {operation}: {sorted(told ^ set(types))}")
+    report.expect(in_channel == {f"#/components/messages/{t}" for t in schemas.types}, "asyncapi.yaml: the channel's messages are not the types")
+    for operation, types in (("send", schemas.server), ("receive", schemas.client)):
+        listed = {r["$ref"].rpartition("/")[2] for r in document["operations"][operation]["messages"]}
+        report.expect(listed == set(types), f"asyncapi.yaml: {operation}: {sorted(listed ^ set(types))}")
 
 
 def fences(text):
-    """(language, text, line) of each fenced block."""
+    """Yields (language, text, line number) of each fenced block."""
     for match in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.M | re.S):
         yield match[1], match[2], text.count("\n", 0, match.start()) + 1
 
 
-def readme(schemas, found):
+def readme(schemas, report):
     text = (PROTOCOL / "README.md").read_text("utf-8")
     shown = set()
     for language, block, line in fences(text):
@@ -290,41 +295,54 @@ def readme(schemas, found):
             except NotAFrame as error:
                 problems = [str(error)]
             for problem in problems:
-                found.expect(False, f"README.md:{number}: {problem}")
-            found.expect(True, "")
-    found.expect({"hello", "subscribe", "welcome", "session", "ready"} <= shown, "README.md: shows too few frames")
+                report.expect(False, f"README.md:{number}: {problem}")
+            report.expect(True, "")
+    report.expect({"hello", "subscribe", "welcome", "session", "ready"} <= shown, "README.md: too few example frames")
     for type_ in schemas.types:
-        found.expect(f"`{type_}`" in text, f"README.md: does not tell of {type_}")
+        report.expect(f"`{type_}`" in text, f"README.md: {type_} is missing")
+    field_tables(text, schemas, report)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        found.expect((PROTOCOL / target).exists(), f"README.md: {target} is not there")
+        report.expect((PROTOCOL / target).exists(), f"README.md: {target} does not exist")
 
 
-def daemon_knows(schemas, found):
-    """The daemon's event types are the contract's."""
+def field_tables(text, schemas, report):
+    """Each event's table lists the fields of its schema, in order, and marks the optional ones."""
+    sections = dict(re.findall(r"^#### `([a-z.]+)`\n(.*?)(?=^#|^\*\*|\Z)", text, re.M | re.S))
+    report.expect(list(sections) == schemas.events, f"README.md: the event sections are not the events: {list(sections)}")
+    for type_, section in sections.items():
+        schema = schemas.files[type_ + SUFFIX]
+        required = [*schema.get("required", ()), "files", "files_count"]  # one of these two, by view
+        documented = [(name, "optional" not in kind) for name, kind in re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.M)]
+        expected = [(name, name in required) for name in schema["properties"] if name not in ("type", "truncated")]
+        report.expect(documented == expected, f"README.md: the fields of {type_} are {documented}, not {expected}")
+
+
+def daemon_event_types(schemas, report):
+    """The daemon's event types are those of the contract."""
     header = (SOURCE / "daemon/core/event.hpp").read_text("utf-8")
     bodies = re.search(r"using EventBody\s*=\s*std::variant<(.*?)>;", header, re.S)[1]
     structs = [name.removeprefix("event::") for name in re.findall(r"event::\w+", bodies)]
-    found.expect(len(structs) == len(schemas.events), f"event.hpp has {len(structs)} events, the contract {len(schemas.events)}")
-    written = set()
+    report.expect(len(structs) == len(schemas.events), f"event.hpp has {len(structs)} events, the contract {len(schemas.events)}")
+    names = set()
     for path in sorted((SOURCE / "daemon/core").glob("*.cpp")):
         body = re.search(r"type_name\(const EventBody& \w+\) \{(.*?)^\}", path.read_text("utf-8"), re.S | re.M)
         if body:
-            written |= set(DESIGNED_NAME.findall(body[1]))
-    found.expect(written == set(schemas.events), f"type_name and the contract differ: {sorted(written ^ set(schemas.events))}")
+            names |= set(EVENT_NAME.findall(body[1]))
+    report.expect(names == set(schemas.events), f"type_name and the contract differ: {sorted(names ^ set(schemas.events))}")
 
 
-PARTS = (schemas_are_schemas, valid_vectors, invalid_vectors, cursor_vectors, filter_vectors, subject_vectors, connection_vector, order_sees,
-         asyncapi, readme, daemon_knows)
+PARTS = (schemas_are_schemas, valid_vectors, invalid_vectors, cursor_vectors, filter_vectors, subject_vectors, connection_vector, order_checks,
+         asyncapi, readme, daemon_event_types)
 
 
 def run():
     schemas = Schemas()
     failed = 0
     for part in PARTS:
-        found = Findings()
-        part(schemas, found)
-        for failure in found.failures:
+        report = Report()
+        part(schemas, report)
+        for failure in report.failures:
             print(f"{part.__name__}: {failure}")
-        print(f"{part.__name__}: {found.checks} checks, {len(found.failures)} failed")
-        failed += len(found.failures) + (found.checks == 0)  # a part that checks nothing is broken
+        print(f"{part.__name__}: {report.checks} checks, {len(report.failures)} failed")
+        failed += len(report.failures) + (report.checks == 0)  # a part without checks is broken
     return 1 if failed else 0

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Judges frames against protocol/schema/, strictly: nothing passes that is not written down.
+"""Validates frames strictly against protocol/schema/: undocumented fields, types and values are errors.
 
-    earshot replay --host h session.jsonl | tests/protocol/validate.py --whole -
+    earshot replay --host h session.jsonl | tests/protocol/validate.py --complete -
     tests/protocol/validate.py frames.ndjson
     tests/protocol/validate.py --self-test
 
-Needs python3-jsonschema; --self-test python3-yaml, too. Exit codes: 0 all valid, 1 some are not, 2 usage.
+Requires python3-jsonschema; --self-test also python3-yaml. Exit codes: 0 all frames are valid, 1 some are not, 2 usage.
 """
 import argparse
 import collections
@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from order import Order  # noqa: E402
 from schemas import Schemas  # noqa: E402
 
-REASON_CHARS_MAX = 300  # a reason quotes the frame: what is longer is cut
+MESSAGE_CHARS_MAX = 300  # a schema error quotes the frame; longer messages are cut in the middle
 
 
 class NotAFrame(ValueError):
@@ -26,20 +26,19 @@ class NotAFrame(ValueError):
 
 
 def parse(line):
-    """One frame from its text. JSON as RFC 8259 has it: a field once, no NaN, no half of a surrogate pair."""
-    def once(pairs):
+    """Parses one frame as RFC 8259 JSON; refuses duplicate fields, NaN and lone surrogates."""
+    def unique(pairs):
         frame = dict(pairs)
         if len(frame) != len(pairs):
-            raise NotAFrame("a field is there twice: " + ", ".join(
-                k for k, n in collections.Counter(k for k, _ in pairs).items() if n > 1))
+            raise NotAFrame("duplicate fields: " + ", ".join(k for k, n in collections.Counter(k for k, _ in pairs).items() if n > 1))
         return frame
 
-    def no_number(text):
-        raise NotAFrame(f"{text} is no JSON")
+    def refuse_constant(text):
+        raise NotAFrame(f"{text} is not JSON")
     try:
         if isinstance(line, bytes):
             line = line.decode("utf-8")
-        frame = json.loads(line, object_pairs_hook=once, parse_constant=no_number)
+        frame = json.loads(line, object_pairs_hook=unique, parse_constant=refuse_constant)
         if "\\ud" in line or "\\uD" in line:
             json.dumps(frame, ensure_ascii=False).encode("utf-8")
     except UnicodeError as error:
@@ -54,34 +53,35 @@ def parse(line):
 
 
 class Validator:
-    """Judges one connection or one replay, frame by frame."""
+    """Validates one connection or one replay, frame by frame."""
 
-    def __init__(self, schemas=None, view=None, whole=False, client=False, connection=None):
-        """`view`: full, meta, any; None: what `welcome` says, else full. `client`: frames that a client sends."""
+    def __init__(self, schemas=None, view=None, complete=False, client=False, connection=None):
+        """`view`: full, meta or any; None: that of `welcome`, else full. `client`: frames that a client sends.
+        `complete`, `connection`: see Order."""
         self.schemas = schemas or Schemas()
         self.view = view
         self.types = set(self.schemas.client if client else self.schemas.server)
-        self.order = None if client else Order(whole=whole, connection=connection, view=view or "full")
+        self.order = None if client else Order(complete=complete, connection=connection, view=view or "full")
 
     def problems(self, frame):
-        """What is wrong with a frame, as sentences."""
+        """Returns the problems of a frame as sentences."""
         type_ = frame.get("type")
         if type_ not in self.types:
-            return [f"no such type: {type_!r}"]
+            return [f"unknown type: {type_!r}"]
         if self.view is None and type_ == "welcome" and frame.get("view") in ("full", "meta"):
             self.view = frame["view"]
-        found = [sentence(e) for e in self.schemas.strict(type_, self.view or "full").iter_errors(frame)]
-        if self.order and found:
-            self.order.lose(frame)
-        return found or (self.order.check(frame) if self.order else [])
+        problems = [describe(e) for e in self.schemas.strict(type_, self.view or "full").iter_errors(frame)]
+        if self.order and problems:
+            self.order.skip(frame)
+        return problems or (self.order.check(frame) if self.order else [])
 
 
-def sentence(error):
-    if error.context:  # of alternatives, the one that went furthest says most
+def describe(error):
+    if error.context:  # of several alternatives, report the error that is deepest in the frame
         error = max(error.context, key=lambda e: len(e.absolute_path))
     text = error.message
-    if len(text) > REASON_CHARS_MAX:
-        text = text[: REASON_CHARS_MAX // 2] + " … " + text[-REASON_CHARS_MAX // 2:]
+    if len(text) > MESSAGE_CHARS_MAX:
+        text = text[: MESSAGE_CHARS_MAX // 2] + " … " + text[-MESSAGE_CHARS_MAX // 2:]
     return f"{text} at {pointer(error)}"
 
 
@@ -89,10 +89,9 @@ def pointer(error):
     return "/" + "/".join(str(step) for step in error.absolute_path)
 
 
-def validate_file(name, lines, make_validator, shown_max):
-    """Gives (frames, failures); prints the first failures."""
-    validator = make_validator()
-    frames = failures = 0
+def validate_lines(name, lines, validator, shown_max):
+    """Prints the problems of the first `shown_max` invalid frames; returns (frames, invalid frames, frames by type)."""
+    frames = invalid = 0
     types = collections.Counter()
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -105,42 +104,40 @@ def validate_file(name, lines, make_validator, shown_max):
         except NotAFrame as error:
             frame, problems = {}, [str(error)]
         if problems:
-            failures += 1
-            if failures <= shown_max:
+            invalid += 1
+            if invalid <= shown_max:
                 for problem in problems:
                     print(f"{name}:{number}: {frame.get('type', '?')}: {problem}")
-    return frames, failures, types
+    return frames, invalid, types
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", metavar="FILE", help="NDJSON, one frame a line; - is stdin")
-    parser.add_argument("--view", choices=("full", "meta", "any"), help="default: what `welcome` says, else full")
-    parser.add_argument("--whole", action="store_true", help="streams are told from their first byte, unfiltered")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="NDJSON, one frame per line; - is stdin")
+    parser.add_argument("--view", choices=("full", "meta", "any"), help="default: that of `welcome`, else full")
+    parser.add_argument("--complete", action="store_true", help="streams start at their first byte and are unfiltered")
     parser.add_argument("--client", action="store_true", help="frames that a client sends")
-    parser.add_argument("--shown", type=int, default=10, metavar="N", help="failures to show a file (10)")
-    parser.add_argument("--self-test", action="store_true", help="judge the contract itself")
+    parser.add_argument("--shown", type=int, default=10, metavar="N", help="invalid frames to print per file (10)")
+    parser.add_argument("--self-test", action="store_true", help="check that the parts of the contract agree")
     options = parser.parse_args(arguments)
     if options.self_test:
         import self_test
         return self_test.run()
     if not options.files:
-        parser.error("give a FILE, or - for stdin")
+        parser.error("name a FILE, or - for stdin")
     schemas = Schemas()
-
-    def make_validator():
-        return Validator(schemas, view=options.view, whole=options.whole, client=options.client)
-    frames = failures = 0
+    frames = invalid = 0
     types = collections.Counter()
     for name in options.files:
+        validator = Validator(schemas, view=options.view, complete=options.complete, client=options.client)
         if name == "-":
-            result = validate_file("-", sys.stdin.buffer, make_validator, options.shown)
+            result = validate_lines("-", sys.stdin.buffer, validator, options.shown)
         else:
             with open(name, "rb") as lines:
-                result = validate_file(name, lines, make_validator, options.shown)
-        frames, failures, types = frames + result[0], failures + result[1], types + result[2]
-    print(f"{frames} frames of {len(types)} types: " + (f"{failures} not valid" if failures else "all valid"))
-    return 1 if failures else 0
+                result = validate_lines(name, lines, validator, options.shown)
+        frames, invalid, types = frames + result[0], invalid + result[1], types + result[2]
+    print(f"{frames} frames of {len(types)} types: " + (f"{invalid} invalid" if invalid else "all valid"))
+    return 1 if invalid else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ using namespace earshot::common::test;
 
 namespace {
 
-DaemonWish by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
+ConnectOptions by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
 
 // STATE/socket names the socket, as the daemon has it.
 std::string socket_of(const TemporaryDirectory& state) {

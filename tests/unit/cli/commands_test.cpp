@@ -46,7 +46,7 @@ std::function<void(Peer&)> telling_then_signal(std::vector<std::string> frames) 
   };
 }
 
-DaemonWish at(const FakeDaemon& daemon, const TemporaryDirectory& state) {
+ConnectOptions at(const FakeDaemon& daemon, const TemporaryDirectory& state) {
   return {.connect = daemon.url(), .token_file = state.put("token", "t0ken"), .state = state.path()};
 }
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "agents/claude_code/reader.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
 #include "core/event_json.hpp"
@@ -44,7 +45,7 @@ class Audience : public EventSink {
  private:
   static bool is_harmless(std::string_view line) {
     while (!line.empty()) {
-      const char32_t c = next_code_point(line);
+      const char32_t c = take_code_point(line);
       if (c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
         return false;
     }
@@ -71,7 +72,7 @@ TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
-    Transcript transcript({.own_agent = place_of(file).own_agent});
+    Transcript transcript({.own_agent = place_of(file).own_agent, .reader = &claude_code::reader()});
     Audience audience(40 + told % 100);
     transcript.feed({text.data(), size}, workspace, audience);
     told += audience.told;

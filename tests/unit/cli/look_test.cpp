@@ -45,7 +45,7 @@ TEST_CASE("every mark is one column wide") {
   for (int i = 0; i <= static_cast<int>(Glyph::rule); ++i) {
     CAPTURE(i);
     CHECK(display_width(glyph(static_cast<Glyph>(i), Charset::utf8)) == 1);
-    CHECK(printable(glyph(static_cast<Glyph>(i), Charset::ascii), Charset::ascii) ==
+    CHECK(to_display_line(glyph(static_cast<Glyph>(i), Charset::ascii), Charset::ascii) ==
           glyph(static_cast<Glyph>(i), Charset::ascii));
   }
 }

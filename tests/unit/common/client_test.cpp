@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "common/connect_error.hpp"
 #include "common/fake_daemon.hpp"
 
 using namespace earshot::common;
@@ -16,20 +15,20 @@ namespace {
 
 Endpoint endpoint_of(const FakeDaemon& daemon) { return std::get<Endpoint>(parse_endpoint(daemon.url())); }
 
-Doors doors_of(const Endpoint& endpoint) {
+DaemonAddresses addresses_of(const Endpoint& endpoint) {
   DaemonAddress address;
   address.endpoint = endpoint;
   address.token = "t0ken";
-  address.token_from = "/s/token";
-  address.address_from = "--connect";
+  address.token_path = "/s/token";
+  address.address_source = "--connect";
   return {address};
 }
 
-// Runs once and keeps what came.
+// Runs once and keeps the received frames.
 struct Run {
-  std::vector<std::string> messages;
-  std::size_t quiet = 0;
-  Outcome outcome;
+  std::vector<std::string> frames;
+  std::size_t idle_calls = 0;
+  ConnectionOutcome outcome;
 
   Run(const Endpoint& endpoint, std::size_t enough) {
     Client client;
@@ -38,20 +37,20 @@ struct Run {
       client.send("first");
       client.send("second");
     };
-    handlers.on_message = [&](std::string_view json) {
-      messages.emplace_back(json);
-      return messages.size() < enough;
+    handlers.on_frame = [&](std::string_view json) {
+      frames.emplace_back(json);
+      return frames.size() < enough;
     };
-    handlers.on_quiet = [&] { ++quiet; };
+    handlers.on_idle = [&] { ++idle_calls; };
     outcome = client.run(endpoint, "t0ken", handlers);
   }
 };
 
 }  // namespace
 
-TEST_CASE("the client shows its token, speaks the subprotocol and says goodbye") {
+TEST_CASE("the client sends its token, requests the subprotocol and closes the connection") {
   std::string request, first, second;
-  int goodbye = 0;
+  int close_code = 0;
   FakeDaemon daemon({[&](Peer& peer) {
     request = peer.upgrade();
     first = peer.receive(1).payload;
@@ -59,10 +58,10 @@ TEST_CASE("the client shows its token, speaks the subprotocol and says goodbye")
     peer.send("{\"n\":1}");
     peer.send("{\"n\":2}");
     const Peer::Frame close = peer.receive(8);
-    goodbye = close.payload.size() < 2 ? 0
-                                       : static_cast<unsigned char>(close.payload[0]) << 8 |
-                                             static_cast<unsigned char>(close.payload[1]);
-    peer.close(goodbye, "");
+    close_code = close.payload.size() < 2 ? 0
+                                          : static_cast<unsigned char>(close.payload[0]) << 8 |
+                                                static_cast<unsigned char>(close.payload[1]);
+    peer.close(close_code, "");
   }});
   const Run run(endpoint_of(daemon), 2);
   CHECK(daemon.join().empty());
@@ -72,13 +71,13 @@ TEST_CASE("the client shows its token, speaks the subprotocol and says goodbye")
   CHECK(request.find("Host: 127.0.0.1:" + endpoint_of(daemon).port + "\r\n") != request.npos);
   CHECK(first == "first");
   CHECK(second == "second");
-  CHECK(run.messages == std::vector<std::string>{"{\"n\":1}", "{\"n\":2}"});
-  CHECK(run.quiet > 0);
-  CHECK(goodbye == 1000);
-  CHECK(run.outcome.ending == Ending::stopped);
+  CHECK(run.frames == std::vector<std::string>{"{\"n\":1}", "{\"n\":2}"});
+  CHECK(run.idle_calls > 0);
+  CHECK(close_code == 1000);
+  CHECK(run.outcome.end_reason == EndReason::stopped);
 }
 
-TEST_CASE("a message of a megabyte comes whole, whatever pieces it came in") {
+TEST_CASE("a frame of a megabyte is received whole") {
   const std::string large = "{\"text\":\"" + std::string(1 << 20, 'x') + "\"}";
   FakeDaemon daemon({[&](Peer& peer) {
     peer.upgrade();
@@ -86,11 +85,11 @@ TEST_CASE("a message of a megabyte comes whole, whatever pieces it came in") {
     peer.receive(8);
   }});
   const Run run(endpoint_of(daemon), 1);
-  REQUIRE(run.messages.size() == 1);
-  CHECK((run.messages[0] == large));
+  REQUIRE(run.frames.size() == 1);
+  CHECK((run.frames[0] == large));
 }
 
-TEST_CASE("pings are answered while nothing else happens") {
+TEST_CASE("pings are answered on an idle connection") {
   std::string pong;
   FakeDaemon daemon({[&](Peer& peer) {
     peer.upgrade();
@@ -104,47 +103,47 @@ TEST_CASE("pings are answered while nothing else happens") {
   CHECK(pong == "are you there");
 }
 
-TEST_CASE("a refused token is final and explained") {
+TEST_CASE("a rejected token is permanent and explained") {
   FakeDaemon daemon({[](Peer& peer) { peer.refuse("401 Unauthorized"); }});
   const Run run(endpoint_of(daemon), 1);
-  CHECK(run.outcome.ending == Ending::refused);
+  CHECK(run.outcome.end_reason == EndReason::refused);
   CHECK(run.outcome.http_status == 401);
-  CHECK(is_final(run.outcome));
-  const std::string text = explain({{run.outcome}}, doors_of(endpoint_of(daemon)));
-  CHECK(text.find("refused the token") != text.npos);
+  CHECK(is_permanent(run.outcome));
+  const std::string text = format_connect_error({{run.outcome}}, addresses_of(endpoint_of(daemon)));
+  CHECK(text.find("the token was rejected") != text.npos);
   CHECK(text.find("/s/token") != text.npos);
   CHECK(text.find("t0ken") == text.npos);
 }
 
-TEST_CASE("a full daemon is worth another try") {
+TEST_CASE("a full daemon is not a permanent failure") {
   FakeDaemon daemon({[](Peer& peer) { peer.refuse("503 Service Unavailable"); }});
   const Run run(endpoint_of(daemon), 1);
   CHECK(run.outcome.http_status == 503);
-  CHECK_FALSE(is_final(run.outcome));
+  CHECK_FALSE(is_permanent(run.outcome));
 }
 
-TEST_CASE("nobody there is said with what to do") {
+TEST_CASE("an unreachable daemon is reported with the command that starts it") {
   FakeDaemon daemon({});
   daemon.join();
   const Endpoint endpoint = endpoint_of(daemon);
   const Run run(endpoint, 1);
-  CHECK(run.outcome.ending == Ending::unreachable);
-  const std::string text = explain({{run.outcome}}, doors_of(endpoint));
+  CHECK(run.outcome.end_reason == EndReason::unreachable);
+  const std::string text = format_connect_error({{run.outcome}}, addresses_of(endpoint));
   CHECK(text.find(endpoint.url()) != text.npos);
   CHECK(text.find("earshotd") != text.npos);
 }
 
-TEST_CASE("what speaks no WebSocket is no daemon") {
+TEST_CASE("a server without WebSocket is refused permanently") {
   FakeDaemon daemon({[](Peer& peer) {
     peer.raw("220 mail.example ESMTP\r\n");
     peer.receive();
   }});
   const Run run(endpoint_of(daemon), 1);
-  CHECK(run.outcome.ending == Ending::refused);
-  CHECK(is_final(run.outcome));
+  CHECK(run.outcome.end_reason == EndReason::refused);
+  CHECK(is_permanent(run.outcome));
 }
 
-TEST_CASE("a close code tells whether to come back") {
+TEST_CASE("the close code decides whether to reconnect") {
   FakeDaemon daemon({
       [](Peer& peer) {
         peer.upgrade();
@@ -159,19 +158,20 @@ TEST_CASE("a close code tells whether to come back") {
       [](Peer& peer) { peer.upgrade(); },
   });
   const Run stopping(endpoint_of(daemon), 1);
-  CHECK(stopping.outcome.ending == Ending::closed);
+  CHECK(stopping.outcome.end_reason == EndReason::closed);
   CHECK(stopping.outcome.close_code == 1001);
-  CHECK_FALSE(is_final(stopping.outcome));
+  CHECK_FALSE(is_permanent(stopping.outcome));
   const Run bad(endpoint_of(daemon), 1);
   CHECK(bad.outcome.close_code == 4501);
-  CHECK(is_final(bad.outcome));
-  CHECK(explain({{bad.outcome}}, doors_of(endpoint_of(daemon))).find('\x1b') == std::string::npos);
+  CHECK(is_permanent(bad.outcome));
+  CHECK(format_connect_error({{bad.outcome}}, addresses_of(endpoint_of(daemon))).find('\x1b') ==
+        std::string::npos);
   const Run dropped(endpoint_of(daemon), 1);
-  CHECK(dropped.outcome.ending == Ending::closed);
-  CHECK_FALSE(is_final(dropped.outcome));
+  CHECK(dropped.outcome.end_reason == EndReason::closed);
+  CHECK_FALSE(is_permanent(dropped.outcome));
 }
 
-TEST_CASE("a signal ends the wait, politely") {
+TEST_CASE("a signal closes the connection with a closing handshake") {
   int opcode = 0;
   FakeDaemon daemon({[&](Peer& peer) {
     peer.upgrade();
@@ -181,15 +181,15 @@ TEST_CASE("a signal ends the wait, politely") {
     peer.close(1000, "");
   }});
   const Run run(endpoint_of(daemon), 1);
-  CHECK(run.outcome.ending == Ending::stopped);
+  CHECK(run.outcome.end_reason == EndReason::stopped);
   CHECK(daemon.join().empty());
   CHECK(opcode == 8);
 }
 
-TEST_CASE("a signal ends a pause, and nothing is begun after it") {
+TEST_CASE("a signal ends a pause and prevents further connections") {
   Client client;
   CHECK(client.pause(1));
   ::kill(::getpid(), SIGINT);
   CHECK_FALSE(client.pause(60'000));
-  CHECK(client.run({}, "", {}).ending == Ending::stopped);
+  CHECK(client.run({}, "", {}).end_reason == EndReason::stopped);
 }

@@ -31,48 +31,48 @@ class Zone {
 }  // namespace
 
 TEST_CASE("counts have three digits and a unit") {
-  CHECK(human_count(0) == "0");
-  CHECK(human_count(999) == "999");
-  CHECK(human_count(1000) == "1.0k");
-  CHECK(human_count(12'345) == "12.3k");
-  CHECK(human_count(99'949) == "99.9k");
-  CHECK(human_count(99'950) == "100k");
-  CHECK(human_count(123'456) == "123k");
-  CHECK(human_count(999'499) == "999k");
-  CHECK(human_count(999'500) == "1.0M");
-  CHECK(human_count(4'500'000) == "4.5M");
-  CHECK(human_count(1'200'000'000) == "1.2G");
-  CHECK(human_count(UINT64_MAX) == "18446744T");
+  CHECK(format_count(0) == "0");
+  CHECK(format_count(999) == "999");
+  CHECK(format_count(1000) == "1.0k");
+  CHECK(format_count(12'345) == "12.3k");
+  CHECK(format_count(99'949) == "99.9k");
+  CHECK(format_count(99'950) == "100k");
+  CHECK(format_count(123'456) == "123k");
+  CHECK(format_count(999'499) == "999k");
+  CHECK(format_count(999'500) == "1.0M");
+  CHECK(format_count(4'500'000) == "4.5M");
+  CHECK(format_count(1'200'000'000) == "1.2G");
+  CHECK(format_count(UINT64_MAX) == "18446744T");
 }
 
 TEST_CASE("bytes are counted in powers of ten") {
-  CHECK(human_bytes(0) == "0 B");
-  CHECK(human_bytes(812) == "812 B");
-  CHECK(human_bytes(4'500) == "4.5 kB");
-  CHECK(human_bytes(1'400'000'000) == "1.4 GB");
+  CHECK(format_bytes(0) == "0 B");
+  CHECK(format_bytes(812) == "812 B");
+  CHECK(format_bytes(4'500) == "4.5 kB");
+  CHECK(format_bytes(1'400'000'000) == "1.4 GB");
 }
 
 TEST_CASE("durations are as fine as matters") {
-  CHECK(human_duration(-5) == "0 ms");
-  CHECK(human_duration(12) == "12 ms");
-  CHECK(human_duration(100) == "0.1 s");
-  CHECK(human_duration(400) == "0.4 s");
-  CHECK(human_duration(31'900) == "31.9 s");
-  CHECK(human_duration(59'949) == "59.9 s");
-  CHECK(human_duration(59'950) == "1m00s");
-  CHECK(human_duration(125'000) == "2m05s");
-  CHECK(human_duration(3'599'499) == "59m59s");
-  CHECK(human_duration(3'599'500) == "1h00m");
-  CHECK(human_duration(4'320'000) == "1h12m");
-  CHECK(human_duration(273'600'000) == "3d04h");
+  CHECK(format_duration(-5) == "0 ms");
+  CHECK(format_duration(12) == "12 ms");
+  CHECK(format_duration(100) == "0.1 s");
+  CHECK(format_duration(400) == "0.4 s");
+  CHECK(format_duration(31'900) == "31.9 s");
+  CHECK(format_duration(59'949) == "59.9 s");
+  CHECK(format_duration(59'950) == "1m00s");
+  CHECK(format_duration(125'000) == "2m05s");
+  CHECK(format_duration(3'599'499) == "59m59s");
+  CHECK(format_duration(3'599'500) == "1h00m");
+  CHECK(format_duration(4'320'000) == "1h12m");
+  CHECK(format_duration(273'600'000) == "3d04h");
 }
 
 TEST_CASE("ages have one unit, and the future is now") {
-  CHECK(human_age(-10'000) == "0s");
-  CHECK(human_age(3'999) == "3s");
-  CHECK(human_age(5 * 60'000) == "5m");
-  CHECK(human_age(2 * 3'600'000) == "2h");
-  CHECK(human_age(4 * 86'400'000LL) == "4d");
+  CHECK(format_age(-10'000) == "0s");
+  CHECK(format_age(3'999) == "3s");
+  CHECK(format_age(5 * 60'000) == "5m");
+  CHECK(format_age(2 * 3'600'000) == "2h");
+  CHECK(format_age(4 * 86'400'000LL) == "4d");
 }
 
 TEST_CASE("times are read with fractions and zones") {
@@ -94,7 +94,7 @@ TEST_CASE("what is no time is none") {
 
 TEST_CASE("clocks are local") {
   const Zone zone("CET-1");
-  CHECK(local_clock(*parse_time("2025-11-04T13:03:07Z")) == "14:03:07");
-  CHECK(local_day(*parse_time("2025-11-03T23:30:00Z")) == "Tue  4 Nov 2025");
-  CHECK(local_clock(-500) == "00:59:59");
+  CHECK(format_local_clock(*parse_time("2025-11-04T13:03:07Z")) == "14:03:07");
+  CHECK(format_local_day(*parse_time("2025-11-03T23:30:00Z")) == "Tue  4 Nov 2025");
+  CHECK(format_local_clock(-500) == "00:59:59");
 }

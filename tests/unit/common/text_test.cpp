@@ -6,12 +6,12 @@ using namespace earshot::common;
 
 namespace {
 
-std::string shown(std::string_view text) { return printable(text, Charset::utf8); }
+std::string shown(std::string_view text) { return to_display_line(text, Charset::utf8); }
 
 // Whether a terminal would take any of it as a command.
 bool is_harmless(std::string_view text) {
   while (!text.empty()) {
-    const char32_t c = next_code_point(text);
+    const char32_t c = take_code_point(text);
     const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
     const bool reorders =
         (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f;
@@ -44,7 +44,7 @@ TEST_CASE("no byte sequence of two reaches the terminal as a command") {
     for (int b = 0; b < 256; ++b) {
       const char bytes[] = {static_cast<char>(a), static_cast<char>(b), 'x'};
       const std::string text(bytes, 3);
-      if (!is_harmless(shown(text)) || !is_harmless(printable(text, Charset::ascii)))
+      if (!is_harmless(shown(text)) || !is_harmless(to_display_line(text, Charset::ascii)))
         FAIL("bytes " << a << ' ' << b);
     }
   }
@@ -53,8 +53,8 @@ TEST_CASE("no byte sequence of two reaches the terminal as a command") {
 
 TEST_CASE("white space is one space in prose, and line ends are marked in commands") {
   CHECK(shown("  one\n\ttwo  three \n") == "one two three");
-  CHECK(printable("cd x\n  make", Charset::utf8, Newlines::mark) == "cd x ⏎ make");
-  CHECK(printable("cd x\n  make", Charset::ascii, Newlines::mark) == "cd x | make");
+  CHECK(to_display_line("cd x\n  make", Charset::utf8, LineBreaks::symbol) == "cd x ⏎ make");
+  CHECK(to_display_line("cd x\n  make", Charset::ascii, LineBreaks::symbol) == "cd x | make");
 }
 
 TEST_CASE("bytes that are not UTF-8 become U+FFFD") {
@@ -68,12 +68,12 @@ TEST_CASE("bytes that are not UTF-8 become U+FFFD") {
 }
 
 TEST_CASE("in ASCII what is not ASCII is a question mark") {
-  CHECK(printable("café ✓", Charset::ascii) == "caf? ?");
-  CHECK(printable("e\xcc\x81", Charset::ascii) == "e");
+  CHECK(to_display_line("café ✓", Charset::ascii) == "caf? ?");
+  CHECK(to_display_line("e\xcc\x81", Charset::ascii) == "e");
 }
 
 TEST_CASE("only the beginning of a long text is looked at") {
-  CHECK(printable(std::string(100'000, 'x'), Charset::utf8).size() == 4096);
+  CHECK(to_display_line(std::string(100'000, 'x'), Charset::utf8).size() == 4096);
 }
 
 TEST_CASE("width counts columns, not bytes or code points") {
@@ -95,23 +95,23 @@ TEST_CASE("emoji joiners go, so that the width is the same on every terminal") {
 }
 
 TEST_CASE("a cut text fits and says that it was cut") {
-  CHECK(cut("abcdef", 6, "…") == "abcdef");
-  CHECK(cut("abcdef", 5, "…") == "abcd…");
-  CHECK(cut("漢字漢字", 5, "…") == "漢字…");
-  CHECK(cut("漢字漢字", 4, "…") == "漢…");
-  CHECK(cut("abc", 1, "…") == "…");
-  CHECK(cut("abc", 0, "…").empty());
-  CHECK(cut_front("/home/u/api", 5, "…") == "…/api");
-  CHECK(cut_front("api", 5, "…") == "api");
+  CHECK(cut_to_width("abcdef", 6, "…") == "abcdef");
+  CHECK(cut_to_width("abcdef", 5, "…") == "abcd…");
+  CHECK(cut_to_width("漢字漢字", 5, "…") == "漢字…");
+  CHECK(cut_to_width("漢字漢字", 4, "…") == "漢…");
+  CHECK(cut_to_width("abc", 1, "…") == "…");
+  CHECK(cut_to_width("abc", 0, "…").empty());
+  CHECK(cut_start_to_width("/home/u/api", 5, "…") == "…/api");
+  CHECK(cut_start_to_width("api", 5, "…") == "api");
   for (std::size_t columns = 0; columns < 20; ++columns) {
-    CHECK(display_width(cut("a漢b字c🙂d", columns, "…")) <= columns);
-    CHECK(display_width(cut_front("a漢b字c🙂d", columns, "…")) <= columns);
+    CHECK(display_width(cut_to_width("a漢b字c🙂d", columns, "…")) <= columns);
+    CHECK(display_width(cut_start_to_width("a漢b字c🙂d", columns, "…")) <= columns);
   }
 }
 
 TEST_CASE("JSON for a terminal is the same JSON without raw controls") {
-  CHECK(terminal_json("{\"a\":\"x\x7f\xc2\x85\xe2\x80\xaey\"}") == R"({"a":"x\u007f\u0085\u202ey"})");
-  CHECK(terminal_json("{\n\"a\": 1}") == "{ \"a\": 1}");
-  CHECK(terminal_json("\"\xf3\xa0\x81\x81\"") == R"("\udb40\udc41")");
-  CHECK(terminal_json("\"é漢🙂\"") == "\"é漢🙂\"");
+  CHECK(to_display_json("{\"a\":\"x\x7f\xc2\x85\xe2\x80\xaey\"}") == R"({"a":"x\u007f\u0085\u202ey"})");
+  CHECK(to_display_json("{\n\"a\": 1}") == "{ \"a\": 1}");
+  CHECK(to_display_json("\"\xf3\xa0\x81\x81\"") == R"("\udb40\udc41")");
+  CHECK(to_display_json("\"é漢🙂\"") == "\"é漢🙂\"");
 }

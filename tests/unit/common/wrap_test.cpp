@@ -7,7 +7,7 @@ using namespace earshot::common;
 namespace {
 using Lines = std::vector<std::string>;
 Lines wrap(std::string_view text, std::size_t columns) {
-  return wrapped(text, columns, Charset::utf8, 100).lines;
+  return wrap_text(text, columns, Charset::utf8, 100).lines;
 }
 }  // namespace
 
@@ -29,13 +29,13 @@ TEST_CASE("wide characters take two columns, and one that does not fit still com
 
 TEST_CASE("blanks of code stay, tabs become blanks, of empty lines one stays") {
   CHECK(wrap("a\n\n\n\n\tb  c\t\n\n", 0) == Lines{"a", "", "        b  c"});
-  CHECK(printable_line("ab\tc", Charset::utf8) == "ab      c");
+  CHECK(to_display_code("ab\tc", Charset::utf8) == "ab      c");
 }
 
 TEST_CASE("what is beyond the last line is counted") {
-  const Wrapped text = wrapped("a\nb\nc\nd", 0, Charset::utf8, 2);
+  const WrappedText text = wrap_text("a\nb\nc\nd", 0, Charset::utf8, 2);
   CHECK(text.lines == Lines{"a", "b"});
-  CHECK(text.left_out == 2);
+  CHECK(text.omitted == 2);
 }
 
 TEST_CASE("wrapped text is as safe as any") {
