@@ -66,6 +66,12 @@ std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
   return paths;
 }
 
+std::vector<status::Root> status_roots(const std::vector<tail::Root>& roots) {
+  std::vector<status::Root> all;
+  for (const tail::Root& root : roots) all.push_back({root.path, root.program});
+  return all;
+}
+
 }  // namespace
 
 /// Cold transcripts that are being read for somebody.
@@ -93,7 +99,7 @@ Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<
   watch::Watcher& line = watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& ring) {
     if (board_) board_->on_change(ring);
   });
-  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), paths_of(roots_), line, *this);
+  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), line, *this);
   if (!options.hub) {  // there, what a session does is said by its host
     hub_.said = [this](const std::string& session, const status::TranscriptSummary& said) {
       board_->transcript_changed(session, said);

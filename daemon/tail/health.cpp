@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/stream_name.hpp"
 
 namespace earshot::tail {
 namespace {
@@ -16,10 +16,10 @@ struct Advice {
   const char* text;
 };
 constexpr Advice advices[] = {
-    {EACCES, "let this user read it (chmod u+r); it is tried again"},
-    {EPERM, "let this user read it; it is tried again"},
-    {EIO, "check the disk; it is read on from the same place when it answers again"},
-    {ESTALE, "check the network mount; it is read on from the same place when it answers again"},
+    {EACCES, "let this user read it (chmod u+r); earshot tries again"},
+    {EPERM, "let this user read it; earshot tries again"},
+    {EIO, "check the disk; reading continues at the same position once it works"},
+    {ESTALE, "check the network mount; reading continues at the same position once it works"},
     {EMFILE, "raise the limit of open files (ulimit -n)"},
     {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
 };
@@ -30,7 +30,7 @@ void FileProblems::set(const std::string& path, std::string reason, std::string 
   const auto at = entries_.find(path);
   if (at != entries_.end() && at->second.reason == reason) return;
   if (at == entries_.end() && entries_.size() >= entries_max) return;
-  spdlog::warn("{}: {}{}{}", percent(path), reason, advice.empty() ? "" : "; ", advice);
+  spdlog::warn("{}: {}{}{}", percent_encode(path), reason, advice.empty() ? "" : "; ", advice);
   entries_[path] = {path, std::move(reason), std::move(advice)};
 }
 
@@ -39,6 +39,10 @@ void FileProblems::set(const std::string& path, int error) {
   for (const Advice& each : advices)
     if (each.error == error) advice = each.text;
   set(path, std::strerror(error), advice);
+}
+
+void FileProblems::set_irregular(const std::string& path) {
+  set(path, "not a regular file", "transcripts must be regular files; this one is ignored");
 }
 
 void FileProblems::clear(std::string_view path) {

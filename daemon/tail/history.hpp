@@ -1,4 +1,4 @@
-// Transcripts as a store: whatever was told can be read again from its file.
+// Published events can be read again from their transcripts: this is the interface for it, and the readers.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -15,57 +15,57 @@
 
 namespace earshot::tail {
 
-/// A transcript's bytes from the first one on, piece by piece, when they are asked for.
+/// Reads a transcript from its first byte, chunk by chunk.
 class History {
  public:
   static constexpr std::size_t piece_bytes_max = 256 << 10;
 
   struct Piece {
-    std::span<const char> bytes;  // feed_padding bytes after them are readable; good during the call
+    std::span<const char> bytes;  // valid during the call; feed_padding bytes after them are readable
     int error = 0;                // of errno
-    bool end = false;             // the file has no more now
+    bool end = false;             // the file has no more bytes now
   };
 
   virtual ~History() = default;
-  /// At most `bytes_max` bytes, and never more than piece_bytes_max. One call at a time; `then` is not called
-  /// any more when this object is gone.
+  /// Reads at most `bytes_max` and at most piece_bytes_max bytes. One call at a time; `then` is not called
+  /// after this object was destroyed.
   virtual void next(std::size_t bytes_max, std::function<void(const Piece&)> then) = 0;
-  /// What a Transcript must be made with, so that its cursors are the stream's.
+  /// For a Transcript whose cursors are the stream's.
   virtual const TranscriptOptions& options() const = 0;
 };
 
-/// A line of a transcript as it stands there.
+/// One line of a transcript as it is in the file.
 struct RecordText {
   enum class Found {
     yes,
-    differs,  // the bytes before the cursor are not those that it stands for
-    error,    // of errno: see `error`
+    differs,  // the bytes before the cursor do not match its hash
+    error,    // see `error`
   } found = Found::error;
-  int error = 0;
+  int error = 0;     // of errno
   std::string text;  // without its LF
 };
 
-/// All calls and callbacks on the thread that owns state.
+/// All calls and callbacks happen on the thread that owns the state.
 class Archive {
  public:
   virtual ~Archive() = default;
-  /// Null: no such transcript. Good until the next call.
+  /// Null: no such stream. Valid until the next call.
   virtual const Stream* find(std::string_view name) const = 0;
-  /// Makes a cold one live, silently; null when there is none or it cannot be read.
+  /// Folds a cold stream without events; `then` receives null if it does not exist or cannot be read.
   virtual void fold(std::string_view name, std::function<void(const Stream*)> then) = 0;
-  /// Somebody goes on from what was told of this stream: were its bytes edited under an append, nothing said
-  /// so. The whole prefix is compared, once for all that was appended; another history is a reset, as always.
+  /// A client resumed this stream: verifies the whole prefix again, because an edit followed by an append is
+  /// not noticed otherwise. Once for everything that was appended; a difference is a reset.
   virtual void request_verify(const Stream& stream) = 0;
-  /// Somebody was told the events of one that was cold up to here, from its file. When it is looked at next,
-  /// these bytes must still be there: else it is a reset.
+  /// A client received the events of a cold stream up to `end` from its file: if those bytes are different
+  /// when the file is examined next, the stream is reset.
   virtual void mark_published(const Stream& stream, const Cursor& end) = 0;
   virtual std::unique_ptr<History> history(const Stream& stream) = 0;
-  /// The line that ends at `end.offset`, if every byte before it is what `end.prefix_hash` stands for.
+  /// The line that ends at `end.offset`, if the bytes before it match `end.prefix_hash`.
   virtual void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) = 0;
 };
 
-/// Opens the file with the first piece; what it holds stays readable though its name may be another's then.
-std::unique_ptr<History> read_again(IoThread& disk, std::string path, TranscriptOptions options);
+/// Opens the file with the first chunk and keeps it open: a rename does not change what is read.
+std::unique_ptr<History> open_history(IoThread& disk, std::string path, TranscriptOptions options);
 
 void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,
                  std::size_t line_bytes_max, std::function<void(RecordText)> then);

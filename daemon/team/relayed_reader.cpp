@@ -10,6 +10,7 @@
 
 #include "base/time.hpp"
 #include "core/event_json.hpp"
+#include "tail/host_names.hpp"
 
 namespace earshot {
 namespace {
@@ -306,6 +307,11 @@ class RelayedProgram final : public AgentProgram {
  public:
   std::string_view program() const override { return {}; }
   const RecordReader& reader() const override { return relayed_reader(); }
+  std::span<const std::string_view> transcript_directories() const override {
+    static constexpr std::array<std::string_view, 1> directories = {"projects"};
+    return directories;
+  }
+  StreamIdentity identify(std::string_view below) const override { return tail::relayed_identity(below); }
 };
 
 }  // namespace

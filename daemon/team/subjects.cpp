@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agents/stream_name.hpp"
 #include "tail/host_names.hpp"
 
 namespace earshot::team {
@@ -21,7 +22,7 @@ std::string_view project_of(std::string_view stream) {
   component();  // the root
   if (end == stream.npos) return {};
   const std::string_view first = component();
-  if (end != stream.npos && first == tail::directory_of(tail::TranscriptDir::conversations)) component();
+  if (end != stream.npos && is_directory_prefix(first)) component();
   return end == stream.npos ? std::string_view() : stream.substr(0, end);
 }
 

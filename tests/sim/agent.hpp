@@ -19,14 +19,14 @@ class Agent {
   std::string lines(std::uint64_t count);
   std::string project() const;
   std::string new_path();
-  File any(std::string& path);  // null: there is none
+  NodePtr any(std::string& path);  // null: there is none
 
-  std::string write_on(std::string& path, const File& file);
+  std::string write_on(std::string& path, const NodePtr& file);
 
   Machine& machine_;
   const std::string root_;
   std::uint64_t lines_ = 0, calls_ = 0;
-  std::vector<File> unlinked_;     // still written to
+  std::vector<NodePtr> unlinked_;     // still written to
   std::vector<std::string> away_;  // directories that were moved out of the root
 };
 

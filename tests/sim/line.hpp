@@ -10,8 +10,8 @@
 namespace earshot::sim {
 
 /// What both ends hold.
-struct Line {
-  explicit Line(boost::asio::io_context& io) : io(io) {}
+struct Connection {
+  explicit Connection(boost::asio::io_context& io) : io(io) {}
 
   boost::asio::io_context& io;
   // From the client
@@ -29,6 +29,6 @@ struct Line {
   std::function<void()> moved;
 };
 
-std::unique_ptr<serve::Transport> wire_of(std::shared_ptr<Line> line);
+std::unique_ptr<serve::Transport> make_transport(std::shared_ptr<Connection> line);
 
 }  // namespace earshot::sim

@@ -1,4 +1,4 @@
-// sim: as many simulated lives as one likes.
+// sim: as many simulated runs as one likes.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,7 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: sim SEED              one life, told step by step\n"
+    "usage: sim SEED              one run, told step by step\n"
     "       sim FROM COUNT        that many, from this seed on; says which one failed\n"
     "       sim --for SECONDS     from a random seed on, for so long\n";
 
@@ -40,11 +40,11 @@ int many(std::uint64_t from, std::uint64_t count, std::chrono::seconds time) {
     }
     if (spent.count() / 10 > static_cast<long>(told)) {
       told = static_cast<std::uint64_t>(spent.count()) / 10;
-      std::fprintf(stderr, "sim: %llu lives, %llu failed\n", static_cast<unsigned long long>(done + 1),
+      std::fprintf(stderr, "sim: %llu runs, %llu failed\n", static_cast<unsigned long long>(done + 1),
                    static_cast<unsigned long long>(failed));
     }
   }
-  std::printf("%llu lives from seed %llu, %llu events compared, %llu failed\n",
+  std::printf("%llu runs from seed %llu, %llu events compared, %llu failed\n",
               static_cast<unsigned long long>(done), static_cast<unsigned long long>(from),
               static_cast<unsigned long long>(events), static_cast<unsigned long long>(failed));
   return failed == 0 ? 0 : 1;

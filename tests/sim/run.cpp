@@ -13,12 +13,11 @@
 #include "core/cursor.hpp"
 #include "core/event_json.hpp"
 #include "core/prefix_hash.hpp"
-#include "doorbell.hpp"
+#include "unreliable_watcher.hpp"
 #include "machine.hpp"
 #include "serve/server.hpp"
 #include "tail/tail.hpp"
-#include "watch/sweep.hpp"
-#include "watch/watch_mux.hpp"
+#include "watch/watchers.hpp"
 
 namespace earshot::sim {
 namespace {
@@ -28,16 +27,16 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t key = 42;
 const std::string root = "/home/u/.claude";
 constexpr std::size_t log_bytes = 512 << 10;
-constexpr watch::SweepIntervals beats{200ms, 10'000ms, 5'000ms, 2'000ms};
+constexpr watch::SweepIntervals intervals{200ms, 10'000ms, 5'000ms, 2'000ms};
 
 using Trace = std::function<void(const std::string&)>;
 
 /// What the tail tells goes on to the hub, and into the trace.
-class Overheard final : public tail::StreamObserver {
+class ObserverTrace final : public tail::StreamObserver {
  public:
-  Overheard(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
+  ObserverTrace(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
   void on_added(const tail::Stream& stream) override {
-    say("appeared", stream);
+    log("appeared", stream);
     hub_.on_added(stream);
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
@@ -48,18 +47,18 @@ class Overheard final : public tail::StreamObserver {
   }
   void on_changed(const tail::Stream& stream) override { hub_.on_changed(stream); }
   void on_reset(const tail::Stream& stream, std::string_view reason) override {
-    say("reset, " + std::string(reason), stream);
+    log("reset, " + std::string(reason), stream);
     hub_.on_reset(stream, reason);
   }
   void on_removed(const tail::Stream& stream) override {
-    say("removed", stream);
+    log("removed", stream);
     hub_.on_removed(stream);
   }
   void on_compacting(std::string_view session) override { hub_.on_compacting(session); }
   void on_batch_end() override { hub_.on_batch_end(); }
 
  private:
-  void say(const std::string& what, const tail::Stream& stream) {
+  void log(const std::string& what, const tail::Stream& stream) {
     if (trace_)
       trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.published_bytes()));
   }
@@ -70,14 +69,14 @@ class Overheard final : public tail::StreamObserver {
 /// The daemon's rooms, wired up as it wires them; its second thread is a queue that the run works off.
 class Daemon {
  public:
-  Daemon(Machine& machine, Bell bell, Trace trace)
+  Daemon(Machine& machine, NotificationFaults faults, Trace trace)
       : hub(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
-        overheard(hub, std::move(trace)),
-        doorbell(machine, bell, [this](const watch::ChangeHint& ring) { rang(ring); }),
+        observer(hub, std::move(trace)),
+        watcher(machine, faults, [this](const watch::ChangeHint& hint) { on_change(hint); }),
         sweep(
-            io, disk.get_executor(), [this](const watch::ChangeHint& ring) { mux.notify(ring); }, beats,
+            io, disk.get_executor(), [this](const watch::ChangeHint& hint) { mux.notify(hint); }, intervals,
             [] { return true; }),
-        tail(io, disk.get_executor(), connected(), options(), overheard) {
+        tail(io, disk.get_executor(), connected(), options(), observer) {
     hub.read_again_from(tail);
     tail.start([this] {
       ready = true;
@@ -90,10 +89,10 @@ class Daemon {
   }
 
   /// False: there is nothing to do now.
-  bool step(Dice& dice) {
+  bool step(Random& random) {
     io.restart();
     disk.restart();
-    const bool disk_first = dice.percent(50);
+    const bool disk_first = random.percent(50);
     if (disk_first && disk.poll_one() > 0) return true;
     return io.poll_one() > 0 || (!disk_first && disk.poll_one() > 0);
   }
@@ -101,20 +100,20 @@ class Daemon {
   boost::asio::io_context io{1}, disk{1};
   watch::WatchMux mux;
   serve::Server hub;
-  Overheard overheard;
-  ChangeCallback doorbell;
+  ObserverTrace observer;
+  UnreliableWatcher watcher;
   watch::Sweep sweep;
   tail::Tail tail;
   bool ready = false;
 
  private:
-  void rang(const watch::ChangeHint& ring) {
-    if (ring.where == watch::ChangeHint::Where::path) sweep.heat(ring.path);
-    mux.notify(ring);
+  void on_change(const watch::ChangeHint& hint) {
+    if (hint.where == watch::ChangeHint::Where::path) sweep.mark_hot(hint.path);
+    mux.notify(hint);
   }
   watch::WatchMux& connected() {
-    mux.add(doorbell);
-    mux.add(sweep);
+    mux.add_backend(doorbell);
+    mux.add_backend(sweep);
     return mux;
   }
   static tail::Options options() {
@@ -128,7 +127,7 @@ class Daemon {
 class Run {
  public:
   Run(std::uint64_t seed, const std::function<void(const std::string&)>& trace)
-      : machine_(seed), dice_(machine_.dice), agent_(machine_, root), trace_(trace) {}
+      : machine_(seed), random_(machine_.random), agent_(machine_, root), trace_(trace) {}
 
   Outcome outcome() {
     try {
@@ -140,22 +139,22 @@ class Run {
   }
 
  private:
-  void say(const std::string& what) {
+  void log(const std::string& what) {
     if (trace_) trace_(std::to_string(machine_.now / 1ms) + " ms  " + what);
   }
 
   void live() {
-    machine_.tells_births = dice_.percent(80);
-    if (dice_.percent(70)) bell_ = {static_cast<unsigned>(dice_.below(30)), 5, 10, 1};
-    if (dice_.percent(5)) bell_.lost = 100;
-    if (dice_.percent(60)) faults_ = {2, 20, 30, 2, 1, 2};
+    machine_.has_birth_times = random_.percent(80);
+    if (random_.percent(70)) notification_faults_ = {static_cast<unsigned>(random_.below(30)), 5, 10, 1};
+    if (random_.percent(5)) notification_faults_.lost = 100;
+    if (random_.percent(60)) faults_ = {2, 20, 30, 2, 1, 2};
     machine_.make_directories("/home/u");
-    if (dice_.percent(80))
-      for (std::uint64_t n = dice_.below(20); n > 0; --n) say(agent_.act());
+    if (random_.percent(80))
+      for (std::uint64_t n = random_.below(20); n > 0; --n) log(agent_.act());
     make_clients();
-    switch_on();
+    start_daemon();
     machine_.faults = faults_;
-    for (std::uint64_t steps = dice_.between(40, 400); steps > 0; --steps) step();
+    for (std::uint64_t steps = random_.between(40, 400); steps > 0; --steps) step();
     settle();
     compare("live", true);
     for (auto& client : clients_) leave(*client);
@@ -164,7 +163,7 @@ class Run {
     edit();
     settle();
     compare("after an edit", true);
-    say("the daemon is killed, and starts again");
+    log("the daemon is killed, and starts again");
     kill();
     settle();
     compare("after a restart", false);
@@ -174,36 +173,36 @@ class Run {
   void edit() {
     for (const auto& [path, file] : machine_.files(root)) {
       file->hidden = false;  // whatever it was has been found out
-      if (file->bytes.empty() || dice_.percent(50)) continue;
-      const std::size_t at = dice_.below(file->bytes.size());
+      if (file->bytes.empty() || random_.percent(50)) continue;
+      const std::size_t at = random_.below(file->bytes.size());
       machine_.overwrite(file, at, file->bytes[at] == 'x' ? "y" : "x");
       file->hidden = false;
-      say("edit " + path + " at " + std::to_string(at));
+      log("edit " + path + " at " + std::to_string(at));
     }
   }
 
   void make_clients() {
-    const std::uint64_t count = dice_.between(1, 4);
+    const std::uint64_t count = random_.between(1, 4);
     for (std::uint64_t n = 0; n < count; ++n) {
-      Client::Ways ways;
-      ways.name = "client " + std::to_string(n);
-      if (dice_.percent(25)) ways.types = {dice_.percent(50) ? "turn.*" : "tool.*"};
-      ways.catch_up = dice_.percent(50);
-      ways.whole = dice_.percent(50);
-      clients_.push_back(std::make_unique<Client>(std::move(ways)));
-      if (trace_) clients_.back()->trace = [this](const std::string& what) { say(what); };
+      Client::ClientOptions options;
+      options.name = "client " + std::to_string(n);
+      if (random_.percent(25)) options.types = {random_.percent(50) ? "turn.*" : "tool.*"};
+      options.catch_up = random_.percent(50);
+      options.whole = random_.percent(50);
+      clients_.push_back(std::make_unique<Client>(std::move(options)));
+      if (trace_) clients_.back()->trace = [this](const std::string& what) { log(what); };
     }
   }
 
-  void switch_on() {
-    daemon_ = std::make_unique<Daemon>(machine_, bell_,
-                                       trace_ ? [this](const std::string& what) { say(what); } : Trace());
-    say("the daemon starts");
+  void start_daemon() {
+    daemon_ = std::make_unique<Daemon>(machine_, notification_faults_,
+                                       trace_ ? [this](const std::string& what) { log(what); } : Trace());
+    log("the daemon starts");
   }
   void kill() {
     daemon_.reset();
     for (auto& client : clients_) client->leave();
-    switch_on();
+    start_daemon();
   }
 
   std::set<std::string> streams() const {
@@ -214,48 +213,48 @@ class Run {
   }
   void connect(Client& client) {
     if (!daemon_->ready) return;
-    auto line = std::make_shared<Line>(daemon_->io);
-    line->room = dice_.percent(70) ? 1 << 30 : dice_.below(20'000);
-    daemon_->hub.admit(wire_of(line), serve::TransportKind::unix_socket);
+    auto line = std::make_shared<Connection>(daemon_->io);
+    line->room = random_.percent(70) ? 1 << 30 : random_.below(20'000);
+    daemon_->hub.admit(make_transport(line), serve::TransportKind::unix_socket);
     client.connect(std::move(line), streams());
-    say(client.ways().name + " comes");
+    log(client.options().name + " comes");
   }
   void leave(Client& client) {
     if (!client.connected()) return;
     client.look();
     client.leave();
-    say(client.ways().name + " leaves");
+    log(client.options().name + " leaves");
   }
 
   void turn(std::uint64_t times) {
-    while (times-- > 0) daemon_->step(dice_);
+    while (times-- > 0) daemon_->step(random_);
   }
 
   void step() {
-    const auto what = dice_.below(100);
-    if (what < 35) return say(agent_.act());
-    if (what < 50) return void(daemon_->doorbell.deliver());
-    if (what < 70) return turn(dice_.between(1, 30));
+    const auto what = random_.below(100);
+    if (what < 35) return log(agent_.act());
+    if (what < 50) return void(daemon_->watcher.deliver());
+    if (what < 70) return turn(random_.between(1, 30));
     if (what < 82)
       return machine_.wait(
-          std::chrono::milliseconds(dice_.percent(10) ? dice_.below(5000) : dice_.below(100)));
+          std::chrono::milliseconds(random_.percent(10) ? random_.below(5000) : random_.below(100)));
     if (what == 82) return kill_now();
-    if (what == 83) return machine_.faults = dice_.percent(50) ? Faults{} : faults_, void();
-    Client& client = *dice_.one_of(clients_);
+    if (what == 83) return machine_.faults = random_.percent(50) ? Faults{} : faults_, void();
+    Client& client = *random_.one_of(clients_);
     if (!client.connected()) return connect(client);
     if (what == 84) return leave(client);
     if (what < 88) return stall(client);
-    give_room(client, dice_.percent(50) ? 1 << 30 : dice_.below(50'000));
+    give_room(client, random_.percent(50) ? 1 << 30 : random_.below(50'000));
   }
   void kill_now() {
     for (auto& client : clients_) client->look();
-    say("kill -9, and a start");
+    log("kill -9, and a start");
     kill();
   }
   void stall(Client& client) {
     client.line()->room = 0;
-    client.line()->pongs = dice_.percent(50);
-    say(client.ways().name + " stalls");
+    client.line()->pongs = random_.percent(50);
+    log(client.options().name + " stalls");
   }
   void give_room(Client& client, std::size_t bytes) {
     client.line()->room = bytes;
@@ -269,13 +268,13 @@ class Run {
     machine_.faults = {};
     for (const auto& [path, file] : machine_.files(root))
       if (file->denied) machine_.deny(file, false);
-    say("settles");
+    log("settles");
     // A file that could not be read is tried again after a minute at most.
     const auto until = machine_.now + 90s;
     while (machine_.now < until) {
       for (bool busy = true; busy;) {
-        busy = daemon_->doorbell.deliver(true);
-        for (int turns = 0; daemon_->step(dice_); ++turns) {
+        busy = daemon_->watcher.deliver(true);
+        for (int turns = 0; daemon_->step(random_); ++turns) {
           busy = true;
           if (turns > 1'000'000) throw std::runtime_error("the daemon does not come to rest");
         }
@@ -284,7 +283,7 @@ class Run {
         if (!client->connected()) connect(*client);
         if (client->connected()) give_room(*client, 1 << 30);
       }
-      while (daemon_->step(dice_)) {
+      while (daemon_->step(random_)) {
       }
       machine_.wait(machine_.now + 5s < until ? 499ms : 100ms);
     }
@@ -308,7 +307,7 @@ class Run {
 
   std::string health() const {
     std::string all;
-    for (const auto& [path, reason, advice] : daemon_->tail.health()) all += "\n  " + path + ": " + reason;
+    for (const auto& [path, reason, advice] : daemon_->tail.problems()) all += "\n  " + path + ": " + reason;
     return all;
   }
 
@@ -318,7 +317,7 @@ class Run {
     std::set<const Node*> seen;
     hidden_.clear();
     daemon_->tail.for_each([&](const tail::Stream& stream) {
-      const File file = machine_.find(stream.path());
+      const NodePtr file = machine_.find(stream.path());
       if (!file) throw std::runtime_error(stream.name() + " is known, and its file is gone" + health());
       seen.insert(file.get());
       if (live && file->hidden) hidden_.insert(stream.name());
@@ -343,7 +342,7 @@ class Run {
     const auto files = fold_files(live);
     for (const auto& client : clients_) {
       const auto fail = [&](const std::string& stream, const std::string& what) {
-        throw std::runtime_error(when + ": " + client->ways().name + ": " + stream + ": " + what);
+        throw std::runtime_error(when + ": " + client->options().name + ": " + stream + ": " + what);
       };
       if (!client->connected() || !client->is_ready()) fail("-", "is not ready");
       for (const auto& [stream, held] : client->held()) {
@@ -351,7 +350,7 @@ class Run {
         const auto at = files.find(stream);
         if (at == files.end() && held.restarted) continue;  // it could not be read, and then it went
         if (at == files.end()) fail(stream, "there is no such stream any more");
-        if (!held.muddled.empty()) fail(stream, held.muddled);
+        if (!held.violation.empty()) fail(stream, held.violation);
         check(at->second, held, *client, [&](const std::string& what) { fail(stream, what); });
       }
       for (const auto& [stream, fold] : files)
@@ -361,7 +360,7 @@ class Run {
     }
   }
 
-  void check(const Fold& fold, const Held& held, const Client& client,
+  void check(const Fold& fold, const ReceivedStream& held, const Client& client,
              const std::function<void(const std::string&)>& fail) {
     const auto is_place = [&](const std::string& cursor) {
       const auto place = parse_cursor(cursor);
@@ -380,7 +379,7 @@ class Run {
     const auto next = [&] {
       while (expected != fold.events.end() && !client.wants(expected->type)) ++expected;
     };
-    for (const Heard& heard : held.events) {
+    for (const Received& heard : held.events) {
       if (heard.text.empty()) {
         if (!is_place(heard.cursor)) return fail("a bookmark is no place of the file: " + heard.cursor);
         continue;
@@ -397,10 +396,10 @@ class Run {
   }
 
   Machine machine_;
-  Dice& dice_;
+  Random& random_;
   Agent agent_;
   const std::function<void(const std::string&)>& trace_;
-  Bell bell_;
+  NotificationFaults notification_faults_;
   Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::unique_ptr<Daemon> daemon_;

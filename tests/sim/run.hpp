@@ -1,4 +1,4 @@
-// One life of a machine, a daemon, some agents and some clients, all of it out of one number.
+// One run of a machine, a daemon, some agents and some clients, all of it out of one number.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -151,7 +151,7 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents, cons
   for (const ShownAgent& agent : agents) {
     if (&agent != &agents.front()) out += ',';
     const RunningAgent* running = agent.running;
-    const tail::AgentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
+    const SubagentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
     const StreamState* state = state_of(agent.stream);
     Fields fields(out, shown);
     fields.plain("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,

@@ -26,7 +26,7 @@ class FakeStream final : public tail::Stream {
   const std::string& agent() const override { return agent_; }
   const std::string& directory() const override { return directory_; }
   const std::string& path() const override { return name_; }
-  const tail::AgentMeta& meta() const override { return meta_; }
+  const SubagentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return transcript_.get(); }
   std::int64_t modified_ms() const override { return modified_ms_; }
   std::uint64_t published_bytes() const override {
@@ -43,7 +43,7 @@ class FakeStream final : public tail::Stream {
   /// Only of those whose type is wanted.
   std::vector<Cursor> cursors(const std::function<bool(std::string_view type)>& wanted) const;
 
-  tail::AgentMeta meta_;
+  SubagentMeta meta_;
   std::int64_t modified_ms_;
   std::string session_, directory_ = "-home-u-api";
 

@@ -121,11 +121,11 @@ TEST_CASE("a hub's file tells whose it is by its name alone") {
   const auto below = [](const std::string& host, const std::string& stream) {
     return tail::escape(host) + "/" + tail::escape(stream);
   };
-  const tail::Identity main = tail::relayed_identity(below("ada.example", "claude/-home-ada/6f0c"));
+  const StreamIdentity main = tail::relayed_identity(below("ada.example", "claude/-home-ada/6f0c"));
   CHECK(main.session == "6f0c@ada.example");
   CHECK(main.agent.empty());
   CHECK(main.directory == "-home-ada");
-  const tail::Identity agent = tail::relayed_identity(below("bob", "claude/-p/6f0c/subagents/agent-a1"));
+  const StreamIdentity agent = tail::relayed_identity(below("bob", "claude/-p/6f0c/subagents/agent-a1"));
   CHECK(agent.session == "6f0c@bob");
   CHECK(agent.agent == "a1");
   CHECK(tail::relayed_identity(below("bob", "claude/-p/agent-a1")).session.empty());

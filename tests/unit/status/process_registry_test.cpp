@@ -1,4 +1,4 @@
-#include "status/process.hpp"
+#include "status/process_registry.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ using namespace earshot::status;
 
 namespace {
 
-/// A proc directory of our own making.
+/// A simulated /proc.
 struct FakeProc {
   Scratch scratch;
   FakeProc() {
@@ -26,7 +26,7 @@ struct FakeProc {
   void stat(int pid, const std::string& text) const {
     scratch.write("proc/" + std::to_string(pid) + "/stat", text);
   }
-  Processes processes() const { return Processes(scratch.at("proc"), scratch.at("machine-id")); }
+  ProcessTable processes() const { return ProcessTable(scratch.at("proc"), scratch.at("machine-id")); }
 };
 
 std::string stat_line(const std::string& name, const std::string& state, const std::string& start) {
@@ -38,29 +38,29 @@ std::string stat_line(const std::string& name, const std::string& state, const s
 
 #ifdef __linux__
 
-TEST_CASE("a process is alive when its start time is the one in the file") {
+TEST_CASE("a process is alive if its start time matches") {
   const FakeProc proc;
   proc.stat(77, stat_line("agent", "S", "104676"));
-  const Processes processes = proc.processes();
+  const ProcessTable processes = proc.processes();
   CHECK(processes.start_of(77) == "104676");
   CHECK(processes.check(77, "104676", "") == Liveness::alive);
   CHECK(processes.check(77, "", "") == Liveness::alive);
-  CHECK(processes.check(77, "104677", "") == Liveness::dead);  // the pid was used again
+  CHECK(processes.check(77, "104677", "") == Liveness::dead);  // the pid was reused
   CHECK(processes.check(78, "104676", "") == Liveness::dead);
   CHECK(processes.check(0, "", "") == Liveness::dead);
   CHECK(processes.check(-5, "", "") == Liveness::dead);
   CHECK(processes.check(std::int64_t{1} << 40, "", "") == Liveness::dead);
 }
 
-TEST_CASE("a process may be called anything") {
+TEST_CASE("a process name may contain any characters") {
   const FakeProc proc;
   proc.stat(77, stat_line("a) R 1 (2 3) S 4", "S", "555"));
   CHECK(proc.processes().start_of(77) == "555");
 }
 
-TEST_CASE("a zombie, a torn line and an empty one are no life") {
+TEST_CASE("a zombie, an incomplete line and an empty one count as dead") {
   const FakeProc proc;
-  const Processes processes = proc.processes();
+  const ProcessTable processes = proc.processes();
   proc.stat(77, stat_line("agent", "Z", "5"));
   CHECK(processes.check(77, "5", "") == Liveness::dead);
   proc.stat(77, "77 (agent) S 1 2");
@@ -69,19 +69,19 @@ TEST_CASE("a zombie, a torn line and an empty one are no life") {
   CHECK(processes.check(77, "", "") == Liveness::dead);
 }
 
-TEST_CASE("the domain is machine and pid namespace; another one is foreign even if the pid fits") {
+TEST_CASE("the domain is machine and pid namespace; any other one is foreign even if the pid exists") {
   const FakeProc proc;
   proc.stat(77, stat_line("agent", "S", "5"));
-  const Processes processes = proc.processes();
+  const ProcessTable processes = proc.processes();
   CHECK(processes.pid_domain() == "linux:abc123:pid:[4026531836]");
   CHECK(processes.check(77, "5", "linux:abc123:pid:[4026531836]") == Liveness::alive);
   CHECK(processes.check(77, "5", "linux:abc123:pid:[4026532000]") == Liveness::foreign);
   CHECK(processes.check(99, "5", "linux:other:pid:[4026531836]") == Liveness::foreign);
-  CHECK(Processes(proc.scratch.at("proc"), "/nowhere").pid_domain() == "linux::pid:[4026531836]");
+  CHECK(ProcessTable(proc.scratch.at("proc"), "/nowhere").pid_domain() == "linux::pid:[4026531836]");
 }
 
-TEST_CASE("this very process is alive in its own domain") {
-  const Processes processes;
+TEST_CASE("this process is alive in its own domain") {
+  const ProcessTable processes;
   const std::string start = processes.start_of(::getpid());
   REQUIRE_FALSE(start.empty());
   CHECK(processes.check(::getpid(), start, processes.pid_domain()) == Liveness::alive);
@@ -89,7 +89,7 @@ TEST_CASE("this very process is alive in its own domain") {
 
 TEST_CASE("a killed child is dead before it is waited for, and after") {
   Child child;
-  const Processes processes;
+  const ProcessTable processes;
   const std::string start = processes.start_of(child.pid());
   REQUIRE(processes.check(child.pid(), start, "") == Liveness::alive);
   ::kill(child.pid(), SIGKILL);
@@ -101,11 +101,11 @@ TEST_CASE("a killed child is dead before it is waited for, and after") {
   CHECK(processes.check(pid, start, "") == Liveness::dead);
 }
 
-TEST_CASE("the kernel tells of a death at once") {
+TEST_CASE("an exit watch calls back at once") {
   boost::asio::io_context io;
   Child child;
   int deaths = 0;
-  auto watch = DeathWatch::open(io, child.pid(), [&] { ++deaths; });
+  auto watch = ExitWatch::open(io, child.pid(), [&] { ++deaths; });
   if (!watch) {
     WARN("skipped: this kernel has no pidfd_open");
     return;
@@ -114,20 +114,20 @@ TEST_CASE("the kernel tells of a death at once") {
   CHECK(deaths == 0);
   ::kill(child.pid(), SIGKILL);
   io.restart();
-  io.run_for(std::chrono::seconds(20));  // ends with the only thing it waits for
+  io.run_for(std::chrono::seconds(20));  // returns after the only handler
   CHECK(deaths == 1);
 }
 
-TEST_CASE("a death watch that is gone tells nothing") {
+TEST_CASE("a destroyed exit watch does not call back") {
   boost::asio::io_context io;
   Child child;
   int deaths = 0;
-  auto watch = DeathWatch::open(io, child.pid(), [&] { ++deaths; });
+  auto watch = ExitWatch::open(io, child.pid(), [&] { ++deaths; });
   watch.reset();
   child.end();
   io.run_for(std::chrono::seconds(20));
   CHECK(deaths == 0);
-  CHECK_FALSE(DeathWatch::open(io, 0x7FFFFFFF, [] {}));
+  CHECK_FALSE(ExitWatch::open(io, 0x7FFFFFFF, [] {}));
 }
 
 #endif

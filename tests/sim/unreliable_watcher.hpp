@@ -10,16 +10,16 @@
 
 namespace earshot::sim {
 
-struct Bell {
+struct NotificationFaults {
   unsigned lost = 0, doubled = 0, late = 0, overflow = 0;  // in percent of the notifications
 };
 
-class ChangeCallback final : public watch::Watcher {
+class UnreliableWatcher final : public watch::Watcher {
  public:
   static constexpr std::size_t queue_max = 64;  // more: overflow
 
-  ChangeCallback(Machine& machine, Bell bell, watch::ChangeCallback ring);
-  ~ChangeCallback() override { machine_.on_change = nullptr; }
+  UnreliableWatcher(Machine& machine, NotificationFaults faults, watch::ChangeCallback ring);
+  ~UnreliableWatcher() override { machine_.on_change = nullptr; }
 
   void watch(const std::string& directory) override;
   void unwatch(const std::string& directory) override;
@@ -32,11 +32,11 @@ class ChangeCallback final : public watch::Watcher {
     std::string path;
     std::chrono::nanoseconds at;
   };
-  void changed(const File& directory, const std::string& name);
+  void changed(const NodePtr& directory, const std::string& name);
 
   Machine& machine_;
-  const Bell bell_;
-  const watch::ChangeCallback ring_;
+  const NotificationFaults notification_faults_;
+  const watch::ChangeCallback on_change_;
   struct Watch {
     std::weak_ptr<Node> node;
     std::string path;
