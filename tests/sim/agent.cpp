@@ -26,7 +26,8 @@ std::string assistant(const std::string& n, const std::string& content) {
 
 std::string Agent::line() {
   const std::string n = std::to_string(++lines_);
-  const std::string text = n + std::string(machine_.random.below(machine_.random.percent(5) ? 3000 : 60), 'x');
+  const std::string text =
+      n + std::string(machine_.random.below(machine_.random.percent(5) ? 3000 : 60), 'x');
   switch (machine_.random.below(14)) {
     case 0:
     case 1:
@@ -40,7 +41,8 @@ std::string Agent::line() {
     case 5:
     case 6:
       return head("user", n) + R"("role":"user","content":[{"type":"tool_result","tool_use_id":"c)" +
-             std::to_string(machine_.random.between(1, calls_ + 1)) + R"(","content":")" + text + "\"}]}}\r\n";
+             std::to_string(machine_.random.between(1, calls_ + 1)) + R"(","content":")" + text +
+             "\"}]}}\r\n";
     case 7:
       return "not JSON " + text + "\n";
     case 8:
@@ -84,12 +86,14 @@ NodePtr Agent::any(std::string& path) {
   return at->second;
 }
 
-/// More of what this file is unwritten, cut anywhere.
+/// Appends a random part of what the writer of this file has not written yet.
 std::string Agent::write_on(std::string& path, const NodePtr& file) {
   std::string& unwritten = file->unwritten;
   if (unwritten.empty())
-    unwritten = lines(machine_.random.percent(10) ? machine_.random.between(20, 60) : machine_.random.between(1, 4));
-  const std::size_t n = machine_.random.percent(40) ? unwritten.size() : machine_.random.between(1, unwritten.size());
+    unwritten =
+        lines(machine_.random.percent(10) ? machine_.random.between(20, 60) : machine_.random.between(1, 4));
+  const std::size_t n =
+      machine_.random.percent(40) ? unwritten.size() : machine_.random.between(1, unwritten.size());
   machine_.append(file, std::string_view(unwritten).substr(0, n));
   unwritten.erase(0, n);
   return "append " + std::to_string(n) + " to " + path + " → " + std::to_string(file->bytes.size());
@@ -122,7 +126,7 @@ std::string Agent::act() {
       return "rewrite " + path + " with " + std::to_string(fresh.size());
     }
     case 63:
-    case 64: {  // cut anywhere, then perhaps grown past where it was
+    case 64: {  // truncated anywhere, then possibly grown past its old size
       const std::size_t to = random.below(size + 1);
       machine_.resize(file, to);
       if (random.percent(60)) machine_.append(file, lines(random.between(1, 20)));
@@ -130,7 +134,7 @@ std::string Agent::act() {
              std::to_string(file->bytes.size());
     }
     case 65:
-    case 66: {  // the first line kept
+    case 66: {  // only the first line kept
       const std::size_t first = file->bytes.find('\n') + 1;
       machine_.resize(file, first);
       machine_.append(file, lines(random.between(1, 10)));
@@ -169,7 +173,7 @@ std::string Agent::act() {
     }
     case 77:
     case 78:
-    case 79: {  // gone, and often another one at once, with its inode
+    case 79: {  // removed and often replaced at once by a file with its inode
       machine_.remove(path);
       if (random.percent(30)) unlinked_.push_back(file);
       if (random.percent(50)) return "remove " + path;
@@ -205,14 +209,14 @@ std::string Agent::act() {
       const std::string from = project(), to = project();
       return machine_.rename(from, to) ? "rename " + from + " to " + to : "nothing";
     }
-    case 89: {  // out of the root
+    case 89: {  // moved out of the root
       const std::string from = project(), to = "/away/d" + std::to_string(away_.size());
       machine_.make_directories("/away");
       if (!machine_.rename(from, to)) return "nothing";
       away_.push_back(to);
       return "move away " + from;
     }
-    case 90: {  // and in again
+    case 90: {  // and back
       if (away_.empty()) return "nothing";
       const std::string to = project();
       if (!machine_.rename(away_.back(), to)) return "nothing";
@@ -227,7 +231,7 @@ std::string Agent::act() {
       machine_.append(file, std::string(random.between(1, 40), '\0'));
       return "zeros at the end of " + path;
     }
-    case 93: {  // much at once
+    case 93: {  // large append
       machine_.append(file, lines(random.between(100, 400)));
       return "much to " + path + " → " + std::to_string(file->bytes.size());
     }

@@ -11,7 +11,7 @@
 namespace earshot::sim {
 namespace {
 
-/// Payloads of whole text frames; what is left over stays.
+/// Removes and returns the payloads of complete text frames.
 std::vector<std::string> unframed(std::string& bytes) {
   std::vector<std::string> payloads;
   std::size_t at = 0;
@@ -19,7 +19,7 @@ std::vector<std::string> unframed(std::string& bytes) {
     return static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i]));
   };
   while (bytes.size() - at >= 2) {
-    if (byte(at) != 0x81) throw std::runtime_error("what came is not a whole text frame");
+    if (byte(at) != 0x81) throw std::runtime_error("received bytes are not a complete text frame");
     std::uint64_t size = byte(at + 1);
     std::size_t head = 2;
     const std::size_t more = size == 126 ? 2 : size == 127 ? 8 : 0;
@@ -129,8 +129,8 @@ void Client::fail(const std::string& what, const std::string& frame) const {
   throw std::runtime_error(options_.name + ": " + what + "\n  frame: " + frame.substr(0, 600));
 }
 
-/// The file may be another by now, and what comes from it is ahead of what the log still holds of the one
-/// before: then a reset withdraws all of it.
+/// The file may have been replaced, and events of the new one may arrive before the last events of the old
+/// one: then a reset follows.
 void Client::note_violation(const std::string& stream, const std::string& what, const std::string& frame) {
   std::string& why = held_[stream].violation;
   if (why.empty()) why = what + "\n  frame: " + frame.substr(0, 400);
@@ -146,7 +146,7 @@ void Client::look() {
 void Client::frame(const std::string& text) {
   simdjson::dom::parser parser;
   simdjson::dom::element frame;
-  if (parser.parse(text).get(frame) != simdjson::SUCCESS) fail("no JSON", text);
+  if (parser.parse(text).get(frame) != simdjson::SUCCESS) fail("not JSON", text);
   const std::string type = text_at(frame, "type"), stream = text_at(frame, "stream"),
                     id = text_at(frame, "id");
   if (trace) {
@@ -155,7 +155,7 @@ void Client::frame(const std::string& text) {
     for (const std::string& place : list_at(frame, "cursors")) line += ' ' + place;
     trace(line + (type == "reset" ? text_at(frame, "reason") : ""));
   }
-  if ((type == "welcome") == welcomed_) fail("`welcome` comes first, and once", text);
+  if ((type == "welcome") == welcomed_) fail("`welcome` must be the first frame and only that", text);
   welcomed_ = true;
   if (type == "welcome" || type == "status") return;
   if (type == "session") return session(text, list_at(frame, "cursors"));
@@ -183,16 +183,16 @@ void Client::frame(const std::string& text) {
   } else if (type == "stream.removed") {
     held_.erase(stream);
   } else if (type == "lagged") {
-    if (options_.catch_up) fail("lagged, though what is missed was to be caught up with", text);
+    if (options_.catch_up) fail("`lagged` in spite of on_lag: catch_up", text);
     for (auto& [name, held] : held_) held.unsure = true;
   } else if (type == "error") {
     fail("an error", text);
   } else {
     const std::string cursor = text_at(frame, "cursor");
-    if (cursor.empty()) fail("what is this?", text);
-    if (!wants(type)) fail("I did not ask for this type", text);
+    if (cursor.empty()) fail("an unknown frame without a cursor", text);
+    if (!wants(type)) fail("an event of a type that was not subscribed", text);
     ReceivedStream& held = held_[stream];
-    held.unsure = held.restarted = false;  // no session frame: nothing of it was missed
+    held.unsure = held.restarted = false;  // no session frame: nothing was missed
     if (place_of(cursor) <= place_of(held.place()))
       note_violation(stream, "I had that: I am at " + held.place(), text);
     held.events.push_back({cursor, text});

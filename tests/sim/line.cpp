@@ -12,7 +12,8 @@ using boost::system::error_code;
 
 class SimTransport final : public serve::Transport {
  public:
-  explicit SimTransport(std::shared_ptr<Connection> line) : connection_(std::move(line)), socket_(connection_->io) {
+  explicit SimTransport(std::shared_ptr<Connection> line)
+      : connection_(std::move(line)), socket_(connection_->io) {
     connection_->moved = [this] { moved(); };
   }
   ~SimTransport() override {

@@ -1,4 +1,4 @@
-// sim: as many simulated runs as one likes.
+// sim: runs any number of simulations.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -14,13 +14,13 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: sim SEED              one run, told step by step\n"
-    "       sim FROM COUNT        that many, from this seed on; says which one failed\n"
-    "       sim --for SECONDS     from a random seed on, for so long\n";
+    "usage: sim SEED              one run, with a trace\n"
+    "       sim FROM COUNT        COUNT runs from this seed on; prints the failed ones\n"
+    "       sim --for SECONDS     runs from a random seed on for this time\n";
 
 int one(std::uint64_t seed) {
   const auto outcome = earshot::sim::run(seed, [](const std::string& line) { std::puts(line.c_str()); });
-  std::printf("%s\n", outcome.failure.empty() ? "all is well" : outcome.failure.c_str());
+  std::printf("%s\n", outcome.failure.empty() ? "passed" : outcome.failure.c_str());
   return outcome.failure.empty() ? 0 : 1;
 }
 

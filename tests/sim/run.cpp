@@ -13,10 +13,10 @@
 #include "core/cursor.hpp"
 #include "core/event_json.hpp"
 #include "core/prefix_hash.hpp"
-#include "unreliable_watcher.hpp"
 #include "machine.hpp"
 #include "serve/server.hpp"
 #include "tail/tail.hpp"
+#include "unreliable_watcher.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot::sim {
@@ -31,12 +31,12 @@ constexpr watch::SweepIntervals intervals{200ms, 10'000ms, 5'000ms, 2'000ms};
 
 using Trace = std::function<void(const std::string&)>;
 
-/// What the tail tells goes on to the hub, and into the trace.
+/// Forwards the events of the tail to the server and adds them to the trace.
 class ObserverTrace final : public tail::StreamObserver {
  public:
   ObserverTrace(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
   void on_added(const tail::Stream& stream) override {
-    log("appeared", stream);
+    log("added", stream);
     hub_.on_added(stream);
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
@@ -66,7 +66,7 @@ class ObserverTrace final : public tail::StreamObserver {
   const Trace trace_;
 };
 
-/// The daemon's rooms, wired up as it wires them; its second thread is a queue that the run works off.
+/// The daemon's modules, connected as in Daemon; its disk thread is a queue that the run processes.
 class Daemon {
  public:
   Daemon(Machine& machine, NotificationFaults faults, Trace trace)
@@ -88,7 +88,7 @@ class Daemon {
     while (disk.poll() > 0) disk.restart();
   }
 
-  /// False: there is nothing to do now.
+  /// False: nothing to do now.
   bool step(Random& random) {
     io.restart();
     disk.restart();
@@ -163,16 +163,16 @@ class Run {
     edit();
     settle();
     compare("after an edit", true);
-    log("the daemon is killed, and starts again");
+    log("the daemon is killed and restarted");
     kill();
     settle();
     compare("after a restart", false);
   }
 
-  /// One byte, with nothing written after it: its change time says so.
+  /// Changes one byte without a later append: detected by the change time.
   void edit() {
     for (const auto& [path, file] : machine_.files(root)) {
-      file->hidden = false;  // whatever it was has been found out
+      file->hidden = false;  // earlier hidden edits have been found
       if (file->bytes.empty() || random_.percent(50)) continue;
       const std::size_t at = random_.below(file->bytes.size());
       machine_.overwrite(file, at, file->bytes[at] == 'x' ? "y" : "x");
@@ -217,13 +217,13 @@ class Run {
     line->room = random_.percent(70) ? 1 << 30 : random_.below(20'000);
     daemon_->hub.admit(make_transport(line), serve::TransportKind::unix_socket);
     client.connect(std::move(line), streams());
-    log(client.options().name + " comes");
+    log(client.options().name + " connects");
   }
   void leave(Client& client) {
     if (!client.connected()) return;
     client.look();
     client.leave();
-    log(client.options().name + " leaves");
+    log(client.options().name + " disconnects");
   }
 
   void turn(std::uint64_t times) {
@@ -248,7 +248,7 @@ class Run {
   }
   void kill_now() {
     for (auto& client : clients_) client->look();
-    log("kill -9, and a start");
+    log("kill -9 and restart");
     kill();
   }
   void stall(Client& client) {
@@ -263,20 +263,20 @@ class Run {
     client.look();
   }
 
-  /// Nothing goes wrong any more, and nobody writes: until all is quiet, and the slow sweep has been round.
+  /// Without faults and writes: runs until everything is idle and a slow sweep was completed.
   void settle() {
     machine_.faults = {};
     for (const auto& [path, file] : machine_.files(root))
       if (file->denied) machine_.deny(file, false);
     log("settles");
-    // A file that could not be read is tried again after a minute at most.
+    // An unreadable file is tried again after at most a minute.
     const auto until = machine_.now + 90s;
     while (machine_.now < until) {
       for (bool busy = true; busy;) {
         busy = daemon_->watcher.deliver(true);
         for (int turns = 0; daemon_->step(random_); ++turns) {
           busy = true;
-          if (turns > 1'000'000) throw std::runtime_error("the daemon does not come to rest");
+          if (turns > 1'000'000) throw std::runtime_error("the daemon does not become idle");
         }
       }
       for (auto& client : clients_) {
@@ -311,14 +311,14 @@ class Run {
     return all;
   }
 
-  /// Stream → its events, folded in one piece.
+  /// The events of each stream in a single fold.
   std::map<std::string, Fold> fold_files(bool live) {
     std::map<std::string, Fold> all;
     std::set<const Node*> seen;
     hidden_.clear();
     daemon_->tail.for_each([&](const tail::Stream& stream) {
       const NodePtr file = machine_.find(stream.path());
-      if (!file) throw std::runtime_error(stream.name() + " is known, and its file is gone" + health());
+      if (!file) throw std::runtime_error(stream.name() + " is known, but its file was removed" + health());
       seen.insert(file.get());
       if (live && file->hidden) hidden_.insert(stream.name());
       Fold& fold = all[stream.name()];
@@ -348,21 +348,21 @@ class Run {
       for (const auto& [stream, held] : client->held()) {
         if (hidden_.contains(stream)) continue;
         const auto at = files.find(stream);
-        if (at == files.end() && held.restarted) continue;  // it could not be read, and then it went
-        if (at == files.end()) fail(stream, "there is no such stream any more");
+        if (at == files.end() && held.restarted) continue;  // it was unreadable, then removed
+        if (at == files.end()) fail(stream, "the stream does not exist any more");
         if (!held.violation.empty()) fail(stream, held.violation);
         check(at->second, held, *client, [&](const std::string& what) { fail(stream, what); });
       }
       for (const auto& [stream, fold] : files)
         if (!client->held().contains(stream) && !hidden_.contains(stream))
           for (const auto& each : fold.events)
-            if (client->wants(each.type)) fail(stream, "it was never told of it");
+            if (client->wants(each.type)) fail(stream, "it did not receive the stream");
     }
   }
 
   void check(const Fold& fold, const ReceivedStream& held, const Client& client,
              const std::function<void(const std::string&)>& fail) {
-    const auto is_place = [&](const std::string& cursor) {
+    const auto is_position = [&](const std::string& cursor) {
       const auto place = parse_cursor(cursor);
       if (!place || place->offset > fold.bytes.size()) return false;
       PrefixHasher prefix_hash(key);
@@ -371,7 +371,7 @@ class Run {
     };
     auto expected = fold.events.begin();
     if (!held.base.empty()) {
-      if (!is_place(held.base)) return fail("its beginning is no place of the file: " + held.base);
+      if (!is_position(held.base)) return fail("its base is no position in the file: " + held.base);
       const Cursor base = *parse_cursor(held.base);
       const auto place = [](const Cursor& at) { return std::pair(at.offset, at.index); };
       while (expected != fold.events.end() && place(expected->at) <= place(base)) ++expected;
@@ -381,18 +381,19 @@ class Run {
     };
     for (const Received& heard : held.events) {
       if (heard.text.empty()) {
-        if (!is_place(heard.cursor)) return fail("a bookmark is no place of the file: " + heard.cursor);
+        if (!is_position(heard.cursor)) return fail("a cursor is no position in the file: " + heard.cursor);
         continue;
       }
       next();
-      if (expected == fold.events.end()) return fail("too much: " + heard.text);
+      if (expected == fold.events.end()) return fail("extra event: " + heard.text);
       if (expected->text != heard.text)
-        return fail("it has\n  " + heard.text.substr(0, 400) + "\nnot\n  " + expected->text.substr(0, 400));
+        return fail("received\n  " + heard.text.substr(0, 400) + "\ninstead of\n  " +
+                    expected->text.substr(0, 400));
       ++expected;
       ++outcome_.events;
     }
     next();
-    if (expected != fold.events.end()) fail("it lacks " + expected->text.substr(0, 400));
+    if (expected != fold.events.end()) fail("missing event: " + expected->text.substr(0, 400));
   }
 
   Machine machine_;

@@ -9,7 +9,9 @@ namespace earshot::sim {
 
 UnreliableWatcher::UnreliableWatcher(Machine& machine, NotificationFaults faults, watch::ChangeCallback ring)
     : machine_(machine), notification_faults_(faults), on_change_(std::move(ring)) {
-  machine_.on_change = [this](const NodePtr& directory, const std::string& name) { changed(directory, name); };
+  machine_.on_change = [this](const NodePtr& directory, const std::string& name) {
+    changed(directory, name);
+  };
 }
 
 void UnreliableWatcher::watch(const std::string& directory) {
@@ -32,7 +34,8 @@ void UnreliableWatcher::changed(const NodePtr& directory, const std::string& nam
     return;
   }
   Due due{at->second.path + '/' + name, machine_.now};
-  if (machine_.random.percent(notification_faults_.late)) due.at += std::chrono::milliseconds(machine_.random.between(10, 3000));
+  if (machine_.random.percent(notification_faults_.late))
+    due.at += std::chrono::milliseconds(machine_.random.between(10, 3000));
   if (machine_.random.percent(notification_faults_.doubled)) queue_.push_back(due);
   queue_.push_back(std::move(due));
 }

@@ -1,5 +1,4 @@
-// Notifications as a kernel gives them on a bad day: lost, late, doubled, in another order, from a watch that
-// is dead, or none at all but the word that some were lost.
+// Notifications of an overloaded kernel: lost, late, repeated, reordered, or replaced by an overflow.
 #pragma once
 #include <deque>
 #include <map>
@@ -24,7 +23,7 @@ class UnreliableWatcher final : public watch::Watcher {
   void watch(const std::string& directory) override;
   void unwatch(const std::string& directory) override;
 
-  /// Rings one of those that are due; `soon` makes late ones due. False: there are none.
+  /// Delivers one notification that is due; `soon` makes late ones due. False: none.
   bool deliver(bool soon = false);
 
  private:
@@ -41,7 +40,7 @@ class UnreliableWatcher final : public watch::Watcher {
     std::weak_ptr<Node> node;
     std::string path;
   };
-  std::map<const Node*, Watch> watches_;  // of the directory itself, by whatever name it goes now
+  std::map<const Node*, Watch> watches_;  // by the directory itself, whatever its present path
   std::deque<Due> queue_;
   bool overflown_ = false;
 };

@@ -54,7 +54,8 @@ TEST_CASE("a transcript is placed by its path alone, as discovery does") {
   const Row rows[] = {
       {"/home/u/.claude/projects/-w/s.jsonl", "claude/-w/s", "s", ""},
       {"/home/u/.claude/conversations/s.jsonl", "claude/s", "s", ""},
-      {"/home/u/.claude/conversations/conversations/s.jsonl", "claude/conversations/conversations/s", "s", ""},
+      {"/home/u/.claude/conversations/conversations/s.jsonl", "claude/conversations/conversations/s", "s",
+       ""},
       {"/home/u/projects/x/.claude/projects/conversations/s.jsonl", "claude/%63onversations/s", "s", ""},
       {"/r/projects/-w/s/subagents/workflows/subagents/agent-a1.jsonl",
        "r/-w/s/subagents/workflows/subagents/agent-a1", "s", "a1"},

@@ -136,8 +136,9 @@ TEST_CASE("the status tracker reads the demo's registry file") {
     std::unique_ptr<status::StatusTracker> tracker;
   } bench;
   bench.mux.add_backend(bench.inotify);
-  bench.tracker = std::make_unique<status::StatusTracker>(
-      bench.io, bench.disk.get_executor(), std::vector<status::Root>{{bench.demo.root()}}, bench.mux, bench.observer);
+  bench.tracker = std::make_unique<status::StatusTracker>(bench.io, bench.disk.get_executor(),
+                                                          std::vector<status::Root>{{bench.demo.root()}},
+                                                          bench.mux, bench.observer);
   bench.tracker->start();
   bench.demo.start();
   const auto published = [&](const std::string& word) {
@@ -146,7 +147,9 @@ TEST_CASE("the status tracker reads the demo's registry file") {
     }
     return false;
   };
-  CHECK(bench.until([&] { return published("idle") && published("working") && published("waiting") && published("ended"); }));
+  CHECK(bench.until([&] {
+    return published("idle") && published("working") && published("waiting") && published("ended");
+  }));
   bench.demo.stop();
   bench.tracker.reset();
   bench.disk.join();

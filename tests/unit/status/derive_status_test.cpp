@@ -39,7 +39,8 @@ TranscriptSummary turn_finished() {
   return summary;
 }
 
-Status with_entry(const earshot::RegistryEntry& current, Liveness liveness, const TranscriptSummary& summary) {
+Status with_entry(const earshot::RegistryEntry& current, Liveness liveness,
+                  const TranscriptSummary& summary) {
   Evidence evidence;
   evidence.entry = &current;
   evidence.liveness = liveness;
@@ -167,7 +168,8 @@ TEST_CASE("without a registry the transcript decides") {
     CHECK(status == Status{"working", "", "", "transcript", "2023-11-14T22:10:00.000Z"});
   }
   SECTION("a finished turn is idle since it finished") {
-    CHECK(derive_status(none, turn_finished()) == Status{"idle", "", "", "transcript", "2023-11-14T22:11:00.000Z"});
+    CHECK(derive_status(none, turn_finished()) ==
+          Status{"idle", "", "", "transcript", "2023-11-14T22:11:00.000Z"});
   }
   SECTION("an unanswered question is waiting since it was asked") {
     CHECK(derive_status(none, turn_open({bash, ask})) ==
@@ -190,7 +192,8 @@ TEST_CASE("an open turn that has not grown for ten minutes is unknown, by the cl
   evidence.quiet = minutes(10) - std::chrono::milliseconds(1);
   CHECK(derive_status(evidence, turn_open()).state == "working");
   evidence.quiet = minutes(10);
-  CHECK(derive_status(evidence, turn_open()) == Status{"unknown", "", "", "clock", "2023-11-14T22:23:20.000Z"});
+  CHECK(derive_status(evidence, turn_open()) ==
+        Status{"unknown", "", "", "clock", "2023-11-14T22:23:20.000Z"});
   CHECK(derive_status(evidence, turn_finished()).state == "idle");
   CHECK(derive_status(evidence, turn_open({ask})).state == "waiting");
   CHECK(with_entry(entry("busy"), Liveness::alive, turn_open()).state == "working");

@@ -68,9 +68,9 @@ TEST_CASE("a stale file, a reused pid and another namespace") {
   const auto start = self.find("procStart\":\"") + 12;
   fixture.root.write(registry_name(child.pid()), self.substr(0, start) + "9" + self.substr(start));
   fixture.root.write("sessions/2147483646.json",
-                   R"({"sessionId":"stale","status":"busy","statusUpdatedAt":1700000000000})");
+                     R"({"sessionId":"stale","status":"busy","statusUpdatedAt":1700000000000})");
   fixture.root.write("sessions/1.json",
-                   R"({"sessionId":"foreign","status":"busy","pidDomain":"linux:elsewhere:pid:[1]"})");
+                     R"({"sessionId":"foreign","status":"busy","pidDomain":"linux:elsewhere:pid:[1]"})");
   fixture.start();
   CHECK(fixture.state("reused") == "ended");
   CHECK(fixture.state("stale") == "ended");
@@ -121,8 +121,7 @@ TEST_CASE("keys, pipes, links and files of other names are never opened") {
   fixture.root.write("sessions/notes.json", registry_of(child.pid(), "notes", "busy"));
   fixture.root.write("elsewhere.json", registry_of(child.pid(), "linked", "busy"));
   std::filesystem::create_symlink(fixture.root.at("elsewhere.json"), fixture.root.at("sessions/77.json"));
-  REQUIRE(::mkfifo(fixture.root.at("sessions/78.json").c_str(), 0600) ==
-          0);  // opening it could block
+  REQUIRE(::mkfifo(fixture.root.at("sessions/78.json").c_str(), 0600) == 0);  // opening it could block
   OpenRecorder opens(fixture.root.at("sessions"));
   fixture.tracker->start();
   REQUIRE(fixture.until([&] { return fixture.state("s") == "working"; }));
@@ -163,7 +162,8 @@ TEST_CASE("without a state in the registry the transcript decides, and an exit s
 TEST_CASE("a late detail refines the status and keeps its since") {
   ManualFixture fixture;
   Child child;
-  fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", "waiting", "permission prompt"));
+  fixture.root.write(registry_name(child.pid()),
+                     registry_of(child.pid(), "s", "waiting", "permission prompt"));
   fixture.tracker->start();
   REQUIRE(fixture.until([&] { return fixture.state("s") == "waiting"; }));
   CHECK(fixture.tracker->status_of("s").detail.empty());
@@ -226,7 +226,7 @@ TEST_CASE("of several processes of one session the live one decides") {
   ManualFixture fixture;
   Child child;
   fixture.root.write("sessions/2147483646.json",
-                   R"({"sessionId":"s","status":"busy","statusUpdatedAt":1800000000000})");
+                     R"({"sessionId":"s","status":"busy","statusUpdatedAt":1800000000000})");
   fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", "idle"));
   fixture.tracker->start();
   REQUIRE(fixture.until([&] { return fixture.state("s") != "unknown"; }));

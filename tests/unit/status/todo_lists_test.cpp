@@ -22,8 +22,8 @@ TEST_CASE("tasks are sorted by number; deleted ones and other files are ignored"
   REQUIRE(read.list);
   CHECK(read.list->source == "tasks");
   CHECK(read.list->todos == std::vector<earshot::Todo>{{"2", "two", "completed", "", ""},
-                                              {"4", "four", "in_progress", "", ""},
-                                              {"10", "ten", "pending", "", ""}});
+                                                       {"4", "four", "in_progress", "", ""},
+                                                       {"10", "ten", "pending", "", ""}});
   CHECK(read.list->modified_ms > 0);
   CHECK(read.list->modified.size() == std::string("2023-11-14T22:13:20.007Z").size());
   CHECK_FALSE(read.is_incomplete);
@@ -113,7 +113,8 @@ TEST_CASE("task files appear, change and are removed") {
   fixture.scratch.remove("root/tasks/s/1.json");
   CHECK(becomes({"reap:pending"}));
   fixture.scratch.remove("root/tasks/s");
-  CHECK(fixture.until([&] { return fixture.tracker->todos_of("s") && fixture.tracker->todos_of("s")->todos.empty(); }));
+  CHECK(fixture.until(
+      [&] { return fixture.tracker->todos_of("s") && fixture.tracker->todos_of("s")->todos.empty(); }));
   fixture.scratch.replace("root/tasks/s/1.json", task(1, "again", "pending"));
   CHECK(becomes({"again:pending"}));
 }
@@ -165,7 +166,8 @@ TEST_CASE("files of unknown sessions are not opened") {
   ManualFixture fixture;
   for (int n = 0; n < 500; ++n) {
     const std::string name = "old" + std::to_string(n);
-    fixture.root.write("todos/" + name + "-agent-" + name + ".json", R"([{"content":"x","status":"pending"}])");
+    fixture.root.write("todos/" + name + "-agent-" + name + ".json",
+                       R"([{"content":"x","status":"pending"}])");
   }
   fixture.root.write("todos/s-agent-s.json", R"([{"content":"sow","status":"pending"}])");
   OpenRecorder opens(fixture.root.at("todos"));

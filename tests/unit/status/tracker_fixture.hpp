@@ -70,8 +70,8 @@ struct ManualFixture : Loop {
   RecordingObserver observer;
   std::unique_ptr<StatusTracker> tracker;
   explicit ManualFixture(StatusTrackerOptions options = {}) {
-    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root.path()}}, watcher, observer,
-                                            options);
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root.path()}},
+                                              watcher, observer, options);
   }
   ~ManualFixture() {
     tracker.reset();
@@ -95,7 +95,8 @@ struct TrackerFixture : Loop {
   explicit TrackerFixture(const std::string& below = "root", StatusTrackerOptions options = {})
       : root(scratch.at(below)) {
     mux.add_backend(inotify);
-    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root}}, mux, observer, options);
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root}}, mux,
+                                              observer, options);
   }
   ~TrackerFixture() {
     tracker.reset();
@@ -123,8 +124,8 @@ inline TranscriptSummary working_turn(std::vector<OpenCall> calls = {}) {
   summary.known = summary.turn_open = true;
   summary.turn_started = summary.last_activity = "2023-11-14T22:10:00.000Z";
   summary.last_growth_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                            std::chrono::system_clock::now().time_since_epoch())
-                            .count();
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
   summary.calls = std::move(calls);
   return summary;
 }

@@ -1,5 +1,5 @@
-// A watcher like that of macOS: the changes of an interval become one late hint, "check below this directory",
-// which covers more than what changed.
+// A watcher like that of macOS: the changes of an interval become one late hint, "check below this
+// directory", which covers more than what changed.
 #include <catch2/catch.hpp>
 #include <random>
 

@@ -29,8 +29,9 @@ struct Fake final : watch::Watcher {
 
 struct Silent {
   Silent()
-      : fixture((mux.add_backend(fake), fs::create_directories(root / "projects/p"), TailFixture::options(root.path())),
-            mux) {
+      : fixture((mux.add_backend(fake), fs::create_directories(root / "projects/p"),
+                 TailFixture::options(root.path())),
+                mux) {
     append(root / "projects/p/s.jsonl", "");
     fixture.start();
   }
@@ -93,7 +94,9 @@ TEST_CASE("fault 45: the streams of a renamed directory are removed and found un
   fs::rename(root / "projects/before", root / "projects/after");
   append(root / "projects/after/s.jsonl", prompt(2));
   fixture.same("r/after/s", root / "projects/after/s.jsonl");
-  fixture.until([&] { return !fixture.observer.has("r/before/s") && !fixture.observer.has("r/before/s/subagents/agent-x"); });
+  fixture.until([&] {
+    return !fixture.observer.has("r/before/s") && !fixture.observer.has("r/before/s/subagents/agent-x");
+  });
   fixture.until([&] { return fixture.observer.has("r/after/s/subagents/agent-x"); });
   for (int n = 3; n < 6; ++n) {
     append(root / "projects/after/s.jsonl", prompt(n));

@@ -125,7 +125,8 @@ TEST_CASE("fault 67: lines of a quiet file are delivered before a busy file is r
   Fresh session;
   append(session.file, "");
   append(session.root / "projects/p/loud.jsonl", "");
-  session.fixture.until([&] { return session.fixture.observer.has("r/p/loud") && session.fixture.observer.has(session.name); });
+  session.fixture.until(
+      [&] { return session.fixture.observer.has("r/p/loud") && session.fixture.observer.has(session.name); });
   std::string bulk;
   for (int n = 0; bulk.size() < (8u << 20); ++n) bulk += prompt(n);
   append(session.root / "projects/p/loud.jsonl", bulk);

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "tail_fixture.hpp"
 #include "base/file_system.hpp"
+#include "tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -120,7 +120,9 @@ TEST_CASE("fault 28: an edit followed by an append is found by a requested verif
   append(session.file, prompts(100, 110));  // no check in between: the loop does not run
   session.settled();
   REQUIRE(session.received().resets.empty());
-  const auto request_verify = [&] { session.fixture->tail->request_verify(*session.fixture->tail->find(session.name)); };
+  const auto request_verify = [&] {
+    session.fixture->tail->request_verify(*session.fixture->tail->find(session.name));
+  };
   request_verify();
   session.same();
   REQUIRE(session.received().resets == Lines{"rewritten"});
@@ -224,7 +226,8 @@ TEST_CASE("fault 34: removing a thousand old transcripts causes no problem") {
   REQUIRE(fixture.tail->problems().empty());
 }
 
-TEST_CASE("fault 35: an append through a hard link elsewhere is found by the sweep, and there is one stream") {
+TEST_CASE(
+    "fault 35: an append through a hard link elsewhere is found by the sweep, and there is one stream") {
   const Mode mode = GENERATE(Mode::sweep, Mode::both);
   Born session(prompts(0, 2), mode);
   Scratch elsewhere;
@@ -331,7 +334,8 @@ TEST_CASE("fault 40: a file without permission is reported, tried again, and rea
   REQUIRE(session.received().resets.empty());
 }
 
-TEST_CASE("fault 40: lines appended to a cold file while it is unreadable are delivered when it is readable") {
+TEST_CASE(
+    "fault 40: lines appended to a cold file while it is unreadable are delivered when it is readable") {
   Scratch root;
   const std::string file = root / "projects/p/s.jsonl", name = "r/p/s";
   fs::create_directories(root / "projects/p");
@@ -411,7 +415,8 @@ TEST_CASE("fault 42: a file that cannot be read keeps its position and is read l
   taken.pop_back();
   ::close(writer);
   append(session.root / "projects/q/t.jsonl", prompts(10, 12));
-  session.fixture->until([&] { return session.fixture->observer.streams["r/q/t"].events == fold_of(prompts(10, 12)); });
+  session.fixture->until(
+      [&] { return session.fixture->observer.streams["r/q/t"].events == fold_of(prompts(10, 12)); });
   for (const int fd : taken) ::close(fd);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   append(session.file, prompts(2, 4));

@@ -58,11 +58,11 @@ TEST_CASE("a removed cold transcript is reported") {
   REQUIRE(cold.received().added == 0);
 }
 
-TEST_CASE("lines appended to a cold transcript since its last check are delivered when it is folded on demand") {
+TEST_CASE(
+    "lines appended to a cold transcript since its last check are delivered when it is folded on demand") {
   Cold cold(prompts(0, 9));
   const std::size_t known = cold.fixture->tail->find(cold.name)->published_bytes();
-  append(cold.file,
-         prompts(9, 12));  // not noticed yet; a client that resumes expects what follows `known`
+  append(cold.file, prompts(9, 12));  // not noticed yet; a client that resumes expects what follows `known`
   bool folded = false;
   cold.fixture->tail->fold(cold.name, [&](const tail::Stream* stream) { folded = stream != nullptr; });
   cold.fixture->until([&] { return folded && !cold.received().events.empty(); });

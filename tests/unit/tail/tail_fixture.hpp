@@ -117,7 +117,8 @@ struct RecordingObserver final : tail::StreamObserver {
 
 class TailFixture {
  public:
-  explicit TailFixture(const std::string& root, watch::Mode mode = watch::Mode::both) : TailFixture(options(root)) {
+  explicit TailFixture(const std::string& root, watch::Mode mode = watch::Mode::both)
+      : TailFixture(options(root)) {
     all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
                                              watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
     make(all_->mux());
@@ -164,8 +165,8 @@ class TailFixture {
                        " checks\n";
     for (const auto& each : tail->problems()) text += each.path + ": " + each.reason + '\n';
     for (const auto& [name, received] : observer.streams)
-      text += name + (received.present ? " is present, " : " is removed, ") + std::to_string(received.events.size()) +
-              " events\n";
+      text += name + (received.present ? " is present, " : " is removed, ") +
+              std::to_string(received.events.size()) + " events\n";
     return text;
   }
   /// Runs the loop until all hints so far were handled.

@@ -197,8 +197,7 @@ TEST_CASE("a meta file and its transcript may appear in any order") {
   REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-second"].session == "s");
 }
 
-TEST_CASE("malformed meta files are ignored") {
-}
+TEST_CASE("malformed meta files are ignored") {}
 
 TEST_CASE("a new compaction marker is reported for its session, once; old ones are not") {
   Impl house;

@@ -6,7 +6,8 @@ using namespace earshot;
 using namespace earshot::claude_code;
 
 TEST_CASE("a registry file of the newest version is parsed") {
-  const auto entry = parse_registry_file("0.json", 
+  const auto entry = parse_registry_file(
+      "0.json",
       R"({"pid":31821,"sessionId":"931c","cwd":"/home/dev/x","startedAt":1795292997253,"procStart":"104676",)"
       R"("version":"2.1.330","peerFeatures":["a"],"pidDomain":"linux:3d:pid:[1]","asksForConvertedSkills":null,)"
       R"("name":"x-22","status":"waiting","updatedAt":1795292999146,"statusUpdatedAt":1795292999145,)"
@@ -25,7 +26,8 @@ TEST_CASE("a registry file of the newest version is parsed") {
 }
 
 TEST_CASE("an older registry file has fewer fields") {
-  const auto entry = parse_registry_file("0.json", R"({"pid":7,"sessionId":"s","startedAt":5,"procStart":104676})");
+  const auto entry =
+      parse_registry_file("0.json", R"({"pid":7,"sessionId":"s","startedAt":5,"procStart":104676})");
   REQUIRE(entry);
   CHECK(entry->process_start == "104676");
   CHECK(entry->state.empty());
@@ -39,7 +41,8 @@ TEST_CASE("text that is not one object is refused") {
     CHECK_FALSE(parse_registry_file("0.json", text));
   }
   CHECK_FALSE(parse_registry_file("0.json", std::string(100, '\0')));
-  CHECK_FALSE(parse_registry_file("0.json", R"({"name":")" + std::string(AgentProgram::registry_bytes_max, 'x') + "\"}"));
+  CHECK_FALSE(parse_registry_file(
+      "0.json", R"({"name":")" + std::string(AgentProgram::registry_bytes_max, 'x') + "\"}"));
 }
 
 TEST_CASE("no prefix of a registry file is accepted") {
@@ -50,7 +53,8 @@ TEST_CASE("no prefix of a registry file is accepted") {
 }
 
 TEST_CASE("fields of a wrong type are ignored") {
-  const auto entry = parse_registry_file("0.json", 
+  const auto entry = parse_registry_file(
+      "0.json",
       R"({"pid":"7","sessionId":9,"cwd":null,"startedAt":"x","procStart":[],"pidDomain":{},"status":true,)"
       R"("updatedAt":1e300,"statusUpdatedAt":12.75})");
   REQUIRE(entry);

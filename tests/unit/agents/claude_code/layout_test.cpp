@@ -56,7 +56,8 @@ TEST_CASE("a session's main todo list is recognised by its file name") {
 TEST_CASE("a running instance is recognised by its command line") {
   using Arguments = std::vector<std::string>;
   for (const Arguments& arguments :
-       {Arguments{"claude"}, Arguments{"/usr/local/bin/claude", "--resume"}, Arguments{"node", "/usr/bin/claude"},
+       {Arguments{"claude"}, Arguments{"/usr/local/bin/claude", "--resume"},
+        Arguments{"node", "/usr/bin/claude"},
         Arguments{"/usr/bin/node", "/lib/node_modules/@anthropic-ai/claude-code/cli.js", "-p"}})
     CHECK(matches_process(arguments));
   for (const Arguments& arguments :
