@@ -137,7 +137,7 @@ class ProcessRegistry {
   };
   std::map<std::string, Retry> incomplete_;  // by path
   bool retry_scheduled_ = false, poll_scheduled_ = false, stopped_ = false;
-  watch::Timer retry_timer_, poll_timer_;
+  Timer retry_timer_, poll_timer_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // results from the disk hold it weakly
 };
 

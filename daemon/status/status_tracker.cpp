@@ -17,7 +17,7 @@ namespace earshot::status {
 namespace {
 
 using std::chrono::milliseconds;
-using SteadyClock = watch::Clock;
+using SteadyClock = Clock;
 
 /// Ended sessions without a transcript (opened and closed again) that are kept.
 constexpr std::size_t ended_without_transcript_max = 1024;
@@ -112,7 +112,7 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   TodoLists lists;
   std::unordered_map<std::string, Session> sessions;
   std::deque<std::string> ended_without_transcript;  // oldest first
-  watch::Timer timer;                                // one for all sessions, for the earliest deadline
+  Timer timer;                                // one for all sessions, for the earliest deadline
   std::optional<SteadyClock::time_point> deadline;
   std::set<std::string>
       unscanned;  // roots; until it is empty nothing is published, as the registry is incomplete
@@ -176,7 +176,7 @@ void StatusTracker::Impl::transcript_changed(const std::string& session, const T
     // For the time before the first call only the wall clock is available; from then on the steady clock is
     // used.
     const bool is_first = !state.summary.known && summary.last_growth_ms;
-    const std::int64_t age_ms = is_first ? watch::wall_now_ms() - summary.last_growth_ms : 0;
+    const std::int64_t age_ms = is_first ? wall_now_ms() - summary.last_growth_ms : 0;
     state.quiet_since = SteadyClock::now() - milliseconds(std::max<std::int64_t>(0, age_ms));
     state.compacting_ms = 0;
   }
@@ -187,7 +187,7 @@ void StatusTracker::Impl::transcript_changed(const std::string& session, const T
 
 void StatusTracker::Impl::compaction_started(const std::string& session) {
   Session& state = sessions[session];
-  state.compacting_ms = watch::wall_now_ms();
+  state.compacting_ms = wall_now_ms();
   state.compacting_since = SteadyClock::now();
   evaluate(session);
 }
@@ -199,7 +199,7 @@ Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry:
   if (is_running || !state.had_entry)
     state.ended_ms = 0;
   else if (!state.ended_ms)
-    state.ended_ms = watch::wall_now_ms();
+    state.ended_ms = wall_now_ms();
   const auto now = SteadyClock::now();
   if (state.compacting_ms && now - state.compacting_since >= compacting_max) state.compacting_ms = 0;
   std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.summary); });

@@ -82,7 +82,7 @@ class TodoLists {
   std::set<std::string> watched_;                     // source directories
   std::map<std::string, DirectoryId> directory_ids_;  // of the roots' todo directories
   bool reading_ = false, retry_scheduled_ = false;
-  watch::Timer retry_timer_;
+  Timer retry_timer_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // results from the disk hold it weakly
 };
 

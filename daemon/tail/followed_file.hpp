@@ -97,8 +97,8 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   int short_reads = 0;                   // in a row: fewer bytes than the file's size promised
   FileStat stat;                         // of the file that was read; its times are those of bytes_read()
   std::shared_ptr<const Fd> fd;          // null: closed; a read on the disk thread shares it
-  watch::Clock::time_point used;         // when `fd` was used last
-  watch::Clock::time_point drain_until;  // in `draining`
+  Clock::time_point used;         // when `fd` was used last
+  Clock::time_point drain_until;  // in `draining`
   std::chrono::milliseconds retry_delay{0};
   std::vector<std::function<void(const Stream*)>> waiters;  // for the end of folding
 

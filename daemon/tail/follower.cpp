@@ -9,7 +9,6 @@
 namespace earshot::tail {
 namespace {
 
-using watch::Clock;
 using State = FollowedFile::State;
 
 bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }

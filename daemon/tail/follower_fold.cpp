@@ -51,7 +51,7 @@ struct Follower::Fold {
       opened = stat_file(fd.get());
       if (!opened.is_regular()) return -EINVAL;  // directories and FIFOs can be opened too
       // A later change in the same tick of the file system's clock would have the same change time.
-      if (opened.changed_ns > watch::wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
+      if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
     }
     if (!fd) return -EBADF;
     const long got = read_fully(fd.get(), buffer, wanted, begin);

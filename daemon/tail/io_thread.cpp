@@ -39,7 +39,7 @@ void ReadPool::start_next() {
 }
 
 void TimerQueue::after(std::chrono::milliseconds delay, std::function<void()> task) {
-  const auto at = tasks_.emplace(watch::Clock::now() + delay, std::move(task));
+  const auto at = tasks_.emplace(Clock::now() + delay, std::move(task));
   if (at == tasks_.begin()) start();
 }
 
@@ -54,7 +54,7 @@ void TimerQueue::start() {
   timer_.expires_at(tasks_.begin()->first);  // cancels the wait for a later task
   timer_.async_wait([this, weak = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
     if (failed || weak.expired()) return;
-    const auto now = watch::Clock::now();
+    const auto now = Clock::now();
     while (!tasks_.empty() && tasks_.begin()->first <= now) {
       const auto task = std::move(tasks_.begin()->second);
       tasks_.erase(tasks_.begin());

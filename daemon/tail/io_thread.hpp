@@ -87,8 +87,8 @@ class TimerQueue {
  private:
   void start();
 
-  watch::Timer timer_;
-  std::multimap<watch::Clock::time_point, std::function<void()>> tasks_;
+  Timer timer_;
+  std::multimap<Clock::time_point, std::function<void()>> tasks_;
   std::shared_ptr<char> alive_;  // a completed wait may still be queued
 };
 

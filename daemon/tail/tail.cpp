@@ -88,7 +88,7 @@ class Tail::Impl final : private Discovery::Observer {
   void start(std::weak_ptr<Impl> weak, std::function<void()> on_ready) {
     on_ready_ = std::move(on_ready);
     recent_since_ms_ =
-        watch::wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+        wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
     auto on_change = [weak = std::move(weak)](const watch::ChangeHint& hint) {

@@ -145,7 +145,7 @@ class SimTransport final : public serve::Transport {
 
 }  // namespace
 
-std::unique_ptr<serve::Transport> make_transport(std::shared_ptr<Connection> line) {
+std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Connection> line) {
   return std::make_unique<SimTransport>(std::move(line));
 }
 

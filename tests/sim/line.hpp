@@ -30,6 +30,6 @@ struct Connection {
   std::function<void()> moved;
 };
 
-std::unique_ptr<serve::Transport> make_transport(std::shared_ptr<Connection> line);
+std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Connection> line);
 
 }  // namespace earshot::sim

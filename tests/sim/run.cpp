@@ -34,35 +34,35 @@ using Trace = std::function<void(const std::string&)>;
 /// Forwards the events of the tail to the server and adds them to the trace.
 class ObserverTrace final : public tail::StreamObserver {
  public:
-  ObserverTrace(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
+  ObserverTrace(serve::Server& server, Trace trace) : server_(server), trace_(std::move(trace)) {}
   void on_added(const tail::Stream& stream) override {
     log("added", stream);
-    hub_.on_added(stream);
+    server_.on_added(stream);
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
     if (trace_)
       trace_("  the tail: " + std::string(type_name(event.body)) + ' ' + stream.name() + ' ' +
              to_string(event.cursor));
-    hub_.on_event(stream, event);
+    server_.on_event(stream, event);
   }
-  void on_changed(const tail::Stream& stream) override { hub_.on_changed(stream); }
+  void on_changed(const tail::Stream& stream) override { server_.on_changed(stream); }
   void on_reset(const tail::Stream& stream, std::string_view reason) override {
     log("reset, " + std::string(reason), stream);
-    hub_.on_reset(stream, reason);
+    server_.on_reset(stream, reason);
   }
   void on_removed(const tail::Stream& stream) override {
     log("removed", stream);
-    hub_.on_removed(stream);
+    server_.on_removed(stream);
   }
-  void on_compacting(std::string_view session) override { hub_.on_compacting(session); }
-  void on_batch_end() override { hub_.on_batch_end(); }
+  void on_compacting(std::string_view session) override { server_.on_compacting(session); }
+  void on_batch_end() override { server_.on_batch_end(); }
 
  private:
   void log(const std::string& what, const tail::Stream& stream) {
     if (trace_)
       trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.published_bytes()));
   }
-  serve::Server& hub_;
+  serve::Server& server_;
   const Trace trace_;
 };
 
@@ -70,17 +70,17 @@ class ObserverTrace final : public tail::StreamObserver {
 class Daemon {
  public:
   Daemon(Machine& machine, NotificationFaults faults, Trace trace)
-      : hub(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
-        observer(hub, std::move(trace)),
+      : server(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
+        observer(server, std::move(trace)),
         watcher(machine, faults, [this](const watch::ChangeHint& hint) { on_change(hint); }),
         sweep(
             io, disk.get_executor(), [this](const watch::ChangeHint& hint) { mux.notify(hint); }, intervals,
             [] { return true; }),
         tail(io, disk.get_executor(), connected(), options(), observer) {
-    hub.read_again_from(tail);
+    server.set_archive(tail);
     tail.start([this] {
       ready = true;
-      hub.serve();
+      server.serve();
     });
   }
   ~Daemon() {
@@ -99,7 +99,7 @@ class Daemon {
 
   boost::asio::io_context io{1}, disk{1};
   watch::WatchMux mux;
-  serve::Server hub;
+  serve::Server server;
   ObserverTrace observer;
   UnreliableWatcher watcher;
   watch::Sweep sweep;
@@ -215,7 +215,7 @@ class Run {
     if (!daemon_->ready) return;
     auto line = std::make_shared<Connection>(daemon_->io);
     line->room = random_.percent(70) ? 1 << 30 : random_.below(20'000);
-    daemon_->hub.admit(make_transport(line), serve::TransportKind::unix_socket);
+    daemon_->server.admit(make_sim_transport(line), serve::TransportKind::unix_socket);
     client.connect(std::move(line), streams());
     log(client.options().name + " connects");
   }
@@ -324,7 +324,7 @@ class Run {
       Fold& fold = all[stream.name()];
       fold.stream = stream.name();
       fold.session = stream.session();
-      fold.encoding = daemon_->hub.shared().encoding(serve::Audience::full);
+      fold.encoding = daemon_->server.context().encoding(serve::Audience::full);
       std::string bytes = fold.bytes = file->bytes;
       const std::size_t size = bytes.size();
       bytes.resize(size + feed_padding);

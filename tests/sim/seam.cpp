@@ -14,7 +14,7 @@ using earshot::sim::Machine;
 using earshot::sim::Node;
 using earshot::sim::NodePtr;
 
-namespace earshot::watch {
+namespace earshot {
 
 Clock::time_point Clock::now() noexcept {
   return time_point(std::chrono::duration_cast<duration>(Machine::current().now));
@@ -27,9 +27,6 @@ std::chrono::nanoseconds wall_now() noexcept {
   return std::chrono::nanoseconds(Machine::current().file_time());
 }
 
-}  // namespace earshot::watch
-
-namespace earshot {
 namespace {
 
 FileStat stat_or_fault(const NodePtr& node) {

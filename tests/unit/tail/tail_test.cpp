@@ -4,8 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "tail_fixture.hpp"
-#include "unit/core/starring.hpp"
+#include "agents/claude_code/subagent_meta.hpp"
+#include "rig.hpp"
+#include "unit/support/fake_filter.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -59,18 +60,18 @@ TEST_CASE("recent files are folded at start, others are cold") {
   REQUIRE(fixture.tail->find("r") == nullptr);
 }
 
-TEST_CASE("the filter is used for every transcript, also after a reset") {
-  const test::Starring starring;
+TEST_CASE("the filter reaches every transcript, also after its file was written anew") {
+  const test::FakeFilter fake_filter;
   Impl house;
   std::string line = prompt(0);
   line.replace(line.find("prompt "), 7, "a lamp ");
   const std::string path = house.add("new", line);
-  tail::Options options = TailFixture::options(house.root.path());
-  options.filter = &starring;
-  TailFixture fixture(std::move(options), Mode::both);
-  fixture.start();
-  const auto received = [&] { return fixture.tail->find("r/p/new")->transcript()->state().turn_prompt; };
-  REQUIRE(received().starts_with("a ******"));
+  tail::Options options = Rig::options(house.root.path());
+  options.filter = &fake_filter;
+  Rig rig(std::move(options), Mode::both);
+  rig.start();
+  const auto told = [&] { return rig.tail->find("r/p/new")->transcript()->state().turn_prompt; };
+  REQUIRE(told().starts_with("a ******"));
   std::ofstream(path, std::ios::trunc) << prompt(1) << line;
   fixture.until([&] { return !fixture.observer.streams["r/p/new"].resets.empty(); });
   fixture.read("r/p/new");
