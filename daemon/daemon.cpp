@@ -66,6 +66,12 @@ std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
   return paths;
 }
 
+std::vector<status::Root> status_roots(const std::vector<tail::Root>& roots) {
+  std::vector<status::Root> all;
+  for (const tail::Root& root : roots) all.push_back({root.path, root.program});
+  return all;
+}
+
 }  // namespace
 
 /// Cold transcripts that are being read for somebody.
@@ -86,22 +92,22 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       redact_(options.redact),
       server_(io, server_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
-      tail_(io, disk_.get_executor(), watchers_.switchboard(),
+      tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, doors.secrets, redactor_), server_),
       team_(io, server_, options, doors.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& line =
-      watchers_.switchboard().connect(paths_of(roots_), [this](const watch::ChangeHint& ring) {
-        if (board_) board_->ring(ring);
+      watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& ring) {
+        if (board_) board_->on_change(ring);
       });
-  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), paths_of(roots_), line, *this);
+  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), line, *this);
   if (!options.hub) {  // there, what a session does is said by its host
     server_.on_transcript_summary = [this](const std::string& session,
                                            const status::TranscriptSummary& said) {
       board_->transcript_changed(session, said);
     };
-    server_.on_session_compacting = [this](const std::string& session) { board_->compacting(session); };
-    server_.on_session_removed = [this](const std::string& session) { board_->forget(session); };
+    server_.on_session_compacting = [this](const std::string& session) { board_->compaction_started(session); };
+    server_.on_session_removed = [this](const std::string& session) { board_->remove_session(session); };
   }
   server_.set_cold_session_reader([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
   server_.set_archive(tail_);
@@ -152,7 +158,7 @@ void Daemon::log_troubles() const {
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
   }
-  if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
+  if (const std::string trouble = watchers_.problem(); !trouble.empty()) spdlog::warn("{}", trouble);
 }
 
 /// Where clients find this daemon by themselves.
@@ -175,7 +181,7 @@ void Daemon::forget_address() const {
 void Daemon::fill(serve::Metrics& metrics) const {
   const tail::Counters counters = tail_.counters();
   metrics.tail_bytes = counters.bytes_read;
-  metrics.tail_looks = counters.looks;
+  metrics.tail_looks = counters.checks;
   metrics.tail_resets = counters.resets;
   metrics.tail_verifications = counters.verifications;
   metrics.tail_events = counters.events;
@@ -186,9 +192,9 @@ void Daemon::fill(serve::Metrics& metrics) const {
   metrics.streams_live = counters.streams;
   metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
   for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
-  metrics.troubles = tail_.health().size();
+  metrics.troubles = tail_.problems().size();
   metrics.inotify_watches = watchers_.watches();
-  metrics.watch_trouble = !watchers_.trouble().empty();
+  metrics.watch_trouble = !watchers_.problem().empty();
   team_.fill(metrics);
 }
 
@@ -209,8 +215,8 @@ void Daemon::fill(serve::Health& health) const {
   });
   health.redaction.on = redact_;
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
-  health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
-  for (const tail::Health& trouble : tail_.health())
+  health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
+  for (const tail::FileProblem& trouble : tail_.problems())
     health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
   team_.fill(health);
 }
@@ -225,7 +231,7 @@ void Daemon::stop() {
 
 void Daemon::on_status(const std::string& session, const status::Status& status) {
   server_.status_changed(session, status);
-  if (reading_done_ && board_->alive(session)) want(session);
+  if (reading_done_ && board_->is_alive(session)) want(session);
 }
 
 /// A session whose process lives is shown, though its transcript may be too old to have been read at the

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/stream_name.hpp"
 #include "tail/host_names.hpp"
 
 namespace earshot {
@@ -18,9 +18,11 @@ bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
   const auto root = std::find_if(roots.begin(), roots.end(), [&](const tail::Root& each) {
     return each.name == stream.substr(0, slash);
   });
-  const auto place = slash == stream.npos ? std::nullopt : tail::place_of(stream.substr(slash + 1));
-  if (root == roots.end() || !place) return false;
-  const std::string hall = root->path + "/" + std::string(tail::directory_of(place->hall));
+  if (root == roots.end() || slash == stream.npos) return false;
+  const auto place = parse_stream_name(*root->program, stream.substr(slash + 1));
+  if (!place) return false;
+  const std::string hall =
+      root->path + "/" + std::string(root->program->transcript_directories()[place->directory]);
   struct stat facts {};
   if (::stat(hall.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return false;
   return ::lstat((hall + "/" + place->below + ".jsonl").c_str(), &facts) != 0 && errno == ENOENT;
@@ -43,7 +45,7 @@ void Team::be_hub(const config::HubOptions& words, const std::string& state, std
       [this](const std::string& session, const status::Status& status) {
         server_.status_changed(session, status);
       },
-      [this](const status::OfHosts& hosts) { server_.hosts_changed(hosts); });
+      [this](const status::HostStatuses& hosts) { server_.hosts_changed(hosts); });
   reader_ = team::make_reader(io_, words.broker);
   server_.set_remote_record_reader(
       [this](const std::string& line, std::function<void(serve::RemoteRecord)> done) {
@@ -66,7 +68,7 @@ void Team::be_relay(const config::RelayOptions& words, const config::Options& op
                     std::vector<tail::Root> roots, team::Publisher::ForEach for_each) {
   team::PublisherOptions relay;
   relay.link = words.broker;
-  relay.link.inbox = "_INBOX_" + tail::word(options.host);
+  relay.link.inbox = "_INBOX_" + tail::escape(options.host);
   relay.is_gone = [roots = std::move(roots)](const std::string& stream) { return is_gone(roots, stream); };
   relay.host = options.host;
   relay.owner = team::owner_of(hash_key);

@@ -98,7 +98,7 @@ void Server::append_stream_frame(const Session& session, const Tags& tags, const
   });
 }
 
-void Server::on_appeared(const tail::Stream& stream) {
+void Server::on_added(const tail::Stream& stream) {
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
   if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
@@ -158,7 +158,7 @@ void Server::on_compacting(std::string_view session) {
   if (on_session_compacting) on_session_compacting(std::string(session));
 }
 
-void Server::on_pumped() {
+void Server::on_batch_end() {
   wake();  // send events before the statuses that follow from them
   const Position head = context_.logs.head();
   settle();
@@ -190,15 +190,15 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   wake_soon();
 }
 
-void Server::hosts_changed(const status::OfHosts& hosts) {
+void Server::hosts_changed(const status::HostStatuses& hosts) {
   std::vector<std::pair<std::string, const status::Status*>> due;  // status_changed() may retire a session
   context_.sessions.for_each([&](Session& session) {
     const auto host = hosts.find(context_.host_of(session.name));
     if (host == hosts.end()) return;
     const status::Status& status = host->second;
-    const bool shown_away = session.status && session.status->reason == status::away_reason;
+    const bool shown_away = session.status && session.status->reason == status::host_offline_reason;
     const bool ended = session.status && session.status->state == "ended";
-    const bool is_away = status.reason == status::away_reason;
+    const bool is_away = status.reason == status::host_offline_reason;
     if (is_away ? !ended && session.status != status : shown_away) due.emplace_back(session.name, &status);
   });
   for (const auto& [name, status] : due) status_changed(name, *status);
@@ -272,7 +272,7 @@ void Server::wake_soon() {
   if (std::exchange(wake_posted_, true)) return;
   asio::post(io_, [this] {
     wake_posted_ = false;
-    on_pumped();
+    on_batch_end();
   });
 }
 

@@ -18,7 +18,7 @@
 #include "serve/websocket/acceptor.hpp"
 #include "serve/websocket/unix_listener.hpp"
 #include "status/status.hpp"
-#include "tail/listener.hpp"
+#include "tail/stream.hpp"
 
 namespace earshot::serve {
 
@@ -32,7 +32,7 @@ struct ServerOptions {
 };
 
 /// All calls and callbacks on the thread that runs `io`.
-class Server final : public tail::Listener {
+class Server final : public tail::StreamObserver {
  public:
   Server(boost::asio::io_context& io, ServerOptions options);
   ~Server() override;
@@ -64,13 +64,13 @@ class Server final : public tail::Listener {
   void status_changed(const std::string& session, const status::Status& status);
   void todos_changed(const std::string& session, std::optional<FileTodos> todos);
 
-  void on_appeared(const tail::Stream& stream) override;
+  void on_added(const tail::Stream& stream) override;
   void on_event(const tail::Stream& stream, const Event& event) override;
   void on_changed(const tail::Stream& stream) override;
   void on_reset(const tail::Stream& stream, std::string_view reason) override;
   void on_removed(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override;
-  void on_pumped() override;
+  void on_batch_end() override;
 
   /// Reads transcripts that were not read yet, for clients that request all sessions.
   void set_cold_session_reader(ReadColdSessions read_cold) {
@@ -106,7 +106,7 @@ class Server final : public tail::Listener {
     context_.sessions.set_multi_host(std::move(is_online));
   }
   /// Sets the status of the sessions of these hosts that their host does not report itself.
-  void hosts_changed(const status::OfHosts& hosts);
+  void hosts_changed(const status::HostStatuses& hosts);
   std::size_t connections() const { return connections_.size(); }
 
  private:

@@ -15,7 +15,7 @@
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/session_store.hpp"
 #include "serve/stream/subscription.hpp"
-#include "tail/archive.hpp"
+#include "tail/history.hpp"
 
 namespace earshot::serve {
 

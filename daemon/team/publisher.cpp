@@ -209,13 +209,13 @@ void Publisher::attend() {
     const bool is_live = stream.transcript() != nullptr;
     if (known != places_.end()) known->second.round = rounds_;
     if (!is_live && known == places_.end()) return;
-    if (!is_live && known->second.last.offset == stream.bytes()) {
+    if (!is_live && known->second.last.offset == stream.published_bytes()) {
       cold.push_back(stream.name());
       if (!is_doubtful(known->second, stream)) return;
     }
     Place& place = known == places_.end() ? places_[stream.name()] : known->second;
     place.round = rounds_;
-    if (!is_live) place.proven_bytes = stream.bytes();
+    if (!is_live) place.proven_bytes = stream.published_bytes();
     place.unreadable = false;
     if (place.last == begin_cursor && !place.subject.empty() && place.history.empty())
       place.history = random_hex(history_bytes);  // it was removed, and is there again
@@ -238,7 +238,7 @@ void Publisher::attend() {
 
 /// Whether a cold one may be another file than the one that was published, though it is as long.
 bool Publisher::is_doubtful(const Place& place, const tail::Stream& stream) const {
-  if (place.proven_bytes == stream.bytes()) return false;
+  if (place.proven_bytes == stream.published_bytes()) return false;
   return place.told_ms == 0 || stream.modified_ms() > place.told_ms + quiet_change_ms;
 }
 
@@ -248,7 +248,7 @@ void Publisher::settle_cold(const std::vector<std::string>& cold) {
   for (const std::string& name : cold) {
     const tail::Stream* stream = archive ? archive->find(name) : nullptr;
     const auto place = places_.find(name);
-    if (stream && place != places_.end()) archive->told(*stream, place->second.last);
+    if (stream && place != places_.end()) archive->mark_published(*stream, place->second.last);
   }
 }
 

@@ -29,7 +29,7 @@ constexpr std::string_view secret =
     "abracadabra";  // in the sessions; must not reach an unauthenticated client
 
 /// A daemon with one transcript, without its doors.
-struct ServerFixture final : tail::Listener {
+struct ServerFixture final : tail::StreamObserver {
   ServerFixture()
       : archive(io),
         stream("claude/p/s1", "s1"),
@@ -53,7 +53,7 @@ struct ServerFixture final : tail::Listener {
     session.changed_now(context.logs.head());
   }
 
-  void on_appeared(const tail::Stream&) override {}
+  void on_added(const tail::Stream&) override {}
   void on_event(const tail::Stream& from, const Event& event) override {
     Session& session = context.sessions.session_of(from);
     const Tags tags{session.id, type_of(event.body), context.sessions.stream_id(from), event.cursor};
@@ -65,7 +65,7 @@ struct ServerFixture final : tail::Listener {
   void on_reset(const tail::Stream&, std::string_view) override {}
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
-  void on_pumped() override {}
+  void on_batch_end() override {}
 
   boost::asio::io_context io{1};
   test::MemoryArchive archive;

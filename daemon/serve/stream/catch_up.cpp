@@ -380,7 +380,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
       if (how == ReplayResult::differs) ++resets;
       const bool told = fold->cold && how == ReplayResult::up;
       const tail::Stream* cold = told ? context_.archive->find(fold->stream) : nullptr;
-      if (cold) context_.archive->told(*cold, waiter.over ? waiter.end : fold->transcript.end());
+      if (cold) context_.archive->mark_published(*cold, waiter.over ? waiter.end : fold->transcript.end());
       ended.push_back({waiter.reader, how, waiter.over ? waiter.end : fold->transcript.end(), gets_chunk});
     } else {
       left.push_back(waiter);

@@ -17,7 +17,7 @@
 #include "core/transcript.hpp"
 #include "serve/server_context.hpp"
 #include "serve/stream/live_log.hpp"
-#include "tail/archive.hpp"
+#include "tail/history.hpp"
 
 namespace earshot::serve {
 

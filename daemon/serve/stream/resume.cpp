@@ -30,7 +30,7 @@ std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, cons
         if (subscription.from_beginning) subscription.known_streams.insert(member.id);
         if (named.contains(member.stream->name())) continue;
         if (asked.since_ms && member.stream->modified_ms() < *asked.since_ms) continue;
-        EventRange range{begin_cursor, false, member.stream->bytes(), UINT32_MAX};
+        EventRange range{begin_cursor, false, member.stream->published_bytes(), UINT32_MAX};
         if (asked.since_ms) range.since_ms = *asked.since_ms;
         add_stream(subscription, *member.stream, range, *resume);
       }
@@ -56,12 +56,12 @@ void Subscriber::add_after(const Subscription& subscription, const std::string& 
                 make_frame(reset_frame(subscription.id, context_.host, {}, parsed->stream, "unknown")),
                 subscription.bit);
   }
-  context_.archive->doubt(*stream);
+  context_.archive->request_verify(*stream);
   const Transcript* transcript = stream->transcript();
   const bool has_all =
       transcript && (parsed->cursor == transcript->end() || parsed->cursor == transcript->last_event());
   if (!has_all) {
-    add_stream(subscription, *stream, {parsed->cursor, false, stream->bytes(), UINT32_MAX}, resume);
+    add_stream(subscription, *stream, {parsed->cursor, false, stream->published_bytes(), UINT32_MAX}, resume);
     return;
   }
   const Session* session = context_.sessions.find(stream->session());
@@ -86,7 +86,7 @@ bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream
 void Subscriber::add_new_streams(Subscription& subscription, const Session& session, Resume& resume) {
   for (const Member& member : session.members) {
     if (!subscription.known_streams.insert(member.id).second) continue;
-    add_stream(subscription, *member.stream, {begin_cursor, false, member.stream->bytes(), UINT32_MAX},
+    add_stream(subscription, *member.stream, {begin_cursor, false, member.stream->published_bytes(), UINT32_MAX},
                resume);
   }
 }

@@ -41,8 +41,8 @@ struct ServerFixture {
     streams.push_back(std::make_unique<FakeStream>("claude/p/" + session, session));
     FakeStream& made = *streams.back();
     made.write(test::prompt(0, "begin", cwd), nullptr);  // history
-    server.on_appeared(made);
-    server.on_pumped();
+    server.on_added(made);
+    server.on_batch_end();
     return made;
   }
   /// One turn: about eight events.
@@ -52,7 +52,7 @@ struct ServerFixture {
                      test::result(10 * n + 2, "c" + std::to_string(n), "ok") +
                      test::answer(10 * n + 3, "done"),
                  &server);
-    server.on_pumped();
+    server.on_batch_end();
   }
   std::unique_ptr<Client> client(ClientOptions options = with_token()) {
     return std::make_unique<Client>(io, port(), options);

@@ -250,7 +250,7 @@ TEST_CASE("status, reset and removal are told to whom the session concerns, what
   one.write(test::prompt(0, "anew"), &fixture.server);
   fixture.server.on_removed(two);
   fixture.server.on_removed(one);
-  fixture.server.on_pumped();
+  fixture.server.on_batch_end();
   REQUIRE(fixture.until([&] { return client->has("stream.removed"); }));
   const auto types = client->types();
   REQUIRE(std::vector<std::string>(types.begin() + 3, types.end()) ==
@@ -300,9 +300,9 @@ TEST_CASE("todos from files, and what becomes known of a subagent, send the sess
   REQUIRE(fixture.until([&] { return count(client->types(), "session") == 2; }));
   REQUIRE(at(client->frames.back(), "/todos/0/content") == "\"write it down\"");
   FakeStream agent("claude/p/s1/subagents/agent-a7", "s1", "a7");
-  fixture.server.on_appeared(agent);
+  fixture.server.on_added(agent);
   fixture.server.on_changed(agent);
-  fixture.server.on_pumped();
+  fixture.server.on_batch_end();
   agent.meta_.agent_type = "scout";
   for (int i = 0; i < 3; ++i) fixture.server.on_changed(agent);
   fixture.turn(main, 1);
@@ -378,7 +378,7 @@ TEST_CASE("who asks for all sessions gets them once those that are only known ha
   REQUIRE(fixture.until([&] { return static_cast<bool>(finish); }));
   REQUIRE_FALSE(client->has("ready"));
   old.modified_ms_ = 0;
-  fixture.server.on_appeared(old);
+  fixture.server.on_added(old);
   finish();
   REQUIRE(fixture.until([&] { return client->has("ready"); }));
   REQUIRE(count(client->types(), "session") == 2);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/transcript.hpp"
-#include "tail/listener.hpp"
 #include "tail/stream.hpp"
 
 namespace earshot::test {
@@ -26,10 +25,12 @@ class FakeStream final : public tail::Stream {
   const std::string& agent() const override { return agent_; }
   const std::string& directory() const override { return directory_; }
   const std::string& path() const override { return name_; }
-  const tail::AgentMeta& meta() const override { return meta_; }
+  const SubagentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return transcript_.get(); }
   std::int64_t modified_ms() const override { return modified_ms_; }
-  std::uint64_t bytes() const override { return transcript_ ? transcript_->bytes_read() : written_.size(); }
+  std::uint64_t published_bytes() const override {
+    return transcript_ ? transcript_->bytes_read() : written_.size();
+  }
   const std::string& text() const { return written_; }
 
   /// Feeds complete lines; events are sent to the listener (null: folded as history), then on_changed().
@@ -41,7 +42,7 @@ class FakeStream final : public tail::Stream {
   /// Only of events with a wanted type.
   std::vector<Cursor> cursors(const std::function<bool(std::string_view type)>& wanted) const;
 
-  tail::AgentMeta meta_;
+  SubagentMeta meta_;
   std::int64_t modified_ms_;
   std::string session_, directory_ = "-home-u-api";
 

@@ -55,11 +55,11 @@ struct Daemon final : tail::Listener {
                         });
   }
   void on_changed(const tail::Stream&) override {}
-  void on_appeared(const tail::Stream&) override {}
+  void on_added(const tail::Stream&) override {}
   void on_reset(const tail::Stream& stream, std::string_view) override { about(stream, type_reset); }
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
-  void on_pumped() override {}
+  void on_batch_end() override {}
 
   void turn(FakeStream& stream, std::size_t text_bytes = 10) {
     const int n = 10 * ++turns[&stream];

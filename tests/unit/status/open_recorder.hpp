@@ -1,4 +1,4 @@
-// Which entries of a directory were opened by anybody since the watch began.
+// Records which entries of a directory are opened by any process.
 #pragma once
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -6,14 +6,14 @@
 #include <set>
 #include <string>
 
-class Opens {
+class OpenRecorder {
  public:
-  explicit Opens(const std::string& directory) : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+  explicit OpenRecorder(const std::string& directory) : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
     ::inotify_add_watch(fd_, directory.c_str(), IN_OPEN | IN_ACCESS);
   }
-  ~Opens() { ::close(fd_); }
-  Opens(const Opens&) = delete;
-  Opens& operator=(const Opens&) = delete;
+  ~OpenRecorder() { ::close(fd_); }
+  OpenRecorder(const OpenRecorder&) = delete;
+  OpenRecorder& operator=(const OpenRecorder&) = delete;
 
   std::multiset<std::string> names() {
     std::multiset<std::string> opened;

@@ -1,5 +1,4 @@
-// A whole tail room over a scratch directory, with a listener that writes down what it was told. The test
-// runs the loop.
+// A Tail on a temporary directory with an observer that records what it receives. The test runs the loop.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -43,19 +42,19 @@ inline std::string contents(const std::string& path) {
 
 using Lines = std::vector<std::string>;
 
-class Written final : public EventSink {
+class EventLines final : public EventSink {
  public:
-  explicit Written(Lines& into) : into_(into) {}
+  explicit EventLines(Lines& into) : into_(into) {}
   void on_event(const Event& event) override { append_event(into_.emplace_back(), event, {}); }
 
  private:
   Lines& into_;
 };
 
-/// The events of these bytes, folded at once: what any listener must end up with.
+/// The events of these bytes in a single fold.
 inline Lines fold_of(std::string bytes, const std::string& own_agent = {}) {
   Lines lines;
-  Written written(lines);
+  EventLines written(lines);
   Workspace workspace;
   Transcript transcript({.hash_key = key, .own_agent = own_agent, .reader = &claude_code::reader()});
   const std::size_t size = bytes.size();
@@ -64,51 +63,51 @@ inline Lines fold_of(std::string bytes, const std::string& own_agent = {}) {
   return lines;
 }
 
-struct Heard final : tail::Listener {
-  struct Told {
-    Lines events;  // since it appeared, or since the last reset
+struct RecordingObserver final : tail::StreamObserver {
+  struct Received {
+    Lines events;  // since it was added or reset
     std::vector<std::string> resets;
     std::string session;
-    tail::AgentMeta meta;
+    SubagentMeta meta;
     bool present = false;
-    int appeared = 0;
+    int added = 0;
   };
-  std::map<std::string, Told> streams;
+  std::map<std::string, Received> streams;
   std::vector<std::string> compacting;
-  int pumped = 0, events = 0;
+  int batches = 0, events = 0;
 
-  void on_appeared(const tail::Stream& stream) override {
-    Told& told = streams[stream.name()];
-    CHECK_FALSE(told.present);
+  void on_added(const tail::Stream& stream) override {
+    Received& received = streams[stream.name()];
+    CHECK_FALSE(received.present);
     CHECK(stream.transcript() != nullptr);
-    told.events.clear();
-    told.present = true;
-    ++told.appeared;
-    note(told, stream);
+    received.events.clear();
+    received.present = true;
+    ++received.added;
+    note(received, stream);
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
-    Told& told = streams[stream.name()];
-    CHECK(told.present);
+    Received& received = streams[stream.name()];
+    CHECK(received.present);
     ++events;
-    append_event(told.events.emplace_back(), event, {});
+    append_event(received.events.emplace_back(), event, {});
   }
   void on_changed(const tail::Stream& stream) override { note(streams[stream.name()], stream); }
   void on_reset(const tail::Stream& stream, std::string_view reason) override {
-    Told& told = streams[stream.name()];
-    told.events.clear();
-    told.resets.emplace_back(reason);
+    Received& received = streams[stream.name()];
+    received.events.clear();
+    received.resets.emplace_back(reason);
   }
   void on_removed(const tail::Stream& stream) override {
-    Told& told = streams[stream.name()];
-    if (stream.transcript()) CHECK(told.present);  // else it was only known
-    told.present = false;
+    Received& received = streams[stream.name()];
+    if (stream.transcript()) CHECK(received.present);  // otherwise it was cold
+    received.present = false;
   }
   void on_compacting(std::string_view session) override { compacting.emplace_back(session); }
-  void on_pumped() override { ++pumped; }
+  void on_batch_end() override { ++batches; }
 
-  static void note(Told& told, const tail::Stream& stream) {
-    told.session = stream.session();
-    told.meta = stream.meta();
+  static void note(Received& received, const tail::Stream& stream) {
+    received.session = stream.session();
+    received.meta = stream.meta();
   }
   bool has(const std::string& name) const {
     const auto at = streams.find(name);
@@ -116,20 +115,21 @@ struct Heard final : tail::Listener {
   }
 };
 
-class Rig {
+class TailFixture {
  public:
-  explicit Rig(const std::string& root, watch::Mode mode = watch::Mode::both) : Rig(options(root)) {
+  explicit TailFixture(const std::string& root, watch::Mode mode = watch::Mode::both)
+      : TailFixture(options(root)) {
     all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
                                              watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
-    make(all_->switchboard());
+    make(all_->mux());
   }
-  Rig(tail::Options options, watch::WatchMux& switchboard) : Rig(std::move(options)) { make(switchboard); }
-  Rig(tail::Options options, watch::Mode mode) : Rig(std::move(options)) {
+  TailFixture(tail::Options options, watch::WatchMux& mux) : TailFixture(std::move(options)) { make(mux); }
+  TailFixture(tail::Options options, watch::Mode mode) : TailFixture(std::move(options)) {
     all_ = std::make_unique<watch::Watchers>(io, disk_.get_executor(), mode,
                                              watch::SweepIntervals{2ms, 60'000ms, 5ms, 5ms});
-    make(all_->switchboard());
+    make(all_->mux());
   }
-  ~Rig() {
+  ~TailFixture() {
     tail->stop();
     disk_.join();
   }
@@ -153,7 +153,7 @@ class Rig {
   void until(Condition condition) {
     const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) FAIL("waited in vain; " + state());
+      if (std::chrono::steady_clock::now() > deadline) FAIL("timed out; " + state());
       io.restart();
       io.run_one_for(10ms);
     }
@@ -161,27 +161,27 @@ class Rig {
   std::string state() const {
     const auto now = tail->counters();
     std::string text = std::to_string(now.directories) + " directories, " + std::to_string(now.known_files) +
-                       " files, " + std::to_string(now.streams) + " streams, " + std::to_string(now.looks) +
-                       " looks\n";
-    for (const auto& each : tail->health()) text += each.path + ": " + each.reason + '\n';
-    for (const auto& [name, told] : heard.streams)
-      text += name + (told.present ? " is there, " : " is gone, ") + std::to_string(told.events.size()) +
-              " events\n";
+                       " files, " + std::to_string(now.streams) + " streams, " + std::to_string(now.checks) +
+                       " checks\n";
+    for (const auto& each : tail->problems()) text += each.path + ": " + each.reason + '\n';
+    for (const auto& [name, received] : observer.streams)
+      text += name + (received.present ? " is present, " : " is removed, ") +
+              std::to_string(received.events.size()) + " events\n";
     return text;
   }
-  /// As many turns of the loop as it takes for everything that was rung by now to be looked at.
+  /// Runs the loop until all hints so far were handled.
   void idle() {
     for (int quiet = 0; quiet < 3;) {
-      const auto before = std::pair(heard.pumped, tail->counters().looks);
+      const auto before = std::pair(observer.batches, tail->counters().checks);
       bool done = false;
       boost::asio::post(disk_, [&] { boost::asio::post(io, [&] { done = true; }); });
       until([&] { return done; });
       while (io.poll_one() > 0) {
       }
-      quiet = before == std::pair(heard.pumped, tail->counters().looks) ? quiet + 1 : 0;
+      quiet = before == std::pair(observer.batches, tail->counters().checks) ? quiet + 1 : 0;
     }
   }
-  /// Until the daemon has read what the file holds now.
+  /// Waits until the present content of the file was read.
   void read(const std::string& name) {
     until([&] {
       const auto* stream = tail->find(name);
@@ -189,25 +189,25 @@ class Rig {
              stream->transcript()->bytes_read() == contents(stream->path()).size();
     });
   }
-  /// Until the listener has of this stream what a fold of its file's bytes gives.
+  /// Waits until the observer has the events of a fold of the file.
   void same(const std::string& name, const std::string& path) {
     const std::string bytes = contents(path);
     const Lines events = fold_of(bytes);
     until([&] {
-      const auto* stream = heard.has(name) ? tail->find(name) : nullptr;
+      const auto* stream = observer.has(name) ? tail->find(name) : nullptr;
       return stream && stream->transcript()->bytes_read() == bytes.size() &&
-             heard.streams[name].events == events;
+             observer.streams[name].events == events;
     });
   }
 
   boost::asio::io_context io;
-  Heard heard;
+  RecordingObserver observer;
   std::unique_ptr<tail::Tail> tail;
 
  private:
-  explicit Rig(tail::Options options) : options_(std::move(options)) {}
-  void make(watch::WatchMux& switchboard) {
-    tail = std::make_unique<tail::Tail>(io, disk_.get_executor(), switchboard, options_, heard);
+  explicit TailFixture(tail::Options options) : options_(std::move(options)) {}
+  void make(watch::WatchMux& mux) {
+    tail = std::make_unique<tail::Tail>(io, disk_.get_executor(), mux, options_, observer);
   }
 
   tail::Options options_;

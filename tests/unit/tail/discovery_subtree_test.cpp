@@ -1,9 +1,9 @@
-// A watcher as macOS has it: what happened in a while is one word, "look below here again", late and about
-// more than was touched.
+// A watcher like that of macOS: the changes of an interval become one late hint, "check below this
+// directory", which covers more than what changed.
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "rig.hpp"
+#include "tail_fixture.hpp"
 #include "watch/inotify.hpp"
 
 namespace fs = std::filesystem;
@@ -13,38 +13,38 @@ using watch::ChangeHint;
 
 namespace {
 
-/// The deepest directory that both lie in, or are.
+/// The deepest directory that contains both.
 std::string common(const std::string& one, const std::string& other) {
   std::string both = one;
   while (!watch::at_or_below(other, both)) both = fs::path(both).parent_path();
   return both;
 }
 
-/// Hears by inotify, and tells only once in `rings_max` rings, or when it is asked to.
+/// Merges inotify hints: sends one after `rings_max` of them, or on request.
 class Coalescing final : public watch::Watcher {
  public:
   static constexpr int rings_max = 20;
 
-  Coalescing(boost::asio::io_context& io, watch::WatchMux& board)
-      : board_(board), ears_(io, [this](const ChangeHint& ring) { hear(ring); }) {
-    board.add(*this);
+  Coalescing(boost::asio::io_context& io, watch::WatchMux& mux)
+      : mux_(mux), ears_(io, [this](const ChangeHint& hint) { hear(ring); }) {
+    mux.add_backend(*this);
   }
   void watch(const std::string& directory) override { ears_.watch(directory); }
-  void forget(const std::string& directory) override { ears_.forget(directory); }
+  void unwatch(const std::string& directory) override { ears_.unwatch(directory); }
 
   bool flush() {
     if (heard_ == 0) return false;
     heard_ = 0;
-    ++told;
-    board_.ring({ChangeHint::Where::directory, std::exchange(below_, {})});
+    ++received;
+    mux_.notify({ChangeHint::Where::directory, std::exchange(below_, {})});
     return true;
   }
-  int told = 0, coalesced = 0;
+  int received = 0, coalesced = 0;
 
  private:
-  void hear(const ChangeHint& ring) {
+  void hear(const ChangeHint& hint) {
     REQUIRE(ring.where != ChangeHint::Where::everything);
-    // A file is never named: its directory is.
+    // Files are never named, only directories.
     const std::string at =
         ring.where == ChangeHint::Where::path ? fs::path(ring.path).parent_path().string() : ring.path;
     below_ = below_.empty() ? at : common(below_, at);
@@ -52,35 +52,35 @@ class Coalescing final : public watch::Watcher {
     if (++heard_ >= rings_max) flush();
   }
 
-  watch::WatchMux& board_;
+  watch::WatchMux& mux_;
   watch::Inotify ears_;
   std::string below_;
   int heard_ = 0;
 };
 
 struct Mac {
-  Mac() : rig((fs::create_directories(root / "projects"), Rig::options(root.path())), board) {
-    watcher = std::make_unique<Coalescing>(rig.io, board);
-    rig.start();
+  Mac() : fixture((fs::create_directories(root / "projects"), TailFixture::options(root.path())), mux) {
+    watcher = std::make_unique<Coalescing>(fixture.io, mux);
+    fixture.start();
   }
-  ~Mac() { rig.tail->stop(); }
+  ~Mac() { fixture.tail->stop(); }
 
-  /// Whatever has been heard is told, until nothing more is heard of.
+  /// Delivers hints until there are no more.
   void settle() {
-    do rig.idle();
+    do fixture.idle();
     while (watcher->flush());
   }
 
   Scratch root;
-  watch::WatchMux board;
-  Rig rig;
+  watch::WatchMux mux;
+  TailFixture fixture;
   std::unique_ptr<Coalescing> watcher;
 };
 
 }  // namespace
 
 TEST_CASE(
-    "fault 60: told only to look below a directory again, the same streams end up with the same events") {
+    "fault 60: received only to look below a directory again, the same streams end up with the same events") {
   const unsigned seed = GENERATE(1u, 2u, 3u, 4u);
   CAPTURE(seed);
   std::mt19937 dice(seed);
@@ -116,8 +116,8 @@ TEST_CASE(
         n += 3;
     }
     if (step % 7 == 0) {
-      mac.rig.io.restart();
-      mac.rig.io.poll();
+      mac.fixture.io.restart();
+      mac.fixture.io.poll();
     }
   }
   std::map<std::string, Lines> expected;
@@ -127,13 +127,13 @@ TEST_CASE(
     expected["r/" + name] = fold_of(contents(each.path()));
   }
   REQUIRE_FALSE(expected.empty());
-  mac.rig.until([&] {
+  mac.fixture.until([&] {
     mac.watcher->flush();
-    std::map<std::string, Lines> told;
-    for (const auto& [name, stream] : mac.rig.heard.streams)
+    std::map<std::string, Lines> received;
+    for (const auto& [name, stream] : mac.fixture.observer.streams)
       if (stream.present) told[name] = stream.events;
-    return told == expected;
+    return received == expected;
   });
-  REQUIRE(mac.watcher->told > 0);
-  REQUIRE(mac.watcher->coalesced > 3 * mac.watcher->told);
+  REQUIRE(mac.watcher->received > 0);
+  REQUIRE(mac.watcher->coalesced > 3 * mac.watcher->received);
 }
