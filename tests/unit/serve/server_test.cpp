@@ -127,11 +127,11 @@ TEST_CASE("a client that stops reading is told that it lagged, costs no memory, 
   auto sleeper = fixture.client(sleepy);
   sleeper->send(R"({"type":"subscribe","id":"z"})");
   auto awake = fixture.listener();
-  REQUIRE(fixture.until([&] { return fixture.server.context().event_connections() == 2; }));
+  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 2; }));
   std::size_t seen = 0;
-  for (int n = 1; fixture.server.context().audience_log(serve::Audience::full).log.first() < 4000; ++n) {
+  for (int n = 1; fixture.server.context().logs.of(serve::Audience::full).log.first() < 4000; ++n) {
     fixture.turn(loud, n, std::string(2000, 'x'));
-    REQUIRE(fixture.server.context().audience_log(serve::Audience::full).log.bytes() <=
+    REQUIRE(fixture.server.context().logs.of(serve::Audience::full).log.bytes() <=
             options.log_bytes_max);
     if (n % 20) continue;
     const std::string end = "\"" + to_string(loud.transcript()->end()) + "\"";
@@ -171,10 +171,10 @@ TEST_CASE("a client that takes nothing for too long is dropped") {
   sleepy.reading = false;
   auto sleeper = fixture.client(sleepy);
   sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(fixture.until([&] { return fixture.server.context().event_connections() == 1; }));
+  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 1; }));
   for (int n = 1; n <= 400; ++n) fixture.turn(stream, n, std::string(3000, 'x'));
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
-  REQUIRE(fixture.server.context().event_connections() == 0);
+  REQUIRE(fixture.server.context().logs.readers() == 0);
 }
 
 TEST_CASE("a client that vanishes leaves no trace") {
@@ -185,12 +185,12 @@ TEST_CASE("a client that vanishes leaves no trace") {
   first->vanish();
   for (int n = 1; n <= 50; ++n) fixture.turn(stream, n);
   REQUIRE(fixture.until([&] {
-    return fixture.server.connections() == 1 && fixture.server.context().event_connections() == 1;
+    return fixture.server.connections() == 1 && fixture.server.context().logs.readers() == 1;
   }));
   second->send_raw(std::string("\x81\xfe\x10", 3));  // an incomplete frame
   second->vanish();
   REQUIRE(fixture.until([&] {
-    return fixture.server.connections() == 0 && fixture.server.context().event_connections() == 0;
+    return fixture.server.connections() == 0 && fixture.server.context().logs.readers() == 0;
   }));
 }
 
@@ -415,7 +415,7 @@ TEST_CASE("the stop waits for no client that sleeps") {
   sleepy.reading = false;
   auto sleeper = fixture.client(sleepy);
   sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(fixture.until([&] { return fixture.server.context().event_connections() == 1; }));
+  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 1; }));
   for (int n = 1; n <= 400; ++n) fixture.turn(stream, n, std::string(3000, 'x'));
   bool stopped = false;
   fixture.server.stop([&] { stopped = true; });
