@@ -5,7 +5,7 @@ from support.transcripts import Session
 
 class Heartbeat(DaemonCase):
     def test_an_idle_websocket_is_sent_heartbeats_after_its_welcome(self):
-        client = self.configured("[limits]\nheartbeat_ms = 300\n").client()
+        client = self.configured('[limits]\nheartbeat = "300ms"\n').client()
         client.wait(lambda: len(client.all(type="heartbeat")) > 1, "two heartbeats")
         self.assertEqual(client.frames[0]["type"], "welcome")
         self.assertRegex(client.find(type="heartbeat")["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
