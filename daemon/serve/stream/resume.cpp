@@ -28,7 +28,7 @@ std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, cons
       if (!is_in_snapshot(subscription, session)) return;
       for (const Member& member : session.members) {
         if (subscription.from_beginning) subscription.known_streams.insert(member.id);
-        if (named.contains(member.stream->name())) continue;
+        if (named.contains(member.stream->name()) || member.stream->published_bytes() == 0) continue;
         if (asked.since_ms && member.stream->modified_ms() < *asked.since_ms) continue;
         EventRange range{begin_cursor, false, member.stream->published_bytes(), UINT32_MAX};
         if (asked.since_ms) range.since_ms = *asked.since_ms;
@@ -76,7 +76,6 @@ bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream
   const bool is_known = context_.sessions.contains(stream);
   const Session* session = context_.sessions.find(stream.session());
   if (is_known && session && !wants(subscription, *session)) return false;
-  if (range.upto_offset == 0) return false;  // an empty file
   resume.missing[stream.name()] = range;
   if (is_known) resume.stream_ids[stream.name()] = context_.sessions.stream_id(stream);
   return true;
@@ -85,15 +84,17 @@ bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream
 /// The history of the streams of this session that the subscription was not shown before.
 void Subscriber::add_new_streams(Subscription& subscription, const Session& session, Resume& resume) {
   for (const Member& member : session.members) {
-    if (!subscription.known_streams.insert(member.id).second) continue;
-    add_stream(subscription, *member.stream, {begin_cursor, false, member.stream->published_bytes(), UINT32_MAX},
-               resume);
+    if (!subscription.known_streams.insert(member.id).second || member.stream->published_bytes() == 0)
+      continue;
+    add_stream(subscription, *member.stream,
+               {begin_cursor, false, member.stream->published_bytes(), UINT32_MAX}, resume);
   }
 }
 
 /// An event is sent once per connection: what other subscriptions receive of these streams, live or from the
 /// files, is not sent again for this one.
 void Subscriber::exclude_delivered(const Subscription& subscription, Resume& resume) {
+  resume.requested = resume.missing;
   for (const Subscription& other : subscriptions_) {
     if (other.state || resume.stream_ids.empty()) continue;
     const auto first_events = audience_log().first_events(other.since);
@@ -132,6 +133,22 @@ void Subscriber::exclude_delivered(const Subscription& subscription, Resume& res
       if (missing.upto_offset > missing.from.offset) continue;  // else read up to the cursor, to verify it
       missing.upto_offset = missing.from.offset;
       missing.upto_index = missing.from.index;
+    }
+  }
+}
+
+/// A subscription has ended or lagged: what a queued resume left to it may not be sent any more. Events that
+/// it has already sent may be repeated.
+void Subscriber::restore_resumes() {
+  for (Queued& queued : queue_) {
+    if (!queued.resume || queued.resume->begun || queued.resume->id.empty()) continue;
+    Resume& resume = *queued.resume;
+    resume.missing = std::move(resume.requested);
+    resume.delivered.clear();
+    for (const Subscription& subscription : subscriptions_) {
+      if ((subscription.bit & resume.subscribers) == 0) continue;
+      forget_resumed(subscription.bit);
+      exclude_delivered(subscription, resume);
     }
   }
 }
@@ -226,6 +243,7 @@ void Subscriber::on_lagged() {
     forget_resumed(subscription.bit);
     push(Kind::answer, make_frame(control_frame("lagged", subscription.id)), subscription.bit);
   }
+  restore_resumes();
   for (Queued& queued : rest) {  // its session frame was dropped, and is queued again below
     if (queued.kind != Kind::reset) continue;
     queued.at = head;
@@ -348,6 +366,7 @@ void Subscriber::on_other_history(const std::string& stream, std::string_view re
   const auto drop = [&](Resume* other) {
     if (!other || other->begun) return;
     other->missing.erase(stream);
+    other->requested.erase(stream);
     other->new_histories.erase(stream);
   };
   for (Queued& queued : queue_) drop(queued.resume.get());

@@ -36,6 +36,7 @@ struct Resume {
   Mask subscribers = 0;    // subscriptions it is for
   bool is_silent = false;  // no bookmark at the end
   bool begun = false;
+  ByStream<EventRange> requested;                    // before the exclusion of what others deliver
   ByStream<EventRange> missing;                      // not sent yet
   ByStream<std::vector<Delivered>> delivered;        // not to be repeated
   ByStream<std::uint32_t> stream_ids;                // of streams that are not cold

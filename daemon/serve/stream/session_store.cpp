@@ -33,7 +33,8 @@ Session& SessionStore::make(std::string_view name) {
   auto session = std::make_unique<Session>();
   session->id = next_id_++;
   session->name = name;
-  if (is_online_ && !name.empty() && !is_online_(host_of(name))) session->status = status::host_offline_status({});
+  if (is_online_ && !name.empty() && !is_online_(host_of(name)))
+    session->status = status::host_offline_status({});
   Session& made = *session;
   by_id_.emplace(made.id, std::move(session));
   if (!name.empty()) by_name_.emplace(made.name, &made);

@@ -136,6 +136,7 @@ void Subscriber::unsubscribe(std::string_view id) {
   subscriptions_changed();
   drop_queued(bit);
   forget_resumed(bit);
+  restore_resumes();
   push_answer(control_frame("unsubscribed", ended));
 }
 

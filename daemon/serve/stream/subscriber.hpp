@@ -162,6 +162,7 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
                   Resume& resume);
   void add_new_streams(Subscription& subscription, const Session& session, Resume& resume);
   void exclude_delivered(const Subscription& subscription, Resume& resume);
+  void restore_resumes();
   void forget_resumed(Mask bit);
   void insert_before_resume(std::string_view payload, Mask owners = 0);
   void begin(Resume& resume);

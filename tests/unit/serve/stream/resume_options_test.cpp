@@ -186,6 +186,19 @@ TEST_CASE("unsubscribe is acknowledged, and nothing of the subscription follows"
   REQUIRE(client.types.back() == "error");
 }
 
+TEST_CASE("a resume does not depend on a subscription that has ended") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  client.subscribe(after("ended", {one.name() + ":"}));
+  client.subscribe(after("kept", {one.name() + ":"}));
+  client.subscriber->unsubscribe("ended");
+  daemon.turn(one);
+  client.take_all();
+  REQUIRE(client.events[one.name()] == expected(one));
+}
+
 TEST_CASE("an event is sent once per connection, whatever the subscriptions resume") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
