@@ -116,7 +116,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   callbacks.fill_metrics = [this](serve::Metrics& metrics) { fill(metrics); };
   callbacks.fill_health = [this](serve::Health& health) { fill(health); };
   callbacks.store_token = [this](const std::string& token) {
-    return serve::write_private_file(state_ + "/token", token + "\n", serve::Existing::replace);
+    return write_private_file(state_ + "/token", token + "\n");
   };
   server_.set_callbacks(std::move(callbacks));
   server_.set_remote_view(options.remote_view);
@@ -167,7 +167,7 @@ void Daemon::write_address() const {
                                                               {"/socket", server_.socket_path()}};
   for (const auto& [name, text] : files) {
     if (text.empty()) continue;
-    const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
+    const std::string error = write_private_file(state_ + name, text + "\n");
     if (!error.empty()) spdlog::warn("clients will not find this daemon by themselves: {}", error);
   }
 }

@@ -1,4 +1,4 @@
-// An archive whose files are what the tests' streams have been given.
+// An archive of the bytes of fake streams.
 #pragma once
 #include <algorithm>
 #include <boost/asio/post.hpp>

@@ -1,5 +1,4 @@
-// What the tests of this room share: a transcript without a file, a daemon's hub without a tail, and
-// patience.
+// Fixtures of the serve tests: a stream without a file, transcript lines, and waiting for conditions.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -16,7 +15,7 @@
 
 namespace earshot::test {
 
-/// A stream whose bytes come from the test; everything else is as the tail room would have it.
+/// A stream with the bytes that the test writes.
 class FakeStream final : public tail::Stream {
  public:
   FakeStream(std::string name, std::string session, std::string agent = {});
@@ -34,13 +33,13 @@ class FakeStream final : public tail::Stream {
   }
   const std::string& text() const { return written_; }
 
-  /// Feeds whole lines; events go to the listener (none: folded silently), then on_changed.
-  void write(std::string_view lines, tail::StreamObserver* listener);
+  /// Feeds complete lines; events are sent to the listener (null: folded as history), then on_changed().
+  void write(std::string_view lines, tail::Listener* listener);
   /// A new history.
   void restart();
-  /// The cursors of all events of what was written, folded in one piece: what a listener must have heard.
+  /// The cursors of all events, from folding everything written in one piece.
   std::vector<Cursor> cursors() const { return cursors(nullptr); }
-  /// Only of those whose type is wanted.
+  /// Only of events with a wanted type.
   std::vector<Cursor> cursors(const std::function<bool(std::string_view type)>& wanted) const;
 
   SubagentMeta meta_;
@@ -62,10 +61,10 @@ std::string answer(int n, std::string_view text);
 /// The value at a JSON pointer, as compact JSON; `absent` when there is none; `no JSON` for other text.
 std::string at(std::string_view json, std::string_view pointer);
 
-/// Payloads of whole server frames; nothing is left over. Throws std::runtime_error for bytes that are none.
+/// Payloads of complete server frames. Throws std::runtime_error for anything else.
 std::vector<std::string> unframe(std::string_view bytes);
 
-/// Runs the loop until the condition holds; false after a generous while.
+/// Runs the loop until the condition is true; false after `patience`.
 bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition,
                std::chrono::seconds patience = std::chrono::seconds(60));
 
