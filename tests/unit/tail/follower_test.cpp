@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_system.hpp"
-#include "tail_fixture.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -200,8 +200,8 @@ TEST_CASE("fault 33: an unlinked file that is still written is read to its end, 
   fs::remove(session.file);
   SECTION("written before the next check") {}
   SECTION("written after it") {
-    const auto looks = session.fixture->tail->counters().checks;
-    session.fixture->until([&] { return session.fixture->tail->counters().checks > looks; });
+    const auto checks = session.fixture->tail->counters().checks;
+    session.fixture->until([&] { return session.fixture->tail->counters().checks > checks; });
   }
   put(fd, prompts(3, 6));
   ::close(fd);
