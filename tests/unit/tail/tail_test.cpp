@@ -240,11 +240,11 @@ TEST_CASE("fault 51: more files than descriptors") {
   RootFixture files;
   TailFixture fixture(files.root.path());
   fixture.start();
-  const int files = 400;
+  const int count = 400;
   for (int round = 0; round < 2; ++round)
-    for (int n = 0; n < files; ++n)
-      append(files.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * files));
-  for (int n = 0; n < files; ++n)
+    for (int n = 0; n < count; ++n)
+      append(files.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * count));
+  for (int n = 0; n < count; ++n)
     fixture.same("r/p/" + std::to_string(n), files.root / ("projects/p/" + std::to_string(n) + ".jsonl"));
   REQUIRE(fixture.tail->counters().open_files <= 256);
 }
