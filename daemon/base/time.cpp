@@ -2,12 +2,15 @@
 
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 namespace earshot {
 namespace {
 
-// Exactly `count` digits at the front of `text`, taken off; -1 when they are not there.
-int digits(std::string_view& text, std::size_t count) {
+constexpr std::int64_t year_10000_ms = 253'402'300'800'000;
+
+// Takes exactly `count` digits off the front; -1 if they are not there.
+int take_digits(std::string_view& text, std::size_t count) {
   if (text.size() < count) return -1;
   int value = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -19,49 +22,59 @@ int digits(std::string_view& text, std::size_t count) {
 }
 
 bool take(std::string_view& text, char c) {
-  if (text.empty() || (text.front() | 0x20) != (c | 0x20)) return false;
+  if (text.empty() || text.front() != c) return false;
   text.remove_prefix(1);
   return true;
+}
+
+// `Z` or an offset such as `+01:00`, to the end of the text, in minutes.
+std::optional<std::int64_t> parse_offset(std::string_view text) {
+  if (take(text, 'Z') || take(text, 'z')) return text.empty() ? std::optional<std::int64_t>(0) : std::nullopt;
+  if (text.empty() || (text.front() != '+' && text.front() != '-')) return std::nullopt;
+  const int sign = text.front() == '-' ? -1 : 1;
+  text.remove_prefix(1);
+  const int hours = take_digits(text, 2);
+  if (hours < 0 || hours > 23 || !take(text, ':')) return std::nullopt;
+  const int minutes = take_digits(text, 2);
+  if (minutes < 0 || minutes > 59 || !text.empty()) return std::nullopt;
+  return sign * (hours * 60 + minutes);
+}
+
+std::string format_local(std::int64_t ms, const char* format) {
+  const auto seconds = static_cast<std::time_t>(ms / 1000 - (ms % 1000 < 0 ? 1 : 0));
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char text[64];
+  return std::string(text, std::strftime(text, sizeof text, format, &parts));
 }
 
 }  // namespace
 
 std::optional<std::int64_t> parse_time(std::string_view text) {
   using namespace std::chrono;
-  const int y = digits(text, 4);
+  const int y = take_digits(text, 4);
   if (y < 0 || !take(text, '-')) return std::nullopt;
-  const int mo = digits(text, 2);
+  const int mo = take_digits(text, 2);
   if (mo < 0 || !take(text, '-')) return std::nullopt;
-  const int d = digits(text, 2);
+  const int d = take_digits(text, 2);
   const year_month_day date{year{y}, month{static_cast<unsigned>(mo)}, day{static_cast<unsigned>(d)}};
-  if (d < 0 || !date.ok() || !take(text, 'T')) return std::nullopt;
-  const int h = digits(text, 2);
+  if (d < 0 || !date.ok() || !(take(text, 'T') || take(text, 't') || take(text, ' '))) return std::nullopt;
+  const int h = take_digits(text, 2);
   if (h < 0 || h > 23 || !take(text, ':')) return std::nullopt;
-  const int mi = digits(text, 2);
+  const int mi = take_digits(text, 2);
   if (mi < 0 || mi > 59 || !take(text, ':')) return std::nullopt;
-  const int s = digits(text, 2);
-  if (s < 0 || s > 60) return std::nullopt;
+  const int s = take_digits(text, 2);
+  if (s < 0 || s > 60) return std::nullopt;  // 60: a leap second
   std::int64_t ms = 0;
-  if (!text.empty() && text.front() == '.') {
-    text.remove_prefix(1);
-    int scale = 100;
-    if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
-    for (int one = 0; (one = digits(text, 1)) >= 0; scale /= 10) ms += one * scale;
+  if (take(text, '.')) {
+    int digit = take_digits(text, 1), scale = 100;
+    if (digit < 0) return std::nullopt;
+    for (; digit >= 0; digit = take_digits(text, 1), scale /= 10) ms += digit * scale;
   }
-  std::int64_t shift = 0;
-  if (!take(text, 'Z')) {
-    if (text.empty() || (text.front() != '+' && text.front() != '-')) return std::nullopt;
-    const int sign = text.front() == '-' ? -1 : 1;
-    text.remove_prefix(1);
-    const int oh = digits(text, 2);
-    if (oh < 0 || oh > 23 || !take(text, ':')) return std::nullopt;
-    const int om = digits(text, 2);
-    if (om < 0 || om > 59) return std::nullopt;
-    shift = sign * (oh * 60 + om);
-  }
-  if (!text.empty()) return std::nullopt;
+  const auto offset = parse_offset(text);
+  if (!offset) return std::nullopt;
   const std::int64_t days = sys_days{date}.time_since_epoch().count();
-  return ((days * 24 + h) * 60 + mi - shift) * 60'000 + s * 1000 + ms;
+  return ((days * 24 + h) * 60 + mi - *offset) * 60'000 + s * 1000 + ms;
 }
 
 std::string format_time(std::int64_t ms) {
@@ -76,6 +89,18 @@ std::string format_time(std::int64_t ms) {
       unsigned{ymd.day()}, static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
       static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
   return std::string(text, static_cast<std::size_t>(length));
+}
+
+std::string format_time_if_valid(std::int64_t ms) {
+  return ms > 0 && ms < year_10000_ms ? format_time(ms) : std::string();
+}
+
+std::string format_local_clock(std::int64_t ms) { return format_local(ms, "%H:%M:%S"); }
+std::string format_local_day(std::int64_t ms) { return format_local(ms, "%a %e %b %Y"); }
+
+std::int64_t now_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace earshot

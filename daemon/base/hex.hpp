@@ -1,0 +1,42 @@
+// Bytes and numbers as lower-case hexadecimal digits.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace earshot {
+
+constexpr std::string_view hex_digits = "0123456789abcdef";
+
+inline bool is_hex(std::string_view text) { return text.find_first_not_of(hex_digits) == text.npos; }
+
+/// Two digits a byte.
+inline std::string to_hex(std::string_view bytes) {
+  std::string hex;
+  hex.reserve(2 * bytes.size());
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += hex_digits[byte >> 4];
+    hex += hex_digits[byte & 15];
+  }
+  return hex;
+}
+
+inline std::string to_hex(const unsigned char* bytes, std::size_t size) {
+  return to_hex(std::string_view(reinterpret_cast<const char*>(bytes), size));
+}
+
+/// Appends exactly `digits` digits of `value`, the most significant of them first.
+inline void append_hex(std::string& out, std::uint64_t value, int digits = 16) {
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) out += hex_digits[value >> shift & 15];
+}
+
+/// 1 to 16 lower-case digits and nothing else.
+std::optional<std::uint64_t> parse_hex(std::string_view text);
+
+/// `bytes` random bytes of the system's generator as digits.
+std::string random_hex(std::size_t bytes);
+
+}  // namespace earshot
