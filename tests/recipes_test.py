@@ -1,4 +1,4 @@
-"""clients/RECIPES.md: each recipe does what it says, run as it stands there. Only hosts and ports are put in."""
+"""Runs each recipe of clients/RECIPES.md as printed; only hosts and ports are replaced."""
 import configparser
 import functools
 import json
@@ -18,20 +18,20 @@ from harness import TOP, Case, build, clean_environment, wait_for  # noqa: E402
 from sessions import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
-CLASSES = {"waiting", "working", "idle", "away"}  # of `earshot status --json`
-tried = set()  # headings that a test here takes
+CLASSES = {"waiting", "working", "idle", "away"}  # of `earshot statusline --json`
+tested = set()  # headings with a test in this file
 
 
 def recipes():
-    """heading → its fenced blocks, as (language, text)"""
+    """Returns heading → its fenced blocks, as (language, text)."""
     with open(PAGE, encoding="utf-8") as file:
         parts = re.split(r"^## (.+)\n", file.read(), flags=re.MULTILINE)[1:]
     return {heading: re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for heading, text in zip(parts[::2], parts[1::2])}
 
 
 def recipe(heading):
-    """Gives the test the blocks of one recipe."""
-    tried.add(heading)
+    """Calls the test with the blocks of one recipe."""
+    tested.add(heading)
 
     def with_blocks(test):
         return functools.wraps(test)(lambda self: test(self, *(text for _, text in recipes()[heading])))
@@ -57,7 +57,7 @@ class Lines:
         return wait_for(lambda: next((line for line in list(self.lines) if condition(line)), None), f"a line; so far {self.lines}")
 
     def close(self):
-        os.killpg(self.process.pid, signal.SIGTERM)  # its own group: this test started it
+        os.killpg(self.process.pid, signal.SIGTERM)  # the process group that this test started
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
@@ -82,7 +82,7 @@ class Recipe(Case):
 
     def needs(self, program):
         if not shutil.which(program):
-            self.skipTest(f"{program} is not here")
+            self.skipTest(f"{program} is not installed")
 
     def fake(self, name, script):
         path = os.path.join(self.bin, name)
@@ -103,7 +103,7 @@ class Recipe(Case):
         return lines
 
     def works(self, project="/home/ada/api"):
-        """A session at work."""
+        """Starts a session with an open turn."""
         self.session = Session(self.root, cwd=project)
         self.registry = Registry(self.root, self.session.session, self.process())
         self.session.prompt("build it")
@@ -117,7 +117,7 @@ class Recipe(Case):
 
 class StatusLines(Recipe):
     @recipe("tmux: the status line")
-    def test_tmux_shows_how_things_stand(self, conf):
+    def test_tmux_shows_working_and_waiting_sessions(self, conf):
         self.needs("tmux")
         self.file(".tmux.conf", conf)
         env = {**self.env, "TMUX_TMPDIR": self.home, "SHELL": "/bin/sh"}
@@ -127,31 +127,31 @@ class StatusLines(Recipe):
             return subprocess.run(["tmux", "-u", "-L", "outer", *words], capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60)
 
         self.addCleanup(lambda: [subprocess.run(["tmux", "-L", name, "kill-server"], capture_output=True, env=env) for name in ("inner", "outer")])
-        # A terminal for it: a pane of another tmux, which has no status line of its own in that picture.
+        # Its terminal is a pane of another tmux, whose status line is not captured.
         inner = f"env -u TMUX tmux -u -L inner -f {self.home}/.tmux.conf new-session cat"
         started = tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", inner)
         self.assertEqual(started.returncode, 0, started.stderr)
         shown = lambda: tmux("capture-pane", "-p").stdout.rstrip("\n").split("\n")[-1]
         self.works()
-        wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"one at work in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"a working session in the status line: {shown()!r}", deadline=60)
         self.asks()
-        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"one that waits in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
         self.registry.says("idle")
-        wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"nobody in the status line: {shown()!r}", deadline=60)
+        wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"an empty status line: {shown()!r}", deadline=60)
 
     @recipe("waybar")
-    def test_waybar_is_given_a_line_a_tooltip_and_a_class(self, module, css):
-        said = json.loads("{" + module + "}")["custom/earshot"]
-        self.assertEqual((said["return-type"], said["escape"]), ("json", True))
+    def test_waybar_receives_a_line_a_tooltip_and_a_class(self, module, css):
+        module = json.loads("{" + module + "}")["custom/earshot"]
+        self.assertEqual((module["return-type"], module["escape"]), ("json", True))
         self.assertLessEqual(set(re.findall(r"#custom-earshot\.(\w+)", css)), CLASSES)
-        bar = self.lines("exec " + said["exec"])
+        bar = self.lines("exec " + module["exec"])
         bar.wait(lambda line: json.loads(line)["class"] == "idle")
         self.works()
         self.asks()
-        told = json.loads(bar.wait(lambda line: json.loads(line)["class"] == "waiting" and "rm -rf" in line))
-        self.assertEqual(told["text"], "⏸ 1")
-        self.assertEqual(told["tooltip"], "⏸ api permission: approve Bash: rm -rf build")
-        self.opens(said["on-click"])
+        line = json.loads(bar.wait(lambda line: json.loads(line)["class"] == "waiting" and "rm -rf" in line))
+        self.assertEqual(line["text"], "⏸ 1")
+        self.assertEqual(line["tooltip"], "⏸ api permission: approve Bash: rm -rf build")
+        self.opens(module["on-click"])
 
     def opens(self, command):
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, env=self.env, timeout=60)
@@ -169,10 +169,10 @@ class StatusLines(Recipe):
         bar.wait(lambda line: '"⏸ 1"' in line)
 
     @recipe("polybar")
-    def test_polybar_is_given_a_line_at_each_change(self, conf):
-        said = configparser.ConfigParser()
-        said.read_string(conf)
-        module = said["module/earshot"]
+    def test_polybar_receives_a_line_at_each_change(self, conf):
+        config = configparser.ConfigParser()
+        config.read_string(conf)
+        module = config["module/earshot"]
         self.assertEqual((module["type"], module["tail"]), ("custom/script", "true"))
         bar = self.lines("exec " + module["exec"])
         self.works()
@@ -181,24 +181,24 @@ class StatusLines(Recipe):
 
 
 class Others(Recipe):
-    @recipe("A command of yours, when somebody waits")
-    def test_a_command_hears_of_who_waits(self, script):
+    @recipe("A command for each wait")
+    def test_a_command_runs_for_each_wait(self, script):
         self.needs("jq")
-        said = self.lines(script)
+        output = self.lines(script)
         self.works()
 
-        def rung():
+        def bell():
             self.registry.says("busy")
             self.asks()
-            return any("\a" in line for line in said.lines)
+            return any("\a" in line for line in output.lines)
 
-        wait_for(rung, "the bell")
-        self.assertEqual(next(line for line in said.lines if "\a" in line), f"\a{self.session.session[:8]} permission")
+        wait_for(bell, "the bell")
+        self.assertEqual(next(line for line in output.lines if "\a" in line), f"\a{self.session.session[:8]} permission")
 
     @recipe("A team's wall screen")
     def test_a_wall_screen_shows_the_dashboard(self, here, elsewhere):
         if not browser.program():
-            self.skipTest("there is no browser")
+            self.skipTest("no browser is installed")
         for name, script in (("here", here), ("elsewhere", elsewhere)):
             with self.subTest(name):
                 self.screen(name, script.replace("7717", str(self.daemon.port)))
@@ -214,22 +214,22 @@ class Others(Recipe):
         self.addCleanup(page.close)
         self.works(f"/home/ada/{name}")
         page.wait_text("body", name)
-        self.assertEqual(page.tell("location.hash"), "", "the code is still in the address")
+        self.assertEqual(page.evaluate("location.hash"), "", "the code is still in the address")
 
 
 class Notices(Recipe):
-    """What earshot-notify does with the recipes' rules."""
+    """Runs earshot-notify with the rules of the recipes."""
 
     def setUp(self):
         super().setUp()
         self.fake("systemctl", f'echo "$*" >>"{self.home}/systemctl"')
 
-    def sh(self, script, *asked):
-        """Runs it; then the service manager was asked for this."""
+    def sh(self, script, *requests):
+        """Runs the script; the service manager must have received these requests."""
         done = subprocess.run(["/bin/sh", "-euc", script], capture_output=True, text=True, env=self.env, timeout=60)
         self.assertEqual(done.returncode, 0, done)
         with open(os.path.join(self.home, "systemctl")) as file:
-            self.assertEqual(file.read().splitlines(), list(asked))
+            self.assertEqual(file.read().splitlines(), list(requests))
 
     def receiver(self):
         from notifying import Receiver
@@ -237,21 +237,21 @@ class Notices(Recipe):
         self.addCleanup(receiver.close)
         return receiver
 
-    def there(self, receiver, text):
-        """The recipe with this receiver in place of the service's host."""
+    def redirected(self, receiver, text):
+        """Returns the recipe with this receiver in place of the service's host."""
         return re.sub(r"https://[a-z.]+/", f"http://127.0.0.1:{receiver.port}/", text)
 
     def posted(self, receiver):
-        """What came when an agent had waited for a while: path and body."""
+        """Returns path and body of the request sent for a session that waits."""
         self.lines("exec earshot-notify")
         self.works()
         self.asks()
-        got = wait_for(lambda: next((post for post in list(receiver.requests) if b"needs you" in post["body"]), None), "the notice", deadline=60)
-        self.assertNotIn(b"rm -rf", got["body"], "text has left the machine")
-        return got["path"], json.loads(got["body"])
+        request = wait_for(lambda: next((post for post in list(receiver.requests) if b"needs you" in post["body"]), None), "the notice", deadline=60)
+        self.assertNotIn(b"rm -rf", request["body"], "text has left the machine")
+        return request["path"], json.loads(request["body"])
 
-    @recipe("Notices on the desktop")
-    def test_the_desktop_is_told_by_the_built_in_rules(self, script):
+    @recipe("Desktop notifications")
+    def test_the_built_in_rules_notify_the_desktop(self, script):
         from notifying import DESKTOP, Desktop
         for program in DESKTOP:
             self.needs(program)
@@ -263,30 +263,30 @@ class Notices(Recipe):
         self.works()
         self.asks()
         wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notified()), "the notice", deadline=60)
-        wait_for(lambda: desktop.showing() == 1, "it on the screen")
+        wait_for(lambda: desktop.showing() == 1, "the notice on the screen")
         self.registry.says("busy")
         wait_for(lambda: desktop.showing() == 0, "an empty screen")
 
     @recipe("A Slack channel")
-    def test_a_slack_channel_is_told(self, rules, script):
+    def test_a_slack_channel_receives_a_notification(self, rules, script):
         receiver = self.receiver()
         self.file(".config/earshot/notify.toml", rules)
-        self.sh(self.there(receiver, script), "--user restart earshot-notify.service")
+        self.sh(self.redirected(receiver, script), "--user restart earshot-notify.service")
         path, body = self.posted(receiver)
         self.assertEqual(path, "/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX")
         self.assertIn("api needs you", str(body))
 
     @recipe("A phone, by ntfy")
-    def test_a_phone_is_told(self, rules, script):
+    def test_a_phone_receives_a_notification(self, rules, script):
         receiver = self.receiver()
-        self.file(".config/earshot/notify.toml", self.there(receiver, rules))
+        self.file(".config/earshot/notify.toml", self.redirected(receiver, rules))
         self.sh(script, "--user restart earshot-notify.service")
         path, body = self.posted(receiver)
         self.assertEqual((path, body["topic"], body["title"]), ("/", "earshot-2f9c41d07b8e", "api needs you"))
 
 
 class Screen(browser.Browser):
-    """The browser that a recipe starts."""
+    """The browser started by a recipe."""
 
     def __init__(self, command, profile, env):
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True)
@@ -299,7 +299,7 @@ class Screen(browser.Browser):
 
 class Page(unittest.TestCase):
     def test_every_recipe_is_run_by_a_test(self):
-        self.assertEqual(set(recipes()), tried)
+        self.assertEqual(set(recipes()), tested)
         for heading, blocks in recipes().items():
             self.assertTrue(blocks, heading)
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "agents/claude_code/reader.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
@@ -51,8 +52,8 @@ class Printer : public EventSink {
   void on_event(const Event& event) override {
     if (stats_ != nullptr) stats_->count_event(event);
     if (!options_.print) return;
-    const std::string& session = place_->session.empty() ? transcript_->session_of_lines() : place_->session;
-    const Address address{options_.host, place_->stream, session.empty() ? place_->stream : session};
+    const std::string& session = place_->session.empty() ? transcript_->recorded_session() : place_->session;
+    const StreamAddress address{options_.host, place_->stream, session.empty() ? place_->stream : session};
     if (narrator_ == nullptr && !safe_json_) {
       append_event(out_.buffer(), event, address, encode_);
       out_.buffer() += '\n';
@@ -126,8 +127,9 @@ class Replay {
     if (!options_.asked.agent.empty()) place.own_agent = options_.asked.agent;
     if (!options_.asked.stream.empty()) place.stream = options_.asked.stream;
     Input input(path);
-    Transcript transcript(
-        {.hash_key = options_.hash_key, .own_agent = place.own_agent});  // its state is not shown
+    Transcript transcript({.hash_key = options_.hash_key,
+                           .own_agent = place.own_agent,
+                           .reader = &claude_code::reader()});  // its state is not shown
     printer_.begin(transcript, place);
     while (const std::size_t size = input.read(buffer_.get(), read_bytes)) {
       transcript.feed({buffer_.get(), size}, workspace_, printer_);

@@ -1,20 +1,20 @@
-// Three files with plain names, which CMake builds into the daemon: index.html, app.js, style.css; beside them LICENSES.txt.
+// Builds index.html, app.js and style.css, which CMake embeds in the daemon, and LICENSES.txt.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig, type Plugin } from "vite";
 
-const packages = ["preact", "@preact/signals", "@preact/signals-core", "uplot"]; // what the bundle holds besides our own
+const packages = ["preact", "@preact/signals", "@preact/signals-core", "uplot"]; // third-party code in the bundle
 
 function licenses(): string {
   return packages.map((name) => {
     const folder = join(import.meta.dirname ?? process.cwd(), "node_modules", name);
-    const file = existsSync(folder) && readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
-    if (!file) throw new Error(`${name} has no license file: which terms it comes with must be told`);
+    const file = existsSync(folder) && readdirSync(folder).find((name) => /^licen[cs]e/i.test(name));
+    if (!file) throw new Error(`${name} has no license file, which the bundle must contain`);
     return `${name}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
   }).join("\n");
 }
 
-/** The texts go with the code, wherever it goes; a package that is new in the bundle must be named above. */
+/** Adds the license texts to the bundle; fails for a package that is not in `packages`. */
 const withLicenses: Plugin = {
   name: "licenses",
   generateBundle(_, bundle) {
@@ -23,7 +23,7 @@ const withLicenses: Plugin = {
       if (chunk.type !== "chunk") continue;
       for (const id of Object.keys(chunk.modules)) {
         const name = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1];
-        if (name && !packages.includes(name)) throw new Error(`${name} is in the bundle and not in vite.config.ts's list of licenses`);
+        if (name && !packages.includes(name)) throw new Error(`${name} is in the bundle: add it to packages in vite.config.ts`);
       }
       chunk.code += `/*!\n${text.replaceAll("*/", "* /")}*/\n`;
     }
@@ -41,6 +41,6 @@ export default defineConfig({
     modulePreload: false,
     assetsInlineLimit: 0,
     cssCodeSplit: false,
-    rollupOptions: { output: { entryFileNames: "app.js", assetFileNames: (one) => (one.names.some((name) => name.endsWith(".css")) ? "style.css" : "[name][extname]") } },
+    rollupOptions: { output: { entryFileNames: "app.js", assetFileNames: (asset) => (asset.names.some((name) => name.endsWith(".css")) ? "style.css" : "[name][extname]") } },
   },
 });

@@ -13,19 +13,19 @@ using simdjson::dom::array;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-inline std::string_view text(const element& value) {
+inline std::string_view as_text(const element& value) {
   std::string_view found;
   if (value.is_string()) found = value.get_string().value_unsafe();
   return found;
 }
-inline std::optional<std::string_view> text_or_absent(const element& value) {
+inline std::optional<std::string_view> as_optional_text(const element& value) {
   if (!value.is_string()) return std::nullopt;
   return value.get_string().value_unsafe();
 }
-inline bool truth(const element& value) { return value.is_bool() && value.get_bool().value_unsafe(); }
+inline bool as_bool(const element& value) { return value.is_bool() && value.get_bool().value_unsafe(); }
 
 /// A number as a whole one, rounded; absent when it does not fit.
-inline std::optional<std::int64_t> whole(const element& value) {
+inline std::optional<std::int64_t> as_int(const element& value) {
   if (value.is_int64()) return value.get_int64().value_unsafe();
   double real = 0;
   if (value.is_double())
@@ -35,12 +35,12 @@ inline std::optional<std::int64_t> whole(const element& value) {
   if (!(std::fabs(real) < 9e18)) return std::nullopt;
   return std::llround(real);
 }
-inline std::optional<std::uint64_t> count(const element& value) {
-  const auto number = whole(value);
+inline std::optional<std::uint64_t> as_count(const element& value) {
+  const auto number = as_int(value);
   if (!number || *number < 0) return std::nullopt;
   return static_cast<std::uint64_t>(*number);
 }
-inline std::optional<double> real(const element& value) {
+inline std::optional<double> as_double(const element& value) {
   double number = 0;
   if (!value.is_number() || value.get_double().get(number)) return std::nullopt;
   return number;
@@ -56,19 +56,19 @@ inline std::optional<element> member(const element& value, std::string_view key)
 }
 inline std::string_view text_of(const element& value, std::string_view key) {
   const auto found = member(value, key);
-  return found ? text(*found) : std::string_view{};
+  return found ? as_text(*found) : std::string_view{};
 }
-inline bool truth_of(const element& value, std::string_view key) {
+inline bool bool_of(const element& value, std::string_view key) {
   const auto found = member(value, key);
-  return found && truth(*found);
+  return found && as_bool(*found);
 }
-inline std::optional<std::int64_t> whole_of(const element& value, std::string_view key) {
+inline std::optional<std::int64_t> int_of(const element& value, std::string_view key) {
   const auto found = member(value, key);
-  return found ? whole(*found) : std::nullopt;
+  return found ? as_int(*found) : std::nullopt;
 }
 inline std::optional<std::uint64_t> count_of(const element& value, std::string_view key) {
   const auto found = member(value, key);
-  return found ? count(*found) : std::nullopt;
+  return found ? as_count(*found) : std::nullopt;
 }
 
 }  // namespace earshot::dom

@@ -21,8 +21,10 @@ void change(std::string& place, std::string_view said, event::OptionalText& chan
 
 }  // namespace
 
-Assembler::Assembler(std::string own_agent, std::uint64_t key, const TextFilter* filter)
+Assembler::Assembler(std::string own_agent, std::string_view program, std::uint64_t key,
+                     const TextFilter* filter)
     : own_agent_(std::move(own_agent)), key_(key), filter_(filter), chains_(1) {
+  state_.program = program;
   chains_[own_chain].agent = own_agent_;
 }
 
@@ -101,23 +103,23 @@ void Assembler::record(const Record& record) {
   if (state_.warmup || !take_uuid()) return;
   chain_ = chain_of();
   if (record.deleted) return;
-  if (record.knows_positions) knows_positions_ = true;
+  if (record.has_turn_position) has_turn_positions_ = true;
   const bool dropped = drops_warmup();
   if (state_.warmup) return;
-  tell_session();
+  emit_session_changes();
   if (dropped) return;
   if (record.time_ms > state_.last_activity_ms) {
     state_.last_activity_ms = record.time_ms;
     state_.last_activity = record.time;
   }
 
-  if (own() && record.by == Record::By::assistant) {
+  if (own() && record.author == Record::Author::assistant) {
     const bool belongs = !record.message.empty() && record.message == finished_message_;
     if (!state_.turn_open && !belongs) start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown");
     if (!record.message.empty()) message_ = record.message;
   }
-  if (record.told) return pass_on(*record.told);
-  for (const Fact& one : record.facts) std::visit([this](const auto& said) { tell(said); }, one);
+  if (record.relayed) return apply_relayed(*record.relayed);
+  for (const Fact& one : record.facts) std::visit([this](const auto& fact) { apply(fact); }, one);
   if (record.aborted) interrupt();
   remember_last();
 }
@@ -164,15 +166,15 @@ std::uint32_t Assembler::chain_of() {
 // Internal cache warm-ups look like agents whose first user text is one word.
 bool Assembler::drops_warmup() {
   Chain& chain = chains_[chain_];
-  if (record_->by == Record::By::user && !chain.heard && (!own() || !own_agent_.empty())) {
-    chain.heard = true;
+  if (record_->author == Record::Author::user && !chain.user_record_seen && (!own() || !own_agent_.empty())) {
+    chain.user_record_seen = true;
     chain.warmup = record_->first_user_text == "Warmup";
     if (chain.warmup && own()) state_.warmup = true;
   }
   return chain.warmup;
 }
 
-void Assembler::tell_session() {
+void Assembler::emit_session_changes() {
   event::SessionUpdated changed;
   const Record& r = *record_;
   const bool first = !state_.started && !r.uuid.empty();
@@ -182,7 +184,7 @@ void Assembler::tell_session() {
     change(state_.version, r.version, changed.version);
     if (state_.project.empty()) state_.project = state_.cwd;
   }
-  if (own() && r.by == Record::By::assistant) change(state_.model, r.model, changed.model);
+  if (own() && r.author == Record::Author::assistant) change(state_.model, r.model, changed.model);
   for (const Fact& one : r.facts) {
     if (const auto* mode = std::get_if<fact::Mode>(&one)) change(state_.mode, mode->mode, changed.mode);
     if (const auto* mode = std::get_if<fact::PermissionMode>(&one); mode && own())
@@ -225,13 +227,14 @@ void Assembler::tell_session() {
 }
 
 void Assembler::remember_last() {
-  if (!own() || record_->outside || (record_->by != Record::By::user && record_->by != Record::By::assistant))
+  if (!own() || record_->outside_turn ||
+      (record_->author != Record::Author::user && record_->author != Record::Author::assistant))
     return;
   last_ = Last::other;
   for (const Fact& one : record_->facts) {
     if (std::holds_alternative<fact::Invocation>(one)) last_ = Last::call;
     if (std::holds_alternative<fact::Result>(one)) last_ = Last::result;
-    if (const auto* said = std::get_if<fact::Said>(&one))
+    if (const auto* said = std::get_if<fact::MessageBlock>(&one))
       last_ = said->kind == "text" ? Last::text : Last::other;
   }
   if (record_->time_ms) last_ms_ = record_->time_ms;
@@ -282,7 +285,7 @@ void Assembler::interrupt() {
 
 std::size_t Assembler::memory_bytes() const {
   std::size_t bytes = sizeof *this + uuids_.memory_bytes() + chain_of_uuid_.memory_bytes() +
-                      calls_.memory_bytes() + usage_.memory_bytes() + told_tasks_.memory_bytes();
+                      calls_.memory_bytes() + usage_.memory_bytes() + finished_tasks_.memory_bytes();
   bytes += chains_.capacity() * sizeof(Chain) + open_.size() * (sizeof(Call) + 64);
   bytes += (large_.size() + costs_.size() + resumed_.size() + early_.size()) * 64;
   bytes += state_.tools.capacity() * sizeof(OpenTool) + state_.todos.capacity() * sizeof(Todo) +

@@ -31,7 +31,7 @@ class Assembler {
       512;  // distinct types that are counted apart; beyond, as "(other)"
 
   /// The filter, if there is one, outlives this object: what the state shows cut is clean before it is cut.
-  Assembler(std::string own_agent, std::uint64_t key, const TextFilter* filter = nullptr);
+  Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
 
   /// Events from here on belong to the line that ends at `end` (its index is ignored: counting begins anew).
   void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
@@ -39,7 +39,7 @@ class Assembler {
   void record(const Record& record);
   /// A record that no dialect could read yet, or that is no object.
   void count_type(std::string_view type, bool unknown);
-  void decided(std::string_view dialect) { state_.dialect = dialect; }
+  void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
 
   std::uint32_t index() const { return index_; }  // events of the current line so far
   Cursor last_event() const { return last_event_; }
@@ -49,7 +49,7 @@ class Assembler {
   }
   RecordCounts& counts() { return counts_; }
   const RecordCounts& counts() const { return counts_; }
-  const std::string& session_of_lines() const { return session_; }
+  const std::string& recorded_session() const { return session_; }
   std::size_t memory_bytes() const;
 
  private:
@@ -63,8 +63,8 @@ class Assembler {
   struct Chain {
     std::string agent;
     std::vector<Todo> todos;
-    bool heard = false;   // a user record of it was read
-    bool warmup = false;  // internal: dropped
+    bool user_record_seen = false;  // a user record of it was read
+    bool warmup = false;            // internal: dropped
   };
   struct Report {  // a background agent's end that was read before its launch
     std::string outcome;
@@ -74,9 +74,9 @@ class Assembler {
   struct EarlyResult {  // what a subagent's result said before its call was read
     Report report;
     std::string subagent;
-    bool goes_on = false;  // in the background
+    bool runs_in_background = false;  // in the background
   };
-  struct Remember;
+  struct RelayedStateUpdate;
   struct Tokens {  // of one message; larger figures stand in large_
     std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
   };
@@ -87,7 +87,7 @@ class Assembler {
   bool take_uuid();
   std::uint32_t chain_of();
   bool drops_warmup();
-  void tell_session();
+  void emit_session_changes();
   void remember_last();
   void start_turn(event::OptionalText prompt, std::string_view origin);
   void finish_turn(std::string_view outcome, bool inferred, std::string_view stop_reason,
@@ -100,36 +100,36 @@ class Assembler {
   void settle() const;                                      // what is written down raw is made what is shown
 
   // assembler_facts.cpp: one function a fact
-  void tell(const fact::Prompt& prompt);
-  void tell(const fact::Said& said);
-  void tell(const fact::Command& command);
-  void tell(const fact::Injected& injected);
-  void tell(const fact::ScheduledFire&);
-  void tell(const fact::Absorbed& absorbed);
-  void tell(const fact::Invocation& invocation);
-  void tell(const fact::Result& result);
-  void tell(const fact::UsageSeen& seen);
-  void tell(const fact::Stop& stop);
-  void tell(const fact::TurnEnd& end);
-  void tell(const fact::Interrupted&);
-  void tell(const fact::Compaction& compaction);
-  void tell(const fact::Summary& summary);
-  void tell(const fact::Queue& queue);
-  void tell(const fact::Notification& notification);
-  void tell(const fact::TodoList& list);
-  void tell(const fact::AgentLink& link);
-  void tell(const fact::ApiError& error);
-  void tell(const fact::Files& files);
-  void tell(const fact::Cost& cost);
-  void tell(const fact::Title&) {}  // told by tell_session
-  void tell(const fact::Mode&) {}
-  void tell(const fact::PermissionMode&) {}
+  void apply(const fact::Prompt& prompt);
+  void apply(const fact::MessageBlock& said);
+  void apply(const fact::Command& command);
+  void apply(const fact::Injected& injected);
+  void apply(const fact::ScheduledFire&);
+  void apply(const fact::Absorbed& absorbed);
+  void apply(const fact::Invocation& invocation);
+  void apply(const fact::Result& result);
+  void apply(const fact::MessageUsage& seen);
+  void apply(const fact::Stop& stop);
+  void apply(const fact::TurnEnd& end);
+  void apply(const fact::Interrupted&);
+  void apply(const fact::Compaction& compaction);
+  void apply(const fact::Summary& summary);
+  void apply(const fact::Queue& queue);
+  void apply(const fact::Notification& notification);
+  void apply(const fact::TodoList& list);
+  void apply(const fact::AgentLink& link);
+  void apply(const fact::ApiError& error);
+  void apply(const fact::Files& files);
+  void apply(const fact::Cost& cost);
+  void apply(const fact::Title&) {}  // told by emit_session_changes
+  void apply(const fact::Mode&) {}
+  void apply(const fact::PermissionMode&) {}
 
-  void pass_on(const Told& told);  // assembler_told.cpp
+  void apply_relayed(const RelayedEvent& relayed);  // assembler_told.cpp
 
   // assembler_calls.cpp: calls, subagents, todos
   Call* open_call(std::string_view id);
-  Call* answered_by_place();
+  Call* find_call_by_position();
   void close_call(Call call, event::ToolFinished finished, const fact::Result* result);
   void close_all(std::string_view outcome, bool every_chain);
   void finish_agent(std::string_view call, event::AgentFinished finished);
@@ -156,7 +156,7 @@ class Assembler {
   std::string titles_[4];  // by fact::Title::Kind, which is also the precedence
   std::vector<std::pair<std::uint64_t, std::string>> waiting_titles_;  // by the leaf's hash
   bool summaries_lead_ = true;
-  bool knows_positions_ = false;
+  bool has_turn_positions_ = false;
 
   HashMap<std::uint32_t> calls_;        // every id ever seen: its number in open_, or 0 when it is finished
   std::map<std::uint32_t, Call> open_;  // in order of invocation
@@ -177,7 +177,7 @@ class Assembler {
   HashMap<Tokens> usage_;
   std::unordered_map<std::uint64_t, Usage> large_;
   std::unordered_map<std::uint64_t, double> costs_;
-  HashSet told_tasks_;
+  HashSet finished_tasks_;
   std::unordered_map<std::uint64_t, std::uint32_t> resumed_;
   std::unordered_map<std::string, Report> early_;
 

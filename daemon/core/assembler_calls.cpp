@@ -24,14 +24,14 @@ Assembler::Call* Assembler::open_call(std::string_view id) {
 
 // In a dialect without ids: the call that is the record's parent or, without a parent, the last open one of
 // its chain.
-Assembler::Call* Assembler::answered_by_place() {
+Assembler::Call* Assembler::find_call_by_position() {
   if (!record_->parent.empty()) return open_call(record_->parent);
   for (auto one = open_.rbegin(); one != open_.rend(); ++one)
     if (one->second.chain == chain_) return &one->second;
   return nullptr;
 }
 
-void Assembler::tell(const fact::Invocation& made) {
+void Assembler::apply(const fact::Invocation& made) {
   const std::string_view id = !made.call.empty() ? made.call : !record_->uuid.empty() ? record_->uuid : name_;
   bool fresh = false;
   calls_.insert(hash(id, 5), calls_seen_ + 1, fresh);
@@ -69,10 +69,11 @@ void Assembler::tell(const fact::Invocation& made) {
   if (made.purpose != Purpose::subagent) return;
   if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
   state_.agents.push_back({std::string(id), result.subagent, std::string(made.agent_type),
-                           std::string(made.description), std::string(record_->time), result.goes_on});
+                           std::string(made.description), std::string(record_->time),
+                           result.runs_in_background});
   emit(event::AgentStarted{result.subagent, made.agent_type, made.description, id, made.background});
   if (fresh) return;
-  if (result.goes_on) return finish_reported_agent(id, result.subagent);
+  if (result.runs_in_background) return finish_reported_agent(id, result.subagent);
   finish_agent(id, end_of(result.report));
 }
 
@@ -92,16 +93,16 @@ void Assembler::finish_reported_agent(std::string_view call, const std::string& 
   finish_agent(call, end_of(told));
 }
 
-void Assembler::tell(const fact::Result& result) {
+void Assembler::apply(const fact::Result& result) {
   if (!result.resumed.empty()) ++resumed_[hash(result.resumed, 4)];
-  Call* open = result.by_place ? answered_by_place() : open_call(result.call);
-  if (!open && result.by_place) {
+  Call* open = result.by_position ? find_call_by_position() : open_call(result.call);
+  if (!open && result.by_position) {
     if (result.output) emit(event::MessageAdded{"system", "text", result.output, {}, {}, std::nullopt});
     return;
   }
   event::ToolFinished finished;
   finished.outcome = result.outcome;
-  if (result.rejected_while_running_if_known && knows_positions_) finished.outcome = "interrupted";
+  if (result.is_late_rejection && has_turn_positions_) finished.outcome = "interrupted";
   if (record_->aborted) finished.outcome = "interrupted";
   finished.output = result.output;
   finished.media = result.media;
@@ -136,7 +137,7 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
   finished.call = call.call;
   finished.tool = std::string_view(call.tool);
   const std::string_view outcome = finished.outcome;
-  const bool goes_on = result && (result->launch || !result->background.empty());
+  const bool runs_in_background = result && (result->launch || !result->background.empty());
   emit(std::move(finished));
 
   if (call.purpose == Purpose::subagent) {
@@ -148,11 +149,11 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
     }
     const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(),
                                     [&](const RunningAgent& one) { return one.call == call.call; });
-    if (goes_on && agent != state_.agents.end()) {
+    if (runs_in_background && agent != state_.agents.end()) {
       agent->background = true;
       if (!result->subagent.empty()) agent->subagent = result->subagent;
       finish_reported_agent(call.call, std::string(agent->subagent));
-    } else if (!goes_on) {
+    } else if (!runs_in_background) {
       finish_agent(call.call, end);
     }
   }
@@ -201,12 +202,12 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
     case Purpose::plain:
     case Purpose::subagent:
       return;
-    case Purpose::todo_whole:
-      todos = result.todo.whole ? *result.todo.whole : call.todos;
+    case Purpose::todo_write:
+      todos = result.todo.list ? *result.todo.list : call.todos;
       break;
     case Purpose::todo_list:
-      if (!result.todo.whole) return;
-      todos = *result.todo.whole;
+      if (!result.todo.list) return;
+      todos = *result.todo.list;
       break;
     case Purpose::todo_create: {
       Todo made = asked;

@@ -19,7 +19,7 @@ std::string_view agent_outcome(std::string_view status) { return status == "kill
 
 }  // namespace
 
-void Assembler::tell(const fact::Prompt& prompt) {
+void Assembler::apply(const fact::Prompt& prompt) {
   if (own()) {
     start_turn(prompt.text, prompt.origin);
   } else if (prompt.text) {
@@ -29,23 +29,24 @@ void Assembler::tell(const fact::Prompt& prompt) {
     emit(event::MessageAdded{"user", one.kind, std::nullopt, {}, {}, one});
 }
 
-void Assembler::tell(const fact::Said& said) {
-  const bool assistant = said.role == "assistant";
-  if (assistant && own() && said.kind == "text") {
-    state_.last_text = beginning(said.text.value_or(""));
+void Assembler::apply(const fact::MessageBlock& block) {
+  const bool assistant = block.role == "assistant";
+  if (assistant && own() && block.kind == "text") {
+    state_.last_text = beginning(block.text.value_or(""));
     state_due_ |= text_due;
   }
-  emit(event::MessageAdded{said.role, said.kind, said.text, assistant ? record_->message : std::string_view{},
-                           assistant ? record_->model : std::string_view{}, said.media});
+  emit(event::MessageAdded{block.role, block.kind, block.text,
+                           assistant ? record_->message : std::string_view{},
+                           assistant ? record_->model : std::string_view{}, block.media});
 }
 
-void Assembler::tell(const fact::Command& command) {
+void Assembler::apply(const fact::Command& command) {
   if (!own()) return;
   command_uuid_ = record_->uuid;
   command_ = command.text;
 }
 
-void Assembler::tell(const fact::Injected& injected) {
+void Assembler::apply(const fact::Injected& injected) {
   if (!own()) return;
   const std::string_view parent = record_->parent;
   if (!parent.empty() && parent == command_uuid_) {
@@ -58,18 +59,18 @@ void Assembler::tell(const fact::Injected& injected) {
   }
 }
 
-void Assembler::tell(const fact::ScheduledFire&) {
+void Assembler::apply(const fact::ScheduledFire&) {
   if (!own()) return;
   fire_uuid_ = record_->uuid;
   start_turn(std::nullopt, "task");
 }
 
-void Assembler::tell(const fact::Absorbed& absorbed) {
+void Assembler::apply(const fact::Absorbed& absorbed) {
   emit(event::MessageAdded{
       "user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {}, absorbed.media});
 }
 
-void Assembler::tell(const fact::UsageSeen& seen) {
+void Assembler::apply(const fact::MessageUsage& seen) {
   std::string_view message = record_->message;
   std::uint64_t id = hash(message, 1) ^ hash(record_->request, 2);
   if (message.empty()) {
@@ -108,13 +109,13 @@ void Assembler::tell(const fact::UsageSeen& seen) {
     emit(event::UsageUpdated{message, seen.model, now, state_.usage, state_.cost_usd});
 }
 
-void Assembler::tell(const fact::Cost& cost) {
+void Assembler::apply(const fact::Cost& cost) {
   if (state_.cost_usd == cost.usd) return;
   state_.cost_usd = cost.usd;
   emit(event::UsageUpdated{{}, {}, std::nullopt, state_.usage, state_.cost_usd});
 }
 
-void Assembler::tell(const fact::Stop& stop) {
+void Assembler::apply(const fact::Stop& stop) {
   if (!own() || !state_.turn_open || own_open_ > 0) return;
   for (const Ending& one : endings)
     if (one.stop_reason == stop.reason)
@@ -122,7 +123,7 @@ void Assembler::tell(const fact::Stop& stop) {
                          record_->time_ms ? record_->time_ms : last_ms_);
 }
 
-void Assembler::tell(const fact::TurnEnd& end) {
+void Assembler::apply(const fact::TurnEnd& end) {
   if (!own() || !state_.turn_open) return;
   const bool older = record_->time_ms && record_->time_ms < state_.turn_started_ms;
   if (end.guarded && (older || last_ == Last::call || last_ == Last::result)) return;
@@ -130,9 +131,9 @@ void Assembler::tell(const fact::TurnEnd& end) {
               record_->time_ms ? record_->time_ms : last_ms_);
 }
 
-void Assembler::tell(const fact::Interrupted&) { interrupt(); }
+void Assembler::apply(const fact::Interrupted&) { interrupt(); }
 
-void Assembler::tell(const fact::Compaction& compaction) {
+void Assembler::apply(const fact::Compaction& compaction) {
   if (compaction.started) return emit(event::CompactionStarted{compaction.trigger});
   if (compaction.kind == "full") {
     close_all("abandoned", own());  // a sidechain's compaction drops nobody else's calls
@@ -142,48 +143,51 @@ void Assembler::tell(const fact::Compaction& compaction) {
                                  compaction.duration_ms, compaction.kind});
 }
 
-void Assembler::tell(const fact::Summary& summary) {
-  if (!boundary_) tell(fact::Compaction{.started = false, .trigger = {}, .kind = "full"});
+void Assembler::apply(const fact::Summary& summary) {
+  if (!boundary_) apply(fact::Compaction{.started = false, .trigger = {}, .kind = "full"});
   boundary_ = false;
   emit(event::MessageAdded{"summary", "text", summary.text, {}, {}, std::nullopt});
 }
 
-void Assembler::tell(const fact::Queue& queue) { emit(event::QueueChanged{queue.operation, queue.text}); }
+void Assembler::apply(const fact::Queue& queue) { emit(event::QueueChanged{queue.operation, queue.text}); }
 
-void Assembler::tell(const fact::Notification& told) {
-  const std::uint64_t task = hash(told.task, 4);
+void Assembler::apply(const fact::Notification& notification) {
+  const std::uint64_t task = hash(notification.task, 4);
   const auto resumed = resumed_.find(task);
   const std::uint64_t generation = resumed == resumed_.end() ? 0 : resumed->second;
-  if (!told_tasks_.insert(hash(told.status, task + generation))) return;
-  emit(event::TaskFinished{told.task, told.call, told.status, told.summary});
+  if (!finished_tasks_.insert(hash(notification.status, task + generation))) return;
+  emit(event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
   const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
-    return one.background && (one.subagent == told.task || (one.subagent.empty() && one.call == told.call));
+    return one.background &&
+           (one.subagent == notification.task || (one.subagent.empty() && one.call == notification.call));
   });
   if (agent == state_.agents.end()) {
     if (early_.size() >= early_max) early_.erase(early_.begin());
-    early_[std::string(told.task)] =
-        Report{std::string(agent_outcome(told.status)), told.duration_ms, told.tokens, told.tools};
+    early_[std::string(notification.task)] =
+        Report{std::string(agent_outcome(notification.status)), notification.duration_ms, notification.tokens,
+               notification.tools};
     return;
   }
   const std::string call = agent->call;
   event::AgentFinished finished;
-  finished.outcome = agent_outcome(told.status);
-  finished.duration_ms = told.duration_ms, finished.tokens = told.tokens, finished.tools = told.tools;
+  finished.outcome = agent_outcome(notification.status);
+  finished.duration_ms = notification.duration_ms, finished.tokens = notification.tokens,
+  finished.tools = notification.tools;
   finish_agent(call, finished);
 }
 
-void Assembler::tell(const fact::TodoList& list) { set_todos(list.todos, list.source); }
+void Assembler::apply(const fact::TodoList& list) { set_todos(list.todos, list.source); }
 
-void Assembler::tell(const fact::AgentLink& link) {
+void Assembler::apply(const fact::AgentLink& link) {
   for (RunningAgent& one : state_.agents)
     if (one.call == link.call && one.subagent.empty()) one.subagent = link.subagent;
 }
 
-void Assembler::tell(const fact::ApiError& error) {
+void Assembler::apply(const fact::ApiError& error) {
   emit(event::ApiFailed{error.status, error.error, error.attempt, error.max_attempts, error.retry_in_ms,
                         error.fatal});
 }
 
-void Assembler::tell(const fact::Files& files) { emit(event::FilesSnapshotted{files.message, files.files}); }
+void Assembler::apply(const fact::Files& files) { emit(event::FilesSnapshotted{files.message, files.files}); }
 
 }  // namespace earshot

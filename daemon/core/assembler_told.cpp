@@ -7,16 +7,16 @@
 namespace earshot {
 
 /// What the state becomes by an event that somebody else concluded.
-struct Assembler::Remember {
+struct Assembler::RelayedStateUpdate {
   static constexpr std::size_t todos_max = 1024;  // more are not shown
 
   StreamState& state;
   const Assembler& by;
-  const Told& told;
+  const RelayedEvent& relayed;
   std::string_view time;
   std::int64_t time_ms;
 
-  bool own() const { return told.agent == by.own_agent_; }
+  bool own() const { return relayed.agent == by.own_agent_; }
   static void set(std::string& place, std::string_view value) {
     if (!value.empty()) place = value;
   }
@@ -59,7 +59,7 @@ struct Assembler::Remember {
     if (state.tools.size() >= StreamState::open_tools_max) return;
     OpenTool open;
     open.call = e.call, open.tool = e.tool, open.started = time, open.started_ms = time_ms;
-    if (!own()) open.agent = told.agent;
+    if (!own()) open.agent = relayed.agent;
     if (!e.input.json.empty())
       append_json(open.input, e.input.json, StreamState::input_preview_bytes, by.filter_);
     state.tools.push_back(std::move(open));
@@ -95,18 +95,18 @@ struct Assembler::Remember {
   void operator()(const event::LineSkipped&) {}
 };
 
-void Assembler::pass_on(const Told& told) {
-  state_.turn = told.turn;
-  EventBody body = told.body;
-  if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = told.todos;
-  std::visit(Remember{state_, *this, told, record_->time, record_->time_ms}, body);
+void Assembler::apply_relayed(const RelayedEvent& relayed) {
+  state_.turn = relayed.turn;
+  EventBody body = relayed.body;
+  if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
+  std::visit(RelayedStateUpdate{state_, *this, relayed, record_->time, record_->time_ms}, body);
   // Of its texts only the beginning is kept, and that is made what is shown.
   state_due_ |= prompt_due | text_due;
   cursor_.index = ++index_;
   last_event_ = cursor_;
   ++counts_.events;
-  sink_->on_event(
-      {cursor_, record_->time, record_->time_ms, told.turn, told.agent, std::move(body), told.members});
+  sink_->on_event({cursor_, record_->time, record_->time_ms, relayed.turn, relayed.agent, std::move(body),
+                   relayed.members});
 }
 
 }  // namespace earshot

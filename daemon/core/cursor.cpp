@@ -11,7 +11,7 @@ void append_cursor(std::string& out, const Cursor& cursor) {
   *at++ = '.';
   at = std::to_chars(at, at + 10, cursor.index).ptr;
   *at++ = '.';
-  for (int shift = 60; shift >= 0; shift -= 4) *at++ = digits[(cursor.mark >> shift) & 15];
+  for (int shift = 60; shift >= 0; shift -= 4) *at++ = digits[(cursor.prefix_hash >> shift) & 15];
   out.append(text, at);
 }
 
@@ -32,7 +32,7 @@ std::optional<Cursor> parse_cursor(std::string_view text) {
     return true;
   };
   if (!number(cursor.offset, 10, '.') || !number(cursor.index, 10, '.') || end - at != 16 ||
-      !number(cursor.mark, 16, '\0') || to_string(cursor) != text)
+      !number(cursor.prefix_hash, 16, '\0') || to_string(cursor) != text)
     return std::nullopt;
   return cursor;
 }

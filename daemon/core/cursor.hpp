@@ -8,17 +8,18 @@
 namespace earshot {
 
 /// Names a prefix of a transcript: every byte before `offset`, and of the line that ends there its first
-/// `index` events. `mark` stands for those bytes (mark.hpp). On the wire it is opaque text:
+/// `index` events. `prefix_hash` is the keyed hash of those bytes (prefix_hash.hpp). On the wire it is opaque
+/// text:
 /// `<offset>.<index>.<16 hex digits>`.
 struct Cursor {
   std::uint64_t offset = 0;  // where the next unread line begins
   std::uint32_t index = 0;   // how many events of the line before it are included; 0 only at the very
                              // beginning or after a silent line
-  std::uint64_t mark = 0;
+  std::uint64_t prefix_hash = 0;
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
-/// The beginning of every transcript. Its mark stands for no bytes, and must not show the key.
+/// The beginning of every transcript. Its hash is 0, so that the key does not show.
 constexpr Cursor begin_cursor{};
 
 constexpr std::size_t cursor_bytes_max = 48;  // of its text

@@ -160,8 +160,8 @@ struct Event {
   std::uint32_t turn = 0;    // 1, 2, … in this stream; 0 before the first
   std::string_view agent;    // empty on the main chain
   EventBody body;
-  Json told = {};  // of an event that another daemon told: all that it said beside the common members; shown
-                   // instead of `body` where everything is shown
+  Json relayed_members = {};  // of an event that another daemon told: all that it said beside the common
+                              // members; shown instead of `body` where everything is shown
 };
 
 /// `turn.started` and so on: the wire's name of a body.

@@ -90,10 +90,10 @@ class Writer {
     if (!value.empty()) append_string(name(key), value);
   }
   void word(const Key& key, std::string_view value) {  // short text that both views show
-    if (!value.empty()) append_clean(name(key), value, options_.filter);
+    if (!value.empty()) append_redacted(name(key), value, options_.filter);
   }
   void word(const Key& key, const event::OptionalText& value) {
-    if (value) append_clean(name(key), *value, options_.filter);
+    if (value) append_redacted(name(key), *value, options_.filter);
   }
   void text(const Key& key, const event::OptionalText& value) {
     if (value && full()) append_text(name(key), *value, options_.text_bytes_max, options_.filter);
@@ -109,7 +109,7 @@ class Writer {
   void flag(const Key& key, bool value) { name(key) += value ? "true" : "false"; }
   void media(const Media& media) {
     out_ += "{\"kind\":";
-    append_clean(out_, media.kind, options_.filter);
+    append_redacted(out_, media.kind, options_.filter);
     word("media_type", media.media_type);
     if (media.bytes) number("bytes", media.bytes);
     out_ += '}';
@@ -139,7 +139,7 @@ class Writer {
     if (e.media) name("media"), media(*e.media);
   }
   void operator()(const event::ToolInvoked& e) {
-    plain("call", e.call), append_clean(name("tool"), e.tool, options_.filter);
+    plain("call", e.call), append_redacted(name("tool"), e.tool, options_.filter);
     if (full() && !e.input.json.empty()) input(e.input.json);
     plain("message", e.message);
   }
@@ -194,7 +194,7 @@ class Writer {
     plain("message", e.message);
     if (!full()) return number("files_count", e.files.size());
     name("files") += '[';
-    for (const std::string_view file : e.files) append_clean(out_, file, options_.filter), out_ += ',';
+    for (const std::string_view file : e.files) append_redacted(out_, file, options_.filter), out_ += ',';
     close_list();
   }
   void operator()(const event::LineSkipped& e) {
@@ -221,7 +221,7 @@ class Writer {
 };
 
 /// The members of an object, behind others.
-void append_told(std::string& out, std::string_view object, const EncodeOptions& options) {
+void append_relayed(std::string& out, std::string_view object, const EncodeOptions& options) {
   const std::size_t begin = out.size();
   append_json(out, object, options.text_bytes_max, options.filter);
   if (out.size() - begin <= std::string_view("{}").size() || out[begin] != '{') return out.resize(begin);
@@ -247,7 +247,7 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-void append_clean(std::string& out, std::string_view text, const TextFilter* filter) {
+void append_redacted(std::string& out, std::string_view text, const TextFilter* filter) {
   std::string scratch;
   append_string(out, filter ? filter->clean(text, scratch) : text);
 }
@@ -309,14 +309,14 @@ void append_todos(std::string& out, std::span<const Todo> todos, std::size_t tex
       out += ',';
     }
     out += "\"status\":";
-    append_clean(out, todo.status, filter);
+    append_redacted(out, todo.status, filter);
     if (!todo.active_form.empty() && view == View::full) {
       out += ",\"active_form\":";
       append_text(out, todo.active_form, text_bytes_max, filter);
     }
     if (!todo.priority.empty()) {
       out += ",\"priority\":";
-      append_clean(out, todo.priority, filter);
+      append_redacted(out, todo.priority, filter);
     }
     out += "},";
   }
@@ -327,7 +327,7 @@ void append_todos(std::string& out, std::span<const Todo> todos, std::size_t tex
   }
 }
 
-std::string written(const Address& address) {
+std::string encode_address(const StreamAddress& address) {
   std::string out;
   const EncodeOptions options;
   Writer writer(out, options);
@@ -336,17 +336,17 @@ std::string written(const Address& address) {
   return out;
 }
 
-void append_event(std::string& out, const Event& event, const Address& address,
+void append_event(std::string& out, const Event& event, const StreamAddress& address,
                   const EncodeOptions& options) {
-  append_event(out, event, written(address), options);
+  append_event(out, event, encode_address(address), options);
 }
 
-void append_event(std::string& out, const Event& event, std::string_view written_address,
+void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options) {
   out += "{\"type\":\"";
   out += type_name(event.body);
   out += '"';
-  out += written_address;
+  out += encoded_address;
   Writer writer(out, options);
   writer.plain("agent", event.agent);
   writer.name("cursor") += '"';
@@ -354,10 +354,10 @@ void append_event(std::string& out, const Event& event, std::string_view written
   out += '"';
   writer.plain("time", event.time);
   writer.number("turn", std::uint64_t{event.turn});
-  if (event.told.json.empty() || options.view == View::meta)
+  if (event.relayed_members.json.empty() || options.view == View::meta)
     std::visit(writer, event.body);
   else
-    append_told(out, event.told.json, options);
+    append_relayed(out, event.relayed_members.json, options);
   out += '}';
 }
 

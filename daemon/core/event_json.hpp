@@ -16,7 +16,7 @@ enum class View {
 };
 
 /// Which stream an event belongs to; the same for all events of a stream.
-struct Address {
+struct StreamAddress {
   std::string_view host, stream, session;
 };
 
@@ -29,19 +29,19 @@ struct EncodeOptions {
 };
 
 /// Appends one JSON object, without a newline.
-void append_event(std::string& out, const Event& event, const Address& address,
+void append_event(std::string& out, const Event& event, const StreamAddress& address,
                   const EncodeOptions& options = {});
 
 /// The members that an address is written as, for who tells many events of one stream.
-std::string written(const Address& address);
-void append_event(std::string& out, const Event& event, std::string_view written_address,
+std::string encode_address(const StreamAddress& address);
+void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options);
 
 /// Appends `"…"`, escaped; bytes that are not UTF-8 become U+FFFD.
 void append_string(std::string& out, std::string_view text);
 
 /// The same, clean. Null: as it is.
-void append_clean(std::string& out, std::string_view text, const TextFilter* filter);
+void append_redacted(std::string& out, std::string_view text, const TextFilter* filter);
 
 /// Appends text as the wire shows it: a string, or, when longer than `bytes_max`,
 /// {"text":…,"bytes":N,"truncated":true}. Clean, if there is a filter; `bytes` is the original's length.

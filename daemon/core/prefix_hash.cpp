@@ -11,7 +11,7 @@
 
 namespace earshot {
 
-void PrefixHash::line(std::span<const char> bytes) {
+void PrefixHash::add_line(std::span<const char> bytes) {
   value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_);
 }
 
@@ -42,9 +42,9 @@ void PrefixHasher::add(std::span<const char> bytes) {
     const auto piece = whole ? bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1) : bytes;
     bytes = bytes.subspan(piece.size());
     if (whole && !open_) {
-      PrefixHash mark(mark_);
-      mark.line(piece);
-      mark_ = mark.value();
+      PrefixHash prefix_hash(mark_);
+      prefix_hash.add_line(piece);
+      mark_ = prefix_hash.value();
       continue;
     }
     if (!open_) hash_.begin(mark_);

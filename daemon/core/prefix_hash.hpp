@@ -14,7 +14,7 @@ class PrefixHash {
   explicit PrefixHash(std::uint64_t key) : value_(key) {}
   std::uint64_t value() const { return value_; }
   /// One whole line with its LF.
-  void line(std::span<const char> bytes);
+  void add_line(std::span<const char> bytes);
 
  private:
   std::uint64_t value_;

@@ -1,4 +1,5 @@
-// What a line said, in no dialect: a header and a short list of facts, in the order in which they are told.
+// The content of one record, independent of program and dialect: a header and facts in the order of their
+// events.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -16,75 +17,73 @@ namespace fact {
 
 using OptionalText = std::optional<std::string_view>;
 
-/// Somebody gave the agent work. Starts a turn.
+/// Work for the agent. Starts a turn.
 struct Prompt {
   OptionalText text;
   std::string_view origin;
   std::vector<Media> media;
 };
-/// A message of any role. `while_working`: an assistant's words, which prove that a turn is open.
-struct Said {
+/// A content block of a message of any role.
+struct MessageBlock {
   std::string_view role, kind;
   OptionalText text;
   std::optional<Media> media;
 };
-/// A slash command was typed; it starts a turn only if a record that is injected for it follows.
+/// A typed slash command. It starts a turn only if an Injected record answers it.
 struct Command {
   std::string_view text;  // /name args
 };
-/// Put there for the model, not a prompt; what it means depends on the record that it answers.
+/// Text that the program added for the model. Its meaning depends on the record it answers.
 struct Injected {
   std::string_view text;
   bool hook_feedback = false;
 };
 struct ScheduledFire {};
-/// A prompt that the running turn took up.
+/// A prompt that joined the running turn.
 struct Absorbed {
   OptionalText text;
   std::optional<Media> media;
 };
 struct Invocation {
-  enum class Purpose { plain, subagent, todo_whole, todo_create, todo_update, todo_list };
+  enum class Purpose { plain, subagent, todo_write, todo_create, todo_update, todo_list };
   Purpose purpose = Purpose::plain;
-  std::string_view call, tool;  // call is empty where the dialect has no ids: the record's own name stands in
+  std::string_view call, tool;  // call: empty in dialects without ids; the record's name is used instead
   std::string_view input;       // JSON text
   std::string_view agent_type, description;  // of a subagent's call
   bool background = false;
-  std::vector<Todo> todos;  // the list that the call sets, or the one task that it names
+  std::vector<Todo> todos;  // the list to set, or the one task to create or update
 };
-/// What a result says of the todo list; which of it counts depends on what the call was for.
+/// A result's effect on the todo list. The purpose of the call selects the member that applies.
 struct TodoChange {
-  std::optional<std::vector<Todo>> whole;
-  std::optional<Todo> item;  // created or updated; empty fields: not said
-  bool refused = false;      // the program's own word that nothing was done
+  std::optional<std::vector<Todo>> list;
+  std::optional<Todo> item;  // created or updated; empty fields: unchanged
+  bool refused = false;      // the program reported that it did nothing
 };
 struct Result {
   std::string_view call;
-  bool by_place = false;  // no ids in its dialect: the record answers the call that it stands under
+  bool by_position = false;  // no ids in its dialect: the result of the call that is the record's parent
   std::string_view outcome;
   OptionalText output;
   std::vector<Media> media;
-  std::string_view background;  // the task's id: the call goes on in the background
-  bool launch = false;          // of a subagent in the background or a teammate
-  bool rejected_while_running_if_known =
-      false;  // a user's rejection that is an interruption where the program tells positions
+  std::string_view background;     // the task's id: the call continues in the background
+  bool launch = false;             // of a background subagent or a teammate
+  bool is_late_rejection = false;  // rejected while running: an interruption if records have turn positions
   std::string_view subagent, resumed;
   std::optional<std::int64_t> duration_ms;  // of the subagent
   std::optional<std::uint64_t> tokens, tools;
   TodoChange todo;
 };
-struct UsageSeen {
+struct MessageUsage {
   std::string_view model;
   Usage usage;
   std::optional<double> cost_usd;
 };
-/// The assistant's message ended, for this reason, with a record that shows more than thoughts and calls.
+/// The stop reason of an assistant message, from a record with more than thinking and calls.
 struct Stop {
   std::string_view reason;
-  std::optional<std::int64_t> duration_ms;  // as the record itself says it
+  std::optional<std::int64_t> duration_ms;  // as recorded
 };
-/// A record that says the turn is over. `guarded`: not if it is older than the turn or follows a call or a
-/// result.
+/// The end of the turn. `guarded`: ignored if older than the turn, or after a call or a result.
 struct TurnEnd {
   std::string_view outcome, stop_reason;
   std::optional<std::int64_t> duration_ms;
@@ -143,62 +142,61 @@ struct PermissionMode {
 
 }  // namespace fact
 
-using Fact = std::variant<fact::Prompt, fact::Said, fact::Command, fact::Injected, fact::ScheduledFire,
-                          fact::Absorbed, fact::Invocation, fact::Result, fact::UsageSeen, fact::Stop,
-                          fact::TurnEnd, fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue,
-                          fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files,
-                          fact::Cost, fact::Title, fact::Mode, fact::PermissionMode>;
+using Fact =
+    std::variant<fact::Prompt, fact::MessageBlock, fact::Command, fact::Injected, fact::ScheduledFire,
+                 fact::Absorbed, fact::Invocation, fact::Result, fact::MessageUsage, fact::Stop,
+                 fact::TurnEnd, fact::Interrupted, fact::Compaction, fact::Summary, fact::Queue,
+                 fact::Notification, fact::TodoList, fact::AgentLink, fact::ApiError, fact::Files, fact::Cost,
+                 fact::Title, fact::Mode, fact::PermissionMode>;
 
-/// Everything about a record but what it says.
+/// Everything about a record but its facts.
 struct RecordHeader {
-  enum class By {
+  enum class Author {
     other,
     user,
     assistant,
-    machine
-  };  // machine: made by the program itself in the assistant's name
+    program,  // written by the program in the assistant's name
+  };
 
   std::string_view type;  // for counting: `type`, or `type/subtype`
-  bool unknown = false;   // no dialect knows this type
+  bool unknown = false;   // no dialect has a rule for this type
   std::string_view uuid, parent;
-  bool has_parent_key = false;  // `parentUuid` stands there, be it null
+  bool has_parent_key = false;  // `parentUuid` is present, perhaps null
   std::string_view time;        // RFC 3339; empty: none
   std::int64_t time_ms = 0;
   std::string_view session, version, cwd, model, message, request;
   std::optional<std::string_view> git_branch;
-  By by = By::other;
-  bool outside = false;  // a user record that is no part of a turn (a local command's echo and output)
-  bool sidechain = false, deleted = false, aborted = false, knows_positions = false;
-  std::string_view first_user_text;  // of a user record: to recognise an internal warm-up
+  Author author = Author::other;
+  bool outside_turn = false;  // a user record outside any turn (a local command's echo and output)
+  bool sidechain = false, deleted = false, aborted = false, has_turn_position = false;
+  std::string_view first_user_text;  // of a user record; identifies an internal warm-up
 };
 
-/// An event of another daemon's, passed on as it is. Nothing is concluded from it.
-struct Told {
-  EventBody body;  // a list of todos: `todos`
+/// An event that another daemon assembled; emitted unchanged.
+struct RelayedEvent {
+  EventBody body;  // the todo list of a TodoUpdated is in `todos`
   std::uint32_t turn = 0;
   std::string_view agent;
-  Json members;  // all but the common ones: one JSON object
+  Json members;  // one JSON object of all members but the common ones
   std::vector<Todo> todos;
 };
 
 /// Views are valid until the next record is read.
 struct Record : RecordHeader {
   std::vector<Fact> facts;
+  std::optional<RelayedEvent> relayed;  // if set, there are no facts
 
-  /// Text that stands nowhere in the line: kept as long as the record.
-  std::string_view keep(std::string text) { return made_.emplace_back(std::move(text)); }
+  /// Stores text that is not in the line, until the record is cleared.
+  std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
   void clear() {
     static_cast<RecordHeader&>(*this) = {};
     facts.clear();
-    told.reset();
-    if (!made_.empty()) made_.clear();
+    relayed.reset();
+    if (!texts_.empty()) texts_.clear();
   }
 
  private:
-  std::deque<std::string> made_;
-
- public:
-  std::optional<Told> told;  // then there are no facts
+  std::deque<std::string> texts_;
 };
 
 }  // namespace earshot

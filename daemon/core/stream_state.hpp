@@ -30,7 +30,8 @@ struct StreamState {
   static constexpr std::size_t raw_input_bytes_max =
       64 << 10;  // a longer input is cut at once, not when asked for
 
-  std::string dialect, version, cwd, project, git_branch, title, model, mode, permission_mode, continues;
+  std::string program, dialect, version, cwd, project, git_branch, title, model, mode, permission_mode,
+      continues;
   bool started = false;  // session.started was told
   bool warmup = false;   // an internal warm-up agent: dropped
 

@@ -4,23 +4,21 @@
 
 #include "base/json_scan.hpp"
 #include "core/assembler.hpp"
-#include "core/dialect.hpp"
 #include "core/prefix_hash.hpp"
 
 namespace earshot {
 namespace {
 
-constexpr std::size_t parser_bytes_kept =
-    1 << 20;  // a parser that grew for a longer line is given back after it
+constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a longer line is freed after it
 
-// Without memory the first parse says so and the line is skipped.
+// If the allocation fails, the first parse reports it and the line is skipped.
 std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
   auto parser = std::make_unique<simdjson::dom::parser>();
-  if (parser->allocate(4096, depth_max)) return parser;
+  (void)parser->allocate(4096, depth_max);
   return parser;
 }
 
-bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 }  // namespace
 
@@ -35,31 +33,31 @@ Workspace::~Workspace() = default;
 struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
       : options(std::move(given)),
-        mark(options.hash_key),
-        assembler(options.own_agent, options.hash_key, options.filter),
-        dialect(options.told ? &dialect_of_told() : nullptr),
+        prefix_hash(options.hash_key),
+        assembler(options.own_agent, options.reader ? options.reader->program() : std::string_view{},
+                  options.hash_key, options.filter),
         end{0, 0, options.hash_key} {}
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
   void keep_tail(std::span<const char> bytes);
-  void line(std::string_view text, std::size_t bytes, Workspace::Parts& work, EventSink& sink);
+  void take_line(std::string_view text, std::size_t bytes, Workspace::Parts& work, EventSink& sink);
   void read_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
-  void refused(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
+  void salvage_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
   void read_record(const simdjson::dom::element& json, std::string_view raw, Record& record);
   void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
   void end_run();
   void close_line(std::uint64_t next);
 
   TranscriptOptions options;
-  PrefixHash mark;
+  PrefixHash prefix_hash;
   Assembler assembler;
-  const Dialect* dialect = nullptr;  // null: no record showed one yet
+  const Dialect* dialect = nullptr;  // null: no record has proved one yet
   Cursor end;
-  std::string tail;       // unterminated, without the bytes of a line that is too long
-  bool too_long = false;  // the tail's line is: only its mark and its length are kept
+  std::string tail;       // the unterminated line, unless it is too long
+  bool too_long = false;  // the unterminated line: only its hash and its length are kept
   std::uint64_t long_bytes = 0;
   LineHash long_hash;
-  event::LineSkipped run;  // skipped lines that were not told yet; lines == 0: none
+  event::LineSkipped run;  // adjacent skipped lines that are not reported yet; lines == 0: none
 };
 
 void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink) {
@@ -69,26 +67,26 @@ void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work
     const auto piece = bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1);
     bytes = bytes.subspan(piece.size());
     if (tail.empty() && !too_long && piece.size() - 1 <= options.line_bytes_max) {
-      mark.line(piece);
-      line({piece.data(), piece.size() - 1}, piece.size(), work, sink);
+      prefix_hash.add_line(piece);
+      take_line({piece.data(), piece.size() - 1}, piece.size(), work, sink);
       continue;
     }
     keep_tail(piece.first(piece.size() - 1));
-    const std::size_t whole = (too_long ? long_bytes : tail.size()) + 1;
+    const std::size_t line_bytes = (too_long ? long_bytes : tail.size()) + 1;
     if (too_long) {
       long_hash.add(piece.last(1));
-      mark = PrefixHash(long_hash.end());
-      assembler.begin_line(end.offset, {end.offset + whole, 0, mark.value()}, sink);
-      skip(end.offset, whole, "too long");
+      prefix_hash = PrefixHash(long_hash.end());
+      assembler.begin_line(end.offset, {end.offset + line_bytes, 0, prefix_hash.value()}, sink);
+      skip(end.offset, line_bytes, "too long");
       ++assembler.counts().lines;
-      close_line(end.offset + whole);
+      close_line(end.offset + line_bytes);
     } else {
       tail += '\n';
       tail.reserve(tail.size() + feed_padding);
-      mark.line(tail);
-      line(std::string_view(tail).substr(0, tail.size() - 1), tail.size(), work, sink);
+      prefix_hash.add_line(tail);
+      take_line(std::string_view(tail).substr(0, tail.size() - 1), tail.size(), work, sink);
     }
-    // A transcript at rest owns no buffer.
+    // An idle transcript owns no buffer.
     std::string().swap(tail);
     too_long = false;
     long_bytes = 0;
@@ -100,7 +98,7 @@ void Transcript::Parts::keep_tail(std::span<const char> bytes) {
   if (!too_long && tail.size() + bytes.size() > options.line_bytes_max) {
     too_long = true;
     long_bytes = tail.size();
-    long_hash.begin(mark.value());
+    long_hash.begin(prefix_hash.value());
     long_hash.add(tail);
     std::string().swap(tail);
   }
@@ -112,14 +110,14 @@ void Transcript::Parts::keep_tail(std::span<const char> bytes) {
   }
 }
 
-void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace::Parts& work,
-                             EventSink& sink) {
+void Transcript::Parts::take_line(std::string_view text, std::size_t bytes, Workspace::Parts& work,
+                                  EventSink& sink) {
   const std::uint64_t offset = end.offset;
-  assembler.begin_line(offset, {offset + bytes, 0, mark.value()}, sink);
+  assembler.begin_line(offset, {offset + bytes, 0, prefix_hash.value()}, sink);
   ++assembler.counts().lines;
   if (text.ends_with('\r')) text.remove_suffix(1);
   if (offset == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  if (blank(text)) {
+  if (is_blank(text)) {
     ++assembler.counts().empty_lines;
   } else {
     read_line(text, offset, bytes, work);
@@ -128,21 +126,23 @@ void Transcript::Parts::line(std::string_view text, std::size_t bytes, Workspace
   if (bytes > parser_bytes_kept) work.parser = new_parser(nesting_max);
 }
 
-void Transcript::Parts::close_line(std::uint64_t next) { end = {next, assembler.index(), mark.value()}; }
+void Transcript::Parts::close_line(std::uint64_t next) {
+  end = {next, assembler.index(), prefix_hash.value()};
+}
 
 void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
                                   Workspace::Parts& work) {
   simdjson::dom::element json;
-  // Readable past its end: feed() asks for that.
+  // simdjson reads past the end; feed() requires feed_padding.
   if (work.parser->parse(text.data(), text.size(), false).get(json))
-    return refused(text, offset, bytes, work);
+    return salvage_line(text, offset, bytes, work);
   end_run();
   read_record(json, text, work.record);
 }
 
-// What a strict parser does not take: repaired, cut apart, or skipped.
-void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std::size_t bytes,
-                                Workspace::Parts& work) {
+// Handles a line that a strict parser refuses: repairs it, splits it into records, or skips it.
+void Transcript::Parts::salvage_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
+                                     Workspace::Parts& work) {
   Split split = split_line(text);
   if (split.too_deep) return skip(offset, bytes, "nested too deeply");
   if (split.broken && split.salvaged) {
@@ -154,16 +154,16 @@ void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std
   } else {
     end_run();
   }
-  // simdjson counts an empty array or object as no level: with one level more it takes all that was found to
-  // be allowed.
+  // simdjson does not count an empty array or object as a level, so one more level accepts what split_line
+  // allows.
   const auto parser = new_parser(nesting_max + 1);
   bool repaired = false;
-  for (Repaired& one : split.records) {
-    one.for_dom.reserve(one.for_dom.size() + feed_padding);
+  for (Repaired& record : split.records) {
+    record.for_dom.reserve(record.for_dom.size() + feed_padding);
     simdjson::dom::element json;
-    if (parser->parse(one.for_dom.data(), one.for_dom.size(), false).get(json)) continue;
-    repaired |= one.changed;
-    read_record(json, one.text, work.record);
+    if (parser->parse(record.for_dom.data(), record.for_dom.size(), false).get(json)) continue;
+    repaired |= record.changed;
+    read_record(json, record.text, work.record);
   }
   if (repaired) ++assembler.counts().repaired_lines;
 }
@@ -171,24 +171,24 @@ void Transcript::Parts::refused(std::string_view text, std::uint64_t offset, std
 void Transcript::Parts::read_record(const simdjson::dom::element& json, std::string_view raw,
                                     Record& record) {
   if (!json.is_object()) return assembler.count_type("(not an object)", true);
-  const Dialect* reader = dialect;
-  if (!reader) {
-    dialect = reader = dialect_of(json);
+  const Dialect* current = dialect;
+  if (!current && options.reader) {
+    dialect = current = options.reader->detect(json);
     if (dialect)
-      assembler.decided(dialect->name());
+      assembler.set_dialect(dialect->name());
     else
-      reader = dialect_of_metadata(json);
+      current = options.reader->metadata_dialect(json);
   }
-  if (!reader) {
+  if (!current) {
     ++assembler.counts().undecided_records;
     return assembler.count_type(dom::text_of(json, "type"), true);
   }
   record.clear();
-  reader->read(json, raw, record);
+  current->read(json, raw, record);
   assembler.record(record);
 }
 
-// Joins the run of lines that are skipped for the same reason.
+// Adds the line to the run of lines skipped for the same reason.
 void Transcript::Parts::skip(std::uint64_t offset, std::size_t bytes, std::string_view reason) {
   if (run.lines > 0 && run.reason != reason) end_run();
   if (run.lines == 0) run = {offset, 0, 0, reason, false};
@@ -219,7 +219,7 @@ std::size_t Transcript::pending_bytes() const {
 std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
 const StreamState& Transcript::state() const { return parts_->assembler.state(); }
 const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
-const std::string& Transcript::session_of_lines() const { return parts_->assembler.session_of_lines(); }
+const std::string& Transcript::recorded_session() const { return parts_->assembler.recorded_session(); }
 std::size_t Transcript::memory_bytes() const {
   return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes();
 }

@@ -110,7 +110,7 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   const Tags tags{session.id, type_of(event.body), shared_.sessions.id_of(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
-                written({shared_.host_of(stream.session()), stream.name(), stream.session()})};
+                encode_address({shared_.host_of(stream.session()), stream.name(), stream.session()})};
   shared_.append(tags, [&](Audience shown, std::string& out) {
     append_event(out, event, address_.written, shared_.encoding(shown));
   });
@@ -170,7 +170,7 @@ void Server::status_changed(const std::string& name, const status::Status& statu
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);
     if (shown != Audience::meta && !status.detail.empty())
-      append_clean(out += R"(,"detail":)", status.detail, shared_.filter);
+      append_redacted(out += R"(,"detail":)", status.detail, shared_.filter);
     append_field(out, "source", status.source.empty() ? "transcript" : status.source);
     append_field(out, "since", status.since);
     out += '}';

@@ -59,7 +59,7 @@ class Archive {
   /// these bytes must still be there: else it is a reset.
   virtual void told(const Stream& stream, const Cursor& end) = 0;
   virtual std::unique_ptr<History> history(const Stream& stream) = 0;
-  /// The line that ends at `end.offset`, if every byte before it is what `end.mark` stands for.
+  /// The line that ends at `end.offset`, if every byte before it is what `end.prefix_hash` stands for.
   virtual void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) = 0;
 };
 

@@ -10,9 +10,9 @@ namespace earshot::tail {
 namespace {
 
 std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
-  PrefixHash mark(key);
-  mark.line(bytes);
-  return mark.value();
+  PrefixHash prefix_hash(key);
+  prefix_hash.add_line(bytes);
+  return prefix_hash.value();
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ FollowedFile::FollowedFile(std::string name, std::string path, Identity identity
       transcript_(options_) {}
 
 const std::string& FollowedFile::session() const {
-  return identity_.session.empty() ? transcript_.session_of_lines() : identity_.session;
+  return identity_.session.empty() ? transcript_.recorded_session() : identity_.session;
 }
 
 std::size_t FollowedFile::before() const {

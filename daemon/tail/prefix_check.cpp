@@ -27,7 +27,7 @@ class Check {
       const bool in_lines = at_ < claim_.end.offset;
       const std::uint64_t stop = in_lines ? claim_.end.offset : claim_.end.offset + claim_.tail_bytes;
       if (at_ == stop) {
-        verdict_.fits = (claim_.end == begin_cursor || mark_.value() == claim_.end.mark) &&
+        verdict_.fits = (claim_.end == begin_cursor || mark_.value() == claim_.end.prefix_hash) &&
                         (claim_.tail_bytes == 0 || tail_.end() == claim_.tail_hash);
         return true;
       }

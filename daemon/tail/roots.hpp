@@ -6,6 +6,10 @@
 #include <string_view>
 #include <vector>
 
+namespace earshot {
+class AgentProgram;
+}
+
 namespace earshot::tail {
 
 struct Root {
@@ -13,6 +17,7 @@ struct Root {
   std::string path;      // absolute, no slash at the end
   bool expected = true;  // false: one of the default places; that it is not there is no trouble
   bool told = false;     // its transcripts are what other daemons told: told_names.hpp
+  const AgentProgram* program = nullptr;  // null: Claude Code
   friend bool operator==(const Root&, const Root&) = default;
 };
 

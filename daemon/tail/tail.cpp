@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "agents/claude_code/layout.hpp"
+#include "agents/agent.hpp"
+#include "agents/claude_code/reader.hpp"
 #include "agents/claude_code/subagent_meta.hpp"
 #include "base/clock.hpp"
 #include "tail/discovery.hpp"
@@ -151,16 +153,17 @@ class Tail::Impl final : private Discovery::Observer {
       return fold(stream.name(), [](const Stream*) {});  // a live one remembers for itself
     const auto [at, is_first] = told_.emplace(path_of(*place, stem), end);
     if (!is_first && at->second != end)
-      at->second.mark = ~end.mark;  // two histories: none of them is taken for it
+      at->second.prefix_hash = ~end.prefix_hash;  // two histories: none of them is taken for it
   }
 
   std::unique_ptr<History> history(const Stream& stream) {
     const std::string_view name = stream.name();
-    const bool told = std::any_of(options_.roots.begin(), options_.roots.end(), [&](const Root& root) {
-      return root.told && root.name == name.substr(0, name.find('/'));
+    const auto root = std::find_if(options_.roots.begin(), options_.roots.end(), [&](const Root& each) {
+      return each.name == name.substr(0, name.find('/'));
     });
     return read_again(disk_, stream.path(),
-                      {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr, told});
+                      {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr,
+                       root == options_.roots.end() ? &claude_code::reader() : reader_of(*root)});
   }
 
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
@@ -188,6 +191,9 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
  private:
+  static const RecordReader* reader_of(const Root& root) {
+    return root.program ? &root.program->reader() : &claude_code::reader();
+  }
   std::string name_of(const Discovery::Place& place, std::string_view stem) {
     std::string below(Discovery::below_hall(place).substr(Discovery::below_hall(place).empty() ? 0 : 1));
     if (!below.empty()) below += '/';
@@ -243,7 +249,7 @@ class Tail::Impl final : private Discovery::Observer {
                                      const Facts& facts) {
     Identity who = identity(place, stem);
     TranscriptOptions options{options_.hash_key, who.agent, options_.line_bytes_max, options_.filter,
-                              place.second.root->told};
+                              reader_of(*place.second.root)};
     const bool is_agent = !who.agent.empty();
     file.live = std::make_shared<FollowedFile>(name_of(place, stem), path_of(place, stem), std::move(who),
                                                std::move(options), facts);
@@ -445,7 +451,7 @@ class Tail::Impl final : private Discovery::Observer {
         void on_event(const Event&) override {}
       } silence;
       transcript.feed(std::span(result.first).first(result.second), workspace_, silence);
-      if (const std::string session = transcript.session_of_lines(); !session.empty())
+      if (const std::string session = transcript.recorded_session(); !session.empty())
         tell_compaction(path, session);
     });
   }

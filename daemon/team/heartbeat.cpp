@@ -16,10 +16,10 @@ std::string beat_payload(const Heartbeat& beat) {
 }
 
 std::string owner_of(std::uint64_t hash_key) {
-  PrefixHash mark(hash_key);
-  mark.line(std::string_view("who publishes\n"));
+  PrefixHash prefix_hash(hash_key);
+  prefix_hash.add_line(std::string_view("who publishes\n"));
   std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[mark.value() >> shift & 15];
+  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[prefix_hash.value() >> shift & 15];
   return out;
 }
 

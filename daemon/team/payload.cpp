@@ -67,7 +67,7 @@ std::optional<Frame> read_frame(std::string_view text) {
     frame.cursor = parse_cursor(cursor);
   simdjson::dom::array list;
   if (const auto cursors = dom::member(json, "cursors"); cursors && !cursors->get_array().get(list))
-    for (const element one : list) frame.cursors.emplace_back(dom::text(one));
+    for (const element one : list) frame.cursors.emplace_back(dom::as_text(one));
   if (frame.type == "status") frame.status = status_of(json);
   if (const auto status = dom::member(json, "status"); frame.type == "session" && status)
     frame.status = status_of(*status);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/transcript.hpp"
 
 namespace {
@@ -54,7 +55,7 @@ simdjson::padded_string valid_lines(const std::vector<std::string>& files, std::
 std::size_t fold(const std::vector<std::string>& files, earshot::Workspace& workspace) {
   Counter counter;
   for (const auto& file : files) {
-    earshot::Transcript transcript({});
+    earshot::Transcript transcript({.reader = &earshot::claude_code::reader()});
     const std::size_t size = file.size() - earshot::feed_padding;
     for (std::size_t at = 0; at < size; at += piece_bytes)
       transcript.feed({file.data() + at, std::min(piece_bytes, size - at)}, workspace, counter);

@@ -91,8 +91,8 @@ def noise_words(noise):
     return f"NOISY: {figures}; ratios stand, figures are not for the record" if noise["noisy"] else f"quiet: {figures}"
 
 
-def markdown(report, only=None):
-    lines = [cells(row) for row in report["rows"] if only is None or row["what"] in only]
+def markdown(report):
+    lines = [cells(row) for row in report["rows"]]
     keep = [n for n, name in enumerate(HEAD) if name != "spread"]
     head = "| " + " | ".join(HEAD[n] for n in keep) + " |\n|" + "---|" * len(keep)
     return "\n".join([head, *("| " + " | ".join(line[n] for n in keep) + " |" for line in lines)])

@@ -5,6 +5,7 @@
 
 #include "fuzz.hpp"
 #include "team/payload.hpp"
+#include "team/relayed_reader.hpp"
 #include "told.hpp"
 
 namespace {
@@ -32,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   TranscriptOptions options;
   options.hash_key = 0x5eed;
   options.line_bytes_max = 1024 + seed % 4096;
-  options.told = true;
+  options.reader = &relayed_reader();
   const fuzz::Told whole = fuzz::told(options, bytes, 0, seed);
   fuzz::require_same(whole, fuzz::told(options, bytes, seed & 4 ? 8 : 512, seed));
 

@@ -3,6 +3,7 @@
 // The first byte is the longest line that is read, the second how it is cut; the rest is the file.
 #include <set>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/prefix_hash.hpp"
 #include "fuzz.hpp"
 #include "told.hpp"
@@ -16,12 +17,12 @@ bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == 
 
 /// What the reader says of the same bytes, found in the simplest way.
 struct Model {
-  Model(std::string_view bytes, const TranscriptOptions& options) : mark(options.hash_key) {
+  Model(std::string_view bytes, const TranscriptOptions& options) : prefix_hash(options.hash_key) {
     for (std::size_t begin = 0, lf = 0; (lf = bytes.find('\n', begin)) != bytes.npos; begin = lf + 1) {
       const std::string_view line = bytes.substr(begin, lf - begin);
-      mark.line(bytes.substr(begin, lf + 1 - begin));
+      prefix_hash.add_line(bytes.substr(begin, lf + 1 - begin));
       ends.push_back(lf + 1);
-      marks.push_back(mark.value());
+      marks.push_back(prefix_hash.value());
       std::string_view text = line;
       if (begin == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
       if (line.size() > options.line_bytes_max) {
@@ -33,7 +34,7 @@ struct Model {
       pending_from = lf + 1;
     }
   }
-  PrefixHash mark;
+  PrefixHash prefix_hash;
   std::vector<std::uint64_t> ends, marks;
   std::set<std::uint64_t> too_long;
   std::uint64_t too_long_bytes = 0, empty = 0, pending_from = 0;
@@ -44,6 +45,7 @@ struct Model {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   TranscriptOptions options;
+  options.reader = &claude_code::reader();
   options.hash_key = 0x5eed;
   options.line_bytes_max = input.byte();
   const std::uint64_t seed = input.byte();

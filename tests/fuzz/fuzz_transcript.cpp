@@ -1,5 +1,6 @@
 // Any bytes, cut anywhere, give the events that they give in one piece, and the marks of their prefixes.
 // The first eight bytes choose the cuts and whose file it is; the rest is the file.
+#include "agents/claude_code/reader.hpp"
 #include "fuzz.hpp"
 #include "told.hpp"
 
@@ -10,6 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t seed = input.word();
   const std::string_view bytes = input.rest();
   TranscriptOptions options;
+  options.reader = &claude_code::reader();
   options.hash_key = 0x5eed;
   options.line_bytes_max = 1024 + seed % 4096;
   if (seed & 1) options.own_agent = "abc";

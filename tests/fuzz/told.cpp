@@ -66,7 +66,7 @@ std::string shown(const Transcript& transcript) {
   for (const std::string& text :
        {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode,
         s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished, s.todos_time,
-        s.last_activity, s.last_text, transcript.session_of_lines()})
+        s.last_activity, s.last_text, transcript.recorded_session()})
     out += "|" + text;
   for (const OpenTool& tool : s.tools) {
     require(is_json(tool.input.empty() ? "null" : tool.input), "an open call's input is JSON");
@@ -93,12 +93,12 @@ void require_cursors(const Told& told, const TranscriptOptions& options, std::st
             "a cursor is at a line's end");
     prefix.add(bytes.substr(marked, cursor.offset - marked));
     marked = cursor.offset;
-    require(cursor.mark == prefix.value(), "a mark stands for the bytes before it");
+    require(cursor.prefix_hash == prefix.value(), "a mark stands for the bytes before it");
     require(parse_cursor(to_string(cursor)) == cursor, "a cursor can be read again");
     last = cursor;
   }
   prefix.add(bytes.substr(marked));
-  require(told.end.offset == 0 || told.end.mark == prefix.value(),
+  require(told.end.offset == 0 || told.end.prefix_hash == prefix.value(),
           "the end's mark is that of all whole lines");
 }
 

@@ -1,4 +1,4 @@
-"""A real browser, headless, spoken to by its DevTools protocol. Only what the tests of the page need."""
+"""A headless browser, controlled by the DevTools protocol: only what the page's tests need."""
 import asyncio
 import base64
 import itertools
@@ -36,7 +36,7 @@ class Browser:
         with open(active) as file:
             port = file.readline().strip()
         pages = wait_for(lambda: [p for p in json.load(urllib.request.urlopen(f"http://127.0.0.1:{port}/json")) if p["type"] == "page"], "a page")
-        self.ids, self.answers, self.complaints = itertools.count(1), {}, []
+        self.ids, self.replies, self.errors = itertools.count(1), {}, []
         self.socket = loop.run(self._open(pages[0]["webSocketDebuggerUrl"]))
         self.reader = loop.start(self._read())
         for domain in ("Page", "Runtime", "Log"):
@@ -47,31 +47,31 @@ class Browser:
 
     async def _read(self):
         async for text in self.socket:
-            said = json.loads(text)
-            if "id" in said:
-                self.answers.pop(said["id"]).set_result(said)
-            elif said["method"] == "Runtime.exceptionThrown":
-                self.complaints.append(said["params"]["exceptionDetails"].get("exception", {}).get("description", text))
-            elif said["method"] == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
-                self.complaints.append(said["params"]["entry"]["text"])
+            message = json.loads(text)
+            if "id" in message:
+                self.replies.pop(message["id"]).set_result(message)
+            elif message["method"] == "Runtime.exceptionThrown":
+                self.errors.append(message["params"]["exceptionDetails"].get("exception", {}).get("description", text))
+            elif message["method"] == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+                self.errors.append(message["params"]["entry"]["text"])
 
     async def _call(self, method, params):
         id = next(self.ids)
-        self.answers[id] = asyncio.get_running_loop().create_future()
+        self.replies[id] = asyncio.get_running_loop().create_future()
         await self.socket.send(json.dumps({"id": id, "method": method, "params": params}))
-        return await self.answers[id]
+        return await self.replies[id]
 
     def call(self, method, **params):
-        answer = loop.run(self._call(method, params))
-        if "error" in answer:
-            raise AssertionError(f"{method}: {answer['error']}")
-        return answer["result"]
+        reply = loop.run(self._call(method, params))
+        if "error" in reply:
+            raise AssertionError(f"{method}: {reply['error']}")
+        return reply["result"]
 
-    def go(self, url):
+    def navigate(self, url):
         self.call("Page.navigate", url=url)
 
-    def tell(self, expression):
-        """The value of a JavaScript expression in the page; None while there is none, as while another page comes."""
+    def evaluate(self, expression):
+        """Returns the value of a JavaScript expression in the page, or None if it throws or the page is being loaded."""
         try:
             result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         except AssertionError as failed:
@@ -81,13 +81,13 @@ class Browser:
         return None if "exceptionDetails" in result else result["result"].get("value")
 
     def text(self, selector):
-        return self.tell(f"document.querySelector({json.dumps(selector)}).innerText")
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
 
     def wait_text(self, selector, part):
         try:
             return wait_for(lambda: part in (self.text(selector) or ""), f"{part!r} in {selector}", deadline=deadline_s * 2)
         except AssertionError as failed:
-            raise AssertionError(f"{failed}; it says {self.text('body')!r}; complaints: {self.complaints}") from None
+            raise AssertionError(f"{failed}; the page shows {self.text('body')!r}; errors: {self.errors}") from None
 
     def screenshot(self, path):
         with open(path, "wb") as file:
@@ -99,5 +99,5 @@ class Browser:
         self._kill()
 
     def _kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)  # its own group: this test started it
+        os.killpg(self.process.pid, signal.SIGKILL)  # its own process group
         self.process.wait()

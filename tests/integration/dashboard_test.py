@@ -1,4 +1,4 @@
-"""The dashboard, by its own tests in a real browser, as it is built into this build's daemon."""
+"""Runs the dashboard's tests in a real browser, against the page that is built into this build's daemon."""
 import os
 import re
 import shutil
@@ -6,30 +6,30 @@ import unittest
 
 import browser
 from harness import build, corpus, sanitized
-from typescript import DASHBOARD, SDK, compiled, node_tests
+from typescript import DASHBOARD, SDK, compile_typescript, run_node_tests
 
-PAGE = os.path.join("page", "app.js")  # in a build that has the dashboard
+PAGE = os.path.join("page", "app.js")  # exists in a build with the dashboard
 
 
-def wanted_plain():
-    """Was this build told not to have the dashboard?"""
+def is_plain():
+    """True if this build was configured with the plain page."""
     with open(os.path.join(build(), "CMakeCache.txt")) as cache:
         return re.search(r"^EARSHOT_PAGE:\w+=plain$", cache.read(), re.MULTILINE) is not None
 
 
-@unittest.skipUnless(shutil.which("node") and shutil.which("npm"), "there is no node and npm: this build has the plain page")
-@unittest.skipUnless(browser.program(), "there is no chromium: ./dev deps installs it")
+@unittest.skipUnless(shutil.which("node") and shutil.which("npm"), "node and npm are not installed: this build has the plain page")
+@unittest.skipUnless(browser.program(), "chromium is not installed: run ./dev deps")
 class Dashboard(unittest.TestCase):
-    def test_its_own_tests_pass(self):
+    def test_dashboard_passes_its_tests(self):
         if sanitized(build()):
-            self.skipTest("a browser and a sanitized daemon on two cores say nothing of the page: the release build does")
-        if wanted_plain():
-            self.skipTest("this build was told to have the plain page")
-        self.assertTrue(os.path.exists(os.path.join(build(), PAGE)), "there are node and npm, and this build has the plain page: cmake says why")
+            self.skipTest("too slow with a sanitized daemon: the release build runs these tests")
+        if is_plain():
+            self.skipTest("this build is configured with the plain page")
+        self.assertTrue(os.path.exists(os.path.join(build(), PAGE)), "node and npm are installed, but this build has the plain page: see the output of cmake")
         for directory in (SDK, DASHBOARD):
-            self.assertTrue(os.path.isdir(os.path.join(directory, "node_modules")), f"{directory} has no node_modules: ./dev deps fetches it")
-            compiled(directory)
-        passed, skipped = node_tests(DASHBOARD, "test/*.test.mjs", EARSHOT_CHROMIUM=browser.program(), EARSHOT_CORPUS=corpus() or "",
+            self.assertTrue(os.path.isdir(os.path.join(directory, "node_modules")), f"{directory} has no node_modules: run ./dev deps")
+            compile_typescript(directory)
+        passed, skipped = run_node_tests(DASHBOARD, "test/*.test.mjs", EARSHOT_CHROMIUM=browser.program(), EARSHOT_CORPUS=corpus() or "",
                                      EARSHOT_SCREENSHOTS=os.path.join(os.path.abspath(build()), "screenshots"))
         self.assertGreaterEqual(passed, 23)
         for reason in skipped:

@@ -1,4 +1,4 @@
-"""The page at `/`, in a real browser: what holds of the dashboard and of the plain one, whichever this build has."""
+"""The page at `/` in a real browser: properties of both the dashboard and the plain page, whichever this build has."""
 import json
 import os
 import unittest
@@ -9,18 +9,18 @@ from harness import wait_for
 from sessions import Session
 
 
-@unittest.skipUnless(browser.program(), "there is no chromium: ./dev deps installs it")
+@unittest.skipUnless(browser.program(), "chromium is not installed: run ./dev deps")
 class Page(HttpCase):
     def open(self, daemon, path="/", code=False):
         page = browser.Browser(self.home)
         self.addCleanup(page.close)
-        page.go(self.code(daemon) if code else f"http://127.0.0.1:{daemon.port}{path}")
+        page.navigate(self.code(daemon) if code else f"http://127.0.0.1:{daemon.port}{path}")
         return page
 
     def code(self, daemon):
         return json.loads(curl(daemon, "/v1/codes", "-X", "POST", unix=True)[2])["url"]
 
-    def test_whoever_comes_with_a_code_sees_the_sessions_live(self):
+    def test_a_page_with_a_code_shows_live_sessions(self):
         daemon = self.start()
         session = Session(self.root, cwd="/home/ada/api")
         hostile = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -29,55 +29,55 @@ class Page(HttpCase):
         page.wait_text("#state", "Live")
         page.wait_text("#sessions", hostile)
         page.wait_text("#sessions", "/home/ada/api")
-        self.assertEqual(page.tell("document.title"), "earshot")
-        self.assertEqual(page.tell("location.href"), f"http://127.0.0.1:{daemon.port}/")  # the code has left it
-        self.assertEqual(page.tell("Object.values({...sessionStorage}).length"), 1)
-        self.assertEqual(page.tell("document.cookie + Object.keys({...localStorage}).join()"), "")
+        self.assertEqual(page.evaluate("document.title"), "earshot")
+        self.assertEqual(page.evaluate("location.href"), f"http://127.0.0.1:{daemon.port}/")  # without the code
+        self.assertEqual(page.evaluate("Object.values({...sessionStorage}).length"), 1)
+        self.assertEqual(page.evaluate("document.cookie + Object.keys({...localStorage}).join()"), "")
         page.wait_text("#sessions .status", "working")
         session.says("All done.", stop_reason="end_turn")
-        state = "document.querySelector('#sessions .status').dataset.state"  # of either page: the dashboard calls what ended just now done
-        wait_for(lambda: page.tell(state) == "idle", "idle")
+        state = "document.querySelector('#sessions .status').dataset.state"  # in both pages: the dashboard displays a recent one as done
+        wait_for(lambda: page.evaluate(state) == "idle", "idle")
         page.wait_text("#sessions", "All done.")
         other = Session(self.root, cwd="/home/ada/web")
         other.prompt("a second one")
         page.wait_text("#sessions", "a second one")
-        page.tell("location.reload()")
-        page.wait_text("#sessions", "a second one")  # the tab knows its token
-        self.assertEqual(page.complaints, [])
+        page.evaluate("location.reload()")
+        page.wait_text("#sessions", "a second one")  # the tab has stored the token
+        self.assertEqual(page.errors, [])
         if where := os.environ.get("EARSHOT_SCREENSHOT"):
             page.screenshot(where)
 
-    def test_whoever_comes_without_a_code_is_told_what_to_do(self):
+    def test_a_page_without_a_code_explains_how_to_sign_in(self):
         page = self.open(self.start())
         page.wait_text("#state", "Not signed in")
         page.wait_text("#help", "earshot open")
-        self.assertEqual(page.complaints, [])
+        self.assertEqual(page.errors, [])
 
-    def test_a_code_that_was_used_is_told_to_be_so(self):
+    def test_a_used_code_is_reported(self):
         daemon = self.start()
         url = self.code(daemon)
         curl(daemon, "/v1/token", "-H", "Content-Type: application/json", "-d", json.dumps({"code": url.split("code=")[1]}), token=False)
         page = self.open(daemon, "/#" + url.split("#")[1])
-        page.wait_text("#state", "used already")
-        self.assertEqual(page.tell("location.hash"), "")
+        page.wait_text("#state", "already used")
+        self.assertEqual(page.evaluate("location.hash"), "")
 
-    def test_a_daemon_that_goes_and_comes_again_is_told(self):
+    def test_a_stopped_daemon_and_a_rotated_token_are_reported(self):
         daemon = self.start()
         page = self.open(daemon, code=True)
         page.wait_text("#state", "Live")
         daemon.stop()
-        page.wait_text("#state", "gone")
+        page.wait_text("#state", "Retrying")
         again = self.start(listen=f"127.0.0.1:{daemon.port}")
         page.wait_text("#state", "Live")
         curl(again, "/v1/token/rotate", "-X", "POST", unix=True)
-        page.wait_text("#state", "not good any more")
-        self.assertEqual(page.tell("sessionStorage.length"), 0)
+        page.wait_text("#state", "no longer valid")
+        self.assertEqual(page.evaluate("sessionStorage.length"), 0)
 
-    def test_the_page_can_reach_nobody_else(self):
+    def test_the_page_cannot_connect_to_other_servers(self):
         daemon, other = self.start(), self.start(state=os.path.join(self.home, "other"))
         page = self.open(daemon)
         page.wait_text("#state", "Not signed in")
-        blocked = page.tell(f"fetch('http://127.0.0.1:{other.port}/healthz', {{mode: 'no-cors'}}).then(() => 'reached', () => 'blocked')")
+        blocked = page.evaluate(f"fetch('http://127.0.0.1:{other.port}/healthz', {{mode: 'no-cors'}}).then(() => 'reached', () => 'blocked')")
         self.assertEqual(blocked, "blocked")
-        self.assertEqual(page.tell("(() => { try { document.body.innerHTML = '<b>x</b>'; return 'set' } catch { return 'refused' } })()"), "refused")
-        wait_for(lambda: any("Content Security Policy" in text for text in page.complaints), "the browser's complaint")
+        self.assertEqual(page.evaluate("(() => { try { document.body.innerHTML = '<b>x</b>'; return 'set' } catch { return 'refused' } })()"), "refused")
+        wait_for(lambda: any("Content Security Policy" in text for text in page.errors), "the browser's error")

@@ -1,4 +1,5 @@
 #include "run.hpp"
+#include "agents/claude_code/reader.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <memory>
@@ -328,7 +329,7 @@ class Run {
       const std::size_t size = bytes.size();
       bytes.resize(size + feed_padding);
       Workspace workspace;
-      Transcript transcript({key, stream.agent()});
+      Transcript transcript({.hash_key = key, .own_agent = stream.agent(), .reader = &claude_code::reader()});
       transcript.feed(std::span<const char>(bytes).first(size), workspace, fold);
     });
     for (const auto& [path, file] : machine_.files(root))
@@ -364,9 +365,9 @@ class Run {
     const auto is_place = [&](const std::string& cursor) {
       const auto place = parse_cursor(cursor);
       if (!place || place->offset > fold.bytes.size()) return false;
-      PrefixHasher mark(key);
-      mark.add(std::span<const char>(fold.bytes).first(place->offset));
-      return *place == begin_cursor || mark.value() == place->mark;
+      PrefixHasher prefix_hash(key);
+      prefix_hash.add(std::span<const char>(fold.bytes).first(place->offset));
+      return *place == begin_cursor || prefix_hash.value() == place->prefix_hash;
     };
     auto expected = fold.events.begin();
     if (!held.base.empty()) {

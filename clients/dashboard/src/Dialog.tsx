@@ -1,7 +1,8 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** The browser's own: it keeps the focus and closes at Esc. */
+/** A modal <dialog>: the browser keeps the focus inside and closes it on Esc. */
 export function Dialog(props: { title: string; small?: boolean; close: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -14,5 +15,26 @@ export function Dialog(props: { title: string; small?: boolean; close: () => voi
         {props.children}
       </div>
     </dialog>
+  );
+}
+
+const help_open = signal(false);
+export const showHelp = () => (help_open.value = true);
+
+const shortcuts: Array<[string, string]> = [
+  ["j, k", "next, previous session or entry"],
+  ["Enter", "open the session; unfold the entry"],
+  ["g, G", "to the top, to the newest"],
+  ["/", "search"],
+  ["Esc", "leave the search, close, back to all sessions"],
+  ["?", "show these keys"],
+];
+
+export function HelpDialog() {
+  if (!help_open.value) return null;
+  return (
+    <Dialog title="Keys" small close={() => (help_open.value = false)}>
+      <dl class="keys">{shortcuts.map(([key, action]) => <><dt><kbd>{key}</kbd></dt><dd>{action}</dd></>)}</dl>
+    </Dialog>
   );
 }

@@ -1,16 +1,15 @@
 import { useEffect, useMemo } from "preact/hooks";
-import { isAway, whole, type SessionFrame } from "../../sdk/src/index.js";
+import { isOffline, type SessionFrame } from "../../sdk/src/index.js";
 import { Conversation } from "./Conversation.js";
-import { shortModel, tokens } from "./format.js";
+import { programName, shortModel, tokens } from "./format.js";
 import { openSession, type OpenSession } from "./session.js";
 import { projectOf, titleOf } from "./rows.js";
 import { follow, address } from "./route.js";
-import { Ticking } from "./Ticking.js";
+import { Elapsed, TodoProgress } from "./SessionParts.js";
 import { Timeline } from "./Timeline.js";
-import { Todos } from "./Todos.js";
 import { UsageChart } from "./UsageChart.js";
 
-const files_max = 200; // of the list; the newest
+const files_max = 200; // the newest
 
 function Head({ frame }: { frame: SessionFrame }) {
   const { status, usage, turn } = frame;
@@ -18,22 +17,23 @@ function Head({ frame }: { frame: SessionFrame }) {
     <header class="head" data-state={status.state}>
       <h2>{titleOf(frame)}</h2>
       <p class="facts">
-        {isAway(frame) ? <span class="away">host away{status.since ? <>, last heard <Ticking since={status.since} /> ago</> : ""}</span> : (
+        {isOffline(frame) ? <span class="offline">host offline{status.since ? <>, last seen <Elapsed since={status.since} /> ago</> : ""}</span> : (
           <>
             <span class="status" data-state={status.state}>{status.state}{status.reason ? `: ${status.reason}` : ""}</span>
-            <Ticking since={status.since ?? turn.started} />
+            <Elapsed since={status.since ?? turn.started} />
           </>
         )}
         <span>{projectOf(frame)}</span>
         {frame.git_branch ? <span>{frame.git_branch}</span> : null}
         <span>{frame.host}</span>
+        {frame.program ? <span>{programName(frame.program)}</span> : null}
         <span title={frame.model}>{shortModel(frame.model)}</span>
         {frame.permission_mode ? <span>{frame.permission_mode}</span> : null}
         <span>turn {turn.number}</span>
-        <span title="tokens written, and in the context">{tokens(usage.output)} out{usage.context === undefined ? "" : `, ${tokens(usage.context)} context`}</span>
+        <span title="output tokens, and tokens in the context">{tokens(usage.output)} out{usage.context === undefined ? "" : `, ${tokens(usage.context)} context`}</span>
         {usage.cost_usd === undefined ? null : <span>${usage.cost_usd.toFixed(2)}</span>}
       </p>
-      {status.state === "waiting" ? <p class="asks">{status.detail ?? status.reason}</p> : null}
+      {status.state === "waiting" ? <p class="request">{status.detail ?? status.reason}</p> : null}
     </header>
   );
 }
@@ -42,9 +42,9 @@ function TodoList({ frame }: { frame: SessionFrame }) {
   if (frame.todos.length === 0) return null;
   return (
     <section>
-      <h3>To do <Todos frame={frame} /></h3>
+      <h3>To do <TodoProgress frame={frame} /></h3>
       <ul class="todo">
-        {frame.todos.map((todo) => <li data-status={todo.status}><span class="unseen">{todo.status}: </span>{whole(todo.status === "in_progress" ? (todo.active_form ?? todo.content) : todo.content)}</li>)}
+        {frame.todos.map((todo) => <li data-status={todo.status}><span class="visually-hidden">{todo.status}: </span>{todo.status === "in_progress" ? (todo.active_form ?? todo.content) : todo.content}</li>)}
       </ul>
     </section>
   );
@@ -73,7 +73,7 @@ export function SessionPage(props: { session: string; host: string }) {
   const frame = session.frame.value;
   const back = { session: "", host: "" };
   return (
-    <div class="session" data-away={frame && isAway(frame) ? "" : undefined}>
+    <div class="session" data-offline={frame && isOffline(frame) ? "" : undefined}>
       <p class="back"><a href={address(back)} onClick={follow(back)}>← All sessions</a></p>
       {frame ? (
         <>
@@ -88,7 +88,7 @@ export function SessionPage(props: { session: string; host: string }) {
             </aside>
           </div>
         </>
-      ) : session.missing.value ? <div class="empty"><p>There is no such session here. Its transcript may have been removed.</p></div> : null}
+      ) : session.missing.value ? <div class="empty"><p>This session does not exist. Its transcript may have been removed.</p></div> : null}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// Of a long list only what is near the window is on the page. Heights are known beforehand: CSS and `height` agree.
+// A list that renders only the items near the window. `height` must agree with the CSS.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -11,7 +11,7 @@ interface Props<T> {
   label: string;
   id: string;
   children: (item: T, position: number) => ComponentChildren;
-  /** Handed a function that brings an item onto the page and scrolls to it. */
+  /** Receives a function that renders an item and scrolls to it. */
   reveal?: (show: (index: number) => void) => void;
 }
 
@@ -25,7 +25,7 @@ export function VirtualList<T>(props: Props<T>) {
   const measure = () => {
     const box = list.current?.getBoundingClientRect();
     if (!box) return;
-    const top = Math.floor((-box.top - overscan_px) / 200) * 200; // in steps: not each pixel of scrolling is a new page
+    const top = Math.floor((-box.top - overscan_px) / 200) * 200; // in steps, so that few scroll events cause a render
     const bottom = top + innerHeight + 2 * overscan_px + 200;
     setView((old) => (old.top === top && old.bottom === bottom ? old : { top, bottom }));
   };

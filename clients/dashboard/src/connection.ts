@@ -1,81 +1,113 @@
-// The overview's subscription, and what became of it. Everything the page knows comes through here or through session.ts.
+// Sign-in, and the overview's subscription. All data of the page arrives here or in session.ts.
 import { batch, computed, signal } from "@preact/signals";
 import { Earshot, SessionStore, type ConnectionState, type SessionState } from "../../sdk/src/index.js";
-import { forgetToken, signIn, takeCode, token } from "./auth.js";
-import { beat } from "./beat.js";
-import { harmlessSocket } from "./visible.js";
+import { sanitizingSocket } from "./sanitize.js";
 
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
 
-const lagged_ms = 8_000; // how long it is told
+const lagged_notice_ms = 8_000;
+const token_key = "earshot token"; // in sessionStorage: deleted with the tab, and never sent by the browser itself
 
-export const state = signal<PageState>({ state: "connecting" });
-export const ready = signal(false); // a snapshot was complete once
+export const connection = signal<PageState>({ state: "connecting" });
+export const ready = signal(false); // the first snapshot was complete
 export const laggedUntil = signal(0);
-export const ownHost = signal(""); // the daemon's own
-export const sessionLive = signal<PageState | undefined>(undefined); // of the session page's own subscription
+export const daemonHost = signal("");
+export const sessionConnection = signal<PageState | undefined>(undefined); // of the open session's own subscription
+
+const render_ms_min = 100;
+const render_ms_max = 1000;
+const render_share = 4; // rendering takes at most a quarter of the time
+
+/** Returns `schedule`, which calls `render` after a delay, once for all changes until then. The delay grows with the time that rendering takes. */
+export function throttle(render: () => void): { schedule: () => void; cancel: () => void } {
+  let timer = 0;
+  let delay = render_ms_min;
+  const run = () => {
+    timer = 0;
+    const start = performance.now();
+    render();
+    requestAnimationFrame(() => setTimeout(() => (delay = Math.min(render_ms_max, Math.max(render_ms_min, render_share * (performance.now() - start))))));
+  };
+  return { schedule: () => void (timer ||= window.setTimeout(run, delay)), cancel: () => clearTimeout(timer) };
+}
 
 const version = signal(0);
 const store = new SessionStore({ events_max: 0 });
-/** All sessions; another array whenever something changed. */
+/** All sessions: a new array after each change. */
 export const sessions = computed<SessionState[]>(() => {
   void version.value;
   return [...store.sessions.values()];
 });
 
+const storedToken = () => sessionStorage.getItem(token_key) ?? "";
+
 export const earshot = new Earshot({
-  connect: () => harmlessSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`),
-  token,
+  connect: () => sanitizingSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`),
+  token: storedToken,
   client: "dashboard/0.1.0",
   backoff: { first_ms: 300 },
 });
 
-let complete = false;
-const { soon } = beat(() => batch(() => {
+let has_snapshot = false;
+const { schedule } = throttle(() => batch(() => {
   version.value++;
-  ready.value = complete; // together: who was there when the page opened is no news
+  ready.value = has_snapshot; // together with the sessions, so that those already waiting are not announced
 }));
 
 store.onChange((change) => {
-  complete ||= change.kind === "snapshot";
-  soon();
+  has_snapshot ||= change.kind === "snapshot";
+  schedule();
 });
 
-/** A context's course that was read from the transcript: history.ts. */
-export const recall = (key: string, sizes: Iterable<number>) => store.recall(key, sizes);
+export const setContextHistory = (key: string, tokens: Iterable<number>) => store.setContextHistory(key, tokens);
+
+/** Takes the one-time code out of the address, and so out of the browser's history. */
+function takeCode(): string | null {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  return code;
+}
+
+/** Exchanges the one-time code of `earshot open` for the token. */
+async function signIn(code: string): Promise<"signed_in" | "used" | "unreachable"> {
+  try {
+    const response = await fetch("/v1/token", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
+    if (response.status === 401) return "used";
+    if (!response.ok) return "unreachable";
+    sessionStorage.setItem(token_key, ((await response.json()) as { token: string }).token);
+    return "signed_in";
+  } catch {
+    return "unreachable";
+  }
+}
 
 let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 
-function follow() {
+function subscribe() {
   subscription = earshot.watch({ deliver: "state" }, store, {
     frame: (frame) => {
-      if (frame.type === "welcome") ownHost.value = frame.host;
-      if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_ms;
+      if (frame.type === "welcome") daemonHost.value = frame.host;
+      if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_notice_ms;
     },
-    state: (now) => {
-      if (now.state === "unauthorised") forgetToken();
-      state.value = now;
+    state: (state) => {
+      if (state.state === "unauthorized") sessionStorage.removeItem(token_key);
+      connection.value = state;
     },
   }).subscription;
 }
 
-/** Trades a code, if the address has one, and begins to listen. */
-export async function begin() {
+/** Signs in with the address's code, if it has one, and subscribes. */
+export async function connect() {
   const code = takeCode();
-  if (code) {
-    const got = await signIn(code);
-    if (got !== "in") {
-      state.value = { state: got === "used" ? "used" : "unreachable" };
-      return;
-    }
-  }
-  if (!token()) state.value = { state: "signed_out" };
-  else follow();
+  const result = code ? await signIn(code) : "signed_in";
+  if (result !== "signed_in") connection.value = { state: result };
+  else if (!storedToken()) connection.value = { state: "signed_out" };
+  else subscribe();
 }
 
-export const retry = () => (subscription ? subscription.retry() : void begin());
+export const retry = () => (subscription ? subscription.retry() : void connect());
 
-// Whoever comes back to the page, or to the network, does not want to wait for the end of a pause.
+// Reconnect at once when the network returns or the page becomes visible.
 addEventListener("online", retry);
-document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && state.value.state === "retrying" && retry());
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && connection.value.state === "retrying" && retry());
 addEventListener("hashchange", () => location.hash && location.reload());

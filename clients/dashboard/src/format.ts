@@ -1,7 +1,7 @@
-// Numbers and times as people read them. What is relative ticks: it depends on `now`.
+// Numbers and times as text. Relative times are rendered from `now`.
 import { signal } from "@preact/signals";
 
-/** The time, by the second. */
+/** The current time, updated every second. */
 export const now = signal(Date.now());
 setInterval(() => (now.value = Date.now()), 1000);
 
@@ -10,7 +10,7 @@ export const ms = (time: string | undefined): number | undefined => {
   return Number.isNaN(parsed) ? undefined : parsed;
 };
 
-export function span(millis: number): string {
+export function duration(millis: number): string {
   const s = Math.max(0, Math.floor(millis / 1000));
   if (millis < 1000 && millis > 0) return `${Math.round(millis)} ms`;
   if (s < 60) return `${s} s`;
@@ -19,8 +19,8 @@ export function span(millis: number): string {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
 }
 
-/** `5 s`, `12 m`, `3 h`, `2 d`: how long ago, short. */
-export function ago(time: string | undefined, at: number): string {
+/** Age in one unit: `5 s`, `12 m`, `3 h`, `2 d`. */
+export function age(time: string | undefined, at: number): string {
   const then = ms(time);
   if (then === undefined) return "";
   const s = Math.max(0, Math.floor((at - then) / 1000));
@@ -37,11 +37,16 @@ export function tokens(count: number): string {
   return `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-const toSecond = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
-const toMinute = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });
-export const clock = (millis: number) => toSecond.format(millis);
+const with_seconds = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit", second: "2-digit" });
+const without_seconds = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });
+export const clock = (millis: number) => with_seconds.format(millis);
 
-export const hourMinute = (millis: number) => toMinute.format(millis);
+export const hourMinute = (millis: number) => without_seconds.format(millis);
+
+const program_names: Record<string, string> = { "claude-code": "Claude Code", codex: "Codex CLI", copilot: "Copilot CLI", pi: "Pi" };
+
+/** Display name of an agent program; empty if it is unknown. */
+export const programName = (program: string | undefined) => (program === undefined ? "" : (program_names[program] ?? program));
 
 export const shortModel = (model: string | undefined) => (model ?? "").replace(/^claude-/, "").replace(/-\d{8}$/, "");
 
@@ -50,4 +55,4 @@ export function bytes(count: number): string {
 }
 
 /** `1 turn`, `2 turns`. */
-export const count = (many: number, what: string) => `${many.toLocaleString()} ${what}${many === 1 ? "" : "s"}`;
+export const plural = (count: number, noun: string) => `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;

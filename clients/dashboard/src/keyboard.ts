@@ -1,26 +1,25 @@
-// Keys: j and k move the focus through what has data-item, which the virtual list may first have to bring onto the page.
+// Keyboard shortcuts. j and k move the focus between elements with data-item; a virtual list registers its own function, since an item may not be rendered.
 import { go, openSession, query } from "./route.js";
-import { showHelp } from "./Help.js";
+import { showHelp } from "./Dialog.js";
 
-type Mover = (step: 1 | -1) => void;
-let mover: Mover | undefined;
+type MoveFocus = (step: 1 | -1) => void;
+let list_focus: MoveFocus | undefined;
 
-/** Who moves the focus now; returns how to stop. */
-export function moves(own: Mover): () => void {
-  mover = own;
-  return () => mover === own && (mover = undefined);
+/** Registers a list's function for j and k. Returns a function that removes it. */
+export function onMoveFocus(move: MoveFocus): () => void {
+  list_focus = move;
+  return () => list_focus === move && (list_focus = undefined);
 }
 
-/** For lists that are on the page as a whole. */
-export function step(by: 1 | -1) {
+function moveFocus(step: 1 | -1) {
   const items = [...document.querySelectorAll<HTMLElement>("[data-item]")];
   const at = items.indexOf(document.activeElement?.closest<HTMLElement>("[data-item]") ?? document.body);
-  const next = items[at < 0 ? (by > 0 ? 0 : items.length - 1) : at + by];
+  const next = items[at < 0 ? (step > 0 ? 0 : items.length - 1) : at + step];
   next?.focus();
   next?.scrollIntoView({ block: "nearest" });
 }
 
-export const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
+export const scrollToEnd = () => scrollTo(0, document.documentElement.scrollHeight);
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
@@ -36,19 +35,19 @@ addEventListener("keydown", (event) => {
     return;
   }
   if (typing) {
-    if (event.key === "Enter") (mover ?? step)(1);
+    if (event.key === "Enter") (list_focus ?? moveFocus)(1);
     return;
   }
-  const keys: Record<string, () => void> = {
-    j: () => (mover ?? step)(1),
-    k: () => (mover ?? step)(-1),
+  const actions: Record<string, () => void> = {
+    j: () => (list_focus ?? moveFocus)(1),
+    k: () => (list_focus ?? moveFocus)(-1),
     g: () => scrollTo(0, 0),
-    G: toEnd,
+    G: scrollToEnd,
     "/": () => document.getElementById("search")?.focus(),
     "?": () => showHelp(),
   };
-  const own = keys[event.key];
-  if (!own) return;
+  const action = actions[event.key];
+  if (!action) return;
   event.preventDefault();
-  own();
+  action();
 });

@@ -1,11 +1,11 @@
-// A session's events as things to draw: turns, tools on lanes, agents, marks, and the conversation. Built event by event, bounded.
-import { whole, type EarshotEvent, type JsonValue, type TurnFinished } from "../../sdk/src/index.js";
+// The open session's events as turns, tool calls, subagents and conversation entries. Updated event by event; every list is bounded.
+import { type EarshotEvent, type JsonValue, type TurnFinished } from "../../sdk/src/index.js";
 import { ms } from "./format.js";
 
-export const entries_max = 20_000; // older ones are forgotten
-export const usage_points_max = 4_000; // beyond, every second one goes
+export const entries_max = 20_000; // older ones are dropped
+export const usage_points_max = 4_000; // above it, every second point is removed
 const files_max = 2_000; // the newest
-const agents_max = 1_000; // the newest; their streams, too
+const agents_max = 1_000; // the newest; also limits the streams
 const compactions_max = 1_000; // the newest
 
 export interface Turn { number: number; agent: string | undefined; start: number; end?: number; outcome?: TurnFinished["outcome"]; prompt: string }
@@ -15,36 +15,36 @@ export type Entry = { at: number } & (
   | { kind: "turn"; event: Extract<EarshotEvent, { type: "turn.started" }>; turn: Turn }
   | { kind: "message"; event: Extract<EarshotEvent, { type: "message.added" }> }
   | { kind: "tool"; event: Extract<EarshotEvent, { type: "tool.invoked" }>; tool: ToolCall }
-  | { kind: "mark"; event: EarshotEvent; text: string });
-type New<T> = T extends Entry ? Omit<T, "at"> : never;
-export interface FileTouch { path: string; changed: number; read: number; last: number }
+  | { kind: "notice"; event: EarshotEvent; text: string });
+type WithoutTime<T> = T extends Entry ? Omit<T, "at"> : never;
+export interface FileUse { path: string; changed: number; read: number; last: number }
 
-/** The oldest goes when there are too many. */
-function put<V>(map: Map<string, V>, key: string, value: V, most: number) {
+/** Sets the value as the newest one and removes the oldest one above `size_max`. */
+function setBounded<V>(map: Map<string, V>, key: string, value: V, size_max: number) {
   map.delete(key);
   map.set(key, value);
-  if (map.size > most) map.delete(map.keys().next().value!);
+  if (map.size > size_max) map.delete(map.keys().next().value!);
 }
 
-const writers = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit"]);
+const writing_tools = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit"]);
 
 export class SessionModel {
   entries: Entry[] = [];
-  forgotten = 0;
+  dropped = 0;
   turns: Turn[] = [];
   tools: ToolCall[] = [];
   agents = new Map<string, Agent>();
   compactions: Array<{ at: number; text: string }> = [];
-  files = new Map<string, FileTouch>();
+  files = new Map<string, FileUse>();
   usage: Array<{ at: number; context: number; output: number }> = [];
   start = 0;
   end = 0;
-  private readonly newest = new Map<string, number>();
-  private readonly open = new Map<string, ToolCall>();
-  private readonly openTurns = new Map<string, Turn>();
-  private readonly ofCall = new Map<string, Agent>();
+  private readonly stream_times = new Map<string, number>();
+  private readonly open_tools = new Map<string, ToolCall>();
+  private readonly open_turns = new Map<string, Turn>();
+  private readonly agents_by_call = new Map<string, Agent>();
 
-  take(event: EarshotEvent) {
+  apply(event: EarshotEvent) {
     const at = ms(event.time) ?? this.end;
     if (at > 0) {
       if (this.start === 0 || at < this.start) this.start = at;
@@ -52,91 +52,91 @@ export class SessionModel {
     }
     switch (event.type) {
       case "turn.started": {
-        const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: whole(event.prompt) };
+        const turn: Turn = { number: event.turn, agent: event.agent, start: at, prompt: event.prompt ?? "" };
         this.turns.push(turn);
-        put(this.openTurns, event.stream + (event.agent ?? ""), turn, agents_max);
+        setBounded(this.open_turns, event.stream + (event.agent ?? ""), turn, agents_max);
         return this.add({ kind: "turn", event, turn });
       }
       case "turn.finished": {
-        const turn = this.openTurns.get(event.stream + (event.agent ?? ""));
+        const turn = this.open_turns.get(event.stream + (event.agent ?? ""));
         if (turn) Object.assign(turn, { end: at, outcome: event.outcome });
-        if (event.outcome !== "completed") this.add({ kind: "mark", event, text: `turn ${event.turn} ${event.outcome}` });
+        if (event.outcome !== "completed") this.add({ kind: "notice", event, text: `turn ${event.turn} ${event.outcome}` });
         return;
       }
       case "message.added":
-        if (event.role === "user" && this.openTurns.get(event.stream + (event.agent ?? ""))?.prompt === whole(event.text)) return; // the turn says it
+        if (event.role === "user" && this.open_turns.get(event.stream + (event.agent ?? ""))?.prompt === event.text) return; // shown by the turn's entry
         return this.add({ kind: "message", event });
       case "tool.invoked": {
         const tool: ToolCall = { call: event.call, tool: event.tool, agent: event.agent, start: at, ...(event.input !== undefined && { input: event.input as JsonValue }) };
         this.tools.push(tool);
-        this.open.set(event.call, tool);
-        this.touch(tool);
+        this.open_tools.set(event.call, tool);
+        this.addFile(tool);
         return this.add({ kind: "tool", event, tool });
       }
       case "tool.finished": {
-        const tool = this.open.get(event.call);
+        const tool = this.open_tools.get(event.call);
         if (tool) Object.assign(tool, { end: at, outcome: event.outcome, finished: event, ...(event.background && { background: event.background }) });
-        this.open.delete(event.call);
+        this.open_tools.delete(event.call);
         return;
       }
       case "agent.started": {
-        const agent: Agent = { key: event.subagent ?? event.call ?? "", name: whole(event.description) || event.agent_type || "agent", type: event.agent_type ?? "", call: event.call, start: at };
-        if (event.call) put(this.ofCall, event.call, agent, agents_max);
-        if (event.subagent) put(this.agents, event.subagent, agent, agents_max);
+        const agent: Agent = { key: event.subagent ?? event.call ?? "", name: event.description || event.agent_type || "agent", type: event.agent_type ?? "", call: event.call, start: at };
+        if (event.call) setBounded(this.agents_by_call, event.call, agent, agents_max);
+        if (event.subagent) setBounded(this.agents, event.subagent, agent, agents_max);
         return;
       }
       case "agent.finished": {
-        const agent = (event.call ? this.ofCall.get(event.call) : undefined) ?? (event.subagent ? this.agents.get(event.subagent) : undefined);
+        const agent = (event.call ? this.agents_by_call.get(event.call) : undefined) ?? (event.subagent ? this.agents.get(event.subagent) : undefined);
         if (!agent) return;
         agent.end = at;
-        if (event.subagent) put(this.agents, event.subagent, agent, agents_max);
+        if (event.subagent) setBounded(this.agents, event.subagent, agent, agents_max);
         return;
       }
       case "compaction.finished": {
         const text = `context compacted${event.pre_tokens ? `, ${event.pre_tokens.toLocaleString()} tokens before` : ""}${event.post_tokens ? `, ${event.post_tokens.toLocaleString()} after` : ""}`;
         this.compactions.push({ at, text });
         if (this.compactions.length > compactions_max) this.compactions.shift();
-        return this.add({ kind: "mark", event, text });
+        return this.add({ kind: "notice", event, text });
       }
-      case "usage.updated": return this.count(event, at);
-      case "api.failed": return this.add({ kind: "mark", event, text: `the API failed${event.status ? ` with ${event.status}` : ""}${event.fatal ? "" : ", tried again"}: ${whole(event.error)}` });
-      case "task.finished": return this.add({ kind: "mark", event, text: `background task ${event.outcome}: ${whole(event.summary)}` });
-      case "line.skipped": return this.add({ kind: "mark", event, text: `${event.lines} ${event.lines === 1 ? "line" : "lines"} of the transcript could not be used: ${event.reason}` });
+      case "usage.updated": return this.addUsage(event, at);
+      case "api.failed": return this.add({ kind: "notice", event, text: `the API failed${event.status ? ` with ${event.status}` : ""}${event.fatal ? "" : ", retrying"}: ${event.error ?? ""}` });
+      case "task.finished": return this.add({ kind: "notice", event, text: `background task ${event.outcome}: ${event.summary ?? ""}` });
+      case "line.skipped": return this.add({ kind: "notice", event, text: `${event.lines} ${event.lines === 1 ? "line" : "lines"} of the transcript could not be read: ${event.reason}` });
     }
   }
 
-  /** By time, and no stream's own order is changed: while history is told, one stream comes after the other. */
-  private add(fresh: New<Entry>) {
-    const { stream, time } = fresh.event;
-    const at = Math.max(ms(time) ?? 0, this.newest.get(stream) ?? 0);
-    put(this.newest, stream, at, agents_max);
-    const entry = { ...fresh, at } as Entry;
-    let place = this.entries.length;
-    while (place > 0 && this.entries[place - 1]!.at > at) place--;
-    if (place === this.entries.length) this.entries.push(entry);
-    else this.entries.splice(place, 0, entry);
+  /** Inserts by time without reordering a stream: in a replay the streams arrive one after another, and times are not monotonic. */
+  private add(added: WithoutTime<Entry>) {
+    const { stream, time } = added.event;
+    const at = Math.max(ms(time) ?? 0, this.stream_times.get(stream) ?? 0);
+    setBounded(this.stream_times, stream, at, agents_max);
+    const entry = { ...added, at } as Entry;
+    let position = this.entries.length;
+    while (position > 0 && this.entries[position - 1]!.at > at) position--;
+    if (position === this.entries.length) this.entries.push(entry);
+    else this.entries.splice(position, 0, entry);
     if (this.entries.length <= entries_max * 1.1) return;
-    this.forgotten += this.entries.length - entries_max;
+    this.dropped += this.entries.length - entries_max;
     this.entries = this.entries.slice(-entries_max);
     const tools = new Set(this.entries.flatMap((entry) => (entry.kind === "tool" ? [entry.tool] : [])));
     const turns = new Set(this.entries.flatMap((entry) => (entry.kind === "turn" ? [entry.turn] : [])));
     this.tools = this.tools.filter((tool) => tools.has(tool));
     this.turns = this.turns.filter((turn) => turns.has(turn) || turn.end === undefined);
-    for (const [call, tool] of this.open) if (!tools.has(tool)) this.open.delete(call);
+    for (const [call, tool] of this.open_tools) if (!tools.has(tool)) this.open_tools.delete(call);
   }
 
-  private touch({ tool, input, start }: ToolCall) {
+  private addFile({ tool, input, start }: ToolCall) {
     if (typeof input !== "object" || input === null || Array.isArray(input)) return;
     const path = input.file_path ?? input.notebook_path;
     if (typeof path !== "string") return;
     const file = this.files.get(path) ?? { path, changed: 0, read: 0, last: 0 };
-    if (writers.has(tool)) file.changed++;
+    if (writing_tools.has(tool)) file.changed++;
     else file.read++;
     file.last = start;
-    put(this.files, path, file, files_max);
+    setBounded(this.files, path, file, files_max);
   }
 
-  private count(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {
+  private addUsage(event: Extract<EarshotEvent, { type: "usage.updated" }>, at: number) {
     if (event.agent !== undefined || event.input === undefined) return;
     const last = this.usage.at(-1);
     this.usage.push({ at: Math.max(at, last?.at ?? 0), context: event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0), output: event.total.output });

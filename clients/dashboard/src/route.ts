@@ -1,4 +1,4 @@
-// What is shown is in the address: it can be kept, sent and gone back to.
+// The view is part of the address, so that it can be bookmarked, shared and navigated back to.
 import { computed, signal } from "@preact/signals";
 
 const search = signal(location.search);
@@ -10,11 +10,11 @@ const parameter = (name: string) => computed(() => parameters.value.get(name) ??
 export const query = parameter("q");
 export const onlyState = parameter("state");
 export const onlyProject = parameter("project");
-export const onlyHost = parameter("on"); // `host` is the open session's
-export const openSession = parameter("session"); // the name; empty: the overview
+export const onlyHost = parameter("on"); // `host` is the host of the open session
+export const openSession = parameter("session"); // empty: the overview
 export const openHost = parameter("host");
 
-/** The address with these changed; an empty value takes one away. */
+/** Returns the address with these parameters changed; an empty value removes one. */
 export function address(changes: Record<string, string>): string {
   const next = new URLSearchParams(search.value);
   for (const [name, value] of Object.entries(changes)) value ? next.set(name, value) : next.delete(name);
@@ -22,17 +22,17 @@ export function address(changes: Record<string, string>): string {
   return text ? `/?${text}` : "/";
 }
 
-/** `replace`: no new step in the browser's history, as for each letter of a search. */
+/** `replace`: does not add to the browser's history, for example while the user types a search. */
 export function go(changes: Record<string, string>, replace = false) {
   history[replace ? "replaceState" : "pushState"](null, "", address(changes));
   search.value = location.search;
   if (!replace) scrollTo(0, 0);
 }
 
-/** A pattern of the daemon's filters that fits this name. */
-export const exactly = (name: string) => name.replaceAll(/[*?]/g, "?");
+/** A filter pattern for this name. Wildcards in the name match any character: the daemon's patterns have no escape. */
+export const exactPattern = (name: string) => name.replaceAll(/[*?]/g, "?");
 
-/** For links and what holds one: a plain click stays in the page. */
+/** Click handler of links and of elements with a link: a plain click navigates inside the page. */
 export function follow(changes: Record<string, string>) {
   return (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;

@@ -1,117 +1,117 @@
-// The overview's lines: who needs somebody first, then by host and project. Order changes only when something did that a person would
-// move a card for: not with every sign of life.
+// Rows of the overview: waiting sessions first, then groups by host and project. The order depends on phases and their start times only,
+// so that activity does not reorder the list.
 import { computed } from "@preact/signals";
-import { isAway, whole, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
-import { ownHost, sessions } from "./connection.js";
+import { isOffline, type SessionFrame, type SessionState } from "../../sdk/src/index.js";
+import { daemonHost, sessions } from "./connection.js";
 import { ms, now } from "./format.js";
 import { onlyHost, onlyProject, onlyState, query } from "./route.js";
 
-export const phases = ["waiting", "working", "done", "idle", "unknown", "away", "ended"] as const;
+export const phases = ["waiting", "working", "done", "idle", "unknown", "offline", "ended"] as const;
 export type Phase = (typeof phases)[number];
-export const phaseWords: Record<Phase, string> = { waiting: "needs you", working: "working", done: "done", idle: "idle", unknown: "unknown", away: "away", ended: "ended" };
+export const phaseLabels: Record<Phase, string> = { waiting: "needs you", working: "working", done: "done", idle: "idle", unknown: "unknown", offline: "offline", ended: "ended" };
 
-const done_ms = 30 * 60_000; // a turn that ended so lately is news
+const done_ms = 30 * 60_000; // how long a finished turn is shown as done
 
-export type Row = { kind: "group"; key: string; title: string; project?: string; host: string; count: number } | { kind: "session"; key: string; session: SessionState; phase: Phase; where: boolean };
+export type Row = { kind: "group"; key: string; title: string; project?: string; host: string; count: number } | { kind: "session"; key: string; session: SessionState; phase: Phase; show_project: boolean };
 
 export function phaseOf(frame: SessionFrame, at: number): Phase {
   const { state, reason } = frame.status;
-  if (isAway(frame)) return "away";
+  if (isOffline(frame)) return "offline";
   if (state !== "idle" || reason === "background") return state === "idle" ? "idle" : state;
   const finished = ms(frame.turn.finished);
   return finished !== undefined && at - finished < done_ms ? "done" : "idle";
 }
 
-export const titleOf = (frame: SessionFrame) => whole(frame.title) || whole(frame.turn.prompt) || frame.session;
+export const titleOf = (frame: SessionFrame) => frame.title || frame.turn.prompt || frame.session;
 export const projectOf = (frame: SessionFrame) => frame.project ?? frame.directory;
 /** The last part of a path. */
 export const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1) || path;
 
-/** What is on screen of it: what a search looks through. */
-function text(frame: SessionFrame): string {
-  return [titleOf(frame), projectOf(frame), frame.host, frame.session, frame.model, frame.git_branch, whole(frame.last_text), frame.status.detail, ...frame.tools.map((tool) => tool.tool)]
+/** The text that a search matches. */
+function searchText(frame: SessionFrame): string {
+  return [titleOf(frame), projectOf(frame), frame.host, frame.session, frame.program, frame.model, frame.git_branch, frame.last_text, frame.status.detail, ...frame.tools.map((tool) => tool.tool)]
     .join("\n").toLowerCase();
 }
 
 const minute = computed(() => Math.floor(now.value / 60_000));
 
-const judged = computed(() => {
+const classified = computed(() => {
   const at = Math.max(minute.value * 60_000, Date.now());
-  return sessions.value.map((session) => ({ session, phase: phaseOf(session.now, at) }));
+  return sessions.value.map((session) => ({ session, phase: phaseOf(session.frame, at) }));
 });
 
 export const counts = computed(() => {
-  const found = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>;
-  for (const { session, phase } of judged.value) if (!onlyHost.value || session.now.host === onlyHost.value) found[phase]++;
-  return found;
+  const counted = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>;
+  for (const { session, phase } of classified.value) if (!onlyHost.value || session.frame.host === onlyHost.value) counted[phase]++;
+  return counted;
 });
 
-export interface Host { name: string; count: number; away: boolean; heard: string | undefined }
+export interface Host { name: string; sessions: number; offline: boolean; last_online: string | undefined }
 
-/** Whose sessions these are, by name; the same object for as long as nothing about it changed. */
+/** The sessions' hosts by name. Returns the same object while nothing has changed. */
 export const hosts = computed<Map<string, Host>>((() => {
   let last = new Map<string, Host>();
-  let said = "";
+  let last_json = "";
   return () => {
     const found = new Map<string, Host>();
-    for (const { now } of sessions.value) {
-      let host = found.get(now.host);
-      if (!host) found.set(now.host, (host = { name: now.host, count: 0, away: false, heard: undefined }));
-      host.count++;
-      if (isAway(now)) Object.assign(host, { away: true, heard: now.status.since ?? host.heard });
+    for (const { frame } of sessions.value) {
+      let host = found.get(frame.host);
+      if (!host) found.set(frame.host, (host = { name: frame.host, sessions: 0, offline: false, last_online: undefined }));
+      host.sessions++;
+      if (isOffline(frame)) Object.assign(host, { offline: true, last_online: frame.status.since ?? host.last_online });
     }
     const sorted = [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    const saying = JSON.stringify(sorted);
-    if (saying === said) return last;
-    said = saying;
+    const json = JSON.stringify(sorted);
+    if (json === last_json) return last;
+    last_json = json;
     return (last = new Map(sorted.map((host) => [host.name, host])));
   };
 })());
 
-/** A hub tells these, or several hosts do: each session shows whose it is. */
-export const team = computed(() => hosts.value.size > 1 || [...hosts.value.keys()].some((name) => name !== ownHost.value));
+/** True if sessions come from other hosts than the daemon's: each row then shows its host. */
+export const isTeam = computed(() => hosts.value.size > 1 || [...hosts.value.keys()].some((name) => name !== daemonHost.value));
 
-export const waiting = computed(() => judged.value.filter(({ phase }) => phase === "waiting").map(({ session }) => session));
+export const waiting = computed(() => classified.value.filter(({ phase }) => phase === "waiting").map(({ session }) => session));
 
 const since = (frame: SessionFrame) => frame.status.since ?? frame.turn.finished ?? frame.turn.started ?? "";
 
 export const rows = computed<Row[]>(() => {
   const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const chosen = judged.value.filter(({ session, phase }) => {
+  const chosen = classified.value.filter(({ session, phase }) => {
     if (onlyState.value && phase !== onlyState.value) return false;
-    if (onlyHost.value && session.now.host !== onlyHost.value) return false;
-    if (onlyProject.value && projectOf(session.now) !== onlyProject.value) return false;
+    if (onlyHost.value && session.frame.host !== onlyHost.value) return false;
+    if (onlyProject.value && projectOf(session.frame) !== onlyProject.value) return false;
     if (words.length === 0) return true;
-    const shown = text(session.now);
-    return words.every((word) => shown.includes(word));
+    const text = searchText(session.frame);
+    return words.every((word) => text.includes(word));
   });
   const groups = new Map<string, typeof chosen>();
-  const first: typeof chosen = [];
-  for (const one of chosen) {
-    if (one.phase === "waiting") {
-      first.push(one);
+  const waiting_rows: typeof chosen = [];
+  for (const row of chosen) {
+    if (row.phase === "waiting") {
+      waiting_rows.push(row);
       continue;
     }
-    const key = `${one.session.now.host}\u0000${projectOf(one.session.now)}`;
+    const key = `${row.session.frame.host}\u0000${projectOf(row.session.frame)}`;
     const group = groups.get(key);
-    if (group) group.push(one);
-    else groups.set(key, [one]);
+    if (group) group.push(row);
+    else groups.set(key, [row]);
   }
   const out: Row[] = [];
-  const add = (list: typeof chosen, where: boolean) => {
-    for (const { session, phase } of list) out.push({ kind: "session", key: session.key, session, phase, where });
+  const add = (list: typeof chosen, show_project: boolean) => {
+    for (const { session, phase } of list) out.push({ kind: "session", key: session.key, session, phase, show_project });
   };
-  if (first.length > 0) {
-    first.sort((a, b) => (since(a.session.now) < since(b.session.now) ? -1 : 1)); // who waits for longest
-    out.push({ kind: "group", key: "waiting", title: "Needs you", host: "", count: first.length });
-    add(first, true);
+  if (waiting_rows.length > 0) {
+    waiting_rows.sort((a, b) => (since(a.session.frame) < since(b.session.frame) ? -1 : 1)); // longest wait first
+    out.push({ kind: "group", key: "waiting", title: "Needs you", host: "", count: waiting_rows.length });
+    add(waiting_rows, true);
   }
-  const rank = (list: typeof chosen) => Math.min(...list.map(({ phase }) => phases.indexOf(phase)));
-  const quiet = (list: typeof chosen) => (phases[rank(list)] === "away" ? 3 : Math.min(2, rank(list))); // those at work before those that are not
-  for (const [key, list] of [...groups].sort(([a, x], [b, y]) => quiet(x) - quiet(y) || (a < b ? -1 : 1))) {
+  const firstPhase = (list: typeof chosen) => Math.min(...list.map(({ phase }) => phases.indexOf(phase)));
+  const groupOrder = (list: typeof chosen) => (phases[firstPhase(list)] === "offline" ? 3 : Math.min(2, firstPhase(list))); // active groups first, offline hosts last
+  for (const [key, list] of [...groups].sort(([a, x], [b, y]) => groupOrder(x) - groupOrder(y) || (a < b ? -1 : 1))) {
     const [host, project] = key.split("\u0000") as [string, string];
-    list.sort((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase) || (since(a.session.now) < since(b.session.now) ? 1 : -1) || (a.session.key < b.session.key ? -1 : 1));
-    out.push({ kind: "group", key, title: project, project, host: team.value ? host : "", count: list.length });
+    list.sort((a, b) => phases.indexOf(a.phase) - phases.indexOf(b.phase) || (since(a.session.frame) < since(b.session.frame) ? 1 : -1) || (a.session.key < b.session.key ? -1 : 1));
+    out.push({ kind: "group", key, title: project, project, host: isTeam.value ? host : "", count: list.length });
     add(list, false);
   }
   return out;

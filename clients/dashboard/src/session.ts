@@ -1,17 +1,16 @@
-// One session from its first line on: a subscription of its own, for as long as its page is open.
+// The open session: a subscription to its whole history, for as long as its page is open.
 import { signal, type Signal } from "@preact/signals";
-import { SessionStore, type Frame, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
-import { earshot, sessionLive } from "./connection.js";
-import { beat } from "./beat.js";
+import { SessionStore, isEvent, type Frame, type JsonValue, type SessionFrame } from "../../sdk/src/index.js";
+import { earshot, sessionConnection, throttle } from "./connection.js";
 import { SessionModel } from "./model.js";
-import { exactly } from "./route.js";
+import { exactPattern } from "./route.js";
 
-const missing_ms = 400; // a session that is not told of in this time after `live` is not there
+const missing_ms = 400; // without a frame for this long after `live`, the session does not exist
 
 export interface OpenSession {
   frame: Signal<SessionFrame | undefined>;
   model: SessionModel;
-  /** Grows whenever the model did. */
+  /** Incremented when the model has changed. */
   version: Signal<number>;
   missing: Signal<boolean>;
   read(stream: string, cursor: string): Promise<JsonValue>;
@@ -24,23 +23,23 @@ export function openSession(session: string, host: string): OpenSession {
   const missing = signal(false);
   const store = new SessionStore({ events_max: 0 });
   const opened = { frame, version, missing, model: new SessionModel() } as OpenSession;
-  const { soon, stop } = beat(() => {
-    frame.value = [...store.sessions.values()][0]?.now;
+  const { schedule, cancel } = throttle(() => {
+    frame.value = [...store.sessions.values()][0]?.frame;
     if (frame.value) missing.value = false;
-    else if (subscription.state.state === "live") missing.value = true; // its last transcript went
+    else if (subscription.state.state === "live") missing.value = true; // its last transcript was removed
     version.value++;
   });
-  const take = (got: Frame) => {
-    // A stream that is told anew: all of them are, of this session. Its other streams' events come again only from the daemon, so ask.
-    if ((got.type === "reset" || got.type === "stream.removed") && store.sessions.size > 0) restart();
-    else if ("cursor" in got && typeof got.cursor === "string") opened.model.take(got);
-    soon();
+  const handleFrame = (received: Frame) => {
+    // The model cannot remove a single stream: rebuild it from the events of all streams.
+    if ((received.type === "reset" || received.type === "stream.removed") && store.sessions.size > 0) restart();
+    else if (isEvent(received)) opened.model.apply(received);
+    schedule();
   };
-  const filter = { session: [exactly(session)], ...(host && { host: [exactly(host)] }) };
+  const filter = { session: [exactPattern(session)], ...(host && { host: [exactPattern(host)] }) };
   const start = () => earshot.watch({ filter, history: true, all: true, on_lag: "catch_up" }, store, {
-    frame: take,
+    frame: handleFrame,
     state: (state) => {
-      sessionLive.value = state;
+      sessionConnection.value = state;
       if (state.state === "live") setTimeout(() => (missing.value = store.sessions.size === 0), missing_ms);
     },
   }).subscription;
@@ -55,9 +54,9 @@ export function openSession(session: string, host: string): OpenSession {
   };
   opened.read = (stream, cursor) => subscription.read(stream, cursor);
   opened.close = () => {
-    stop();
+    cancel();
     subscription.close();
-    sessionLive.value = undefined;
+    sessionConnection.value = undefined;
   };
   return opened;
 }

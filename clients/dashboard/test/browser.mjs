@@ -1,4 +1,4 @@
-// Debian's Chromium, headless, on a page of a daemon; and what the page complained of.
+// Starts Debian's Chromium, headless, and collects the page's errors.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,39 +9,42 @@ const here = dirname(fileURLToPath(import.meta.url));
 const executablePath = process.env.EARSHOT_CHROMIUM ?? "/usr/bin/chromium";
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
 
-// A page whose files are put in by the test has no address of its own, so that the browser would keep it from loopback.
-const stand_in = process.env.EARSHOT_PAGE_FROM ? ["--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"] : [];
+// Files injected by the test have no network address, so that Chromium would block their requests to loopback.
+const injected_flags = process.env.EARSHOT_PAGE_FROM ? ["--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"] : [];
 
-export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...stand_in] });
+export const launch = () => chromium.launch({ executablePath, headless: true, args: [...flags, ...injected_flags] });
 
-/** The URL that `earshot open` would print. */
-export function invitation(place) {
+/** Sends a request to the daemon's Unix socket. Returns status and body. */
+export function post(daemon, path) {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath: join(place.home, "run/earshot/sock"), path: "/v1/codes", method: "POST", headers: { Host: "localhost" } }, (answer) => {
-      let text = "";
-      answer.on("data", (piece) => (text += piece));
-      answer.on("end", () => resolve(JSON.parse(text).url));
+    const sent = request({ socketPath: join(daemon.home, "run/earshot/sock"), path, method: "POST", headers: { Host: "localhost" } }, (response) => {
+      let body = "";
+      response.on("data", (chunk) => (body += chunk));
+      response.on("end", () => resolve({ status: response.statusCode, body }));
     });
-    asked.on("error", reject);
-    asked.end();
+    sent.on("error", reject);
+    sent.end();
   });
 }
 
-/** EARSHOT_PAGE_FROM=DIRECTORY: these files instead of those that are built into the daemon, with the daemon's own headers. */
-export async function open(browser, place, options = {}) {
+/** Returns the URL that `earshot open` would print. */
+export const signInUrl = async (daemon) => JSON.parse((await post(daemon, "/v1/codes")).body).url;
+
+/** Opens an empty tab. EARSHOT_PAGE_FROM=DIRECTORY serves the page's files from there, with the daemon's headers. */
+export async function openTab(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
-  const complaints = [];
-  page.on("console", (said) => said.type() === "error" && complaints.push(said.text()));
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  const errors = [];
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+  page.on("pageerror", (error) => errors.push(String(error)));
   if (process.env.EARSHOT_PAGE_FROM) {
     const files = { "/": "index.html", "/app.js": "app.js", "/style.css": "style.css" };
     await page.route((url) => url.pathname in files, async (route) => {
-      const answer = await route.fetch();
-      await route.fulfill({ response: answer, body: readFileSync(join(process.env.EARSHOT_PAGE_FROM, files[new URL(route.request().url()).pathname])) });
+      const response = await route.fetch();
+      await route.fulfill({ response, body: readFileSync(join(process.env.EARSHOT_PAGE_FROM, files[new URL(route.request().url()).pathname])) });
     });
   }
-  return { context, page, complaints };
+  return { context, page, errors };
 }
 
 export const axe = readFileSync(join(here, "../node_modules/axe-core/axe.min.js"), "utf8");

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Writes src/protocol.ts: a TypeScript type for each frame, out of protocol/schema. `--check`: only says whether it is as it should be.
-// Knows just the words of JSON Schema that the protocol uses, and stops at any other: nothing is guessed.
+// Generates src/protocol.ts, a TypeScript type per frame, from protocol/schema. `--check`: exits 1 if the file is out of date.
+// Supports the JSON Schema keywords that the protocol uses and fails on any other.
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,65 +11,69 @@ const target = join(here, "../src/protocol.ts");
 const load = (name) => JSON.parse(readFileSync(join(schemas, name + ".schema.json"), "utf8"));
 
 const pascal = (name) => name.split(/[._]/).map((word) => word[0].toUpperCase() + word.slice(1)).join("");
-const lists = { event: "EarshotEvent", frame: "Frame", client: "ClientMessage" }; // unions, not shapes
-const shared = { input: "JsonValue", event: "EventFields", status: "SessionStatus", usage: "Tokens", session: "SessionName" };
-const defName = (name) => shared[name] ?? pascal(name);
-const frameNames = { session: "SessionFrame", status: "StatusFrame", record: "RecordFrame", error: "ErrorFrame" };
-const frameName = (name) => frameNames[name] ?? pascal(name);
+const unions = { event: "EarshotEvent", frame: "Frame", client: "ClientMessage" };
+const definition_names = { input: "JsonValue", event: "EventFields", status: "SessionStatus", usage: "Tokens", session: "SessionName" };
+const defName = (name) => definition_names[name] ?? pascal(name);
+const frame_names = { session: "SessionFrame", status: "StatusFrame", record: "RecordFrame", error: "ErrorFrame" };
+const frameName = (name) => frame_names[name] ?? pascal(name);
 
-/** Words that say something about values, which a type cannot. */
-const known = new Set(["$schema", "$ref", "$defs", "title", "description", "type", "properties", "required", "items", "anyOf", "allOf",
+/** Keywords that are translated, or that constrain values in a way that types cannot express. */
+const keywords = new Set(["$schema", "$ref", "$defs", "title", "description", "type", "properties", "required", "items", "anyOf", "allOf",
   "enum", "const", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern", "default", "dependentRequired",
-  "additionalProperties", "x-values", "x-full", "x-meta"]);
+  "additionalProperties", "propertyNames", "maxProperties", "minProperties", "x-values", "x-full", "x-meta"]);
 
 function typeOf(schema, at) {
-  for (const word of Object.keys(schema)) {
-    if (!known.has(word)) throw new Error(`${at}: this generator does not know '${word}': teach it in scripts/generate.mjs`);
+  for (const keyword of Object.keys(schema)) {
+    if (!keywords.has(keyword)) throw new Error(`${at}: unsupported keyword '${keyword}': add it to scripts/generate.mjs`);
   }
   if (schema.$ref) return defName(schema.$ref.split("/").at(-1));
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
-  if (at.endsWith(".dialect")) return "string"; // dialects are the core's own business, and grow most
+  if (at.endsWith(".dialect")) return "string"; // the list of dialects grows most
   if (schema["x-values"]) return [...schema["x-values"].map((value) => JSON.stringify(value)), "(string & {})"].join(" | ");
-  if (schema.anyOf) return schema.anyOf.map((one, n) => typeOf(one, `${at}/${n}`)).join(" | ");
+  if (schema.anyOf) return schema.anyOf.map((option, n) => typeOf(option, `${at}/${n}`)).join(" | ");
   switch (schema.type) {
     case "string": return "string";
     case "integer": case "number": return "number";
     case "boolean": return "boolean";
     case "array": return `Array<${schema.items ? typeOf(schema.items, at + "[]") : "JsonValue"}>`;
-    case "object": return schema.properties ? shape(schema, at) : "Record<string, JsonValue>";
+    case "object": {
+      if (schema.properties) return objectType(schema, at);
+      const values = schema.additionalProperties;
+      return `Record<string, ${typeof values === "object" ? typeOf(values, at + "{}") : "JsonValue"}>`;
+    }
     case undefined: return "JsonValue";
   }
-  throw new Error(`${at}: this generator does not know the type '${schema.type}'`);
+  throw new Error(`${at}: unsupported type '${schema.type}'`);
 }
 
 const comment = (text, indent = "") => (text ? `${indent}/** ${text.replaceAll("*/", "* /")} */\n` : "");
 
-function shape(schema, at, indent = "  ") {
+function objectType(schema, at, indent = "  ") {
   const required = new Set(schema.required ?? []);
   const lines = Object.entries(schema.properties).map(([name, value]) => {
     const inner = typeOf(value, `${at}.${name}`).replaceAll("\n", "\n  ");
-    // Text that the meta view leaves out may be missing even where it is required of the full one.
+    // The meta view omits texts, also those that the full view requires.
     const optional = (!required.has(name) && !(name === "type" && "const" in value)) || value["x-full"] !== undefined ? "?" : "";
     return `${comment(value.description, indent)}${indent}${name}${optional}: ${inner};`;
   });
   return `{\n${lines.join("\n")}\n${indent.slice(2)}}`;
 }
 
-function frame(name) {
+function frameType(name) {
   const schema = load(name);
-  const bases = (schema.allOf ?? []).filter((one) => one.$ref).map((one) => defName(one.$ref.split("/").at(-1)));
-  const own = shape(schema, name);
+  const bases = (schema.allOf ?? []).filter((part) => part.$ref).map((part) => defName(part.$ref.split("/").at(-1)));
+  const own = objectType(schema, name);
   const text = bases.length ? `${bases.map((base) => `Omit<${base}, "type">`).join(" & ")} & ${own}` : own;
   return `${comment(schema.description)}export type ${frameName(name)} = ${text};\n`;
 }
 
-/** The names that a list, such as frame.schema.json, puts together. */
-const members = (name) => load(name).allOf.filter((one) => one.then).map((one) => one.then.$ref.replace(".schema.json", ""));
+/** The members of a union such as frame.schema.json. */
+const members = (name) => load(name).allOf.filter((part) => part.then).map((part) => part.then.$ref.replace(".schema.json", ""));
 
 function generate() {
   const common = load("common").$defs;
-  let out = "// Made by scripts/generate.mjs out of protocol/schema: `npm run generate` after a change there. Do not edit.\n\n";
+  let out = "// Generated by scripts/generate.mjs from protocol/schema: run `npm run generate` after a change there. Do not edit.\n\n";
   out += "export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };\n\n";
   for (const [name, schema] of Object.entries(common)) {
     if (name !== "input") out += `${comment(schema.description)}export type ${defName(name)} = ${typeOf(schema, name)};\n\n`;
@@ -78,23 +82,23 @@ function generate() {
   const frames = members("frame");
   const messages = members("client");
   const all = [...events, ...frames, ...messages];
-  const left = readdirSync(schemas).map((file) => file.replace(".schema.json", "")).filter((name) => name !== "common" && !lists[name] && !all.includes(name));
-  if (left.length) throw new Error(`no list has ${left.join(", ")}`);
-  out += all.map(frame).join("\n") + "\n";
-  out += `/** What happened in a transcript. */\nexport type EarshotEvent = ${events.map(frameName).join(" | ")};\n\n`;
-  out += `/** What the daemon sends. A type that is not listed is from a later daemon: ignore it. */\nexport type Frame = EarshotEvent | ${frames.map(frameName).join(" | ")};\n\n`;
-  out += `/** What a client sends. */\nexport type ClientMessage = ${messages.map(frameName).join(" | ")};\n\n`;
+  const unlisted = readdirSync(schemas).map((file) => file.replace(".schema.json", "")).filter((name) => name !== "common" && !unions[name] && !all.includes(name));
+  if (unlisted.length) throw new Error(`in none of event, frame and client.schema.json: ${unlisted.join(", ")}`);
+  out += all.map(frameType).join("\n") + "\n";
+  out += `/** An event in a transcript. */\nexport type EarshotEvent = ${events.map(frameName).join(" | ")};\n\n`;
+  out += `/** A frame from the daemon. Ignore types that are not listed: a newer daemon may send them. */\nexport type Frame = EarshotEvent | ${frames.map(frameName).join(" | ")};\n\n`;
+  out += `/** A message to the daemon. */\nexport type ClientMessage = ${messages.map(frameName).join(" | ")};\n\n`;
   out += `export const eventTypes = ${JSON.stringify(events)} as const;\n`;
   out += `export type EventType = (typeof eventTypes)[number];\n`;
   return out;
 }
 
-const made = generate();
+const generated = generate();
 if (process.argv.includes("--check")) {
-  if (readFileSync(target, "utf8") !== made) {
-    console.error("src/protocol.ts is not what protocol/schema says: npm run generate");
+  if (readFileSync(target, "utf8") !== generated) {
+    console.error("src/protocol.ts is out of date: run npm run generate");
     process.exit(1);
   }
 } else {
-  writeFileSync(target, made);
+  writeFileSync(target, generated);
 }

@@ -1,32 +1,35 @@
-// A growing, random pause between tries, so that a thousand clients do not come back at one moment.
+// Growing, randomised delay between connection attempts: clients of a restarted daemon do not all reconnect at once.
 
 export interface BackoffOptions {
-  first_ms?: number; // 200
-  last_ms?: number; // 10,000
-  random?: () => number; // Math.random
+  /** First delay. Default 200. */
+  first_ms?: number;
+  /** Longest delay. Default 10,000. */
+  last_ms?: number;
+  /** Returns a number in [0, 1). Default `Math.random`. */
+  random?: () => number;
 }
 
 export class Backoff {
-  private wait: number;
-  private readonly first: number;
-  private readonly last: number;
+  private delay_ms: number;
+  private readonly first_ms: number;
+  private readonly last_ms: number;
   private readonly random: () => number;
 
   constructor(options: BackoffOptions = {}) {
-    this.first = options.first_ms ?? 200;
-    this.last = options.last_ms ?? 10_000;
+    this.first_ms = options.first_ms ?? 200;
+    this.last_ms = options.last_ms ?? 10_000;
     this.random = options.random ?? Math.random;
-    this.wait = this.first;
+    this.delay_ms = this.first_ms;
   }
 
-  /** The next pause: half of it is chance. Never more than `last_ms`. */
+  /** Returns the next delay in milliseconds, half of it random, at most `last_ms`. */
   next(): number {
-    const pause = this.wait * (0.5 + 0.5 * this.random());
-    this.wait = Math.min(this.wait * 2, this.last);
-    return pause;
+    const delay = this.delay_ms * (0.5 + 0.5 * this.random());
+    this.delay_ms = Math.min(this.delay_ms * 2, this.last_ms);
+    return delay;
   }
 
   reset(): void {
-    this.wait = this.first;
+    this.delay_ms = this.first_ms;
   }
 }

@@ -1,29 +1,33 @@
-// The door: where the daemon is, and who asks.
+// Entry point: the daemon's address, the credentials and the subscriptions.
 import type { BackoffOptions } from "./backoff.js";
 import { platformSocket, type Connect } from "./socket.js";
 import { SessionStore } from "./store.js";
 import { Subscription, type SubscribeOptions, type SubscriptionHandlers } from "./subscription.js";
 
 export interface EarshotOptions {
-  /** Such as `ws://127.0.0.1:7717/v1/ws`. */
+  /** For example `ws://127.0.0.1:7717/v1/ws`. */
   url?: string;
-  /** Asked again when the one it gave is no longer good. An empty one: none is needed, as on a Unix socket. */
+  /** Called for each connection attempt; if it throws or rejects, the attempt is repeated later. Empty: not needed, as on a Unix socket. */
   token?: string | (() => string | Promise<string>);
-  /** Another way to connect; by default the platform's WebSocket, to `url`. */
+  /** Replaces the platform's WebSocket to `url`. */
   connect?: (token: string, view: "full" | "meta" | undefined) => Connect;
-  /** Who is calling, for the daemon's log: `lamp/1.0`. */
+  /** Name and version of the program for the daemon's log: `lamp/1.0`. */
   client?: string;
   backoff?: BackoffOptions;
+  /** Reconnect after this long without a frame. Default 75,000; the daemon sends a heartbeat every 30 s. */
+  silence_ms_max?: number;
 }
+
+const silence_ms_max = 75_000;
 
 export class Earshot {
   private readonly subscriptions = new Set<Subscription>();
 
   constructor(private readonly options: EarshotOptions) {
-    if (!options.connect && !options.url) throw new Error("where is the daemon? give `url`, such as ws://127.0.0.1:7717/v1/ws");
+    if (!options.connect && !options.url) throw new Error("no address: set `url`, for example ws://127.0.0.1:7717/v1/ws");
   }
 
-  /** As many as you like, each with its own filter; each comes back by itself until it is closed. */
+  /** Opens a subscription, which reconnects until it is closed. */
   subscribe(options: SubscribeOptions = {}, handlers: SubscriptionHandlers = {}): Subscription {
     const { url, token, connect, client, backoff } = this.options;
     const subscription = new Subscription(
@@ -32,7 +36,8 @@ export class Earshot {
         token: () => (typeof token === "function" ? token() : (token ?? "")),
         client: client ?? "sdk/0.1.0",
         backoff: backoff ?? {},
-        ended: (ended) => this.subscriptions.delete(ended),
+        silence_ms_max: this.options.silence_ms_max ?? silence_ms_max,
+        closed: (closed) => this.subscriptions.delete(closed),
       },
       options,
       handlers,
@@ -41,18 +46,19 @@ export class Earshot {
     return subscription;
   }
 
-  /** A subscription that keeps a store up to date. */
+  /** Opens a subscription that updates a store. */
   watch(options: SubscribeOptions = {}, store = new SessionStore(), handlers: SubscriptionHandlers = {}): { store: SessionStore; subscription: Subscription } {
     const subscription: Subscription = this.subscribe(options, {
       ...handlers,
       frame: (frame) => {
-        store.take(frame, subscription.state.state === "catching_up");
+        store.apply(frame, subscription.isReplayed);
         handlers.frame?.(frame);
       },
     });
     return { store, subscription };
   }
 
+  /** Closes all subscriptions. */
   close(): void {
     for (const subscription of [...this.subscriptions]) subscription.close();
   }

@@ -1,12 +1,11 @@
-// What agents do, as it happens: for browsers and Node. The contract is protocol/README.md.
+// Public API for browsers and Node. protocol/README.md documents the frames.
 export * from "./protocol.js";
 export { Earshot, type EarshotOptions } from "./client.js";
 export { Subscription, type ConnectionState, type SubscribeOptions, type SubscriptionHandlers } from "./subscription.js";
-export { ReadError } from "./reads.js";
+export { ReadError } from "./record_requests.js";
 export { Backoff, type BackoffOptions } from "./backoff.js";
-export { Cursors, isCursor, splitPlace } from "./cursors.js";
+export { StreamResumer, type ResumeRequest } from "./resumer.js";
+export { contextTokens, isCursor, isEvent, isOffline, matchesPattern, splitPlace, truncatedBytes } from "./frames.js";
 export { platformSocket, subprotocol, type Connect, type Socket, type SocketHandlers } from "./socket.js";
 export { SessionStore, sessionKey, type SessionState, type StoreChange, type StoreOptions } from "./store.js";
-export { contextOf, isAway } from "./reduce.js";
-export { Samples } from "./samples.js";
-export { isCut, matches, whole } from "./text.js";
+export { RingBuffer, SampledSeries } from "./buffers.js";

@@ -1,66 +1,71 @@
-// Frames that wait for `for await`. Never refuses one: whoever fills it is told when it is full, and when there is room again.
+// Buffer between the connection and `for await`. It accepts frames above its capacity: `on_full` stops the producer, `on_drained` restarts it.
 
-export interface QueueOptions<T> {
-  high: number; // full at this many, drained at half of it
-  full(): void;
-  drained(): void;
-  /** The consumer came back for the next one: this one is handled. */
-  taken(one: T): void;
+export interface FrameQueueOptions<T> {
+  /** `on_full` is called at this length, `on_drained` at half of it. */
+  capacity: number;
+  on_full(): void;
+  on_drained(): void;
+  /** The consumer asked for the next item: it has finished with this one. */
+  on_handled(item: T): void;
 }
 
-export class Queue<T> {
-  private waiting: T[] = [];
+export class FrameQueue<T> {
+  private items: T[] = [];
   private first = 0;
-  private inHand: { one: T } | undefined;
-  private asked: Array<(result: IteratorResult<T>) => void> = [];
-  private blocked = false;
-  private over = false;
+  private in_use: { item: T } | undefined; // returned to the consumer last
+  private waiting: Array<(result: IteratorResult<T>) => void> = [];
+  private full = false; // until `on_drained`
+  private closed = false;
 
-  constructor(private readonly options: QueueOptions<T>) {}
+  constructor(private readonly options: FrameQueueOptions<T>) {}
 
   get size(): number {
-    return this.waiting.length - this.first;
+    return this.items.length - this.first;
   }
 
-  push(one: T): void {
-    const asked = this.asked.shift();
-    if (asked) {
-      this.inHand = { one };
-      asked({ done: false, value: one });
+  get isFull(): boolean {
+    return this.full;
+  }
+
+  push(item: T): void {
+    const consumer = this.waiting.shift();
+    if (consumer) {
+      this.in_use = { item };
+      consumer({ done: false, value: item });
       return;
     }
-    this.waiting.push(one);
-    if (!this.blocked && this.size >= this.options.high) {
-      this.blocked = true;
-      this.options.full();
+    this.items.push(item);
+    if (!this.full && this.size >= this.options.capacity) {
+      this.full = true;
+      this.options.on_full();
     }
   }
 
   next(): Promise<IteratorResult<T>> {
-    if (this.inHand) {
-      this.options.taken(this.inHand.one);
-      this.inHand = undefined;
+    if (this.in_use) {
+      this.options.on_handled(this.in_use.item);
+      this.in_use = undefined;
     }
     if (this.size === 0) {
-      if (this.over) return Promise.resolve({ done: true, value: undefined });
-      return new Promise((resolve) => this.asked.push(resolve));
+      if (this.closed) return Promise.resolve({ done: true, value: undefined });
+      return new Promise((resolve) => this.waiting.push(resolve));
     }
-    const one = this.waiting[this.first++]!;
-    if (this.first > 1024 && this.first * 2 > this.waiting.length) {
-      this.waiting = this.waiting.slice(this.first);
+    const item = this.items[this.first++]!;
+    if (this.first > 1024 && this.first * 2 > this.items.length) {
+      this.items = this.items.slice(this.first);
       this.first = 0;
     }
-    this.inHand = { one };
-    if (this.blocked && this.size <= this.options.high / 2) {
-      this.blocked = false;
-      this.options.drained();
+    this.in_use = { item };
+    if (this.full && this.size <= this.options.capacity / 2) {
+      this.full = false;
+      this.options.on_drained();
     }
-    return Promise.resolve({ done: false, value: one });
+    return Promise.resolve({ done: false, value: item });
   }
 
-  /** What waits can still be taken; then iteration is over. */
-  end(): void {
-    this.over = true;
-    for (const asked of this.asked.splice(0)) asked({ done: true, value: undefined });
+  /** Iteration ends after the items that are left. */
+  close(): void {
+    this.closed = true;
+    for (const consumer of this.waiting.splice(0)) consumer({ done: true, value: undefined });
   }
 }

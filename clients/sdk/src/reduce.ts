@@ -1,105 +1,154 @@
-// One event on top of what a session is. Pure; a table from event type to function.
-import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked, UsageUpdated } from "./protocol.js";
+// Applies one event to a session frame: a pure function from (frame, event) to the next frame.
+import { contextTokens, isOffline, truncatedTexts } from "./frames.js";
+import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked, Truncated } from "./protocol.js";
 
-interface Context {
-  totals: ReadonlyMap<Stream, Tokens>; // before this event
-  only: boolean; // the session has one stream
+interface ReduceContext {
+  /** Totals of each stream before this event. */
+  totals: ReadonlyMap<Stream, Tokens>;
+  /** The session has one stream only. */
+  single_stream: boolean;
 }
 
-type Rules = { [T in EarshotEvent["type"]]?: (now: SessionFrame, event: Extract<EarshotEvent, { type: T }>, context: Context) => Partial<SessionFrame> };
+type Change = Partial<SessionFrame>;
+type Agent = SessionFrame["agents"][number];
+type Rules = { [T in EarshotEvent["type"]]?: (session: SessionFrame, event: Extract<EarshotEvent, { type: T }>, context: ReduceContext) => Change };
 
-const counts = ["input", "output", "cache_read", "cache_write"] as const;
-const said = ["title", "git_branch", "model", "version", "mode", "permission_mode", "project", "dialect"] as const;
+const token_kinds = ["input", "output", "cache_read", "cache_write"] as const;
+const header_fields = ["program", "title", "git_branch", "model", "version", "mode", "permission_mode", "project", "dialect"] as const;
 
-function told(event: object): Partial<SessionFrame> {
-  return Object.fromEntries(said.filter((name) => name in event).map((name) => [name, event[name as never]]));
+function headerFields(event: object): Change {
+  return Object.fromEntries(header_fields.filter((name) => name in event).map((name) => [name, event[name as never]]));
 }
 
-/** At a hub: its host is not heard any more, and was last heard at `status.since`. What it does now nobody knows. */
-export const isAway = (session: Pick<SessionFrame, "status">) => session.status.state === "unknown" && session.status.reason === "host_offline";
+const isSubagent = (event: EarshotEvent) => event.agent !== undefined;
 
-/** Is it a subagent's, in a transcript of its own or not? */
-const inner = (event: EarshotEvent) => event.agent !== undefined;
-
-/** How many tokens the model was given, as a message of the main chain tells it. */
-export function contextOf(event: UsageUpdated): number | undefined {
-  return inner(event) || event.input === undefined ? undefined : event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0);
-}
-
-function open(event: ToolInvoked): OpenTool {
+function openTool(event: ToolInvoked): OpenTool {
   const { call, tool, input, time } = event;
   return { call, tool, ...(input !== undefined && { input }), ...(time && { started: time }) };
 }
 
-const without = (tools: OpenTool[], call: string) => tools.filter((tool) => tool.call !== call);
+const withoutCall = (tools: OpenTool[], call: string) => tools.filter((tool) => tool.call !== call);
 
-function invoked(now: SessionFrame, event: ToolInvoked): Partial<SessionFrame> {
-  if (!inner(event)) return { tools: [...without(now.tools, event.call), open(event)] };
-  if (!now.agents.some((agent) => agent.agent === event.agent)) return {};
-  return { agents: now.agents.map((agent) => (agent.agent === event.agent ? { ...agent, tools: [...without(agent.tools, event.call), open(event)] } : agent)) };
+const withAgentTools = (session: SessionFrame, id: string, change: (tools: OpenTool[]) => OpenTool[]): Change =>
+  session.agents.some((agent) => agent.agent === id) ? { agents: session.agents.map((agent) => (agent.agent === id ? { ...agent, tools: change(agent.tools) } : agent)) } : {};
+
+function toolInvoked(session: SessionFrame, event: ToolInvoked): Change {
+  const add = (tools: OpenTool[]) => [...withoutCall(tools, event.call), openTool(event)];
+  return event.agent === undefined ? { tools: add(session.tools) } : withAgentTools(session, event.agent, add);
 }
 
-function finished(now: SessionFrame, event: ToolFinished): Partial<SessionFrame> {
-  if (!inner(event)) return { tools: without(now.tools, event.call) };
-  return { agents: now.agents.map((agent) => (agent.agent === event.agent ? { ...agent, tools: without(agent.tools, event.call) } : agent)) };
+function toolFinished(session: SessionFrame, event: ToolFinished): Change {
+  const remove = (tools: OpenTool[]) => withoutCall(tools, event.call);
+  return event.agent === undefined ? { tools: remove(session.tools) } : withAgentTools(session, event.agent, remove);
 }
 
-function agentStarted(now: SessionFrame, event: AgentStarted): Partial<SessionFrame> {
+function agentStarted(session: SessionFrame, event: AgentStarted): Change {
   const { subagent, agent_type, description, call, time } = event;
-  const others = now.agents.filter((agent) => agent.call !== call || call === undefined);
-  const one = { ...(subagent && { agent: subagent }), ...(agent_type && { agent_type }), ...(description !== undefined && { description }),
+  const others = session.agents.filter((agent) => agent.call !== call || call === undefined);
+  const agent = { ...(subagent && { agent: subagent }), ...(agent_type && { agent_type }), ...(description !== undefined && { description }),
     ...(call && { call }), ...(event.background && { background: true as const }), ...(time && { started: time }), tools: [] };
-  return { agents: [...others, one] };
+  return { agents: [...others, agent] };
 }
 
-function agentFinished(now: SessionFrame, event: AgentFinished): Partial<SessionFrame> {
-  const ended = (agent: SessionFrame["agents"][number]) =>
-    (event.call !== undefined && agent.call === event.call) || (event.subagent !== undefined && agent.agent === event.subagent);
-  return { agents: now.agents.filter((agent) => !ended(agent)) };
+function agentFinished(session: SessionFrame, event: AgentFinished): Change {
+  const finished = (agent: Agent) => (event.call !== undefined && agent.call === event.call) || (event.subagent !== undefined && agent.agent === event.subagent);
+  return { agents: session.agents.filter((agent) => !finished(agent)) };
+}
+
+/** The status after a turn began or ended. Only `status` frames replace a status from the registry or of an offline host. */
+function turnStatus(session: SessionFrame, state: "working" | "idle", since: string | undefined): SessionFrame["status"] {
+  if (session.status.source === "registry" || isOffline(session)) return session.status;
+  return { state, source: "transcript", ...(since && { since }) };
 }
 
 const rules: Rules = {
-  "session.started": (_now, event) => (inner(event) ? {} : told(event)),
-  "session.updated": (_now, event) => (inner(event) ? {} : told(event)),
-  "turn.started": (now, event) => inner(event) ? {} : {
+  "session.started": (_, event) => (isSubagent(event) ? {} : headerFields(event)),
+  "session.updated": (_, event) => (isSubagent(event) ? {} : headerFields(event)),
+  "turn.started": (session, event) => isSubagent(event) ? {} : {
     turn: { number: event.turn, open: true, ...(event.time && { started: event.time }), ...(event.prompt !== undefined && { prompt: event.prompt }) },
-    status: transcript(now, "working", event.time),
+    status: turnStatus(session, "working", event.time),
   },
-  "turn.finished": (now, event) => inner(event) ? {} : {
-    turn: { ...now.turn, open: false, outcome: event.outcome, ...(event.time && { finished: event.time }) },
-    status: transcript(now, "idle", event.time),
+  "turn.finished": (session, event) => isSubagent(event) ? {} : {
+    turn: { ...session.turn, open: false, outcome: event.outcome, ...(event.time && { finished: event.time }) },
+    status: turnStatus(session, "idle", event.time),
     tools: [],
   },
-  "message.added": (_now, event) =>
-    inner(event) || event.role !== "assistant" || event.kind !== "text" || event.text === undefined ? {} : { last_text: event.text },
-  "tool.invoked": invoked,
-  "tool.finished": finished,
-  "todo.updated": (_now, event) => (inner(event) ? {} : { todos: event.todos }),
+  "message.added": (_, event) =>
+    isSubagent(event) || event.role !== "assistant" || event.kind !== "text" || event.text === undefined ? {} : { last_text: event.text },
+  "tool.invoked": toolInvoked,
+  "tool.finished": toolFinished,
+  "todo.updated": (_, event) => (isSubagent(event) ? {} : { todos: event.todos }),
   "agent.started": agentStarted,
   "agent.finished": agentFinished,
-  "usage.updated": (now, event, { totals, only }) => {
-    // Totals are a stream's. Of the first one of several streams only the message's own share is known: the next session frame sets it right.
+  "usage.updated": (session, event, { totals, single_stream }) => {
+    // Totals are per stream. For the first event of one of several streams only the message's own tokens are known; the next session frame corrects the sum.
     const before = totals.get(event.stream);
-    const usage = { ...now.usage };
-    for (const name of counts) {
-      usage[name] = only ? event.total[name] : usage[name] + (before ? event.total[name] - before[name] : (event[name] ?? 0));
+    const usage = { ...session.usage };
+    for (const kind of token_kinds) {
+      usage[kind] = single_stream ? event.total[kind] : usage[kind] + (before ? event.total[kind] - before[kind] : (event[kind] ?? 0));
     }
-    const context = contextOf(event);
+    const context = contextTokens(event);
     if (context !== undefined) usage.context = context;
-    if (!inner(event) && event.cost_usd !== undefined) usage.cost_usd = event.cost_usd;
+    if (!isSubagent(event) && event.cost_usd !== undefined) usage.cost_usd = event.cost_usd;
     return { usage };
   },
 };
 
-/** A status that a registry told of stays, and that a host is away: the next `status` frame changes it, not a transcript. */
-function transcript(now: SessionFrame, state: "working" | "idle", since: string | undefined): SessionFrame["status"] {
-  if (now.status.source === "registry" || isAway(now)) return now.status;
-  return { state, source: "transcript", ...(since && { since }) };
+/** Paths of the frame whose texts an event sets, by the event's own path: the inverse of what the rules above copy. */
+function targetPath(next: SessionFrame, event: EarshotEvent, path: string): string | undefined {
+  const lastTool = (tools: OpenTool[]) => `tools/${tools.length - 1}/${path}`;
+  switch (event.type) {
+    case "session.started": case "session.updated": return path === "title" ? path : undefined;
+    case "turn.started": return path === "prompt" ? "turn/prompt" : undefined;
+    case "message.added": return "last_text";
+    case "todo.updated": return path;
+    case "agent.started": return `agents/${next.agents.length - 1}/${path}`;
+    case "tool.invoked": {
+      if (event.agent === undefined) return lastTool(next.tools);
+      const index = next.agents.findIndex((agent) => agent.agent === event.agent);
+      return index < 0 ? undefined : `agents/${index}/${lastTool(next.agents[index]!.tools)}`;
+    }
+    default: return undefined;
+  }
 }
 
-export function reduce(now: SessionFrame, event: EarshotEvent, totals: ReadonlyMap<Stream, Tokens>, only: boolean): SessionFrame {
-  const rule = rules[event.type] as ((now: SessionFrame, event: EarshotEvent, context: Context) => Partial<SessionFrame>) | undefined;
-  const changed = rule?.(now, event, { totals, only }) ?? {};
-  const later = event.time && (!now.last_activity || event.time > now.last_activity) ? { last_activity: event.time } : {};
-  return { ...now, ...changed, ...later };
+/** Follows an element of `tools` or `agents` to its new index; `undefined` if its text was replaced or removed. */
+function movedPath(before: SessionFrame, next: SessionFrame, path: string): string | undefined {
+  const [field, index, inner, inner_index, ...rest] = path.split("/") as [keyof SessionFrame, string?, string?, string?, ...string[]];
+  if (before[field] === next[field]) return path;
+  if (field === "turn") return before.turn.prompt === next.turn.prompt ? path : undefined;
+  const position = Number(index);
+  if (field === "tools") {
+    const moved = next.tools.indexOf(before.tools[position]!);
+    return moved < 0 ? undefined : ["tools", moved, ...[inner, inner_index, ...rest].filter((part) => part !== undefined)].join("/");
+  }
+  if (field !== "agents") return undefined;
+  const agent = before.agents[position];
+  const moved = next.agents.findIndex((other) => agent && other.call === agent.call && other.agent === agent.agent);
+  if (moved < 0 || inner !== "tools") return moved < 0 ? undefined : ["agents", moved, inner].join("/");
+  const tool = next.agents[moved]!.tools.indexOf(agent!.tools[Number(inner_index)]!);
+  return tool < 0 ? undefined : ["agents", moved, "tools", tool, ...rest].join("/");
+}
+
+function truncatedAfter(before: SessionFrame, next: SessionFrame, event: EarshotEvent, changed: Change): Truncated | undefined {
+  const entries = Object.entries(truncatedTexts(before)).flatMap(([path, bytes]) => {
+    const moved = movedPath(before, next, path);
+    return moved === undefined ? [] : [[moved, bytes] as const];
+  });
+  if (Object.keys(changed).length > 0) {
+    for (const [path, bytes] of Object.entries(truncatedTexts(event))) {
+      const target = targetPath(next, event, path);
+      if (target !== undefined) entries.push([target, bytes]);
+    }
+  }
+  return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+}
+
+export function reduce(session: SessionFrame, event: EarshotEvent, totals: ReadonlyMap<Stream, Tokens>, single_stream: boolean): SessionFrame {
+  const rule = rules[event.type] as ((session: SessionFrame, event: EarshotEvent, context: ReduceContext) => Change) | undefined;
+  const changed = rule?.(session, event, { totals, single_stream }) ?? {};
+  const newer = event.time && (!session.last_activity || event.time > session.last_activity) ? { last_activity: event.time } : {};
+  const { truncated: _, ...next }: SessionFrame = { ...session, ...changed, ...newer };
+  const truncated = session.truncated || "truncated" in event ? truncatedAfter(session, next, event, changed) : undefined;
+  return truncated ? { ...next, truncated } : next;
 }

@@ -1,34 +1,36 @@
-// What a subscription needs of a WebSocket: a browser's has it, and node/websocket.ts for Node, which has none before 22.
+// The WebSocket interface that a subscription uses: implemented by the platform's WebSocket and, for Node, by node/websocket.ts.
 
 export const subprotocol = "earshot.v1";
 
 export interface SocketHandlers {
   opened(): void;
   message(text: string): void;
-  /** Once, and nothing after it. `status`: of the HTTP answer that refused the upgrade, where that can be known. */
+  /** Called once, last. `status`: of the HTTP response that refused the upgrade, where it is available. */
   closed(code: number, reason: string, status?: number): void;
 }
 
 export interface Socket {
   send(text: string): void;
   close(): void;
-  /** Stop and go on reading: so that the one who writes feels it. A browser's socket cannot. */
+  /** Stops and restarts reading, which applies backpressure to the daemon. Not available in browsers. */
   pause?(): void;
   resume?(): void;
-  /** The token went with the request, so no `hello` is needed for it. */
-  readonly authorised?: boolean;
+  /** Sets the size of the largest frame that the daemon may send. */
+  limitFrames?(bytes: number): void;
+  /** The request itself was authenticated: no `hello` is needed. */
+  readonly authorized?: boolean;
 }
 
 export type Connect = (handlers: SocketHandlers) => Socket;
 
-/** The platform's own WebSocket: browsers, Node 22, Deno, Bun. */
+/** The WebSocket of browsers, Node 22, Deno and Bun. */
 export function platformSocket(url: string): Connect {
   return (handlers) => {
     const socket = new WebSocket(url, subprotocol);
     socket.onopen = () => handlers.opened();
     socket.onmessage = ({ data }) => handlers.message(String(data));
     socket.onclose = ({ code, reason }) => handlers.closed(code, reason);
-    socket.onerror = () => {}; // a close follows, always
+    socket.onerror = () => {}; // always followed by a close event
     return { send: (text) => socket.send(text), close: () => socket.close(1000) };
   };
 }

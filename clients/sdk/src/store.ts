@@ -1,182 +1,175 @@
-// What sessions are like now, put together from frames: `session` and `status` frames are the truth, events move it on between them.
-import { splitPlace } from "./cursors.js";
+// Current state of the sessions of one subscription. `session` and `status` frames replace it; events update it in between.
+import { RingBuffer, SampledSeries } from "./buffers.js";
+import { contextTokens, isEvent, splitPlace } from "./frames.js";
 import type { EarshotEvent, Frame, SessionFrame, Stream, Tokens } from "./protocol.js";
-import { contextOf, reduce } from "./reduce.js";
-import { Ring } from "./ring.js";
-import { Samples } from "./samples.js";
+import { reduce } from "./reduce.js";
 
 export interface SessionState {
-  /** Unique among all hosts. */
+  /** Unique across hosts. */
   readonly key: string;
-  /** The newest frame, with what events have changed since. Another object after each change: safe to compare. */
-  now: SessionFrame;
-  /** Events as they came, the newest `events_max` of them. */
-  readonly events: Ring<EarshotEvent>;
-  /** How large its context was, since it was first told of here. */
-  readonly context: Samples;
+  /** The last frame, updated by the events since. Every change creates a new object. */
+  frame: SessionFrame;
+  /** The newest `events_max` events in order of arrival. */
+  readonly events: RingBuffer<EarshotEvent>;
+  /** Tokens in the context over time, since the store knows the session. */
+  readonly context: SampledSeries;
   readonly streams: Set<Stream>;
 }
 
 export interface StoreOptions {
-  /** Of each session; older ones are forgotten. 0: none are kept. Default 5,000. */
+  /** Events kept per session; older ones are dropped. Default 5,000. */
   events_max?: number;
-  /** Beyond, whoever was quiet for longest is forgotten. Default 10,000. */
+  /** Sessions kept; above it, the session with the oldest activity is removed. Default 10,000. */
   sessions_max?: number;
-  /** Of each session's `context`; beyond, it is kept less finely. Default 64. */
+  /** Samples kept in each session's `context`; above it, the resolution is halved. Default 64. */
   context_samples_max?: number;
 }
 
-export type StoreChange = { kind: "changed" | "gone"; session: SessionState } | { kind: "snapshot" };
+export type StoreChange = { kind: "updated" | "removed"; session: SessionState } | { kind: "snapshot" };
 
 export const sessionKey = (host: string, session: string) => `${host}\n${session}`;
 
 export class SessionStore {
   readonly sessions = new Map<string, SessionState>();
-  /** The frames of a snapshot are still coming. */
-  private fresh: Set<string> | undefined;
-  /** Streams that began anew since the connection did: their events are not in a `session` frame yet. */
-  private readonly anew = new Set<Stream>();
-  private readonly byStream = new Map<Stream, SessionState>();
+  private snapshot: Set<string> | undefined; // keys in the snapshot that is being received
+  private readonly restarted = new Set<Stream>(); // reset on this connection: no `session` frame includes their events yet
+  private readonly by_stream = new Map<Stream, SessionState>();
   private readonly totals = new Map<Stream, Tokens>();
   private readonly listeners = new Set<(change: StoreChange) => void>();
 
   constructor(private readonly options: StoreOptions = {}) {}
 
-  /** Called at each change, at once; returns how to stop that. */
+  /** Calls `listener` synchronously on each change. Returns a function that removes it. */
   onChange(listener: (change: StoreChange) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /**
-   * Hand it every frame of one subscription, in order. `missed`: the subscription is catching up; `session` frames have its events
-   * already, so that only history grows.
-   */
-  take(frame: Frame, missed = false): void {
+  /** Applies the next frame of one subscription. `replayed`: session frames already include the event, so it is only added to `events`. */
+  apply(frame: Frame, replayed = false): void {
+    if (isEvent(frame)) return this.applyEvent(frame, replayed);
     switch (frame.type) {
       case "welcome":
-        this.fresh = new Set();
-        this.anew.clear();
+        this.snapshot = new Set();
+        this.restarted.clear();
         return;
-      case "session": return this.session(frame, missed);
-      case "ready": return this.ready();
+      case "session": return this.applySession(frame, replayed);
+      case "ready": return this.completeSnapshot();
       case "status": {
         const state = this.sessions.get(sessionKey(frame.host, frame.session));
         if (!state) return;
         const { type: _, host: __, session: ___, ...status } = frame;
-        state.now = { ...state.now, status };
-        return this.tell({ kind: "changed", session: state });
+        state.frame = { ...state.frame, status };
+        return this.notify({ kind: "updated", session: state });
       }
-      case "reset": return this.reset(frame.stream, frame.id !== undefined && frame.reason === "unknown");
-      case "stream.removed": return this.reset(frame.stream, true);
-      case "bookmark": case "lagged": case "record": case "error": return;
-      default: return this.event(frame, missed);
+      case "reset": return this.resetStream(frame.stream, frame.id !== undefined && frame.reason === "unknown");
+      case "stream.removed": return this.resetStream(frame.stream, true);
     }
   }
 
-  /** What its context was from the beginning on, from whoever read that: the store itself knows only what it was told. */
-  recall(key: string, sizes: Iterable<number>): void {
+  /** Replaces a session's `context` by values read from its history. */
+  setContextHistory(key: string, tokens: Iterable<number>): void {
     const state = this.sessions.get(key);
     if (!state) return;
     state.context.clear();
-    for (const size of sizes) sample(state, size);
-    sample(state, state.now.usage.context);
-    state.now = { ...state.now };
-    this.tell({ kind: "changed", session: state });
+    for (const count of tokens) addContextSample(state, count);
+    addContextSample(state, state.frame.usage.context);
+    state.frame = { ...state.frame };
+    this.notify({ kind: "updated", session: state });
   }
 
-  private tell(change: StoreChange): void {
+  private notify(change: StoreChange): void {
     for (const listener of this.listeners) listener(change);
   }
 
-  private session(frame: SessionFrame, missed: boolean): void {
+  private applySession(frame: SessionFrame, replayed: boolean): void {
     const key = sessionKey(frame.host, frame.session);
-    this.fresh?.add(key);
+    this.snapshot?.add(key);
     let state = this.sessions.get(key);
-    if (state) state.now = frame;
+    if (state) state.frame = frame;
     else state = this.add(key, frame);
-    for (const place of frame.cursors) this.join(state, splitPlace(place)[0]);
-    if (!missed) sample(state, frame.usage.context); // else the events that follow tell it, in their order
-    this.tell({ kind: "changed", session: state });
+    for (const place of frame.cursors) this.addStream(state, splitPlace(place)[0]);
+    if (!replayed) addContextSample(state, frame.usage.context); // the replayed events contain it, in order
+    this.notify({ kind: "updated", session: state });
   }
 
-  private join(state: SessionState, stream: Stream): void {
+  private addStream(state: SessionState, stream: Stream): void {
     state.streams.add(stream);
-    this.byStream.set(stream, state);
+    this.by_stream.set(stream, state);
   }
 
-  private add(key: string, now: SessionFrame): SessionState {
-    const state: SessionState = { key, now, events: new Ring(this.options.events_max ?? 5_000), context: new Samples(this.options.context_samples_max ?? 64), streams: new Set() };
+  private add(key: string, frame: SessionFrame): SessionState {
+    const { events_max = 5_000, context_samples_max = 64, sessions_max = 10_000 } = this.options;
+    const state: SessionState = { key, frame, events: new RingBuffer(events_max), context: new SampledSeries(context_samples_max), streams: new Set() };
     this.sessions.set(key, state);
-    if (this.sessions.size > (this.options.sessions_max ?? 10_000)) this.forgetQuietest(key);
+    if (this.sessions.size > sessions_max) this.removeLeastRecent(key);
     return state;
   }
 
-  private forgetQuietest(but: string): void {
-    let quietest: SessionState | undefined;
-    for (const one of this.sessions.values()) {
-      if (one.key !== but && (!quietest || (one.now.last_activity ?? "") < (quietest.now.last_activity ?? ""))) quietest = one;
+  private removeLeastRecent(except: string): void {
+    let oldest: SessionState | undefined;
+    for (const state of this.sessions.values()) {
+      if (state.key !== except && (!oldest || (state.frame.last_activity ?? "") < (oldest.frame.last_activity ?? ""))) oldest = state;
     }
-    if (quietest) this.forget(quietest);
+    if (oldest) this.remove(oldest);
   }
 
-  private forget(state: SessionState): void {
+  private remove(state: SessionState): void {
     this.sessions.delete(state.key);
     for (const stream of state.streams) {
-      this.byStream.delete(stream);
+      this.by_stream.delete(stream);
       this.totals.delete(stream);
     }
-    this.tell({ kind: "gone", session: state });
+    this.notify({ kind: "removed", session: state });
   }
 
-  /** What the snapshot did not tell of is not there any more. */
-  private ready(): void {
-    if (this.fresh) {
-      for (const state of [...this.sessions.values()]) if (!this.fresh.has(state.key)) this.forget(state);
+  /** Removes the sessions that the snapshot did not contain. */
+  private completeSnapshot(): void {
+    if (this.snapshot) {
+      for (const state of [...this.sessions.values()]) if (!this.snapshot.has(state.key)) this.remove(state);
     }
-    this.fresh = undefined;
-    this.tell({ kind: "snapshot" });
+    this.snapshot = undefined;
+    this.notify({ kind: "snapshot" });
   }
 
-  private reset(stream: Stream, gone: boolean): void {
-    const state = this.byStream.get(stream);
+  private resetStream(stream: Stream, removed: boolean): void {
+    const state = this.by_stream.get(stream);
     this.totals.delete(stream);
-    this.anew.add(stream);
+    this.restarted.add(stream);
     if (!state) return;
-    state.events.keep((event) => event.stream !== stream);
-    if (gone) {
+    state.events.filter((event) => event.stream !== stream);
+    if (removed) {
       state.streams.delete(stream);
-      this.byStream.delete(stream);
-      if (state.streams.size === 0) return this.forget(state);
+      this.by_stream.delete(stream);
+      if (state.streams.size === 0) return this.remove(state);
     } else if (state.streams.size === 1) {
-      // Told anew: from its first line, or with a session frame that comes next.
-      state.now = blank(state.now.host, state.now.session, state.now.directory, state.now.status);
+      // Its events from the first one, or a session frame, follow.
+      state.frame = emptyFrame(state.frame.host, state.frame.session, state.frame.directory, state.frame.status);
       state.context.clear();
     }
-    this.tell({ kind: "changed", session: state });
+    this.notify({ kind: "updated", session: state });
   }
 
-  private event(event: EarshotEvent, missed: boolean): void {
-    if (typeof event.cursor !== "string") return; // from a later daemon, and no event
+  private applyEvent(event: EarshotEvent, replayed: boolean): void {
     const key = sessionKey(event.host, event.session);
-    const state = this.sessions.get(key) ?? this.add(key, blank(event.host, event.session, event.stream.split("/")[1] ?? ""));
-    this.join(state, event.stream);
+    const state = this.sessions.get(key) ?? this.add(key, emptyFrame(event.host, event.session, event.stream.split("/")[1] ?? ""));
+    this.addStream(state, event.stream);
     if (state.events.limit > 0) state.events.push(event);
-    if (!missed || this.anew.has(event.stream)) state.now = reduce(state.now, event, this.totals, state.streams.size === 1);
+    if (!replayed || this.restarted.has(event.stream)) state.frame = reduce(state.frame, event, this.totals, state.streams.size === 1);
     if (event.type === "usage.updated") {
       this.totals.set(event.stream, event.total);
-      sample(state, contextOf(event));
+      addContextSample(state, contextTokens(event));
     }
-    this.tell({ kind: "changed", session: state });
+    this.notify({ kind: "updated", session: state });
   }
 }
 
-function sample(state: SessionState, size: number | undefined): void {
-  if (size !== undefined && size !== state.context.last) state.context.push(size);
+function addContextSample(state: SessionState, tokens: number | undefined): void {
+  if (tokens !== undefined && tokens !== state.context.last) state.context.push(tokens);
 }
 
-/** Of a session of which nothing is known but its name. */
-function blank(host: string, session: string, directory: string, status: SessionFrame["status"] = { state: "unknown", source: "transcript" }): SessionFrame {
+/** The frame of a session before anything but its name is known. */
+function emptyFrame(host: string, session: string, directory: string, status: SessionFrame["status"] = { state: "unknown", source: "transcript" }): SessionFrame {
   return {
     type: "session", host, session, cursors: [], directory, status, turn: { number: 0, open: false }, tools: [], todos: [], agents: [],
     usage: { input: 0, output: 0, cache_read: 0, cache_write: 0 },

@@ -1,37 +1,39 @@
-// One subscription: a connection of its own that comes back by itself and goes on where it was. A connection each, since an event
-// that two subscriptions of one connection match is sent once and does not say whose it is; and so a slow one holds up no other.
+// A subscription with its own connection, which reconnects and resumes. One connection each, because an event that matches two
+// subscriptions of a connection is sent once and does not name them, and because a slow consumer must not delay others.
 import { Backoff, type BackoffOptions } from "./backoff.js";
-import { Cursors, beginning, splitPlace } from "./cursors.js";
-import type { Cursor, ErrorFrame, Frame, JsonValue, Place, SessionFrame, Stream, Subscribe, Welcome } from "./protocol.js";
-import { Queue } from "./queue.js";
-import { Reads } from "./reads.js";
+import type { Cursor, ErrorFrame, Frame, JsonValue, Place, Stream, Subscribe, Welcome } from "./protocol.js";
+import { FrameQueue } from "./queue.js";
+import { RecordRequests } from "./record_requests.js";
+import { StreamResumer, type ResumeRequest } from "./resumer.js";
 import type { Connect, Socket } from "./socket.js";
 
 export interface SubscribeOptions {
   filter?: NonNullable<Subscribe["filter"]>;
-  /** `state`: `session` frames only, the newest wins. Default: `events`. */
+  /** `state`: `session` frames only, at most four a second per session. Default `events`. */
   deliver?: "events" | "state";
-  /** Also sessions that are not live. */
+  /** Include sessions that are not live. */
   all?: boolean;
-  /** What a subscription that falls behind gets: fresh `session` frames, or what it missed, from the files. */
+  /** What the daemon sends after this client fell behind: new `session` frames, or the missed events from the transcripts. */
   on_lag?: "snapshot" | "catch_up";
-  /** Go on from here: what `places()` of an earlier subscription said. */
+  /** Resume from these places, as returned by `places()` of an earlier subscription. */
   after?: Place[];
-  /** Begin with everything that the transcripts of the chosen sessions tell, from their first lines on. */
+  /** Start with all events at or after this time. */
+  since?: string | Date;
+  /** Start with all events of the selected sessions, from the beginning of their transcripts. */
   history?: boolean;
   view?: "full" | "meta";
-  /** Frames that wait for `for await`. When they are more the connection is not read on, or, in a browser, is ended and resumed later. */
+  /** Frames buffered for `for await`. When the buffer is full, reading from the connection pauses; in a browser the connection is closed and resumed later. */
   queue_frames_max?: number;
 }
 
 export type ConnectionState =
   | { state: "connecting" }
-  | { state: "catching_up"; left_out: number } // streams that were too many to go on with: they are told from now on
+  | { state: "catching_up"; left_out: number } // left_out: streams that exceed the size of a subscribe message; they continue with their next event
   | { state: "live" }
-  | { state: "retrying"; at: number; tries: number; code: number; reason: string } // `at` as Date.now() tells it
-  | { state: "held" } // the consumer is behind: comes back when it is not
-  | { state: "unauthorised"; reason: string } // no token that is good: get one, then retry()
-  | { state: "failed"; error: ErrorFrame } // asked for something that cannot be had
+  | { state: "retrying"; at: number; tries: number; code: number; reason: string } // `at`: milliseconds, as Date.now()
+  | { state: "paused" } // the consumer is behind; reconnects when the buffer is half empty
+  | { state: "unauthorized"; reason: string } // needs a valid token, then retry()
+  | { state: "failed"; error: ErrorFrame } // the daemon rejected the request
   | { state: "closed" };
 
 export interface SubscriptionHandlers {
@@ -39,57 +41,50 @@ export interface SubscriptionHandlers {
   state?(state: ConnectionState): void;
 }
 
-export interface Wiring {
+export interface SubscriptionContext {
   connect: (token: string, view: "full" | "meta" | undefined) => Connect;
   token: () => string | Promise<string>;
   client: string;
   backoff: BackoffOptions;
-  ended: (subscription: Subscription) => void;
+  silence_ms_max: number;
+  closed: (subscription: Subscription) => void;
 }
 
 const queue_frames_max = 20_000;
-const after_entries_max = 20_000; // the daemon's limit; and what a message may hold is told by `welcome`
-const message_spare_bytes = 4096; // for what is in a subscribe message beside `after`
-const bytes = new TextEncoder();
-
-const id = "a";
-const look_id = "look";
+const subscription_id = "a";
 
 export class Subscription implements AsyncIterable<Frame> {
   private current: ConnectionState = { state: "connecting" };
   private socket: Socket | undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private retry_timer: ReturnType<typeof setTimeout> | undefined;
+  private silence_timer: ReturnType<typeof setTimeout> | undefined;
+  private last_frame_ms = 0;
   private tries = 0;
-  private refused: string | undefined; // the token that was not good
-  private limit_bytes = 1 << 20;
-  private looking = false;
-  private seen = new Set<Stream>(); // what the look told of, and what was known before
-  private resuming = false; // the snapshot is still coming
-  private late = false; // it told of a stream that the look did not
-  private started = false; // a snapshot was complete: from now on nothing may be missed
-  private readonly received: Cursors;
-  private readonly done: Cursors;
-  private readonly queue: Queue<Frame> | undefined;
+  private rejected_token: string | undefined;
+  private had_snapshot = false; // reconnects resume from here on
+  private frame_is_replayed = false;
+  private readonly received: StreamResumer;
+  private readonly handled: StreamResumer; // behind `received` by what is in the queue
+  private readonly requests = new WeakMap<Frame, ResumeRequest>(); // by the `welcome` frame that they answered
+  private readonly queue: FrameQueue<Frame> | undefined;
   private readonly backoff: Backoff;
-  private mark: Stream[] | undefined; // the next frame that is handed over is the first one after this was asked for
-  private readonly marks = new WeakMap<Frame, Stream[]>();
-  private readonly reads = new Reads((message) => this.socket?.send(JSON.stringify(message)));
+  private readonly records = new RecordRequests((message) => this.send(message));
 
-  /** With `handlers.frame` frames are handed to it as they come; else `for await` takes them. */
+  /** Frames are passed to `handlers.frame` as they arrive or, without it, buffered for `for await`. */
   constructor(
-    private readonly wiring: Wiring,
+    private readonly context: SubscriptionContext,
     private readonly options: SubscribeOptions,
     private readonly handlers: SubscriptionHandlers,
   ) {
-    this.received = new Cursors(options.after);
-    this.done = new Cursors(options.after);
-    this.backoff = new Backoff(wiring.backoff);
+    this.received = new StreamResumer(options.after);
+    this.handled = new StreamResumer(options.after);
+    this.backoff = new Backoff(context.backoff);
     if (!handlers.frame) {
-      this.queue = new Queue<Frame>({
-        high: options.queue_frames_max ?? queue_frames_max,
-        full: () => this.hold(),
-        drained: () => this.goOn(),
-        taken: (frame) => this.handled(frame),
+      this.queue = new FrameQueue<Frame>({
+        capacity: options.queue_frames_max ?? queue_frames_max,
+        on_full: () => this.pause(),
+        on_drained: () => this.resume(),
+        on_handled: (frame) => this.markHandled(frame),
       });
     }
     void this.open();
@@ -99,20 +94,25 @@ export class Subscription implements AsyncIterable<Frame> {
     return this.current;
   }
 
-  /** How far frames were handled: hand it to `after` to go on there, in another process too. */
+  /** True while the frame passed to `handlers.frame` is history: `session` frames already include it. */
+  get isReplayed(): boolean {
+    return this.frame_is_replayed;
+  }
+
+  /** Position of the last handled frame in each stream. Pass it to `after` to continue there, also in another process. */
   places(): Place[] {
-    return this.done.places();
+    return this.handled.places();
   }
 
-  /** The whole record behind an event. Survives reconnects; rejects when the daemon says no, or at `close`. */
+  /** Reads the whole record behind an event. The request survives reconnects; it rejects with `ReadError` if the daemon refuses it or on `close`. */
   read(stream: Stream, cursor: Cursor): Promise<JsonValue> {
-    return this.reads.ask(stream, cursor);
+    return this.records.request(stream, cursor);
   }
 
-  /** Now, not when the pause is over; also after `unauthorised` and `failed`. */
+  /** Connects now instead of after the delay, and after `unauthorized` and `failed`. */
   retry(): void {
-    if (["retrying", "unauthorised", "failed"].includes(this.current.state)) {
-      this.refused = undefined;
+    if (["retrying", "unauthorized", "failed"].includes(this.current.state)) {
+      this.rejected_token = undefined;
       this.backoff.reset();
       void this.open();
     }
@@ -120,16 +120,16 @@ export class Subscription implements AsyncIterable<Frame> {
 
   close(): void {
     if (this.current.state === "closed") return;
-    clearTimeout(this.timer);
-    this.drop();
-    this.reads.end("the subscription was closed");
-    this.be({ state: "closed" });
-    this.queue?.end();
-    this.wiring.ended(this);
+    clearTimeout(this.retry_timer);
+    this.disconnect();
+    this.records.close("the subscription was closed");
+    this.setState({ state: "closed" });
+    this.queue?.close();
+    this.context.closed(this);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Frame> {
-    if (!this.queue) throw new Error("frames go to the handler that subscribe() was given: leave it out to iterate");
+    if (!this.queue) throw new Error("subscribe() has a frame handler: omit it to iterate");
     const queue = this.queue;
     return {
       next: () => queue.next(),
@@ -140,199 +140,170 @@ export class Subscription implements AsyncIterable<Frame> {
     };
   }
 
-  private be(state: ConnectionState): void {
+  private setState(state: ConnectionState): void {
+    if (state.state === "live" && this.current.state === "live") return;
     this.current = state;
     this.handlers.state?.(state);
   }
 
   private async open(): Promise<void> {
-    clearTimeout(this.timer);
-    this.be({ state: "connecting" });
-    const token = await this.wiring.token();
+    clearTimeout(this.retry_timer);
+    if (this.queue?.isFull) return this.setState({ state: "paused" });
+    this.setState({ state: "connecting" });
+    let token: string;
+    try {
+      token = await this.context.token();
+    } catch (error) {
+      if (this.current.state === "connecting") this.retryLater(0, `cannot read the token: ${error instanceof Error ? error.message : String(error)}`);
+      return;
+    }
     if (this.current.state !== "connecting" || this.socket) return;
-    if (token !== "" && token === this.refused) return this.be({ state: "unauthorised", reason: "the token is not good" });
-    const socket: Socket = this.wiring.connect(token, this.options.view)({
+    if (token !== "" && token === this.rejected_token) return this.setState({ state: "unauthorized", reason: "the token is not valid" });
+    const socket: Socket = this.context.connect(token, this.options.view)({
       opened: () => {
         const view = this.options.view;
-        if (!socket.authorised) this.send({ type: "hello", token, client: this.wiring.client, ...(view && { view }) });
+        if (!socket.authorized) this.send({ type: "hello", token, client: this.context.client, ...(view && { view }) });
       },
-      message: (text) => this.socket === socket && this.take(JSON.parse(text) as Frame),
+      message: (text) => this.socket === socket && this.receive(JSON.parse(text) as Frame),
       closed: (code, reason, status) => this.socket === socket && this.lost(code, reason, status, token),
     });
     this.socket = socket;
+    this.watchSilence();
   }
 
   private send(message: object): void {
     this.socket?.send(JSON.stringify(message));
   }
 
-  /** Ends the connection without a word to anybody. */
-  private drop(): void {
+  /** Closes the connection without a state change. */
+  private disconnect(): void {
     const socket = this.socket;
-    this.socket = undefined;
-    this.reads.lost();
+    this.forgetSocket();
     socket?.close();
   }
 
-  private lost(code: number, reason: string, status: number | undefined, token: string): void {
+  private forgetSocket(): void {
     this.socket = undefined;
-    this.reads.lost();
-    if (code === 4501 || status === 401) {
-      // The token may have been changed since it was read: read it once more, once.
-      const again = this.refused === undefined;
-      this.refused = token;
-      if (again && token !== "") return void this.open();
-      return this.be({ state: "unauthorised", reason: reason || "the token is not good" });
-    }
-    const hopeless = [1002, 1007, 1009].includes(code) || (code >= 4500 && code < 5000) || status === 400 || status === 403;
-    if (hopeless) {
-      return this.fail({ type: "error", code: "bad_message", message: `the daemon ended the connection: ${reason || status || code}`, retry: false });
-    }
-    this.later(code, status ? `HTTP ${status}` : reason);
+    clearTimeout(this.silence_timer);
+    this.records.disconnected();
   }
 
-  private later(code: number, reason: string): void {
-    const pause = this.backoff.next();
+  /** Reconnects after `silence_ms_max` without a frame: the daemon sends a heartbeat every 30 s. */
+  private watchSilence(): void {
+    const max = this.context.silence_ms_max;
+    this.last_frame_ms = Date.now();
+    const check = () => {
+      const silent_ms = Date.now() - this.last_frame_ms;
+      if (silent_ms < max) return void (this.silence_timer = setTimeout(check, max - silent_ms));
+      this.disconnect();
+      this.retryLater(0, `no frame for ${Math.round(silent_ms / 1000)} s`);
+    };
+    clearTimeout(this.silence_timer);
+    this.silence_timer = setTimeout(check, max);
+  }
+
+  private lost(code: number, reason: string, status: number | undefined, token: string): void {
+    this.forgetSocket();
+    if (code === 4501 || status === 401) {
+      // The token may have been rotated since it was read: read it again, once.
+      const first = this.rejected_token === undefined;
+      this.rejected_token = token;
+      if (first && token !== "") return void this.open();
+      return this.setState({ state: "unauthorized", reason: reason || "the token is not valid" });
+    }
+    const permanent = [1002, 1007, 1009].includes(code) || (code >= 4500 && code < 5000) || status === 400 || status === 403;
+    if (permanent) {
+      return this.fail({ type: "error", code: "bad_message", message: `the daemon closed the connection: ${reason || status || code}`, retry: false });
+    }
+    this.retryLater(code, status ? `HTTP ${status}` : reason);
+  }
+
+  private retryLater(code: number, reason: string): void {
+    const delay = this.backoff.next();
     this.tries++;
-    this.timer = setTimeout(() => void this.open(), pause);
-    this.be({ state: "retrying", at: Date.now() + pause, tries: this.tries, code, reason });
+    this.retry_timer = setTimeout(() => void this.open(), delay);
+    this.setState({ state: "retrying", at: Date.now() + delay, tries: this.tries, code, reason });
   }
 
   private fail(error: ErrorFrame): void {
-    this.drop();
-    this.be({ state: "failed", error });
+    this.disconnect();
+    this.setState({ state: "failed", error });
   }
 
-  private take(frame: Frame): void {
-    if (this.looking && frame.type !== "error") {
-      if (frame.type === "session") this.see(frame);
-      if (frame.type === "ready" && frame.id === look_id) this.resume();
-      return; // what still comes of a subscription that was given up comes again
-    }
-    switch (frame.type) {
-      case "welcome": this.begin(frame); break;
-      case "record": return this.reads.record(frame);
-      case "error": if (this.reads.error(frame) || this.refusedRequest(frame)) return; break;
-      case "session": this.notice(frame); break;
-      case "ready": if (this.late) return this.look(); this.ready(); break;
-      case "bookmark": if (frame.id === undefined && this.received.catchingUp) return; break; // it may be ahead of what still comes
-    }
-    this.received.handled(frame);
-    if (this.mark) this.marks.set(frame, this.mark);
-    this.mark = undefined;
+  private receive(frame: Frame): void {
+    this.last_frame_ms = Date.now();
+    if (frame.type === "welcome") this.subscribe(frame);
+    else if (frame.type === "record") return this.records.receive(frame);
+    else if (frame.type === "error" && (this.records.fail(frame) || this.handleError(frame))) return;
+    this.frame_is_replayed = this.received.isReplayed(frame);
+    this.received.handle(frame);
     if (this.handlers.frame) {
       this.handlers.frame(frame);
-      this.handled(frame);
+      this.markHandled(frame);
     } else {
       this.queue?.push(frame);
     }
-    if (frame.type === "bookmark" && frame.complete) {
-      this.received.complete();
-      this.be({ state: "live" });
+    const complete = frame.type === "bookmark" && frame.complete;
+    if (frame.type === "ready") {
+      this.had_snapshot = true;
+      this.tries = 0;
+      this.backoff.reset();
     }
+    if ((frame.type === "ready" || complete) && this.socket && !this.received.isReplaying) this.setState({ state: "live" });
   }
 
-  /** The consumer is done with it, maybe long after it came. */
-  private handled(frame: Frame): void {
-    const mark = this.marks.get(frame);
-    if (mark) this.done.await(mark);
-    this.done.handled(frame);
-    if (frame.type === "bookmark" && frame.complete) this.done.complete();
+  /** The consumer has finished with the frame, possibly long after it was received. */
+  private markHandled(frame: Frame): void {
+    if (frame.type === "welcome") this.handled.connected(this.requests.get(frame));
+    this.handled.handle(frame);
   }
 
-  private refusedRequest(frame: ErrorFrame): boolean {
-    if (frame.code === "bad_cursor" || (frame.id !== id && frame.id !== look_id)) return false;
-    if (!frame.retry) {
+  /** Returns true if the error ended the connection. */
+  private handleError(frame: ErrorFrame): boolean {
+    if (frame.code === "bad_cursor" || frame.id !== subscription_id) return false;
+    if (frame.retry) {
+      this.disconnect();
+      this.retryLater(0, frame.message);
+    } else {
       this.fail(frame);
-      return true;
     }
-    this.drop();
-    this.later(0, frame.message);
     return true;
   }
 
-  private begin(welcome: Welcome): void {
-    this.limit_bytes = welcome.limits.frame_bytes;
-    this.refused = undefined;
-    const wants = this.options.deliver !== "state";
-    if (wants && (this.started || this.received.size > 0 || this.options.history)) {
-      this.resuming = false;
-      this.look();
-    } else {
-      this.looking = false;
-      this.subscribe();
+  private subscribe(welcome: Welcome): void {
+    const { filter, deliver, all, on_lag, since, history } = this.options;
+    this.rejected_token = undefined;
+    this.socket?.limitFrames?.(welcome.limits.outbound_bytes);
+    const resumes = deliver !== "state" && (this.had_snapshot || this.received.size > 0 || history || since !== undefined);
+    let request: ResumeRequest | undefined;
+    if (resumes) {
+      const { request: resume, left_out } = this.received.request(welcome.limits.frame_bytes);
+      request = resume;
+      this.requests.set(welcome, resume);
+      this.setState({ state: "catching_up", left_out });
     }
-    this.reads.again();
+    this.received.connected(request);
+    this.send({
+      type: "subscribe", id: subscription_id, ...(filter && { filter }), ...(deliver && { deliver }), ...(all && { all }), ...(on_lag && { on_lag }),
+      ...(since !== undefined && { since: since instanceof Date ? since.toISOString() : since }), ...request,
+    });
+    this.records.connected();
   }
 
-  /** First a look at what there is: streams that were born while nobody listened are then asked for from their first line. */
-  private look(): void {
-    if (this.resuming) this.send({ type: "unsubscribe", id });
-    this.looking = true;
-    this.resuming = this.late = false;
-    this.seen.clear();
-    const { type: _, ...filter } = this.options.filter ?? {};
-    this.send({ type: "subscribe", id: look_id, filter, deliver: "state", all: this.options.all ?? false });
-  }
-
-  /** A stream that came between the look and the snapshot: it is asked for from its first line, too, by another look. */
-  private notice(frame: SessionFrame): void {
-    if (!this.resuming) return;
-    const late = frame.cursors.map((place) => splitPlace(place)[0]).filter((stream) => !this.seen.has(stream));
-    if (late.length === 0) return;
-    this.late = true;
-    this.received.await(late);
-    this.mark = [...(this.mark ?? []), ...late];
-  }
-
-  private see(frame: SessionFrame): void {
-    for (const place of frame.cursors) this.seen.add(splitPlace(place)[0]);
-  }
-
-  private subscribe(after?: Place[]): void {
-    const { filter, deliver, all, on_lag } = this.options;
-    this.send({ type: "subscribe", id, ...(filter && { filter }), ...(deliver && { deliver }), ...(all && { all }), ...(on_lag && { on_lag }), ...(after && { after }) });
+  private pause(): void {
+    if (this.socket?.pause) {
+      clearTimeout(this.silence_timer);
+      return this.socket.pause();
+    }
+    this.disconnect();
+    clearTimeout(this.retry_timer);
+    this.setState({ state: "paused" });
   }
 
   private resume(): void {
-    this.looking = false;
-    this.send({ type: "unsubscribe", id: look_id });
-    const known = this.received.places();
-    const fresh = [...this.seen].filter((stream) => !this.received.has(stream)).map((stream) => `${stream}:${beginning}`);
-    const after: Place[] = [];
-    let size = message_spare_bytes;
-    for (const place of [...known, ...fresh]) {
-      size += bytes.encode(JSON.stringify(place)).length + 1;
-      if (size > this.limit_bytes || after.length === after_entries_max) break;
-      after.push(place);
-    }
-    const streams = after.map((place) => splitPlace(place)[0]);
-    for (const place of known) this.seen.add(splitPlace(place)[0]);
-    this.resuming = true;
-    this.received.complete();
-    this.received.await(streams);
-    this.mark = streams;
-    this.be({ state: "catching_up", left_out: known.length + fresh.length - after.length });
-    this.subscribe(after.length > 0 ? after : undefined);
-  }
-
-  private ready(): void {
-    this.started = true;
-    this.resuming = false;
-    this.tries = 0;
-    this.backoff.reset();
-    if (!this.received.catchingUp) this.be({ state: "live" });
-  }
-
-  private hold(): void {
-    if (this.socket?.pause) return this.socket.pause();
-    this.drop();
-    clearTimeout(this.timer);
-    this.be({ state: "held" });
-  }
-
-  private goOn(): void {
-    if (this.current.state === "held") void this.open();
-    else this.socket?.resume?.();
+    if (this.current.state === "paused") return void this.open();
+    if (!this.socket?.resume) return;
+    this.watchSilence();
+    this.socket.resume();
   }
 }

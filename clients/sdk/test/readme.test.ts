@@ -1,4 +1,4 @@
-// What README.md shows is compiled as it stands there, and run.
+// Compiles and runs the examples of README.md.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -6,14 +6,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Place, Transcript, missing, until } from "./daemon.js";
+import { TestDaemon, Transcript, no_daemon, until } from "./harness.js";
 
 const sdk = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
-test("the examples of the README do what they say", { skip: missing }, async () => {
+test("the README's examples work", { skip: no_daemon }, async () => {
   const blocks = [...readFileSync(join(sdk, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text]) => text!);
   assert.equal(blocks.length, 2);
-  const folder = mkdtempSync(join(tmpdir(), "earshot-readme-")); // a project of its own, that has the package
+  const folder = mkdtempSync(join(tmpdir(), "earshot-readme-")); // a project that depends on the package
   after(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, "node_modules/@earshot"), { recursive: true });
   symlinkSync(sdk, join(folder, "node_modules/@earshot/sdk"));
@@ -21,32 +21,32 @@ test("the examples of the README do what they say", { skip: missing }, async () 
   const files = blocks.map((text, n) => (writeFileSync(join(folder, `example-${n}.ts`), text), join(folder, `example-${n}.ts`)));
   execFileSync(join(sdk, "node_modules/.bin/tsc"), ["--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", "--types", "node", "--typeRoots", join(sdk, "node_modules/@types"), ...files], { cwd: folder, stdio: "pipe" });
 
-  const place = await new Place().start();
-  mkdirSync(join(place.home, "xdg"));
-  symlinkSync(place.state, join(place.home, "xdg/earshot"));
-  const said = ["", ""];
-  const running = files.map((file, n) => {
-    const one = spawn(process.execPath, [file.replace(".ts", ".js")], { env: { PATH: process.env.PATH, HOME: place.home, XDG_STATE_HOME: join(place.home, "xdg") }, stdio: ["ignore", "pipe", "pipe"] });
-    one.stdout.on("data", (text: Buffer) => (said[n] += text.toString()));
-    one.stderr.on("data", (text: Buffer) => (said[n] += text.toString()));
-    return one;
+  const daemon = await new TestDaemon().start();
+  mkdirSync(join(daemon.home, "xdg"));
+  symlinkSync(daemon.state, join(daemon.home, "xdg/earshot"));
+  const outputs = ["", ""];
+  const processes = files.map((file, n) => {
+    const child = spawn(process.execPath, [file.replace(".ts", ".js")], { env: { PATH: process.env.PATH, HOME: daemon.home, XDG_STATE_HOME: join(daemon.home, "xdg") }, stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.on("data", (text: Buffer) => (outputs[n] += text.toString()));
+    child.stderr.on("data", (text: Buffer) => (outputs[n] += text.toString()));
+    return child;
   });
   try {
-    const one = new Transcript(place.root);
-    one.append(one.prompt("go"));
-    await until("the session", () => said[1]!.includes(`${one.session} working`));
-    one.append(one.calls("c1", "Bash", { command: "false" }));
-    await until("the tool in hand", () => said[1]!.includes(`${one.session} working Bash 125`));
-    one.append(one.result("c1", "it went wrong", true));
-    await until("the whole record", () => said[1]!.includes("parentUuid"));
-    // Whoever comes while a turn runs is told of its end.
-    for (let turn = 0; !said[0]!.includes(`${one.session} completed`); turn++) {
-      one.append(one.says("done"), one.prompt(`turn ${turn}`));
+    const transcript = new Transcript(daemon.root);
+    transcript.append(transcript.prompt("go"));
+    await until("the session", () => outputs[1]!.includes(`${transcript.session} working`));
+    transcript.append(transcript.toolCall("c1", "Bash", { command: "false" }));
+    await until("the open tool call", () => outputs[1]!.includes(`${transcript.session} working Bash 125`));
+    transcript.append(transcript.toolResult("c1", "no such file", true));
+    await until("the whole record", () => outputs[1]!.includes("parentUuid"));
+    // The first example may have subscribed during any turn: end turns until it prints one.
+    for (let turn = 0; !outputs[0]!.includes(`${transcript.session} completed`); turn++) {
+      transcript.append(transcript.reply("done"), transcript.prompt(`turn ${turn}`));
       await new Promise((resolve) => setTimeout(resolve, 50));
-      assert.ok(turn < 400, said[0]);
+      assert.ok(turn < 400, outputs[0]);
     }
   } finally {
-    for (const one of running) one.kill();
-    await place.end();
+    for (const child of processes) child.kill();
+    await daemon.remove();
   }
 });

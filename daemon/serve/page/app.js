@@ -1,27 +1,27 @@
-// Trades the one-time code of `earshot open` for the token, then lists the sessions, live. Everything that comes
-// from a session is put in as text.
+// The plain page: exchanges the one-time code of `earshot open` for the token, then shows the sessions and their status.
+// Texts of a session are only ever inserted as text nodes.
 "use strict";
 
 const sessions = new Map();
 const list = document.getElementById("sessions");
 const help = document.getElementById("help");
-const key = "earshot token"; // of sessionStorage: gone with this tab, and never sent by the browser itself
-const order = ["waiting", "working", "idle", "unknown", "ended"];
-const pause = { first: 300, last: 10000 };
-let wait = pause.first;
+const token_key = "earshot token"; // in sessionStorage: deleted with the tab, and never sent by the browser itself
+const state_order = ["waiting", "working", "idle", "unknown", "ended"];
+const delay_ms = { first: 300, last: 10_000 }; // between connection attempts
+const silence_ms_max = 75_000; // the daemon sends a heartbeat every 30 s
+let delay = delay_ms.first;
 
-const states = {
+const connection_states = {
   signed_out: ["Not signed in.", "trouble", "Run this in a terminal on the machine that earshot runs on:\n\n    earshot open"],
-  used: ["This link was used already, or is older than a minute.", "trouble", "Run `earshot open` again."],
-  wrong: ["The token is not good any more.", "trouble", "Run `earshot open` again."],
+  used: ["This link was already used, or is older than a minute.", "trouble", "Run `earshot open` again."],
+  wrong: ["The token is no longer valid.", "trouble", "Run `earshot open` again."],
   connecting: ["Connecting…", "", ""],
   live: ["Live.", "live", ""],
-  gone: ["The daemon is gone. Trying again…", "trouble", "What is listed may have changed since."],
-  busy: ["The daemon serves as many as it can. Trying again…", "trouble", ""],
+  lost: ["The daemon does not respond. Retrying…", "trouble", "The sessions below may be out of date."],
 };
 
 function show(name) {
-  const [text, kind, advice] = states[name];
+  const [text, kind, advice] = connection_states[name];
   const state = document.getElementById("state");
   state.textContent = text;
   state.dataset.kind = kind;
@@ -29,7 +29,7 @@ function show(name) {
   help.hidden = advice === "";
 }
 
-/** The code leaves the address bar, and with it the history, before anything else is done. */
+/** Takes the one-time code out of the address, and so out of the browser's history. */
 function takeCode() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (location.hash) history.replaceState(null, "", location.pathname);
@@ -37,98 +37,113 @@ function takeCode() {
 }
 
 async function signIn(code) {
-  const answer = await fetch("/v1/token", {
+  const response = await fetch("/v1/token", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }),
   });
-  if (answer.status === 401) return show("used");
-  if (!answer.ok) return show("gone");
-  sessionStorage.setItem(key, (await answer.json()).token);
+  if (response.status === 401) return show("used");
+  if (!response.ok) return show("lost");
+  sessionStorage.setItem(token_key, (await response.json()).token);
   connect();
 }
 
 function connect() {
-  const token = sessionStorage.getItem(key);
+  const token = sessionStorage.getItem(token_key);
   if (!token) return show("signed_out");
   show("connecting");
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
   const socket = new WebSocket(`${scheme}//${location.host}/v1/ws`, "earshot.v1");
-  let fresh = null; // the names of a snapshot that is still coming
+  let snapshot = null; // sessions in the snapshot that is being received
+  let silence_timer = 0;
+  const restartSilenceTimer = () => {
+    clearTimeout(silence_timer);
+    silence_timer = setTimeout(() => {
+      socket.onmessage = socket.onclose = null; // the close event of a dead connection is delayed
+      socket.close();
+      reconnect();
+    }, silence_ms_max);
+  };
+  restartSilenceTimer();
   socket.onopen = () => socket.send(JSON.stringify({ type: "hello", token, client: "page/1" }));
   socket.onmessage = ({ data }) => {
     const frame = JSON.parse(data);
+    restartSilenceTimer();
     if (frame.type === "welcome") {
-      fresh = new Set();
+      snapshot = new Set();
       socket.send(JSON.stringify({ type: "subscribe", id: "page", deliver: "state" }));
     } else if (frame.type === "session") {
-      fresh?.add(frame.session);
+      snapshot?.add(frame.session);
       sessions.set(frame.session, frame);
-      soon();
+      scheduleRender();
     } else if (frame.type === "ready") {
-      for (const name of sessions.keys()) if (!fresh.has(name)) sessions.delete(name);
-      fresh = null;
-      wait = pause.first;
+      for (const name of sessions.keys()) if (!snapshot.has(name)) sessions.delete(name);
+      snapshot = null;
+      delay = delay_ms.first;
       show("live");
-      soon();
+      scheduleRender();
     }
   };
   socket.onclose = ({ code }) => {
+    clearTimeout(silence_timer);
     if (code === 4501) {
-      sessionStorage.removeItem(key);
+      sessionStorage.removeItem(token_key);
       return show("wrong");
     }
-    show("gone");
-    setTimeout(connect, wait * (0.5 + Math.random()));
-    wait = Math.min(2 * wait, pause.last);
+    reconnect();
   };
 }
 
-let drawing = false;
-function soon() {
-  if (drawing) return;
-  drawing = true;
+function reconnect() {
+  show("lost");
+  setTimeout(connect, delay * (0.5 + 0.5 * Math.random()));
+  delay = Math.min(2 * delay, delay_ms.last);
+}
+
+let render_scheduled = false;
+function scheduleRender() {
+  if (render_scheduled) return;
+  render_scheduled = true;
   requestAnimationFrame(() => {
-    drawing = false;
-    draw();
+    render_scheduled = false;
+    render();
   });
 }
 
-const whole = (text) => (text && typeof text === "object" ? text.text + "…" : text ?? "");
-
 function element(name, className, text) {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
+  const created = document.createElement(name);
+  created.className = className;
+  created.textContent = text;
+  return created;
 }
 
-function item(session) {
+function listItem(session) {
   const { state, reason, detail } = session.status;
   const line = element("div", "line", "");
   const status = element("span", "status", state);
   status.dataset.state = state;
   line.append(status);
-  line.append(element("span", "title", whole(session.title) || whole(session.turn.prompt) || session.session));
+  line.append(element("span", "title", session.title || session.turn.prompt || session.session));
   line.append(element("span", "project", session.project ?? session.directory));
-  const made = document.createElement("li");
-  made.append(line);
+  if (session.program) line.append(element("span", "program", session.program));
+  const item = document.createElement("li");
+  item.append(line);
   const tools = session.tools.map((tool) => tool.tool).join(", ");
-  const more = detail || (state === "waiting" && reason) || (tools && `runs ${tools}`) || whole(session.last_text);
-  if (more) made.append(element("div", "more", more));
-  return made;
+  const details = detail || (state === "waiting" && reason) || (tools && `running ${tools}`) || session.last_text;
+  if (details) item.append(element("div", "more", details));
+  return item;
 }
 
-function draw() {
-  const rank = (session) => order.indexOf(session.status.state);
+function render() {
+  const rank = (session) => state_order.indexOf(session.status.state);
   const newest = (session) => session.last_activity ?? "";
   const sorted = [...sessions.values()].sort((a, b) => rank(a) - rank(b) || (newest(a) < newest(b) ? 1 : -1));
-  list.replaceChildren(...sorted.map(item));
-  if (sorted.length === 0) list.replaceChildren(element("li", "more", "No agent has been at work in the last day."));
+  list.replaceChildren(...sorted.map(listItem));
+  if (sorted.length === 0) list.replaceChildren(element("li", "more", "No agent sessions in the last 24 hours."));
 }
 
 const code = takeCode();
 if (code) {
   show("connecting");
-  signIn(code).catch(() => show("gone"));
+  signIn(code).catch(() => show("lost"));
 } else {
   connect();
 }

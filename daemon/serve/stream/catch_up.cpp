@@ -66,7 +66,8 @@ class CatchUps::Collect final : public EventSink {
     for (Waiter& seat : fold_.seats) {
       if (seat.differs || seat.over || !seat.missing.wants(event.cursor)) continue;
       // Of the line that the reader has in part, nothing is shown before its mark is known to fit.
-      if (event.cursor.offset == seat.missing.from.offset && event.cursor.mark != seat.missing.from.mark) {
+      if (event.cursor.offset == seat.missing.from.offset &&
+          event.cursor.prefix_hash != seat.missing.from.prefix_hash) {
         seat.differs = true;
         continue;
       }
@@ -79,7 +80,7 @@ class CatchUps::Collect final : public EventSink {
       auto& log = fold_.chunk->logs[static_cast<std::size_t>(shown)];
       if (!log) log = std::make_unique<LiveLog>(SIZE_MAX, Chunk::segment_bytes);
       const std::string& session =
-          fold_.session.empty() ? fold_.transcript.session_of_lines() : fold_.session;
+          fold_.session.empty() ? fold_.transcript.recorded_session() : fold_.session;
       payload_.clear();
       append_event(payload_, event, {owner_.shared_.host_of(session), fold_.stream, session},
                    owner_.shared_.encoding(shown));
@@ -272,7 +273,8 @@ void CatchUps::feed(Fold& fold, std::span<const char> bytes) {
       const EventRange& missing = seat.missing;
       if (!seat.verified && !seat.differs && missing.from.offset == fold.fed) {
         const bool known = missing.from.index <= end.index && (!missing.inclusive || missing.from.index > 0);
-        seat.verified = end.offset == missing.from.offset && end.mark == missing.from.mark && known;
+        seat.verified =
+            end.offset == missing.from.offset && end.prefix_hash == missing.from.prefix_hash && known;
         seat.differs = !seat.verified;
       }
       if (!seat.over && missing.upto_offset <= fold.fed) {
@@ -300,7 +302,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   const auto chunk = fold->chunk;
   if (chunk) {
     chunk->end = fold->transcript.end();
-    chunk->session = fold->session.empty() ? fold->transcript.session_of_lines() : fold->session;
+    chunk->session = fold->session.empty() ? fold->transcript.recorded_session() : fold->session;
     const Session* session = shared_.sessions.find(chunk->session);
     chunk->project =
         session ? std::string(session->project_or_directory()) : fold->transcript.state().project;

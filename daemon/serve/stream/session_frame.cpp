@@ -35,7 +35,7 @@ class Fields {
     if (!value.empty()) append_string(key(name), value);
   }
   void text(std::string_view name, std::string_view value) {
-    if (!value.empty()) append_clean(key(name), value, shown_.filter);
+    if (!value.empty()) append_redacted(key(name), value, shown_.filter);
   }
   void cut(std::string_view name, std::string_view value) {  // what was said: only the full view shows it
     if (!value.empty() && shown_.view == View::full)
@@ -99,7 +99,7 @@ void append_tools(std::string& out, const std::vector<OpenTool>& tools, const En
     if (&tool != &tools.front()) out += ',';
     Fields fields(out, shown);
     fields.plain("call", tool.call);
-    append_clean(fields.key("tool"), tool.tool, shown.filter);
+    append_redacted(fields.key("tool"), tool.tool, shown.filter);
     if (!tool.input.empty() && shown.view == View::full) fields.key("input") += tool.input;
     fields.plain("started", tool.started);
     fields.plain("agent", tool.agent);
@@ -234,7 +234,7 @@ std::string session_payload(const Session& session, std::string_view host, const
     fields.plain("session", session.name);
     append_cursors(fields.key("cursors"), session);
     fields.text("project", session.project);
-    append_clean(fields.key("directory"), session.directory, shown.filter);
+    append_redacted(fields.key("directory"), session.directory, shown.filter);
     fields.cut("title", main.title);
     fields.text("model", main.model);
     fields.text("version", main.version);

@@ -269,7 +269,7 @@ class NatsBrokerClient final : public BrokerClient {
       simdjson::dom::element json;
       if (parser.parse(text).get(json)) return to.on_refused(number, 1, "no JSON was answered");
       if (const auto error = dom::member(json, "error"))
-        return to.on_refused(number, static_cast<int>(dom::whole_of(*error, "err_code").value_or(1)),
+        return to.on_refused(number, static_cast<int>(dom::int_of(*error, "err_code").value_or(1)),
                              std::string(dom::text_of(*error, "description")));
       to.on_acked(number, dom::count_of(json, "seq").value_or(0));
     });

@@ -130,7 +130,7 @@ ApiAnswer NatsConnection::api(const std::string& what, const std::string& reques
   simdjson::dom::element json;
   if (parser.parse(answer.text).get(json)) throw Failure("JetStream's " + what + " answered no JSON");
   if (const auto error = dom::member(json, "error")) {
-    answer.error = static_cast<int>(dom::whole_of(*error, "err_code").value_or(1));
+    answer.error = static_cast<int>(dom::int_of(*error, "err_code").value_or(1));
     answer.description = dom::text_of(*error, "description");
   }
   return answer;

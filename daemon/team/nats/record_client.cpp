@@ -102,9 +102,9 @@ class NatsRecordClient final : public RecordClient {
                 true,
                 std::string(known ? code : "not_found"),
                 std::string(dom::text_of(json, "message")),
-                dom::truth_of(json, "retry")};
+                dom::bool_of(json, "retry")};
       }
-      if (dom::member(json, "json")) record.is_json = dom::truth_of(json, "json");
+      if (dom::member(json, "json")) record.is_json = dom::bool_of(json, "json");
       record.text += dom::text_of(json, "data");
       if (record.text.size() > record_bytes_max)
         return {{}, true, "not_found", "the record is too long to be asked for from here", false};

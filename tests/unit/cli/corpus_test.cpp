@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "agents/claude_code/reader.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
 #include "core/event_json.hpp"
@@ -71,7 +72,7 @@ TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
-    Transcript transcript({.own_agent = place_of(file).own_agent});
+    Transcript transcript({.own_agent = place_of(file).own_agent, .reader = &claude_code::reader()});
     Audience audience(40 + told % 100);
     transcript.feed({text.data(), size}, workspace, audience);
     told += audience.told;

@@ -53,18 +53,19 @@ TEST_CASE("only what to_string writes is a cursor") {
 }
 
 std::uint64_t prefix(std::string_view bytes, std::uint64_t key = 0) {
-  PrefixHasher mark(key);
-  mark.add(bytes);
-  return mark.value();
+  PrefixHasher prefix_hash(key);
+  prefix_hash.add(bytes);
+  return prefix_hash.value();
 }
 
 TEST_CASE("the mark of a prefix does not depend on how it was cut") {
   const std::string bytes = "one\n\ntwo and a half\n" + std::string(100'000, 'x') + "\nlast\n";
   const std::uint64_t whole = prefix(bytes, 7);
   for (const std::size_t piece : {1u, 2u, 3u, 7u, 64u, 1000u, 99'999u}) {
-    PrefixHasher mark(7);
-    for (std::size_t i = 0; i < bytes.size(); i += piece) mark.add(std::string_view(bytes).substr(i, piece));
-    CHECK(mark.value() == whole);
+    PrefixHasher prefix_hash(7);
+    for (std::size_t i = 0; i < bytes.size(); i += piece)
+      prefix_hash.add(std::string_view(bytes).substr(i, piece));
+    CHECK(prefix_hash.value() == whole);
   }
 }
 
@@ -83,17 +84,17 @@ TEST_CASE("a mark depends on every byte, their order, the line ends and the key"
 }
 
 TEST_CASE("Mark, LineHash and PrefixMark agree") {
-  PrefixHash mark(5);
-  mark.line(std::string_view("hello\n"));
+  PrefixHash prefix_hash(5);
+  prefix_hash.add_line(std::string_view("hello\n"));
   LineHash hash;
   hash.begin(5);
   hash.add(std::string_view("he"));
   hash.add(std::string_view(""));
   hash.add(std::string_view("llo\n"));
-  CHECK(mark.value() == hash.end());
-  CHECK(mark.value() == prefix("hello\n", 5));
+  CHECK(prefix_hash.value() == hash.end());
+  CHECK(prefix_hash.value() == prefix("hello\n", 5));
   LineHash moved(std::move(hash));
-  moved.begin(mark.value());
+  moved.begin(prefix_hash.value());
   moved.add(std::string_view("more\n"));
   CHECK(moved.end() == prefix("hello\nmore\n", 5));
 }
@@ -112,7 +113,7 @@ TEST_CASE("cursors grow, name the place after their line, and their marks are th
     if (cursor.offset > last.offset) CHECK(cursor.index == 1);
     REQUIRE(cursor.offset <= feed.bytes().size());
     CHECK(feed.bytes()[cursor.offset - 1] == '\n');
-    CHECK(cursor.mark == prefix(std::string_view(feed.bytes()).substr(0, cursor.offset), 0x1234));
+    CHECK(cursor.prefix_hash == prefix(std::string_view(feed.bytes()).substr(0, cursor.offset), 0x1234));
     last = cursor;
   }
   CHECK(feed.transcript().end() == last);
@@ -123,7 +124,7 @@ TEST_CASE("after a silent line the end is that line's, at index 0") {
   const Feed feed({r.user("go"), "\n"});
   CHECK(feed.transcript().end().offset == feed.bytes().size());
   CHECK(feed.transcript().end().index == 0);
-  CHECK(feed.transcript().end().mark == prefix(feed.bytes()));
+  CHECK(feed.transcript().end().prefix_hash == prefix(feed.bytes()));
 }
 
 TEST_CASE("the mark covers what the decoder leaves out: byte order mark, CR, empty and skipped lines") {
@@ -134,7 +135,7 @@ TEST_CASE("the mark covers what the decoder leaves out: byte order mark, CR, emp
   feed.write_cut("\xEF\xBB\xBF" + r.user("go").substr(0, 20) + "\r\n\r\n" + std::string(5000, 'x') +
                      "\n{{{\n" + r.user("on"),
                  3, 100);
-  CHECK(feed.transcript().end().mark == prefix(feed.bytes()));
+  CHECK(feed.transcript().end().prefix_hash == prefix(feed.bytes()));
   CHECK(feed.transcript().end().offset == feed.bytes().size());
 }
 

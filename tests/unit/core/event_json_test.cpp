@@ -9,7 +9,7 @@
 namespace earshot {
 namespace {
 
-const Address here{"h", "s", "t"};
+const StreamAddress here{"h", "s", "t"};
 
 std::string encoded(EventBody body, const EncodeOptions& options = {}, std::string_view agent = "") {
   Event event;

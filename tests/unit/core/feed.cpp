@@ -1,4 +1,5 @@
 #include "feed.hpp"
+#include "agents/claude_code/reader.hpp"
 
 #include <simdjson.h>
 
@@ -58,12 +59,23 @@ const std::vector<Told>& told_in_a_story() {
   return table;
 }
 
+TranscriptOptions with_reader(TranscriptOptions options) {
+  if (!options.reader) options.reader = &claude_code::reader();
+  return options;
+}
+
 }  // namespace
 
-Feed::Feed(TranscriptOptions options) : transcript_(std::move(options)) {}
+TranscriptOptions claude_code_options() {
+  TranscriptOptions options;
+  options.reader = &claude_code::reader();
+  return options;
+}
+
+Feed::Feed(TranscriptOptions options) : transcript_(with_reader(std::move(options))) {}
 
 Feed::Feed(std::initializer_list<std::string> lines, TranscriptOptions options)
-    : transcript_(std::move(options)) {
+    : transcript_(with_reader(std::move(options))) {
   for (const std::string& line : lines) write(line);
 }
 

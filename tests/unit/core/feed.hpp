@@ -13,6 +13,9 @@ namespace earshot::test {
 
 using Lines = std::vector<std::string>;
 
+/// Defaults, with the reader of Claude Code.
+TranscriptOptions claude_code_options();
+
 class Feed final : public EventSink {
  public:
   explicit Feed(TranscriptOptions options = {});

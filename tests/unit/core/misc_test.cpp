@@ -218,8 +218,8 @@ TEST_CASE("one workspace serves many transcripts in turn") {
   std::string padded = bytes + std::string(feed_padding, ' ');
   Sink a;
   Sink b;
-  Transcript first{TranscriptOptions{}};
-  Transcript second{TranscriptOptions{}};
+  Transcript first{claude_code_options()};
+  Transcript second{claude_code_options()};
   for (std::size_t i = 0; i < bytes.size(); i += 10) {
     const std::size_t size = std::min<std::size_t>(10, bytes.size() - i);
     first.feed({padded.data() + i, size}, workspace, a);
@@ -239,7 +239,7 @@ TEST_CASE("a transcript moves with what it holds") {
   } sink;
   const std::string line = r.user("go");
   std::string padded = line + std::string(feed_padding, ' ');
-  Transcript one{TranscriptOptions{}};
+  Transcript one{claude_code_options()};
   one.feed({padded.data(), 20}, workspace, sink);
   Transcript two(std::move(one));
   two.feed({padded.data() + 20, line.size() - 20}, workspace, sink);
@@ -262,7 +262,7 @@ TEST_CASE("the event's time in milliseconds is that of its text") {
            {"\"no\"", 0}}) {
     Workspace workspace;
     Sink sink;
-    Transcript transcript{TranscriptOptions{}};
+    Transcript transcript{claude_code_options()};
     const std::string line = R"({"type":"user","uuid":"u","timestamp":)" + std::string(text) +
                              R"(,"message":{"content":"x"}})"
                              "\n";

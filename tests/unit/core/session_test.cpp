@@ -181,11 +181,11 @@ TEST_CASE("other sessionIds in a file change nothing but are remembered from the
   const Feed feed({r.user("a", R"("sessionId":"first")"), r.user("b", R"("sessionId":"second")")});
   CHECK(feed.count("session.started") == 1);
   CHECK(feed.count("turn.started") == 2);
-  CHECK(feed.transcript().session_of_lines() == "first");
+  CHECK(feed.transcript().recorded_session() == "first");
 }
 
 TEST_CASE("before any line there is no session of the lines") {
-  CHECK(Feed().transcript().session_of_lines().empty());
+  CHECK(Feed().transcript().recorded_session().empty());
 }
 
 TEST_CASE("a deleted record makes no event, session.started included") {

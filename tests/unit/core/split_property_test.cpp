@@ -58,7 +58,7 @@ std::string summary_of(const Feed& feed) {
   for (const std::string& text :
        {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode,
         s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished, s.todos_time,
-        s.last_activity, s.last_text, feed.transcript().session_of_lines()}) {
+        s.last_activity, s.last_text, feed.transcript().recorded_session()}) {
     out += "|" + text;
   }
   for (const OpenTool& tool : s.tools)
@@ -115,7 +115,7 @@ void require_sound(const Feed& feed) {
       FAIL("the cursor is at no line's end");
     prefix.add(std::string_view(feed.bytes()).substr(marked, cursor.offset - marked));
     marked = cursor.offset;
-    if (cursor.mark != prefix.value()) FAIL("the mark is not that of the prefix");
+    if (cursor.prefix_hash != prefix.value()) FAIL("the mark is not that of the prefix");
     last = cursor;
     // Turns: 1, 2, …, each finished at most once, and before the next one starts.
     const std::string turn(raw(event, "turn"));

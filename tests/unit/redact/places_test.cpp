@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "agents/claude_code/reader.hpp"
 #include "base/json_rewrite.hpp"
 #include "base/record_json.hpp"
 #include "canaries.hpp"
@@ -240,6 +241,7 @@ struct Told {
 Told told(const std::string& bytes, std::size_t cut, const TextFilter* filter) {
   static Workspace workspace;
   TranscriptOptions options;
+  options.reader = &claude_code::reader();
   options.filter = filter;
   Transcript transcript(options);
   Sink sink(filter);

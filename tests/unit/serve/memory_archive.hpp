@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/prefix_hash.hpp"
 #include "tail/archive.hpp"
 #include "unit/serve/support.hpp"
@@ -39,6 +40,7 @@ class MemoryArchive final : public tail::Archive {
     const auto& fake = static_cast<const FakeStream&>(stream);
     TranscriptOptions options;
     options.own_agent = fake.agent();
+    options.reader = &claude_code::reader();
     return std::make_unique<Bytes>(*this, fake, std::move(options));
   }
   void record(const tail::Stream& stream, const Cursor& end,
@@ -46,10 +48,10 @@ class MemoryArchive final : public tail::Archive {
     const std::string_view text = static_cast<const FakeStream&>(stream).text();
     tail::RecordText record;
     record.found = tail::RecordText::Found::differs;
-    PrefixHasher mark(TranscriptOptions().hash_key);
-    mark.add(text.substr(0, end.offset));
+    PrefixHasher prefix_hash(TranscriptOptions().hash_key);
+    prefix_hash.add(text.substr(0, end.offset));
     if (end.offset > 0 && end.offset <= text.size() && text[end.offset - 1] == '\n' &&
-        mark.value() == end.mark) {
+        prefix_hash.value() == end.prefix_hash) {
       const std::string_view before = text.substr(0, end.offset - 1);
       record.found = tail::RecordText::Found::yes;
       record.text = before.substr(before.rfind('\n') + 1);

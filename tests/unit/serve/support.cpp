@@ -1,4 +1,5 @@
 #include "unit/serve/support.hpp"
+#include "agents/claude_code/reader.hpp"
 
 #include <simdjson.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ FakeStream::FakeStream(std::string name, std::string session, std::string agent)
 void FakeStream::restart() {
   TranscriptOptions options;
   options.own_agent = agent_;
+  options.reader = &claude_code::reader();
   transcript_ = std::make_unique<Transcript>(options);
   written_.clear();
 }
@@ -75,6 +77,7 @@ std::vector<Cursor> FakeStream::cursors(const std::function<bool(std::string_vie
   padded.resize(written_.size() + feed_padding);
   TranscriptOptions options;
   options.own_agent = agent_;
+  options.reader = &claude_code::reader();
   Workspace workspace;
   Transcript whole(options);
   whole.feed({padded.data(), written_.size()}, workspace, collector);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/transcript.hpp"
 #include "demo.hpp"
 #include "unit/status/tracker_fixture.hpp"
@@ -29,6 +30,7 @@ struct Folded final : EventSink {
     text.resize(size + feed_padding);
     TranscriptOptions options;
     options.own_agent = own_agent;
+    options.reader = &claude_code::reader();
     Transcript transcript(options);
     Workspace workspace;
     transcript.feed({text.data(), size}, workspace, *this);

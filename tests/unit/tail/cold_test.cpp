@@ -2,6 +2,7 @@
 // became another.
 #include <catch2/catch.hpp>
 
+#include "agents/claude_code/reader.hpp"
 #include "rig.hpp"
 
 namespace fs = std::filesystem;
@@ -25,7 +26,7 @@ struct Cold {
     std::string bytes = contents(file);
     const std::size_t size = bytes.size();
     bytes.resize(size + feed_padding);
-    Transcript transcript({key, {}});
+    Transcript transcript({.hash_key = key, .reader = &claude_code::reader()});
     Workspace workspace;
     Lines lines;
     Written written(lines);
@@ -72,7 +73,7 @@ TEST_CASE("what came to a cold transcript since it was looked at is told when it
   std::string bytes = contents(cold.file);
   const std::size_t size = bytes.size();
   bytes.resize(size + feed_padding);
-  Transcript transcript({key, {}});
+  Transcript transcript({.hash_key = key, .reader = &claude_code::reader()});
   Workspace workspace;
   Lines silent;
   Written passed(silent);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agents/claude_code/reader.hpp"
 #include "core/event_json.hpp"
 #include "tail/tail.hpp"
 #include "unit/watch/scratch.hpp"
@@ -56,7 +57,7 @@ inline Lines fold_of(std::string bytes, const std::string& own_agent = {}) {
   Lines lines;
   Written written(lines);
   Workspace workspace;
-  Transcript transcript({key, own_agent});
+  Transcript transcript({.hash_key = key, .own_agent = own_agent, .reader = &claude_code::reader()});
   const std::size_t size = bytes.size();
   bytes.resize(size + feed_padding);
   transcript.feed(std::span(bytes).first(size), workspace, written);

@@ -1,5 +1,5 @@
-// A WebSocket client for Node, which has none before version 22: over TCP, TLS or a Unix socket, with the token in the request, and
-// with a pause that the daemon feels. RFC 6455, no extensions: the daemon does not compress.
+// WebSocket client for Node (built in only since Node 22): TCP, TLS or Unix socket, token in the request, backpressure.
+// RFC 6455 without extensions: the daemon does not compress.
 import { createHash, randomBytes } from "node:crypto";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -8,15 +8,16 @@ import { subprotocol, type Connect, type Socket, type SocketHandlers } from "../
 
 export interface NodeSocketOptions {
   url: string;
-  /** Sent as `Authorization: Bearer`; without one `hello` must prove who this is. */
+  /** Sent as `Authorization: Bearer`; without it, `hello` authenticates. */
   token?: string;
-  /** A Unix socket to connect to, instead of the URL's host. */
+  /** Path of a Unix socket, used instead of the URL's host. */
   socketPath?: string;
   headers?: Record<string, string>;
 }
 
-const message_bytes_max = 64 << 20; // the daemon's frames are far smaller: beyond, close 1009
-const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+const message_bytes_max = 64 << 20; // until `welcome` states the daemon's limit
+const close_ms_max = 2000; // for the daemon's close frame
+const handshake_guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"; // RFC 6455, section 1.3
 const opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
 
 export function nodeSocket(options: NodeSocketOptions): Connect {
@@ -24,18 +25,19 @@ export function nodeSocket(options: NodeSocketOptions): Connect {
 }
 
 class NodeSocket implements Socket {
-  readonly authorised: boolean;
+  readonly authorized: boolean;
   private stream: Duplex | undefined;
   private ended = false;
   private paused = false;
   private chunks: Buffer[] = [];
-  private held = 0; // bytes in chunks
-  private parts: Buffer[] = []; // of a message in fragments
-  private partBytes = 0;
+  private buffered_bytes = 0; // in `chunks`
+  private fragments: Buffer[] = []; // of an incomplete message
+  private fragment_bytes = 0;
+  private message_bytes_max = message_bytes_max;
   private abort: () => void = () => {};
 
   constructor(options: NodeSocketOptions, private readonly handlers: SocketHandlers) {
-    this.authorised = Boolean(options.token) || options.socketPath !== undefined;
+    this.authorized = Boolean(options.token) || options.socketPath !== undefined;
     try {
       this.open(options);
     } catch (error) {
@@ -58,29 +60,29 @@ class NodeSocket implements Socket {
     });
     this.abort = () => request.destroy();
     request.on("error", (error) => this.end(1006, error.message));
-    request.on("response", (answer) => {
-      answer.resume();
-      this.end(1006, `HTTP ${answer.statusCode}`, answer.statusCode);
+    request.on("response", (response) => {
+      response.resume();
+      this.end(1006, `HTTP ${response.statusCode}`, response.statusCode);
       request.destroy();
     });
-    request.on("upgrade", (answer, stream, head) => this.upgraded(answer, stream, head, key));
+    request.on("upgrade", (response, stream, head) => this.upgraded(response, stream, head, key));
     request.end();
   }
 
-  private upgraded(answer: IncomingMessage, stream: Duplex, head: Buffer, key: string): void {
+  private upgraded(response: IncomingMessage, stream: Duplex, head: Buffer, key: string): void {
     if (this.ended) return void stream.destroy();
-    const accept = createHash("sha1").update(key + magic).digest("base64");
-    if (answer.headers["sec-websocket-accept"] !== accept || answer.headers["sec-websocket-protocol"] !== subprotocol) {
+    const accept = createHash("sha1").update(key + handshake_guid).digest("base64");
+    if (response.headers["sec-websocket-accept"] !== accept || response.headers["sec-websocket-protocol"] !== subprotocol) {
       stream.destroy();
-      return this.end(1002, "what answered is no earshot daemon");
+      return this.end(1002, "the server is not an earshot daemon");
     }
     this.stream = stream;
-    stream.on("error", () => {}); // a close follows
+    stream.on("error", () => {}); // followed by `close`
     stream.on("close", () => this.end(1006, ""));
     stream.on("end", () => stream.end());
-    stream.on("data", (chunk: Buffer) => this.take(chunk));
+    stream.on("data", (chunk: Buffer) => this.receive(chunk));
     this.handlers.opened();
-    if (head.length > 0) this.take(head);
+    if (head.length > 0) this.receive(head);
     if (this.paused) stream.pause();
   }
 
@@ -90,17 +92,21 @@ class NodeSocket implements Socket {
 
   close(): void {
     if (this.ended) return;
-    this.ended = true; // nothing is told any more
+    this.ended = true; // no more callbacks
     if (!this.stream) return this.abort();
     this.write(opcode.close, Buffer.from([0x03, 0xe8]));
     this.stream.end();
-    this.stream.resume(); // to its end
-    setTimeout(() => this.stream?.destroy(), 2000).unref();
+    this.stream.resume(); // read up to the close frame
+    setTimeout(() => this.stream?.destroy(), close_ms_max).unref();
   }
 
   pause(): void {
     this.paused = true;
     this.stream?.pause();
+  }
+
+  limitFrames(bytes: number): void {
+    if (bytes > 0) this.message_bytes_max = bytes;
   }
 
   resume(): void {
@@ -117,11 +123,11 @@ class NodeSocket implements Socket {
     this.handlers.closed(code, reason, status);
   }
 
-  private write(kind: number, payload: Buffer): void {
+  private write(code: number, payload: Buffer): void {
     if (!this.stream?.writable) return;
     const size = payload.length;
     const head = Buffer.alloc(size < 126 ? 6 : size < 65536 ? 8 : 14);
-    head[0] = 0x80 | kind;
+    head[0] = 0x80 | code;
     if (size < 126) head[1] = 0x80 | size;
     else if (size < 65536) (head[1] = 0xfe), head.writeUInt16BE(size, 2);
     else (head[1] = 0xff), head.writeBigUInt64BE(BigInt(size), 2);
@@ -132,50 +138,50 @@ class NodeSocket implements Socket {
     this.stream.write(Buffer.concat([head, masked]));
   }
 
-  private take(chunk: Buffer): void {
+  private receive(chunk: Buffer): void {
     if (this.ended) return;
     this.chunks.push(chunk);
-    this.held += chunk.length;
+    this.buffered_bytes += chunk.length;
     this.parse();
   }
 
-  /** What has come so far in one piece, at least this long; else nothing. */
-  private front(size: number): Buffer | undefined {
-    if (this.held < size) return undefined;
+  /** Returns the buffered bytes as one Buffer of at least `size` bytes, or `undefined` if fewer have arrived. */
+  private peek(size: number): Buffer | undefined {
+    if (this.buffered_bytes < size) return undefined;
     if (this.chunks[0]!.length < size) this.chunks = [Buffer.concat(this.chunks)];
     return this.chunks[0];
   }
 
-  private drop(size: number): void {
-    this.held -= size;
+  private consume(size: number): void {
+    this.buffered_bytes -= size;
     this.chunks[0] = this.chunks[0]!.subarray(size);
     if (this.chunks[0].length === 0) this.chunks.shift();
   }
 
   private parse(): void {
     while (!this.ended && !this.paused) {
-      const short = this.front(2);
-      if (!short) return;
-      const masked = (short[1]! & 0x80) !== 0;
-      const lengthByte = short[1]! & 0x7f;
+      const start = this.peek(2);
+      if (!start) return;
+      const masked = (start[1]! & 0x80) !== 0;
+      const lengthByte = start[1]! & 0x7f;
       const headSize = lengthByte < 126 ? 2 : lengthByte === 126 ? 4 : 10;
-      const head = this.front(headSize);
+      const head = this.peek(headSize);
       if (!head) return;
       const size = lengthByte < 126 ? lengthByte : lengthByte === 126 ? head.readUInt16BE(2) : Number(head.readBigUInt64BE(2));
-      if (masked || (head[0]! & 0x70) !== 0) return this.refuse(1002, "not a frame that a server may send");
-      if (size + this.partBytes > message_bytes_max) return this.refuse(1009, `a message of more than ${message_bytes_max} bytes`);
-      const frame = this.front(headSize + size);
+      if (masked || (head[0]! & 0x70) !== 0) return this.end(1002, "invalid frame: masked or with reserved bits");
+      if (size + this.fragment_bytes > this.message_bytes_max) return this.end(1009, `message longer than ${this.message_bytes_max} bytes`);
+      const frame = this.peek(headSize + size);
       if (!frame) return;
-      const kind = frame[0]! & 0x0f;
+      const code = frame[0]! & 0x0f;
       const final = (frame[0]! & 0x80) !== 0;
       const payload = frame.subarray(headSize, headSize + size);
-      this.drop(headSize + size);
-      this.frame(kind, final, payload);
+      this.consume(headSize + size);
+      this.handleFrame(code, final, payload);
     }
   }
 
-  private frame(kind: number, final: boolean, payload: Buffer): void {
-    switch (kind) {
+  private handleFrame(code: number, final: boolean, payload: Buffer): void {
+    switch (code) {
       case opcode.ping: return this.write(opcode.pong, payload);
       case opcode.pong: return;
       case opcode.close: {
@@ -183,20 +189,16 @@ class NodeSocket implements Socket {
         return payload.length >= 2 ? this.end(payload.readUInt16BE(0), payload.subarray(2).toString()) : this.end(1005, "");
       }
       case opcode.text: case opcode.continuation: {
-        if (final && this.parts.length === 0) return this.handlers.message(payload.toString());
-        this.parts.push(payload);
-        this.partBytes += payload.length;
+        if (final && this.fragments.length === 0) return this.handlers.message(payload.toString());
+        this.fragments.push(payload);
+        this.fragment_bytes += payload.length;
         if (!final) return;
-        const message = Buffer.concat(this.parts).toString();
-        this.parts = [];
-        this.partBytes = 0;
+        const message = Buffer.concat(this.fragments).toString();
+        this.fragments = [];
+        this.fragment_bytes = 0;
         return this.handlers.message(message);
       }
-      default: return this.refuse(1002, `a frame of kind ${kind}`);
+      default: return this.end(1002, `invalid frame: opcode ${code}`);
     }
-  }
-
-  private refuse(code: number, reason: string): void {
-    this.end(code, reason);
   }
 }

@@ -242,10 +242,10 @@ TEST_CASE("a cursor that does not fit is a reset with its session, never an even
     std::string name, after, answer;
   };
   const std::vector<Row> rows = {
-      {"another mark", place(one, {end.offset, end.index, end.mark ^ 1}), "rewritten"},
-      {"no line ends there", place(one, {end.offset - 1, end.index, end.mark}), "rewritten"},
-      {"the future", place(one, {end.offset + 1000, 1, end.mark}), "rewritten"},
-      {"an event that the line does not have", place(one, {end.offset, end.index + 9, end.mark}),
+      {"another mark", place(one, {end.offset, end.index, end.prefix_hash ^ 1}), "rewritten"},
+      {"no line ends there", place(one, {end.offset - 1, end.index, end.prefix_hash}), "rewritten"},
+      {"the future", place(one, {end.offset + 1000, 1, end.prefix_hash}), "rewritten"},
+      {"an event that the line does not have", place(one, {end.offset, end.index + 9, end.prefix_hash}),
        "rewritten"},
       {"a mark of nothing", one.name() + ":0.0.00000000000000ff", "rewritten"},
       {"an event of nothing", one.name() + ":0.3.0000000000000000", "rewritten"},

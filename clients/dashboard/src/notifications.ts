@@ -1,0 +1,82 @@
+// Announces sessions that start to wait: in the title, for screen readers and, if enabled, by a notification and a tone.
+import { effect, signal } from "@preact/signals";
+import { isOffline, type SessionFrame } from "../../sdk/src/index.js";
+import { ready, sessions } from "./connection.js";
+import { go } from "./route.js";
+import { isTeam, titleOf, waiting } from "./rows.js";
+
+const preferences_key = "earshot preferences"; // in localStorage, once the user has changed a setting
+const notifications_max = 3; // at once
+type Preferences = { notify: boolean; sound: boolean };
+
+function loadPreferences(): Preferences {
+  const defaults = { notify: false, sound: false };
+  try {
+    return { ...defaults, ...(JSON.parse(localStorage.getItem(preferences_key) ?? "{}") as Partial<Preferences>) };
+  } catch {
+    return defaults;
+  }
+}
+
+export const preferences = signal(loadPreferences());
+
+export function setPreferences(changed: Partial<Preferences>) {
+  preferences.value = { ...preferences.value, ...changed };
+  localStorage.setItem(preferences_key, JSON.stringify(preferences.value));
+}
+
+/** The user has blocked notifications; the browser does not ask again. */
+export const notificationsBlocked = signal(false);
+
+/** Asks the browser for permission before it enables notifications. */
+export async function toggleNotifications() {
+  if (preferences.value.notify) return setPreferences({ notify: false });
+  const granted = (await Notification.requestPermission()) === "granted";
+  notificationsBlocked.value = !granted;
+  if (granted) setPreferences({ notify: true });
+}
+
+let audio: AudioContext | undefined;
+function playTone() {
+  audio ??= new AudioContext();
+  const tone = audio.createOscillator();
+  const gain = audio.createGain();
+  tone.frequency.value = 660;
+  gain.gain.setValueAtTime(0.08, audio.currentTime);
+  gain.gain.exponentialRampToValueAtTime(0.001, audio.currentTime + 0.35);
+  tone.connect(gain).connect(audio.destination);
+  tone.start();
+  tone.stop(audio.currentTime + 0.4);
+}
+
+/** Text of the live region: the sessions that started to wait. */
+export const announcement = signal("");
+
+/** Waits that were announced: key of the wait (session, reason, since) to key of the session. `undefined` until the first snapshot, whose waits are not announced. */
+let announced: Map<string, string> | undefined;
+
+const headline = (frame: SessionFrame) => `${titleOf(frame)}${isTeam.peek() ? ` on ${frame.host}` : ""} needs you`;
+const request = ({ status }: SessionFrame) => status.detail ?? status.reason ?? "";
+
+effect(() => {
+  const all = waiting.value;
+  document.title = all.length > 0 ? `(${all.length}) earshot` : "earshot";
+  if (!ready.value) return;
+  const waits = new Map(all.map((session) => [`${session.key}\u0000${session.frame.status.reason}\u0000${session.frame.status.since}`, session]));
+  const fresh = announced ? [...waits].filter(([key]) => !announced!.has(key)).map(([, session]) => session) : [];
+  // A session of an offline host still waits: keep its wait, so that it is not announced again when the host returns.
+  const offline = new Set(announced ? sessions.peek().filter((session) => isOffline(session.frame)).map((session) => session.key) : []);
+  announced = new Map([...[...(announced ?? [])].filter(([, key]) => offline.has(key)), ...[...waits].map(([wait, session]) => [wait, session.key] as const)]);
+  if (fresh.length === 0) return;
+  announcement.value = fresh.map(({ frame }) => `${headline(frame)}: ${request(frame)}`).join(". ");
+  const { notify, sound } = preferences.peek();
+  if (sound) playTone();
+  if (!notify || document.visibilityState === "visible") return;
+  for (const { key, frame } of fresh.slice(0, notifications_max)) {
+    const notification = new Notification(headline(frame), { body: request(frame), tag: key });
+    notification.onclick = () => {
+      window.focus();
+      go({ session: frame.session, host: frame.host });
+    };
+  }
+});

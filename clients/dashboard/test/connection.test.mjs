@@ -1,0 +1,177 @@
+// The page's connection status, and its notifications.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Transcript } from "../../sdk/dist/test/harness.js";
+import { post, signInUrl } from "./browser.mjs";
+import { withBrowser } from "./harness.mjs";
+import { ScriptedSession, registerProcess } from "./fixtures.mjs";
+
+/** Runs before the page's own script: records notifications and tones instead of playing them. */
+function recordNotifications() {
+  globalThis.calls = [];
+  globalThis.page_hidden = false;
+  globalThis.Notification = class {
+    static requestPermission() {
+      calls.push("asked");
+      return Promise.resolve(globalThis.forbidden ? "denied" : "granted");
+    }
+    constructor(title, { body }) {
+      calls.push(`${title}: ${body}`);
+    }
+  };
+  globalThis.AudioContext = class {
+    currentTime = 0;
+    destination = {};
+    createGain() {
+      return { gain: { setValueAtTime() {}, exponentialRampToValueAtTime() {} }, connect: () => {} };
+    }
+    createOscillator() {
+      return { frequency: {}, connect: (to) => to, start: () => calls.push("tone"), stop() {} };
+    }
+  };
+  Object.defineProperty(document, "visibilityState", { get: () => (page_hidden ? "hidden" : "visible") });
+}
+
+withBrowser("connection and notifications", (env) => {
+  test("while the daemon is stopped the page shows a countdown, then it reconnects", async () => {
+    const transcript = new Transcript(env.daemon.root);
+    transcript.append(transcript.prompt("before"));
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await env.waitForState(page, "Live.");
+    await env.daemon.stop();
+    await env.waitForState(page, /^The daemon was stopped\. Retrying in \d+ s\.$/);
+    await page.locator("#help", { hasText: "The sessions below may be out of date" }).waitFor();
+    await page.locator("#sessions .title", { hasText: "before" }).waitFor(); // sessions stay visible
+    await env.waitForState(page, /^The daemon does not respond\. Retrying in [1-9]\d* s\.$/);
+    const before = await page.locator("#state").textContent();
+    await page.waitForFunction((old) => document.getElementById("state").textContent !== old, before); // the countdown
+    const other = new Transcript(env.daemon.root, "/home/ada/buoy");
+    other.append(other.prompt("created meanwhile"));
+    await env.daemon.start();
+    const try_now = page.getByRole("button", { name: "Try now" });
+    if (await try_now.isVisible()) await try_now.click({ timeout: 1000 }).catch(() => {}); // it may have reconnected already
+    await env.waitForState(page, "Live.");
+    await page.locator("#sessions .title", { hasText: "created meanwhile" }).waitFor();
+  });
+
+  test("the page's header is rendered before the daemon answers", async () => {
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, () => {})); // never answers
+    await env.waitForState(page, "Connecting…");
+    await page.getByRole("link", { name: "earshot" }).waitFor();
+    await page.getByRole("button", { name: "Keys" }).click();
+    await page.locator("dialog .keys").waitFor();
+  });
+
+  test("without a token, with a used link and after a token rotation the page explains how to sign in", async () => {
+    await env.daemon.start();
+    const url = await signInUrl(env.daemon);
+    const { page } = await env.openPage({}, `http://127.0.0.1:${env.daemon.port}/`);
+    await env.waitForState(page, "Not signed in");
+    await page.locator("#help code", { hasText: "earshot open" }).waitFor();
+    const first = await env.openPage({}, url);
+    await env.waitForState(first.page, "Live.");
+    const second = await env.openPage({}, url);
+    await env.waitForState(second.page, "already used");
+    await second.page.locator("#help code", { hasText: "earshot open" }).waitFor();
+    assert.equal(new URL(second.page.url()).hash, "");
+    assert.equal((await post(env.daemon, "/v1/token/rotate")).status, 200);
+    await env.waitForState(first.page, "The token is no longer valid.");
+    await first.page.locator("#help code", { hasText: "earshot open" }).waitFor();
+    assert.equal(await first.page.evaluate(() => sessionStorage.length), 0);
+    await first.page.goto(await signInUrl(env.daemon));
+    await env.waitForState(first.page, "Live.");
+  });
+
+  test("a code that cannot be exchanged because the daemon does not respond is not reported as used", async () => {
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.route("**/v1/token", (route) => route.abort()));
+    await env.waitForState(page, "The daemon did not respond.");
+    await page.locator("#help code", { hasText: "earshot doctor" }).waitFor();
+  });
+
+  test("without sessions the page explains what to do", async () => {
+    await env.daemon.start();
+    const { page } = await env.openPage();
+    await page.getByText("No agent sessions in the last 24 hours.").waitFor();
+    await page.locator(".empty code", { hasText: "earshotd --demo" }).waitFor();
+    assert.equal(await page.getByRole("searchbox").count(), 0); // nothing to search
+    const transcript = new Transcript(env.daemon.root);
+    transcript.append(transcript.prompt("the first"));
+    await page.locator("#sessions .title", { hasText: "the first" }).waitFor();
+  });
+
+  test("the page reports that it fell behind, and a rejected request with the daemon's message", async () => {
+    const transcript = new Transcript(env.daemon.root);
+    transcript.append(transcript.prompt("hello"));
+    await env.daemon.start();
+    let page_socket;
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, (socket) => {
+      page_socket ??= socket;
+      const server = socket.connectToServer();
+      server.onMessage((text) => socket.send(text));
+      socket.onMessage((text) => server.send(text));
+    }));
+    await env.waitForState(page, "Live.");
+    await page.locator("#sessions .title", { hasText: "hello" }).waitFor();
+    page_socket.send(JSON.stringify({ type: "lagged", id: "a" }));
+    await env.waitForState(page, "This page fell behind and skipped some events.");
+    page_socket.send(JSON.stringify({ type: "error", id: "a", code: "limit", message: "too many subscriptions", retry: false }));
+    await env.waitForState(page, "The daemon rejected the request: too many subscriptions");
+    await page.getByRole("button", { name: "Try now" }).click();
+    await env.waitForState(page, "Live.");
+  });
+
+  test("notifications and sound are off by default; the title and the live region always announce a wait", async () => {
+    const session = new ScriptedSession(env.daemon.root, "/home/ada/api").addPrompt("Fix the lamp");
+    const agent = registerProcess(env.daemon.root, session, "/home/ada/api");
+    env.cleanups.push(agent.stop);
+    agent.setStatus("busy");
+    await env.daemon.start();
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.addInitScript(recordNotifications));
+    const calls = () => page.evaluate(() => globalThis.calls);
+    const title = (wanted) => page.waitForFunction((text) => document.title === text, wanted);
+    const notify = page.getByRole("button", { name: "Notify" });
+    const sound = page.getByRole("button", { name: "Sound" });
+    await page.locator(".row .status", { hasText: "working" }).waitFor();
+    assert.deepEqual([await notify.getAttribute("aria-pressed"), await sound.getAttribute("aria-pressed")], ["false", "false"]);
+    await page.evaluate(() => (globalThis.page_hidden = true));
+    agent.setStatus("waiting", "permission prompt");
+    await title("(1) earshot");
+    await page.locator("[aria-live=assertive]", { hasText: "Fix the lamp needs you" }).waitFor({ state: "attached" });
+    assert.deepEqual(await calls(), []);
+    agent.setStatus("busy");
+    await title("earshot");
+
+    await page.evaluate(() => (globalThis.forbidden = true));
+    await notify.click();
+    await page.getByRole("button", { name: "Notify: blocked", pressed: false }).waitFor();
+    await page.evaluate(() => {
+      globalThis.forbidden = false;
+      globalThis.calls.length = 0;
+    });
+    await notify.click();
+    await sound.click();
+    await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
+    assert.deepEqual(await calls(), ["asked"]);
+    agent.setStatus("waiting", "permission prompt");
+    await page.waitForFunction(() => globalThis.calls.length === 3);
+    const [, ...got] = await calls();
+    assert.ok(got.includes("tone") && got.some((call) => call.startsWith("Fix the lamp needs you: ")), got.join("; "));
+    agent.setStatus("busy");
+    await title("earshot");
+    await page.evaluate(() => (globalThis.page_hidden = false)); // no notification while the page is visible
+    agent.setStatus("waiting", "permission prompt");
+    await page.waitForFunction(() => globalThis.calls.length === 4);
+    assert.equal((await calls())[3], "tone");
+
+    await page.reload(); // existing waits are not announced again, and the settings are kept
+    await title("(1) earshot");
+    await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 2);
+    assert.deepEqual(await calls(), []);
+    await sound.click();
+    await notify.click();
+    await page.waitForFunction(() => [...document.querySelectorAll(".toggles [aria-pressed=true]")].length === 0);
+  });
+});

@@ -1,0 +1,157 @@
+// Transcripts with realistic content for the overview and the session page.
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Transcript } from "../../sdk/dist/test/harness.js";
+
+let call = 0;
+
+/** A session with a manual clock: `minutes` before now. */
+export class ScriptedSession extends Transcript {
+  constructor(root, cwd) {
+    super(root, cwd);
+    this.minutes = 0;
+    this.clock = () => new Date(Date.now() - this.minutes * 60_000);
+  }
+
+  at(minutes) {
+    this.minutes = minutes;
+    return this;
+  }
+
+  setContext(tokens, output = 400) {
+    this.usage = { input_tokens: 40, output_tokens: output, cache_read_input_tokens: tokens, cache_creation_input_tokens: 300 };
+    return this;
+  }
+
+  addPrompt(text) {
+    this.append(this.prompt(text));
+    return this;
+  }
+
+  startTool(tool, input) {
+    const id = `toolu_${String(++call).padStart(5, "0")}`;
+    this.append(this.toolCall(id, tool, input));
+    return id;
+  }
+
+  finishTool(id, output = "ok", more = {}) {
+    this.append(this.record("user", { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: output, is_error: false }] }, more));
+    return this;
+  }
+
+  runTool(tool, input, seconds, output) {
+    const id = this.startTool(tool, input);
+    this.minutes -= seconds / 60;
+    return this.finishTool(id, output);
+  }
+
+  setTodos(...items) {
+    return this.runTool("TodoWrite", { todos: items.map(([content, status]) => ({ content, status, activeForm: content })) }, 0.1, "Todos have been modified");
+  }
+
+  /** A message within a turn; the clock advances by `minutes`. */
+  addMessage(minutes, text) {
+    this.append(this.reply(text, null));
+    this.minutes -= minutes;
+    return this;
+  }
+
+  finishTurn(text) {
+    this.append(this.reply(text));
+    return this;
+  }
+}
+
+/** Claude Code's registry entry of a live process, sessions/<pid>.json. Returns functions that set its status and stop the process. */
+export function registerProcess(root, transcript, cwd) {
+  const process_ = spawn("sleep", ["600"], { stdio: "ignore" });
+  const stat = readFileSync(`/proc/${process_.pid}/stat`, "utf8");
+  const start_time = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  let machine = "";
+  try {
+    machine = readFileSync("/etc/machine-id", "utf8").trim();
+  } catch { /* missing in containers */ }
+  mkdirSync(join(root, "sessions"), { recursive: true });
+  const entry = { pid: process_.pid, sessionId: transcript.session, cwd, procStart: start_time, version: "2.1.330", kind: "interactive", pidDomain: `linux:${machine}:${readlinkSync("/proc/self/ns/pid")}` };
+  return {
+    setStatus(status, waitingFor) {
+      writeFileSync(join(root, "sessions", `${process_.pid}.json`), JSON.stringify({ ...entry, status, statusUpdatedAt: Date.now(), ...(waitingFor && { waitingFor }) }));
+    },
+    stop: () => process_.kill(),
+  };
+}
+
+/** Writes eleven sessions: two waiting, three working, six finished. Returns those that tests refer to, and the processes to stop. */
+export function exampleSessions(root) {
+  const processes = [];
+  const api = "/home/ada/lighthouse-api";
+  const web = "/home/ada/harbour-web";
+  const infra = "/home/ada/infra";
+
+  const long = new ScriptedSession(root, api).at(62).setContext(18_000).addPrompt("The fog signal sounds every 20 s. It should be 30 s: find out why, and fix it with a test.");
+  long.runTool("Grep", { pattern: "interval_s", path: `${api}/src` }, 4, "src/horn.cpp:41: interval_s = 30\nsrc/override.cpp:12: interval_s = 20");
+  long.setContext(31_000).runTool("Read", { file_path: `${api}/src/override.cpp` }, 2, "namespace horn {\n  // set for the regatta of 2024\n  int interval_s = 20;\n}");
+  long.setTodos(["Find where the interval is set", "completed"], ["Fix the override", "in_progress"], ["Test with a fake clock", "pending"], ["Notify the keepers", "pending"]);
+  const agent = long.startTool("Agent", { description: "List every timer", prompt: "List every timer in src/signal.", subagent_type: "Explore" });
+  const subagent = Object.assign(long.subagent("a4c19e77", agent, "List every timer"), { minutes: long.minutes });
+  subagent.clock = () => new Date(Date.now() - subagent.minutes * 60_000);
+  subagent.append(subagent.prompt("List every timer in src/signal."));
+  for (const [name, input] of [["Glob", { pattern: "src/signal/**" }], ["Read", { file_path: `${api}/src/signal/lamp.cpp` }], ["Grep", { pattern: "timer" }]]) {
+    subagent.append(subagent.toolCall(`toolu_i${++call}`, name, input));
+    subagent.minutes -= 0.6;
+    subagent.append(subagent.toolResult(`toolu_i${call}`, "found"));
+  }
+  subagent.append(subagent.reply("Three timers: lamp, horn, radio."));
+  long.at(subagent.minutes).finishTool(agent, [{ type: "text", text: "Three timers: lamp, horn, radio." }], {
+    toolUseResult: { status: "completed", agentId: "a4c19e77", totalDurationMs: 108_000, totalTokens: 9120, totalToolUseCount: 3, content: [{ type: "text", text: "Three timers." }] } });
+  long.minutes -= 0.1;
+  long.setContext(64_000).runTool("Edit", { file_path: `${api}/src/override.cpp`, old_string: "int interval_s = 20;", new_string: "int interval_s = 30;" }, 1, "The file has been updated.");
+  long.runTool("Bash", { command: "make test", description: "Run the tests" }, 95, "[==========] 214 tests ran.\n[  PASSED  ] 214 tests.");
+  long.setContext(88_000).finishTurn("The override of the 2024 regatta was still in force. It is 30 s again, and all 214 tests pass.");
+  long.at(21).addPrompt("Good. Now make the clock injectable, so that the soak test does not take an hour.");
+  long.setContext(102_000).runTool("Read", { file_path: `${api}/src/clock.hpp` }, 12, "struct Clock;").addMessage(0.2, "Everything that sleeps takes the clock by reference; the test's clock jumps.");
+  long.setContext(109_000).runTool("Grep", { pattern: "sleep_for|steady_clock", path: `${api}/src` }, 9, "14 matches").runTool("Write", { file_path: `${api}/src/fake_clock.hpp`, content: "#pragma once\n" }, 30);
+  for (const [n, file] of ["lamp", "horn", "radio", "beacon", "pump"].entries()) {
+    long.setContext(116_000 + n * 8_000).runTool("Edit", { file_path: `${api}/src/signal/${file}.cpp`, old_string: "sleep(1)", new_string: "clock.sleep(1)" }, 24).addMessage(0.3, `${file} takes the clock now.`);
+  }
+  long.runTool("Bash", { command: "make test", description: "Run the tests" }, 118, "[  FAILED  ] Beacon.Drift");
+  long.append(JSON.stringify({ parentUuid: null, isSidechain: false, type: "system", subtype: "compact_boundary", content: "Conversation compacted", uuid: crypto.randomUUID(), timestamp: long.clock().toISOString(), sessionId: long.session, cwd: api, version: "2.1.330", level: "info", compactMetadata: { trigger: "auto", preTokens: 155_000 } }) + "\n");
+  long.setContext(24_000).runTool("Read", { file_path: `${api}/test/beacon_test.cpp` }, 8, "TEST(Beacon, Drift)").addMessage(0.4, "The beacon's test slept by itself.");
+  long.setContext(30_000).runTool("Edit", { file_path: `${api}/test/beacon_test.cpp`, old_string: "sleep(1)", new_string: "clock.sleep(1)" }, 30).runTool("Bash", { command: "make test", description: "Run the tests" }, 112, "[  PASSED  ] 219 tests.");
+  long.setTodos(["Find where the interval is set", "completed"], ["Fix the override", "completed"], ["Test with a fake clock", "in_progress"], ["Notify the keepers", "pending"]);
+  long.at(1.2).setContext(41_000).append(long.reply("The clock is injectable now. I will run the soak test.", null));
+  long.startTool("Bash", { command: "make soak HOURS=1", description: "Run the soak test" });
+  const waiting = registerProcess(root, long, api);
+  waiting.setStatus("waiting", "permission prompt");
+  processes.push(waiting);
+
+  const question = new ScriptedSession(root, web).at(9).setContext(52_000).addPrompt("Add a tide table to the harbour page.");
+  question.runTool("Read", { file_path: `${web}/src/Harbour.tsx` }, 2);
+  question.at(3.5).startTool("AskUserQuestion", { questions: [{ question: "Which source should the tide table use?", header: "Source", options: [{ label: "Hydrographic office", description: "official" }, { label: "A CSV of ours", description: "offline" }], multiSelect: false }] });
+
+  const tool = new ScriptedSession(root, web).at(6).setContext(12_000).addPrompt("Make the chart zoom smoothly on a phone.");
+  tool.setTodos(["Measure", "completed"], ["Pinch gestures", "completed"], ["Inertia", "in_progress"]);
+  tool.setContext(21_000).runTool("Read", { file_path: `${web}/src/chart.ts` }, 2).setContext(33_000).runTool("Edit", { file_path: `${web}/src/chart.ts`, old_string: "a", new_string: "b" }, 2);
+  tool.at(0.7).setContext(47_000).append(tool.reply("Pinch works. Now inertia: I measure before and after.", null));
+  tool.startTool("Bash", { command: "npx playwright test chart.spec.ts --project=phone", description: "Run phone tests" });
+  const message = new ScriptedSession(root, infra).at(14).setContext(9_000).addPrompt("Upgrade the staging database to 16 and keep a way back.");
+  for (const size of [14_000, 22_000, 41_000, 90_000, 150_000, 18_000, 33_000, 60_000]) message.setContext(size, 900).runTool("Bash", { command: "pg_dump --schema-only staging" }, 12);
+  message.at(0.2).setContext(71_000).append(message.reply("The dump is complete; the upgrade plan has four steps, each with its way back.", null));
+  const thinking = new ScriptedSession(root, api).at(2).setContext(96_000).addPrompt("Why does the radio beacon drift by 40 ms a day?");
+  thinking.runTool("Read", { file_path: `${api}/src/radio/beacon.cpp` }, 2).setContext(118_000).runTool("Grep", { pattern: "ppm" }, 2).setContext(140_000).runTool("Grep", { pattern: "drift", path: `${api}/src/radio` }, 3);
+
+  for (const [cwd, minutes, prompt, answer] of [
+    [api, 18, "Rename horn::Signal to horn::FogSignal everywhere.", "Renamed in 31 files; the build and all tests pass."],
+    [web, 26, "The footer overlaps the map on small screens.", "The footer is part of the page's grid now, below the map."],
+    [infra, 190, "Which of our certificates end this month?", "Two: buoy.example on the 28th and quay.example on the 30th."],
+    [infra, 400, "Write a runbook for the backup restore.", "docs/restore.md has it, tried on staging: 11 minutes from nothing to serving."],
+    ["/home/ada/notes", 700, "Sort my reading list by how long each takes.", "Sorted. Three are under ten minutes."],
+    [api, 95, "Explain the lamp's state machine to me.", "It has five states; the two that matter at night are Warming and Lit."],
+  ]) {
+    const finished = new ScriptedSession(root, cwd).at(minutes).addPrompt(prompt);
+    for (let n = 1; n < 9; n++) finished.setContext(12_000 + ((n * 37 + minutes * 13) % 11) * 600 + n * (2_000 + minutes * 9), 150 + n * 40).runTool("Bash", { command: "git status" }, 2, "clean");
+    finished.finishTurn(answer);
+  }
+  return { long, processes };
+}

@@ -1,0 +1,62 @@
+// Test setup: a browser per file, and a daemon with its own root for each test.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe } from "node:test";
+import { TestDaemon, no_daemon } from "../../sdk/dist/test/harness.js";
+import { axe, launch, openTab, signInUrl } from "./browser.mjs";
+
+const timeout_ms = 30_000;
+
+/** Calls `body` with the environment of its tests: `env.daemon` is created but not started; functions in `env.cleanups` run after each test. `skip`: a reason. */
+export function withBrowser(name, body, skip = false) {
+  describe(name, { skip: no_daemon || skip }, () => {
+    const env = { daemon: undefined, browser: undefined, cleanups: [], openPage, waitForState, use };
+    before(async () => (env.browser = await launch()));
+    after(() => env.browser.close());
+    beforeEach(() => (env.daemon = new TestDaemon()));
+    afterEach(async () => {
+      for (const cleanup of env.cleanups.splice(0)) await cleanup();
+      await env.daemon.remove();
+    });
+
+    /** Opens the page, signed in unless `url` is given. `prepare` receives the tab before it navigates. */
+    async function openPage(options, url, prepare, daemon = env.daemon) {
+      const opened = await openTab(env.browser, options);
+      opened.page.setDefaultTimeout(timeout_ms);
+      env.cleanups.push(() => opened.context.close());
+      await prepare?.(opened.page);
+      await opened.page.goto(url ?? (await signInUrl(daemon)));
+      return opened;
+    }
+    /** Waits until the connection status contains the text. */
+    function waitForState(page, text) {
+      return page.locator("#state", { hasText: text }).waitFor({ timeout: timeout_ms });
+    }
+    /** Stops the processes of the fixture after the test. */
+    function use(fixture) {
+      env.cleanups.push(...fixture.processes.map((process) => process.stop));
+      return fixture;
+    }
+    body(env);
+  });
+}
+
+/** Waits until the selector matches `count` elements. */
+export const waitForCount = (page, selector, count) =>
+  page.waitForFunction(([css, wanted]) => document.querySelectorAll(css).length === wanted, [selector, count]);
+
+/** Asserts that the page does not scroll horizontally. */
+export async function assertFitsWidth(page, what) {
+  const excess = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(excess <= 0, `${what} is ${excess} px too wide`);
+}
+
+/** Returns axe's violations. The page's policy forbids eval, so axe is injected through DevTools, which bypass it. */
+export async function violations(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: axe, allowUnsafeEvalBlockedByCSP: true });
+  await session.detach();
+  return page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
+  });
+}

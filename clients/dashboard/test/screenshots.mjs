@@ -1,0 +1,98 @@
+#!/usr/bin/env node
+// usage: node test/screenshots.mjs DIRECTORY: screenshots of each view, light and dark, on a desktop and on a phone.
+//        node test/screenshots.mjs --readme:  screenshot.png next to package.json.
+// Requires a daemon (EARSHOT_BUILD) and a compiled clients/sdk, as the tests do.
+import { mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { TestDaemon } from "../../sdk/dist/test/harness.js";
+import { launch, openTab, signInUrl } from "./browser.mjs";
+import { exampleSessions } from "./fixtures.mjs";
+
+export const screens = {
+  desktop: { viewport: { width: 1440, height: 900 } },
+  phone: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
+};
+export const color_schemes = ["light", "dark"];
+
+/** Visits each view of the page and calls `capture(name, page)` for it. Returns the page's errors. */
+export async function visitViews(browser, daemon, sessions, options, capture) {
+  const { context, page, errors } = await openTab(browser, options);
+  try {
+    await page.goto(await signInUrl(daemon));
+    await page.locator(".row").first().waitFor();
+    await page.waitForFunction(() => [...document.querySelectorAll(".spark .line")].filter((line) => line.getAttribute("d").split("L").length > 4).length > 5); // context history
+    await capture("overview", page);
+    await page.goto(`http://127.0.0.1:${daemon.port}/?session=${sessions.long.session}&host=testhost`);
+    await page.locator(".entry", { hasText: "Three timers" }).first().waitFor();
+    await page.locator(".chart canvas").waitFor();
+    await capture("session", page);
+    await page.locator("details.call", { hasText: "make test" }).first().locator("summary").click();
+    await page.locator("details.call[open]").scrollIntoViewIfNeeded();
+    await capture("unfolded", page);
+    await page.getByRole("button", { name: "raw result" }).first().click();
+    await page.locator("dialog .record").waitFor();
+    await capture("record", page);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await page.locator("dialog .keys").waitFor();
+    await capture("keys", page);
+  } finally {
+    await context.close();
+  }
+  return errors;
+}
+
+/** Visits the states without sessions: not signed in, no sessions, and no daemon. */
+export async function visitEmptyStates(browser, options, capture) {
+  const daemon = await new TestDaemon().start();
+  const { context, page } = await openTab(browser, options);
+  try {
+    await page.goto(`http://127.0.0.1:${daemon.port}/`);
+    await page.locator("#state", { hasText: "Not signed in" }).waitFor();
+    await capture("unauthorized", page);
+    await page.goto(await signInUrl(daemon));
+    await page.getByText("No agent sessions").waitFor();
+    await capture("empty", page);
+    await daemon.stop();
+    await page.locator("#state", { hasText: /Retrying in \d+ s/ }).waitFor();
+    await capture("reconnecting", page);
+  } finally {
+    await context.close();
+    await daemon.remove();
+  }
+}
+
+async function main(target) {
+  const browser = await launch();
+  const daemon = new TestDaemon();
+  const sessions = exampleSessions(daemon.root);
+  try {
+    await daemon.start();
+    if (target === "--readme") {
+      const path = join(dirname(fileURLToPath(import.meta.url)), "../screenshot.png");
+      await visitViews(browser, daemon, sessions, { viewport: { width: 1200, height: 756 }, colorScheme: "light" }, async (name, page) => name === "overview" && void (await page.screenshot({ path })));
+      return;
+    }
+    mkdirSync(target, { recursive: true });
+    for (const [screen, size] of Object.entries(screens)) {
+      for (const colorScheme of color_schemes) {
+        const capture = (name, page) => page.screenshot({ path: join(target, `${name}-${colorScheme}-${screen}.png`) });
+        await visitViews(browser, daemon, sessions, { ...size, colorScheme }, capture);
+        await visitEmptyStates(browser, { ...size, colorScheme }, capture);
+      }
+    }
+  } finally {
+    for (const process of sessions.processes) process.stop();
+    await browser.close();
+    await daemon.remove();
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  if (process.argv.length !== 3) {
+    console.error("usage: node test/screenshots.mjs DIRECTORY | --readme");
+    process.exit(2);
+  }
+  await main(process.argv[2]);
+}

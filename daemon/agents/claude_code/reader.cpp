@@ -1,0 +1,298 @@
+#include "agents/claude_code/reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/time.hpp"
+
+namespace earshot::claude_code {
+namespace {
+
+struct NamedField {
+  std::string_view name;
+  Value Fields::*member;
+};
+
+#define FIELD(name) \
+  { #name, &Fields::name }
+// clang-format off
+constexpr NamedField known_fields[] = {
+    FIELD(type), FIELD(subtype), FIELD(uuid), FIELD(parentUuid), FIELD(timestamp), FIELD(sessionId),
+    FIELD(version), FIELD(cwd), FIELD(gitBranch), FIELD(message), FIELD(isSidechain), FIELD(isMeta),
+    FIELD(isDeleted), FIELD(isAborted), FIELD(isCompactSummary), FIELD(isApiErrorMessage),
+    FIELD(toolUseResult), FIELD(toolDenialKind), FIELD(toolDenialBeforeRun), FIELD(permissionDecision),
+    FIELD(permissionMode), FIELD(promptSource), FIELD(origin), FIELD(turnPosition), FIELD(requestId),
+    FIELD(costUSD), FIELD(durationMs), FIELD(content), FIELD(attachment), FIELD(data), FIELD(parentToolUseID),
+    FIELD(operation), FIELD(snapshot), FIELD(messageId), FIELD(trackingPath), FIELD(summary), FIELD(leafUuid),
+    FIELD(aiTitle), FIELD(customTitle), FIELD(agentName), FIELD(mode), FIELD(totalCostUSD),
+    FIELD(compactMetadata), FIELD(microcompactMetadata), FIELD(error), FIELD(apiErrorStatus),
+    FIELD(retryInMs), FIELD(retryAttempt), FIELD(maxRetries), FIELD(preventedContinuation), FIELD(hookErrors),
+    FIELD(toolName), FIELD(toolArguments), FIELD(isError),
+};
+// clang-format on
+#undef FIELD
+
+// A perfect hash: a key is compared with at most one name.
+constexpr std::size_t slot_count = 256;
+constexpr std::size_t slot_of(std::string_view name) {
+  const auto at = [&](std::size_t n) { return static_cast<unsigned char>(name[n]); };
+  return (name.size() * 16 + at(0) * 30 + at(name.size() / 2) + at(name.size() - 1) * 7) % slot_count;
+}
+static_assert(
+    [] {
+      std::array<bool, slot_count> taken{};
+      for (const NamedField& one : known_fields)
+        if (std::exchange(taken[slot_of(one.name)], true)) return false;
+      return true;
+    }(),
+    "two names share a slot: try other factors");
+
+constexpr auto by_slot = [] {
+  std::array<NamedField, slot_count> all{};
+  for (const NamedField& one : known_fields) all[slot_of(one.name)] = one;
+  return all;
+}();
+
+void read_summary(const Fields& f, Record& out) {
+  out.facts.push_back(fact::Title{fact::Title::Kind::summary, text(f.summary), text(f.leafUuid)});
+}
+void read_ai_title(const Fields& f, Record& out) {
+  out.facts.push_back(fact::Title{fact::Title::Kind::ai, text(f.aiTitle), {}});
+}
+void read_custom_title(const Fields& f, Record& out) {
+  out.facts.push_back(fact::Title{fact::Title::Kind::custom, text(f.customTitle), {}});
+}
+void read_agent_name(const Fields& f, Record& out) {
+  out.facts.push_back(fact::Title{fact::Title::Kind::agent_name, text(f.agentName), {}});
+}
+void read_mode(const Fields& f, Record& out) { out.facts.push_back(fact::Mode{text(f.mode)}); }
+void read_permission_mode(const Fields& f, Record& out) {
+  out.facts.push_back(fact::PermissionMode{text(f.permissionMode)});
+}
+void read_cost(const Fields& f, Record& out) {
+  if (!f.totalCostUSD) return;
+  if (const auto usd = dom::as_double(*f.totalCostUSD)) out.facts.push_back(fact::Cost{*usd});
+}
+void read_queue(const Fields& f, Record& out) {
+  const auto content = text_of_content(f.content, out);
+  out.facts.push_back(fact::Queue{text(f.operation), content});
+  if (content) read_notifications(*content, out);
+}
+void read_snapshot(const Fields& f, Record& out) {
+  const auto backups = f.snapshot ? dom::member(*f.snapshot, "trackedFileBackups") : Value{};
+  dom::object files;
+  if (!backups || backups->get_object().get(files)) return;
+  fact::Files snapshot{text(f.messageId), {}};
+  for (const auto file : files)
+    if (std::find(snapshot.files.begin(), snapshot.files.end(), file.key) == snapshot.files.end())
+      snapshot.files.push_back(file.key);
+  if (!snapshot.files.empty()) out.facts.push_back(std::move(snapshot));
+}
+void read_delta(const Fields& f, Record& out) {
+  if (const auto path = text(f.trackingPath); !path.empty())
+    out.facts.push_back(fact::Files{text(f.messageId), {path}});
+}
+void read_progress(const Fields& f, Record& out) {
+  const std::string_view kind = f.data ? dom::text_of(*f.data, "type") : std::string_view{};
+  if (kind == "agent_progress")
+    out.facts.push_back(fact::AgentLink{text(f.parentToolUseID), dom::text_of(*f.data, "agentId")});
+}
+void ignore(const Fields&, Record&) {}
+
+struct Rule {
+  std::string_view type;
+  void (*read)(const Fields&, Record&);
+  std::string_view versions;  // observed to write it
+};
+
+// Chain records other than user and assistant.
+constexpr Rule chain_rules[] = {
+    {"system", read_system, "1.0.43 -"},
+    {"attachment", read_attachment, "2.1.90 -"},
+    {"progress", read_progress, "2.1.12 - 2.1.81"},
+};
+
+// Session state, written repeatedly, and records without facts.
+constexpr Rule metadata_rules[] = {
+    {"summary", read_summary, "0.2 - 2.1.29"},
+    {"ai-title", read_ai_title, "2.1.126 -"},
+    {"custom-title", read_custom_title, "2.1.81 -"},
+    {"agent-name", read_agent_name, "2.1.81 - 2.1.108"},
+    {"mode", read_mode, "2.1.205 -"},
+    {"permission-mode", read_permission_mode, "2.1.92 -"},
+    {"queue-operation", read_queue, "2.0.37 -"},
+    {"file-history-snapshot", read_snapshot, "2.0.5 -"},
+    {"file-history-delta", read_delta, "2.1.212 -"},
+    {"cost-state", read_cost, "2.1.330 -"},
+    {"last-prompt", ignore, "2.1.77 -"},
+    {"pr-link", ignore, "2.1.29 -"},
+    {"bridge-session", ignore, "2.1.197 -"},
+    {"frame-link", ignore, "2.1.217 -"},
+    {"atis-latch", ignore, "2.1.217 -"},
+    {"tools-used", ignore, "2.1.330 -"},
+    {"api-request", ignore, "2.1.330 -"},
+    {"api-request-blob", ignore, "2.1.330 -"},
+    {"api-request-shape", ignore, "2.1.330 -"},
+    {"worktree-state", ignore, "2.1.220 -"},
+    {"relocated", ignore, "2.1.220 -"},
+    {"agent-setting", ignore, "2.1.220 -"},
+    {"tag", ignore, "2.1.220 -"},
+};
+
+const Rule* find(std::span<const Rule> rules, std::string_view type) {
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.type == type; });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+class CodeDialect final : public Dialect {
+ public:
+  std::string_view name() const override { return "claude-code"; }
+
+  void read(const dom::element& json, std::string_view raw, Record& out) const override {
+    const Fields fields(json);
+    out.type = text(fields.type);
+    read_header(fields, out);
+    if (out.type == "user") return read_user(fields, out);
+    if (out.type == "assistant") return read_assistant(fields, raw, out);
+    const Rule* rule = find(chain_rules, out.type);
+    if (!rule) rule = find(metadata_rules, out.type);
+    out.unknown = !rule;
+    if (rule) rule->read(fields, out);
+  }
+};
+
+// Signs of each dialect, most specific first. The path of a file proves nothing.
+
+bool is_messages(const Fields& f, std::string_view type) {
+  return (f.timestamp && f.timestamp->is_number()) || type == "human" || type == "tool_result" ||
+         type == "compact_prelude" || type == "compact_recap";
+}
+bool is_flat(const Fields& f, std::string_view type) {
+  return (f.message && f.message->is_string()) || f.toolName || f.toolArguments || type == "compact_system";
+}
+bool is_code(const Fields& f, std::string_view type) {
+  const bool is_chain = type == "user" || type == "assistant" || find(chain_rules, type) != nullptr;
+  return is_chain && (f.uuid || f.sessionId || (f.message && f.message->is_object()));
+}
+
+struct Sign {
+  bool (*matches)(const Fields&, std::string_view type);
+  const Dialect& (*dialect)();
+};
+constexpr Sign signs[] = {
+    {is_messages, messages_dialect},
+    {is_flat, flat_dialect},
+    {is_code, code_dialect},
+};
+
+class Reader final : public RecordReader {
+ public:
+  std::string_view program() const override { return program_name; }
+
+  const Dialect* detect(const dom::element& json) const override {
+    const Fields fields(json);
+    const std::string_view type = text(fields.type);
+    if (find(metadata_rules, type)) return nullptr;
+    for (const Sign& sign : signs)
+      if (sign.matches(fields, type)) return &sign.dialect();
+    return nullptr;
+  }
+
+  const Dialect* metadata_dialect(const dom::element& json) const override {
+    return find(metadata_rules, dom::text_of(json, "type")) ? &code_dialect() : nullptr;
+  }
+};
+
+}  // namespace
+
+const RecordReader& reader() {
+  static const Reader reader;
+  return reader;
+}
+
+const Dialect& code_dialect() {
+  static const CodeDialect dialect;
+  return dialect;
+}
+
+Fields::Fields(const dom::element& json) {
+  dom::object object;
+  if (json.get_object().get(object)) return;
+  for (const auto field : object) {
+    if (field.key.empty()) continue;
+    const NamedField& one = by_slot[slot_of(field.key)];
+    if (one.name == field.key) this->*one.member = field.value;
+  }
+}
+
+void read_header(const Fields& fields, Record& out) {
+  out.uuid = text(fields.uuid);
+  out.parent = text(fields.parentUuid);
+  out.has_parent_key = fields.parentUuid.has_value();
+  out.session = text(fields.sessionId);
+  out.version = text(fields.version);
+  out.cwd = text(fields.cwd);
+  if (fields.gitBranch) out.git_branch = dom::as_optional_text(*fields.gitBranch);
+  out.sidechain = is_true(fields.isSidechain);
+  out.deleted = is_true(fields.isDeleted);
+  out.aborted = is_true(fields.isAborted);
+  out.has_turn_position = fields.turnPosition && fields.turnPosition->is_object();
+  out.request = text(fields.requestId);
+  if (!fields.timestamp) return;
+  if (fields.timestamp->is_string()) {
+    const std::string_view written = dom::as_text(*fields.timestamp);
+    if (const auto ms = parse_time(written)) {
+      out.time = written;
+      out.time_ms = *ms;
+    }
+  } else if (const auto ms = dom::as_int(*fields.timestamp);
+             ms && *ms > 0 && *ms < 253'402'300'800'000) {  // year 10000
+    out.time = out.keep(format_time(*ms));
+    out.time_ms = *ms;
+  }
+}
+
+bool is_media(std::string_view block_type) { return block_type == "image" || block_type == "document"; }
+
+Media media_of(std::string_view block_type, const dom::element& block) {
+  Media media{block_type, {}, 0};
+  if (const auto source = dom::member(block, "source")) {
+    media.media_type = dom::text_of(*source, "media_type");
+    std::string_view data = dom::text_of(*source, "data");
+    if (dom::text_of(*source, "type") == "base64") {
+      while (!data.empty() && data.back() == '=') data.remove_suffix(1);
+      media.bytes = data.size() * 3 / 4;
+    } else {
+      media.bytes = data.size();
+    }
+  }
+  return media;
+}
+
+std::optional<std::string_view> text_of_content(const Value& content, Record& out) {
+  if (!content) return std::nullopt;
+  if (content->is_string()) return dom::as_text(*content);
+  dom::array blocks;
+  if (content->get_array().get(blocks)) return std::nullopt;
+  std::optional<std::string_view> found;
+  std::string joined;
+  bool joins = false;
+  for (const dom::element block : blocks) {
+    const auto text = dom::text_of(block, "type") == "text" ? dom::member(block, "text") : Value{};
+    if (!text || !text->is_string()) continue;
+    if (!found) {
+      found = dom::as_text(*text);
+      continue;
+    }
+    if (!joins) joined = *found;
+    joins = true;
+    joined += '\n';
+    joined += dom::as_text(*text);
+  }
+  return joins ? out.keep(std::move(joined)) : found;
+}
+
+}  // namespace earshot::claude_code

@@ -1,0 +1,74 @@
+// claude-flat: a documented early format in which `message` is a plain string.
+//
+//   {"type":"user"|"assistant"|"system"|"compact_system","uuid":…,"parentUuid":…,"timestamp":…,"sessionId":…,"message":"…"}
+//   {"type":"assistant","subtype":"tool_use","toolName":"Read","toolArguments":{…}}
+// Calls have no ids: the `system` record below a call is its result. compact_system records report
+// compaction.
+#include "agents/claude_code/reader.hpp"
+#include "base/json_scan.hpp"
+
+namespace earshot::claude_code {
+namespace {
+
+void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
+  out.author = Record::Author::assistant;
+  const std::string_view subtype = text(f.subtype);
+  if (const std::string_view message = text(f.message); !message.empty())
+    out.facts.push_back(
+        fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
+  if (f.toolName || subtype == "tool_use")
+    out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
+                                   f.toolArguments ? member_text(raw, "toolArguments") : std::string_view{}));
+}
+
+void read_flat_user(const Fields& f, Record& out) {
+  read_user(f, out);
+  if (text(f.subtype) != "command") return;
+  for (Fact& fact : out.facts)
+    if (auto* prompt = std::get_if<fact::Prompt>(&fact)) prompt->origin = "command";
+}
+
+void read_flat_system(const Fields& f, Record& out) {
+  fact::Result result;
+  result.by_position = true;
+  result.outcome = is_true(f.isError) ? "error" : "ok";
+  if (const std::string_view message = text(f.message); f.message && f.message->is_string())
+    result.output = message;
+  out.facts.push_back(std::move(result));
+}
+
+void read_compact_system(const Fields& f, Record& out) {
+  const std::string_view phase = text(f.message);
+  if (phase == "conversation_compacting") out.facts.push_back(fact::Compaction{.started = true});
+  if (phase == "conversation_compacted")
+    out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
+}
+
+class FlatDialect final : public Dialect {
+ public:
+  std::string_view name() const override { return "claude-flat"; }
+
+  void read(const dom::element& json, std::string_view raw, Record& out) const override {
+    const Fields fields(json);
+    const std::string_view type = text(fields.type);
+    const bool flat = !fields.message || fields.message->is_string();
+    const bool is_flat = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
+                         (type == "system" && fields.message && flat);
+    if (!is_flat) return code_dialect().read(json, raw, out);
+    out.type = type;
+    read_header(fields, out);
+    if (type == "assistant") return read_flat_assistant(fields, raw, out);
+    if (type == "user") return read_flat_user(fields, out);
+    if (type == "system") return read_flat_system(fields, out);
+    read_compact_system(fields, out);
+  }
+};
+
+}  // namespace
+
+const Dialect& flat_dialect() {
+  static const FlatDialect dialect;
+  return dialect;
+}
+
+}  // namespace earshot::claude_code

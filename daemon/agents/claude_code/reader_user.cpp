@@ -1,0 +1,374 @@
+// claude-code: user records. Most are not prompts; the first rule in read_user that matches decides.
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "agents/claude_code/reader.hpp"
+
+namespace earshot::claude_code {
+namespace {
+
+using std::string_view;
+
+constexpr string_view interruptions[] = {"[Request interrupted by user]",
+                                         "[Request interrupted by user for tool use]"};
+
+// Error texts that refine the outcome "error".
+struct Refinement {
+  string_view prefix, outcome;
+  string_view infix{};  // must follow
+};
+constexpr Refinement interrupted_texts[] = {
+    {"[Request interrupted by user", "interrupted"},
+    {"[Tool call interrupted: the session ended", "interrupted"},
+};
+constexpr Refinement denial_texts[] = {
+    {"The user doesn't want to proceed with this tool use", "denied"},
+    {"The user doesn't want to take this action", "denied"},
+    {"Permission to use ", "denied", "has been denied"},
+    {"Permission for this action was denied", "denied"},
+    {"Claude requested permissions", "denied"},
+};
+
+string_view trim(string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool is_interruption(string_view text) {
+  return std::find(std::begin(interruptions), std::end(interruptions), trim(text)) != std::end(interruptions);
+}
+
+/// The content of the element `name`; nothing without it.
+std::optional<string_view> element_of(string_view text, string_view name) {
+  const std::string open = '<' + std::string(name) + '>';
+  const std::size_t from = text.find(open);
+  if (from == string_view::npos) return std::nullopt;
+  text.remove_prefix(from + open.size());
+  const std::size_t to = text.find("</" + std::string(name) + '>');
+  if (to == string_view::npos) return std::nullopt;
+  return text.substr(0, to);
+}
+
+template <class N>
+std::optional<N> number(std::optional<string_view> text) {
+  if (!text) return std::nullopt;
+  const string_view digits = trim(*text);
+  N value{};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+void read_command(string_view text, Record& out) {
+  string_view name = trim(element_of(text, "command-name").value_or(""));
+  if (name.empty()) name = trim(element_of(text, "command-message").value_or(""));
+  const string_view arguments = trim(element_of(text, "command-args").value_or(""));
+  std::string typed(name.starts_with('/') ? "" : "/");
+  typed += name;
+  if (!arguments.empty()) (typed += ' ') += arguments;
+  out.outside_turn = true;
+  out.facts.push_back(fact::Command{out.keep(std::move(typed))});
+}
+void ignore(string_view, Record& out) { out.outside_turn = true; }
+void read_agent_prompt(string_view text, Record& out) {
+  out.facts.push_back(fact::Prompt{text, "agent", {}});
+}
+void read_task_prompt(string_view text, Record& out) { out.facts.push_back(fact::Prompt{text, "task", {}}); }
+void read_task_notification(string_view text, Record& out) {
+  read_notifications(text, out);
+  read_task_prompt(text, out);
+}
+
+// Prefixes of texts that a user did not type.
+struct Tag {
+  string_view prefix;
+  void (*read)(string_view, Record&);
+};
+constexpr Tag tags[] = {
+    {"<command-name>", read_command},
+    {"<command-message>", read_command},
+    {"<local-command-stdout>", ignore},
+    {"<local-command-stderr>", ignore},
+    {"<local-command-caveat>", ignore},
+    {"Caveat: The messages below", ignore},
+    {"<bash-input>", ignore},
+    {"<bash-stdout>", ignore},
+    {"<bash-stderr>", ignore},
+    {"<task-notification>", read_task_notification},
+    {"<teammate-message", read_agent_prompt},
+    {"<cross-session-message", read_agent_prompt},
+    {"<scheduled-task", read_task_prompt},
+    {"<ci-monitor-event", read_task_prompt},
+};
+
+// The relevant parts of a message's content, which is a string or a list of blocks.
+struct Content {
+  std::vector<string_view> texts;
+  std::vector<Media> media;
+  std::vector<dom::element> results;
+};
+Content content_of(const Value& content) {
+  Content found;
+  if (!content) return found;
+  dom::array blocks;
+  if (content->is_string()) {
+    found.texts.push_back(dom::as_text(*content));
+  } else if (!content->get_array().get(blocks)) {
+    for (const dom::element block : blocks) {
+      const string_view kind = dom::text_of(block, "type");
+      if (kind == "tool_result") found.results.push_back(block);
+      if (kind == "text") found.texts.push_back(dom::text_of(block, "text"));
+      if (is_media(kind)) found.media.push_back(media_of(kind, block));
+    }
+  }
+  return found;
+}
+
+string_view join(const std::vector<string_view>& texts, Record& out) {
+  if (texts.size() == 1) return texts.front();
+  std::string joined;
+  for (const string_view one : texts) {
+    if (!joined.empty() && !one.empty()) joined += '\n';
+    joined += one;
+  }
+  return out.keep(std::move(joined));
+}
+
+string_view refine(std::span<const Refinement> table, string_view text) {
+  for (const Refinement& one : table)
+    if (text.starts_with(one.prefix) && text.find(one.infix) != string_view::npos) return one.outcome;
+  return {};
+}
+
+// The first match decides: the program's denial kind, interruption, denial, error, ok.
+void read_outcome(const Fields& f, const dom::element& block, fact::Result& result) {
+  const bool failed = dom::bool_of(block, "is_error") || is_true(f.isError);
+  const string_view kind = text(f.toolDenialKind);
+  const string_view output = result.output.value_or("");
+  if (!kind.empty()) {
+    result.outcome = kind == "interrupted" ? "interrupted" : "denied";
+    const bool rejected = f.permissionDecision && dom::text_of(*f.permissionDecision, "decision") == "reject";
+    result.is_late_rejection = kind == "user-rejected" && !is_true(f.toolDenialBeforeRun) && !rejected;
+    return;
+  }
+  const bool interrupted =
+      f.toolUseResult && (dom::bool_of(*f.toolUseResult, "interrupted") ||
+                          dom::bool_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
+  result.outcome = failed ? refine(interrupted_texts, output) : string_view{};
+  if (interrupted) result.outcome = "interrupted";
+  if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, output);
+  if (result.outcome.empty()) result.outcome = failed ? "error" : "ok";
+}
+
+/// The word after `label`, up to white space or punctuation. For results without toolUseResult (subagents, to
+/// 2.1.114).
+string_view word_after(string_view text, string_view label) {
+  const std::size_t at = text.find(label);
+  if (at == string_view::npos) return {};
+  text = trim(text.substr(at + label.size()));
+  return text.substr(0, text.find_first_of(" \n\t.,("));
+}
+
+void read_tool_use_result(const Fields& f, fact::Result& result) {
+  const string_view output = result.output.value_or("");
+  if (!f.toolUseResult || !f.toolUseResult->is_object()) {
+    if (f.toolUseResult) return;
+    if (output.starts_with("Command running in background with ID:"))
+      result.background = word_after(output, "Command running in background with ID:");
+    if (output.starts_with("Async agent launched")) {
+      result.launch = true;
+      result.subagent = result.background = word_after(output, "agentId:");
+    }
+    return;
+  }
+  const dom::element& use = *f.toolUseResult;
+  const string_view status = dom::text_of(use, "status");
+  result.background = dom::text_of(use, "backgroundTaskId");
+  result.subagent = dom::text_of(use, "agentId");
+  result.resumed = dom::text_of(use, "resumedAgentId");
+  if (status == "async_launched") {
+    result.launch = true;
+    result.background = result.subagent;
+  } else if (status == "teammate_spawned") {
+    result.launch = true;
+    result.subagent = dom::text_of(use, "agent_id");
+    result.background = result.subagent.empty() ? dom::text_of(use, "teammate_id") : result.subagent;
+  }
+  result.duration_ms = dom::int_of(use, "totalDurationMs");
+  result.tokens = dom::count_of(use, "totalTokens");
+  result.tools = dom::count_of(use, "totalToolUseCount");
+
+  if (const auto list = dom::member(use, "newTodos"); list && list->is_array())
+    result.todo.list = todos_of(*list);
+  if (const auto list = dom::member(use, "tasks"); list && list->is_array())
+    result.todo.list = todos_of(*list);
+  if (const auto task = dom::member(use, "task"); task && task->is_object())
+    result.todo.item = todo_of(*task);
+  if (const auto success = dom::member(use, "success"); success && success->is_bool())
+    result.todo.refused = !dom::as_bool(*success);
+  if (const auto id = dom::member(use, "taskId"); id && !result.todo.item) {
+    Todo item{
+        .id = std::string(dom::as_text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
+    if (const auto change = dom::member(use, "statusChange")) item.status = dom::text_of(*change, "to");
+    result.todo.item = std::move(item);
+  }
+}
+
+void read_result(const Fields& f, const dom::element& block, Record& out) {
+  fact::Result result;
+  result.call = dom::text_of(block, "tool_use_id");
+  const Value content = dom::member(block, "content");
+  result.output = text_of_content(content, out);
+  dom::array parts;
+  if (content && !content->get_array().get(parts))
+    for (const dom::element part : parts) {
+      const string_view kind = dom::text_of(part, "type");
+      if (is_media(kind)) result.media.push_back(media_of(kind, part));
+    }
+  read_outcome(f, block, result);
+  read_tool_use_result(f, result);
+  out.facts.push_back(std::move(result));
+}
+
+string_view origin_of(const Fields& f) {
+  const string_view kind = f.origin ? dom::text_of(*f.origin, "kind") : string_view{};
+  if (text(f.promptSource) == "queued") return "queued";
+  if (kind == "task-notification") return "task";
+  return "human";
+}
+
+void read_prompt(const Fields& f, std::vector<string_view> texts, std::vector<Media> media, Record& out) {
+  if (!texts.empty() &&
+      (texts.front().starts_with("<ide_opened_file>") || texts.front().starts_with("<ide_selection>"))) {
+    const string_view name = texts.front().starts_with("<ide_o") ? "</ide_opened_file>" : "</ide_selection>";
+    const std::size_t end = texts.front().find(name);
+    const string_view rest =
+        end == string_view::npos ? string_view{} : trim(texts.front().substr(end + name.size()));
+    if (rest.empty())
+      texts.erase(texts.begin());
+    else
+      texts.front() = rest;
+  }
+  if (texts.empty() && media.empty()) return;
+  const string_view whole = texts.empty() ? string_view{} : join(texts, out);
+  const string_view prompt = without_reminders(whole, out);
+  // A text of system reminders alone is not a prompt.
+  if (prompt.empty() && media.empty() && !whole.empty()) return;
+  fact::Prompt fact{std::nullopt, origin_of(f), std::move(media)};
+  if (!prompt.empty()) fact.text = prompt;
+  if (fact.origin == "task" && !prompt.empty()) read_notifications(prompt, out);
+  out.facts.push_back(std::move(fact));
+}
+
+}  // namespace
+
+string_view without_reminders(string_view text, Record& out) {
+  constexpr string_view open = "<system-reminder>", close = "</system-reminder>";
+  if (text.find(open) == string_view::npos) return text;
+  std::string kept;
+  for (std::size_t at; (at = text.find(open)) != string_view::npos;) {
+    kept += text.substr(0, at);
+    const std::size_t end = text.find(close, at);
+    text = end == string_view::npos ? string_view{} : text.substr(end + close.size());
+  }
+  kept += text;
+  return trim(out.keep(std::move(kept)));
+}
+
+void read_notifications(string_view text, Record& out) {
+  constexpr string_view open = "<task-notification>", close = "</task-notification>";
+  for (std::size_t at; (at = text.find(open)) != string_view::npos;) {
+    text.remove_prefix(at + open.size());
+    const std::size_t end = text.find(close);
+    const string_view element = text.substr(0, end);
+    fact::Notification notification;
+    notification.task = trim(element_of(element, "task-id").value_or(""));
+    notification.call = trim(element_of(element, "tool-use-id").value_or(""));
+    notification.status = trim(element_of(element, "status").value_or(""));
+    if (const auto summary = element_of(element, "summary")) notification.summary = trim(*summary);
+    notification.duration_ms = number<std::int64_t>(element_of(element, "duration_ms"));
+    notification.tokens = number<std::uint64_t>(element_of(element, "subagent_tokens"));
+    notification.tools = number<std::uint64_t>(element_of(element, "tool_uses"));
+    if (!notification.task.empty() && !notification.status.empty()) out.facts.push_back(notification);
+    if (end == string_view::npos) return;
+    text.remove_prefix(end + close.size());
+  }
+}
+
+Todo todo_of(const dom::element& item) {
+  Todo todo;
+  dom::object fields;
+  if (item.get_object().get(fields)) return todo;
+  for (const auto field : fields) {
+    if (field.key == "content" || field.key == "subject")
+      todo.content = dom::as_text(field.value);
+    else if (field.key == "status")
+      todo.status = dom::as_text(field.value);
+    else if (field.key == "activeForm")
+      todo.active_form = dom::as_text(field.value);
+    else if (field.key == "priority")
+      todo.priority = dom::as_text(field.value);
+    else if (field.key == "id" || field.key == "taskId") {
+      todo.id = dom::as_text(field.value);
+      if (const auto number = dom::as_int(field.value)) todo.id = std::to_string(*number);
+    }
+  }
+  return todo;
+}
+
+std::vector<Todo> todos_of(const dom::element& list) {
+  std::vector<Todo> todos;
+  dom::array items;
+  if (list.get_array().get(items)) return todos;
+  for (const dom::element item : items)
+    if (Todo todo = todo_of(item); item.is_object() && todo.status != "deleted")
+      todos.push_back(std::move(todo));
+  return todos;
+}
+
+void read_user(const Fields& f, Record& out) {
+  out.author = Record::Author::user;
+  if (f.permissionMode) out.facts.push_back(fact::PermissionMode{text(f.permissionMode)});
+  const Content content = content_of(
+      f.message ? (f.message->is_object() ? dom::member(*f.message, "content") : f.message) : Value{});
+  const string_view first = content.texts.empty() ? string_view{} : content.texts.front();
+  out.first_user_text = first;
+
+  if (!content.results.empty()) {
+    for (const dom::element& block : content.results) read_result(f, block, out);
+    for (const string_view text : content.texts)
+      if (const string_view kept = without_reminders(text, out); !kept.empty() && !is_interruption(kept))
+        out.facts.push_back(fact::Absorbed{kept, std::nullopt});
+    for (const Media& one : content.media) out.facts.push_back(fact::Absorbed{std::nullopt, one});
+    return;
+  }
+  if (is_true(f.isCompactSummary)) {
+    out.facts.push_back(
+        fact::Summary{content.texts.empty() ? std::nullopt : std::optional(join(content.texts, out))});
+    return;
+  }
+  if (is_interruption(first)) {
+    out.facts.push_back(fact::Interrupted{});
+    return;
+  }
+  if (first.starts_with("Operation stopped by hook:")) {
+    out.facts.push_back(fact::TurnEnd{"failed", "hook", std::nullopt, false});
+    return;
+  }
+  if (is_true(f.isMeta)) {
+    const string_view injected = join(content.texts, out);
+    out.outside_turn =
+        injected.starts_with("<local-command-caveat>") || injected.starts_with("Caveat: The messages below");
+    out.facts.push_back(fact::Injected{injected, injected.starts_with("Stop hook feedback")});
+    return;
+  }
+  const string_view lead = first.substr(std::min(first.size(), first.find_first_not_of(" \n\t\r")));
+  for (const Tag& tag : tags)
+    if (lead.starts_with(tag.prefix)) return tag.read(join(content.texts, out), out);
+  read_prompt(f, content.texts, content.media, out);
+}
+
+}  // namespace earshot::claude_code
