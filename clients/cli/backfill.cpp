@@ -6,7 +6,7 @@
 
 namespace earshot::cli {
 
-void CaughtUp::add(const Fields& event, std::string_view json, std::optional<std::int64_t> cut_ms) {
+void Backfill::add(const Fields& event, std::string_view json, std::optional<std::int64_t> cut_ms) {
   Stream& stream = streams_[std::string(event.text("stream"))];
   if (const auto ms = parse_time(event.text("time"))) {
     if (!stream.first_ms) stream.first_ms = ms;
@@ -21,7 +21,7 @@ void CaughtUp::add(const Fields& event, std::string_view json, std::optional<std
   bytes_ = text_.size() + kept_.size() * sizeof(Kept);
 }
 
-void CaughtUp::drain(const std::function<void(std::string_view json)>& take) {
+void Backfill::drain(const std::function<void(std::string_view json)>& take) {
   // What stood before a stream's first time is as old as that.
   for (Kept& each : kept_) {
     if (each.ms == untimed) each.ms = each.stream->first_ms.value_or(each.cut_ms.value_or(untimed));

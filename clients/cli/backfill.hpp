@@ -17,7 +17,7 @@ namespace earshot::cli {
 
 using namespace common;
 
-class CaughtUp {
+class Backfill {
  public:
   static constexpr std::size_t bytes_max = 128 << 20;  // beyond, full() says: drain, and order begins anew
 

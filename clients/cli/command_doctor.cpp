@@ -11,26 +11,26 @@
 namespace earshot::cli {
 namespace {
 
-doctor::Met meet(const DaemonAddresses& addresses) {
-  doctor::Met met;
+doctor::Probe meet(const DaemonAddresses& addresses) {
+  doctor::Probe met;
   const HttpResult result = send_request(addresses, {.target = "/v1/health"});
-  met.address = result.connect.address(addresses).endpoint.url();
-  met.http_status = result.response.status;
-  met.trouble = met.address + ": " + result.connect.last().text;
+  probe.address = result.connect.address(addresses).endpoint.url();
+  probe.http_status = result.response.status;
+  probe.trouble = probe.address + ": " + result.connect.last().text;
   if (!result.response.ok()) return met;
-  met.health = doctor::parse_health(result.response.body);
-  if (!met.health) met.trouble = "its health is no JSON that is understood";
+  probe.health = doctor::parse_health(result.response.body);
+  if (!probe.health) probe.trouble = "its health is no JSON that is understood";
   return met;
 }
 
-std::vector<doctor::Root> roots_of(const doctor::Met& met) {
+std::vector<doctor::Root> roots_of(const doctor::Probe& probe) {
   std::vector<doctor::Root> roots;
-  if (!met.health || met.health->roots.empty()) {
+  if (!probe.health || probe.health->roots.empty()) {
     roots = doctor::default_roots();
   } else {
     // The default places need not be there; what somebody named should be.
     const std::vector<doctor::Root> usual = doctor::default_roots();
-    for (const doctor::Health::Root& each : met.health->roots) {
+    for (const doctor::Health::Root& each : probe.health->roots) {
       doctor::Root root;
       root.name = each.name;
       root.path = each.path;
@@ -39,12 +39,12 @@ std::vector<doctor::Root> roots_of(const doctor::Met& met) {
       roots.push_back(std::move(root));
     }
   }
-  for (doctor::Root& root : roots) doctor::survey(root);
+  for (doctor::Root& root : roots) doctor::scan_root(root);
   return roots;
 }
 
-std::string socket_of(const doctor::Met& met, const DaemonAddresses& addresses) {
-  if (met.health) return met.health->socket;
+std::string socket_of(const doctor::Probe& probe, const DaemonAddresses& addresses) {
+  if (probe.health) return probe.health->socket;
   for (const DaemonAddress& address : addresses) {
     if (address.endpoint.is_unix()) return address.endpoint.socket;
   }
@@ -60,41 +60,41 @@ int doctor_command(const DoctorOptions& options) {
     findings.insert(findings.end(), std::make_move_iterator(more.begin()),
                     std::make_move_iterator(more.end()));
   };
-  doctor::Met met;
+  doctor::Probe met;
   DaemonAddresses addresses;
   if (const auto* why = std::get_if<std::string>(&found)) {
     if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) {
       print_message(safe_text(*why));
       return exit_usage;
     }
-    met.trouble = *why;
+    probe.trouble = *why;
   } else {
     addresses = std::get<DaemonAddresses>(found);
     met = meet(addresses);
   }
-  const doctor::Health* const health = met.health ? &*met.health : nullptr;
-  add(doctor::judge_daemon(met, std::string(build.version)));
+  const doctor::Health* const health = probe.health ? &*probe.health : nullptr;
+  add(doctor::check_daemon(probe, std::string(build.version)));
   const bool told = health != nullptr && !health->state.empty() && options.daemon.state.empty();
   const std::string state = told ? health->state : options.daemon.state_directory();
-  add(doctor::check_state(state, options.daemon.token_file, socket_of(met, addresses), health != nullptr));
-  const std::vector<doctor::Root> roots = roots_of(met);
+  add(doctor::check_state(state, options.daemon.token_file, socket_of(probe, addresses), health != nullptr));
+  const std::vector<doctor::Root> roots = roots_of(probe);
   const std::int64_t now = now_ms();
-  add(doctor::judge_roots(roots, now));
+  add(doctor::check_roots(roots, now));
   std::uint64_t directories = 0;
   std::int64_t newest_ms = 0;
   for (const doctor::Root& root : roots) {
     directories += root.directories;
     newest_ms = std::max(newest_ms, root.newest_ms);
   }
-  add(doctor::judge_kernel(doctor::kernel(health == nullptr ? 0 : health->pid), directories, health));
-  if (health != nullptr) add(doctor::judge_health(*health));
-  if (health != nullptr) add(doctor::judge_hosts(*health, now));
-  findings.push_back(doctor::judge_disk(state, doctor::bytes_free(state)));
-  findings.push_back(doctor::judge_clock(now, newest_ms));
+  add(doctor::check_kernel(doctor::kernel(health == nullptr ? 0 : health->pid), directories, health));
+  if (health != nullptr) add(doctor::check_health(*health));
+  if (health != nullptr) add(doctor::check_hosts(*health, now));
+  findings.push_back(doctor::check_disk(state, doctor::bytes_free(state)));
+  findings.push_back(doctor::check_clock(now, newest_ms));
 
   Output out;
   out.write(options.json ? doctor::report_json(findings)
-                         : doctor::report(findings, look_of_stdout(options.colour)));
+                         : doctor::report(findings, stdout_display(options.colour)));
   out.flush();
   return doctor::has_problem(findings) ? exit_failed : exit_ok;
 }

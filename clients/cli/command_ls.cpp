@@ -42,16 +42,16 @@ int list_command(const ListOptions& options) {
   }
   const DaemonAddresses& addresses = std::get<DaemonAddresses>(found);
 
-  const Look look = look_of_stdout(options.colour);
+  const DisplayOptions display = stdout_display(options.colour);
   const std::int64_t now = now_ms();
   FrameParser parser;
   std::vector<std::string> frames;  // as JSON
-  std::vector<Overview> overviews;  // or as rows
+  std::vector<SessionRow> rows;     // or as rows
   bool ready = false, refused = false;
   std::size_t left_out = 0;
   Client client;
   Handlers handlers;
-  handlers.on_open = [&] { client.send(subscribe_message(options.filters, {.all = options.all})); };
+  handlers.on_open = [&] { client.send(subscribe_request(options.filters, {.all = options.all})); };
   handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser.parse(json);
     if (!frame) return true;
@@ -61,12 +61,12 @@ int list_command(const ListOptions& options) {
                     safe_text(frame->text("code")) + ")");
     refused = refused || type == "error";
     ready = type == "ready";
-    if (type == "session" && frames.size() + overviews.size() >= sessions_max) {
+    if (type == "session" && frames.size() + rows.size() >= sessions_max) {
       ++left_out;
     } else if (type == "session" && options.json) {
       frames.emplace_back(json);
     } else if (type == "session") {
-      overviews.push_back(overview_of(*frame, look.charset, now));
+      rows.push_back(make_session_row(*frame, display.charset, now));
     }
     return !ready && !refused;
   };
@@ -82,10 +82,10 @@ int list_command(const ListOptions& options) {
   Output out;
   if (options.json) {
     out.write(json_array(frames, is_terminal(1)));
-  } else if (overviews.empty()) {
+  } else if (rows.empty()) {
     out.write(has_filters(options.filters) ? nothing_fits : nothing_yet);
   } else {
-    out.write(overview_table(std::move(overviews), look));
+    out.write(format_session_table(std::move(rows), display));
   }
   out.flush();
   if (left_out > 0) print_message(std::to_string(left_out) + " more sessions are not listed: use filters");

@@ -13,7 +13,7 @@
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"
-#include "cli/stats.hpp"
+#include "cli/replay_stats.hpp"
 #include "core/transcript.hpp"
 #include "redact/redactor.hpp"
 
@@ -34,9 +34,9 @@ struct Options {
 // Where events go: to stdout as JSON or as lines for people, to the statistics, or both.
 class Printer : public EventSink {
  public:
-  Printer(const Options& options, Narrator* narrator, Stats* stats, Output& out)
+  Printer(const Options& options, EventFormatter* formatter, ReplayStats* stats, Output& out)
       : options_(options),
-        narrator_(narrator),
+        formatter_(formatter),
         stats_(stats),
         out_(out),
         safe_json_(is_terminal(STDOUT_FILENO)) {
@@ -54,16 +54,16 @@ class Printer : public EventSink {
     if (!options_.print) return;
     const std::string& session = place_->session.empty() ? transcript_->recorded_session() : place_->session;
     const StreamAddress address{options_.host, place_->stream, session.empty() ? place_->stream : session};
-    if (narrator_ == nullptr && !safe_json_) {
+    if (formatter_ == nullptr && !safe_json_) {
       append_event(out_.buffer(), event, address, encode_);
       out_.buffer() += '\n';
     } else {
       json_.clear();
       append_event(json_, event, address, encode_);
-      if (narrator_ == nullptr) {
+      if (formatter_ == nullptr) {
         out_.buffer() += to_display_json(json_) + "\n";
       } else if (const auto frame = parser_.parse(json_)) {
-        narrator_->tell(*frame, out_.buffer());
+        formatter_->format(*frame, out_.buffer());
       }
     }
     out_.spill();
@@ -71,8 +71,8 @@ class Printer : public EventSink {
 
  private:
   const Options& options_;
-  Narrator* narrator_;  // null: JSON
-  Stats* stats_;        // null: none are wanted
+  EventFormatter* formatter_;  // null: JSON
+  ReplayStats* stats_;         // null: none are wanted
   Output& out_;
   EncodeOptions encode_;
   bool safe_json_;
@@ -114,7 +114,7 @@ class Input {
 
 class Replay {
  public:
-  Replay(const Options& options, Printer& printer, Stats* stats, const Output& out)
+  Replay(const Options& options, Printer& printer, ReplayStats* stats, const Output& out)
       : options_(options),
         printer_(printer),
         stats_(stats),
@@ -146,7 +146,7 @@ class Replay {
  private:
   const Options& options_;
   Printer& printer_;
-  Stats* stats_;
+  ReplayStats* stats_;
   const Output& out_;
   Workspace workspace_;
   std::unique_ptr<char[]> buffer_;
@@ -171,13 +171,13 @@ int replay_command(const ReplayOptions& asked) {
   }
   const redact::Redactor redactor;
   if (asked.redact) options.filter = &redactor;
-  const Look look = look_of_stdout(asked.colour);
+  const DisplayOptions display = stdout_display(asked.colour);
   Output out;
-  Stats stats;
-  Stats* const wanted_stats = asked.stats ? &stats : nullptr;
-  std::optional<Narrator> narrator;
-  if (asked.pretty) narrator.emplace(look, asked.verbose);
-  Printer printer(options, narrator ? &*narrator : nullptr, wanted_stats, out);
+  ReplayStats stats;
+  ReplayStats* const wanted_stats = asked.stats ? &stats : nullptr;
+  std::optional<EventFormatter> formatter;
+  if (asked.pretty) formatter.emplace(display, asked.verbose);
+  Printer printer(options, formatter ? &*formatter : nullptr, wanted_stats, out);
   Replay replay(options, printer, wanted_stats, out);
 
   int exit_code = exit_ok;
@@ -193,7 +193,7 @@ int replay_command(const ReplayOptions& asked) {
     }
   }
   stats.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  if (asked.stats) out.write(asked.json ? stats.json() : stats.table(look));
+  if (asked.stats) out.write(asked.json ? stats.json() : stats.table(display));
   out.flush();
   if (out.error().empty()) return exit_code;
   print_message("cannot write: " + out.error());

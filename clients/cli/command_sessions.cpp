@@ -14,7 +14,7 @@ int sessions_command(const ConnectOptions& daemon) {
   FrameParser parser;
   std::size_t count = 0;
   Handlers handlers;
-  handlers.on_open = [&] { client.send(subscribe_message({}, {.state = true})); };
+  handlers.on_open = [&] { client.send(subscribe_request({}, {.state = true})); };
   handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser.parse(json);
     if (!frame) return true;

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/pager.hpp"
-#include "cli/session_selector.hpp"
+#include "cli/name_resolver.hpp"
+#include "cli/style.hpp"
 #include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
 #include "common/client.hpp"
@@ -30,7 +30,7 @@ class Reader {
 
   std::string first_request() const {
     // The last one is live, mostly: looking at all sessions reads all transcripts.
-    return subscribe_message(filters_,
+    return subscribe_request(filters_,
                              {.id = is_last_ ? find_id : find_all_id, .all = !is_last_, .state = true});
   }
   std::vector<std::string> take_requests() { return std::exchange(requests_, {}); }
@@ -76,11 +76,11 @@ class Reader {
 
   bool choose(std::string id) {  // by value: the frame that it stood in gives way to another
     if (is_last_ && candidates_.empty() && id == find_id) {
-      requests_.push_back(unsubscribe_message(find_id));
-      requests_.push_back(subscribe_message(filters_, {.id = find_all_id, .all = true, .state = true}));
+      requests_.push_back(unsubscribe_request(find_id));
+      requests_.push_back(subscribe_request(filters_, {.id = find_all_id, .all = true, .state = true}));
       return true;
     }
-    const Choice choice = is_last_ ? candidates_.last() : candidates_.named(options_.session);
+    const Selection choice = is_last_ ? candidates_.last() : candidates_.named(options_.session);
     if (choice.frame.empty()) {
       print_message(choice.trouble);
       exit_code_ = choice.several ? exit_usage : exit_failed;
@@ -95,8 +95,8 @@ class Reader {
     Filters filters;
     filters.session = {session_};
     if (!frame->text("host").empty()) filters.host = {std::string(frame->text("host"))};
-    requests_.push_back(unsubscribe_message(id));
-    requests_.push_back(subscribe_message(
+    requests_.push_back(unsubscribe_request(id));
+    requests_.push_back(subscribe_request(
         filters,
         {.id = show_id, .snapshot = false, .all = true, .catch_up = true, .after = std::move(after)}));
     return true;
@@ -105,7 +105,7 @@ class Reader {
   const ShowOptions& options_;
   bool is_last_;
   Filters filters_;
-  Candidates candidates_;
+  SessionSelector candidates_;
   std::string chosen_, session_;
   std::vector<SeenStream> seen_;
   std::vector<std::string> requests_;
@@ -116,31 +116,31 @@ class Reader {
 };
 
 int print(Reader& reader, const ShowOptions& options) {
-  const Look look = look_of_stdout(options.colour);
+  const DisplayOptions display = stdout_display(options.colour);
   const bool safe_json = is_terminal(1);
   Pager pager(!options.no_pager && !options.json);
   Output out(pager.descriptor());
   FrameParser parser;
   const auto session = parser.parse(reader.session_frame());
-  Chronicle chronicle(look, options.verbose);
-  if (!options.json) chronicle.head(*session, out.buffer());
+  TranscriptView view(display, options.verbose);
+  if (!options.json) view.head(*session, out.buffer());
   bool any = false;
   const auto visit = [&](const Timeline::Step& step) {
     any = true;
     if (options.json) {
       out.write((safe_json ? to_display_json(step.json) : std::string(step.json)) + "\n");
     } else {
-      chronicle.tell(step, reader.timeline(), out.buffer());
+      view.tell(step, reader.timeline(), out.buffer());
       out.spill();
     }
     return !out.closed() && out.error().empty();
   };
   const auto stranger = [&](std::string_view agent, std::size_t depth) {
-    if (!options.json) chronicle.stranger(agent, depth, out.buffer());
+    if (!options.json) view.stranger(agent, depth, out.buffer());
   };
   reader.timeline().walk(options.turn, visit, stranger);
   const std::uint64_t turns = session->object("turn").count("number");
-  if (!options.json && (options.turn == 0 || options.turn == turns)) chronicle.foot(*session, out.buffer());
+  if (!options.json && (options.turn == 0 || options.turn == turns)) view.foot(*session, out.buffer());
   out.flush();
   if (!out.error().empty()) {
     print_message("cannot write: " + out.error());

@@ -47,7 +47,7 @@ class Lines {
 class StatusLine {
  public:
   explicit StatusLine(const StatusOptions& options)
-      : options_(options), bar_(look_of_stdout(ColourWish::never).charset) {}
+      : options_(options), bar_(stdout_display(ColourMode::never).charset) {}
 
   int run();
 
@@ -55,14 +55,14 @@ class StatusLine {
   ConnectResult visit(const DaemonAddresses& addresses);
   void show() { lines_.say(options_.json ? bar_.json() : bar_.line()); }
   void show_away(const std::string& why) {
-    lines_.say(options_.json ? Bar::away_json(why) : Bar::away_line());
+    lines_.say(options_.json ? StatusLine::away_json(why) : StatusLine::away_line());
   }
   int ended() const;
 
   const StatusOptions& options_;  // the command's, which outlives this
   Client client_;
   FrameParser parser_;
-  Bar bar_;
+  StatusLine bar_;
   Lines lines_;
   bool ready_ = false, refused_ = false;
 };
@@ -72,7 +72,7 @@ ConnectResult StatusLine::visit(const DaemonAddresses& addresses) {
   Handlers handlers;
   handlers.on_open = [&] {
     bar_.begin();
-    client_.send(subscribe_message(options_.filters, {.state = true}));
+    client_.send(subscribe_request(options_.filters, {.state = true}));
   };
   handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser_.parse(json);

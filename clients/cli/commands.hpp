@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal.hpp"
+#include "cli/style.hpp"
 #include "common/endpoint.hpp"
 #include "common/subscription.hpp"
 #include "core/event_json.hpp"
@@ -24,7 +24,7 @@ struct TailOptions {
   Filters filters;
   ConnectOptions daemon;
   Format format = Format::automatic;
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   std::optional<std::int64_t> since_ms;  // begin with what happened since then
   bool snapshot = true;
   bool verbose = false;
@@ -34,7 +34,7 @@ int tail_command(const TailOptions& options);
 struct ListOptions {
   Filters filters;
   ConnectOptions daemon;
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   bool all = false;
   bool json = false;
 };
@@ -52,7 +52,7 @@ struct ShowOptions {
   std::string session;  // an id, a unique beginning of one, or `last`
   Filters filters;      // of those to choose from
   ConnectOptions daemon;
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   std::uint64_t turn = 0;  // only this one; 0: all
   bool verbose = false;
   bool json = false;
@@ -65,7 +65,7 @@ int sessions_command(const ConnectOptions& daemon);
 
 struct DoctorOptions {
   ConnectOptions daemon;
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   bool json = false;
 };
 int doctor_command(const DoctorOptions& options);
@@ -87,7 +87,7 @@ struct ReplayOptions {
   View view = View::full;
   std::string agent, stream, host,
       state;  // empty: from the file's name, from its path, this host's name, mark key 0
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   bool stats = false;
   bool events = false;  // with stats too
   bool json = false;    // the statistics

@@ -1,5 +1,5 @@
-// What `earshot doctor` looks at. Facts are gathered in one place and judged in another, so that judging can
-// be tested without a kernel that is in trouble.
+// What `earshot doctor` looks at. Details are gathered in one place and judged in another, so that judging
+// can be tested without a kernel that is in trouble.
 #pragma once
 #include <sys/types.h>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "common/endpoint.hpp"
 
 namespace earshot::cli::doctor {
@@ -51,29 +51,30 @@ struct Health {
 };
 std::optional<Health> parse_health(std::string_view json);
 
-/// The daemon as it was met.
-struct Met {
+/// The daemon as it was probe.
+struct Probe {
   std::optional<Health> health;
   int http_status = 0;  // 0: it was not reached
   std::string trouble;  // why there is no health
   std::string door;     // through which it was reached
 };
-Findings judge_daemon(const Met& met, std::string_view own_version);
+Findings check_daemon(const Probe& probe, std::string_view own_version);
 /// Redaction and what the daemon itself complains of.
-Findings judge_health(const Health& health);
+Findings check_health(const Health& health);
 /// At a hub: who is heard, and who is not.
-Findings judge_hosts(const Health& health, std::int64_t now_ms);
+Findings check_hosts(const Health& health, std::int64_t now_ms);
 
 /// A file or directory that must be ours alone.
-struct Private {
+struct PrivatePath {
   std::string path;
   int error = 0;  // errno of lstat
   mode_t mode = 0;
   uid_t owner = 0;
 };
-Private look_at(const std::string& path);
+PrivatePath stat_private(const std::string& path);
 /// `expected`: that it is absent is no trouble.
-Finding judge_private(std::string_view what, const Private& file, mode_t type, uid_t own, bool may_be_absent);
+Finding check_private(std::string_view what, const PrivatePath& file, mode_t type, uid_t own,
+                      bool may_be_absent);
 
 Findings check_state(const std::string& state, const std::string& token_file, const std::string& socket,
                      bool running);
@@ -91,8 +92,8 @@ struct Root {
 /// $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude; the same directory once.
 std::vector<Root> default_roots();
 /// Counts; opens no file.
-void survey(Root& root);
-Findings judge_roots(const std::vector<Root>& roots, std::int64_t now_ms);
+void scan_root(Root& root);
+Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms);
 
 struct Kernel {
   std::optional<std::uint64_t> watches_max, instances_max;                      // of a user
@@ -101,13 +102,13 @@ struct Kernel {
   std::uint64_t descriptors_max = 0;                   // of the daemon, or of what is started from here
 };
 Kernel kernel(std::int64_t daemon_pid);
-Findings judge_kernel(const Kernel& kernel, std::uint64_t directories, const Health* health);
+Findings check_kernel(const Kernel& kernel, std::uint64_t directories, const Health* health);
 
-Finding judge_disk(const std::string& path, std::optional<std::uint64_t> bytes_free);
+Finding check_disk(const std::string& path, std::optional<std::uint64_t> bytes_free);
 std::optional<std::uint64_t> bytes_free(std::string path);
-Finding judge_clock(std::int64_t now_ms, std::int64_t newest_ms);
+Finding check_clock(std::int64_t now_ms, std::int64_t newest_ms);
 
-std::string report(const Findings& findings, const Look& look);
+std::string report(const Findings& findings, const DisplayOptions& display);
 std::string report_json(const Findings& findings);
 bool has_problem(const Findings& findings);
 

@@ -50,9 +50,9 @@ std::optional<Health> parse_health(std::string_view json) {
   return health;
 }
 
-Findings judge_daemon(const Met& met, std::string_view own_version) {
-  if (met.health) {
-    const Health& health = *met.health;
+Findings check_daemon(const Probe& probe, std::string_view own_version) {
+  if (probe.health) {
+    const Health& health = *probe.health;
     Findings findings;
     std::string text = "earshotd " + health.version + " runs";
     if (health.pid > 0) text += ", pid " + std::to_string(health.pid);
@@ -65,23 +65,24 @@ Findings judge_daemon(const Met& met, std::string_view own_version) {
            "the daemon is " + health.version + ", this program " + std::string(own_version),
            "start the daemon again" +
                (health.pid > 0 ? ":  kill " + std::to_string(health.pid) + " && earshotd" : "")});
-    findings.push_back({Level::ok, "door", met.door, {}});
+    findings.push_back({Level::ok, "door", probe.door, {}});
     return findings;
   }
-  if (met.http_status == 0)
-    return {{Level::problem, "daemon", "does not run, or cannot be reached: " + met.trouble, "earshotd"}};
-  if (met.http_status == 404)
-    return {{Level::warning, "daemon", "one runs at " + met.door + ", but is older than this program",
+  if (probe.http_status == 0)
+    return {{Level::problem, "daemon", "does not run, or cannot be reached: " + probe.trouble, "earshotd"}};
+  if (probe.http_status == 404)
+    return {{Level::warning, "daemon", "one runs at " + probe.door + ", but is older than this program",
              "stop it and start it again:  earshotd"}};
-  if (met.http_status == 401 || met.http_status == 403)
-    return {{Level::problem, "daemon", "one runs at " + met.door + ", but does not let us in: " + met.trouble,
+  if (probe.http_status == 401 || probe.http_status == 403)
+    return {{Level::problem, "daemon",
+             "one runs at " + probe.door + ", but does not let us in: " + probe.trouble,
              "name its state directory:  earshot doctor --state DIR"}};
   return {{Level::problem, "daemon",
-           "what answers at " + met.door + " does not do so as a daemon: " + met.trouble,
+           "what answers at " + probe.door + " does not do so as a daemon: " + probe.trouble,
            "see what listens there:  ss -ltnp"}};
 }
 
-Findings judge_health(const Health& health) {
+Findings check_health(const Health& health) {
   Findings findings;
   if (health.redaction && *health.redaction)
     findings.push_back(
@@ -110,7 +111,7 @@ Findings judge_health(const Health& health) {
   return findings;
 }
 
-Findings judge_hosts(const Health& health, std::int64_t now_ms) {
+Findings check_hosts(const Health& health, std::int64_t now_ms) {
   Findings findings;
   std::string heard;
   std::size_t online = 0, away = 0;

@@ -45,10 +45,10 @@ std::string quoted(const std::string& path) {
 }
 
 Finding token_finding(const std::string& path, uid_t own) {
-  Finding finding = judge_private("token", look_at(path), S_IFREG, own, true);
+  Finding finding = check_private("token", stat_private(path), S_IFREG, own, true);
   if (finding.level != Level::ok) return finding;
   const SmallFile file = read_small_file(path);
-  if (!file.error.empty() && look_at(path).error == 0)
+  if (!file.error.empty() && stat_private(path).error == 0)
     return {Level::problem, "token", path + ": " + file.error, "chmod 600 " + quoted(path)};
   const bool fits =
       file.text.size() == token_bytes && file.text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -59,8 +59,8 @@ Finding token_finding(const std::string& path, uid_t own) {
 
 }  // namespace
 
-Private look_at(const std::string& path) {
-  Private file{path};
+PrivatePath stat_private(const std::string& path) {
+  PrivatePath file{path};
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
     file.error = errno;
@@ -71,7 +71,7 @@ Private look_at(const std::string& path) {
   return file;
 }
 
-Finding judge_private(std::string_view what, const Private& file, mode_t type, uid_t own,
+Finding check_private(std::string_view what, const PrivatePath& file, mode_t type, uid_t own,
                       bool may_be_absent) {
   const std::string name(what);
   const char* const wanted = type == S_IFDIR ? "700" : "600";
@@ -98,19 +98,19 @@ Finding judge_private(std::string_view what, const Private& file, mode_t type, u
 Findings check_state(const std::string& state, const std::string& token_file, const std::string& socket,
                      bool running) {
   const uid_t own = ::geteuid();
-  Findings findings{judge_private("state", look_at(state), S_IFDIR, own, !running),
+  Findings findings{check_private("state", stat_private(state), S_IFDIR, own, !running),
                     token_finding(token_file.empty() ? state + "/token" : token_file, own)};
-  if (const Private key = look_at(state + "/key"); key.error != ENOENT)
-    findings.push_back(judge_private("key", key, S_IFREG, own, true));
+  if (const PrivatePath key = stat_private(state + "/key"); key.error != ENOENT)
+    findings.push_back(check_private("key", key, S_IFREG, own, true));
   if (socket.empty()) {
     if (running)
       findings.push_back({Level::warning, "socket", "the daemon has none: this program comes by TCP",
                           "see why in what the daemon said when it started"});
     return findings;
   }
-  Finding there = judge_private("socket", look_at(socket), S_IFSOCK, own, !running);
+  Finding there = check_private("socket", stat_private(socket), S_IFSOCK, own, !running);
   const std::string directory = fs::path(socket).parent_path().string();
-  Finding around = judge_private("socket", look_at(directory), S_IFDIR, own, true);
+  Finding around = check_private("socket", stat_private(directory), S_IFDIR, own, true);
   findings.push_back(there.level != Level::ok || around.level == Level::ok ? std::move(there)
                                                                            : std::move(around));
   return findings;
@@ -139,7 +139,7 @@ std::vector<Root> default_roots() {
   return roots;
 }
 
-void survey(Root& root) {
+void scan_root(Root& root) {
   std::vector<std::string> open{root.path};
   while (!open.empty()) {
     const std::string directory = std::move(open.back());
@@ -178,7 +178,7 @@ void survey(Root& root) {
   }
 }
 
-Findings judge_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
+Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
   Findings findings;
   bool any = false;
   for (const Root& root : roots) {
@@ -222,7 +222,7 @@ std::optional<std::uint64_t> bytes_free(std::string path) {
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
-Finding judge_disk(const std::string& path, std::optional<std::uint64_t> free) {
+Finding check_disk(const std::string& path, std::optional<std::uint64_t> free) {
   if (!free)
     return {Level::warning, "disk", path + ": how much is free cannot be told", "df -h " + quoted(path)};
   const std::string text = format_bytes(*free) + " free for " + path;
@@ -231,7 +231,7 @@ Finding judge_disk(const std::string& path, std::optional<std::uint64_t> free) {
           *free < free_warning_bytes ? "make room:  df -h " + quoted(path) : ""};
 }
 
-Finding judge_clock(std::int64_t now_ms, std::int64_t newest_ms) {
+Finding check_clock(std::int64_t now_ms, std::int64_t newest_ms) {
   if (now_ms < first_plausible_ms)
     return {Level::problem, "clock", "it is " + format_local_day(now_ms) + " here: the clock is wrong",
             "sudo timedatectl set-ntp true"};

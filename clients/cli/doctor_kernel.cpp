@@ -110,7 +110,7 @@ Kernel kernel(std::int64_t daemon_pid) {
   return kernel;
 }
 
-Findings judge_kernel(const Kernel& kernel, std::uint64_t directories, const Health* health) {
+Findings check_kernel(const Kernel& kernel, std::uint64_t directories, const Health* health) {
   Findings findings;
   if (health != nullptr && !health->watch_trouble.empty())
     findings.push_back({Level::warning,

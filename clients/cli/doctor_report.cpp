@@ -35,24 +35,24 @@ std::string number_of(std::size_t count, const char* noun) {
 
 bool has_problem(const Findings& findings) { return count(findings, Level::problem) > 0; }
 
-std::string report(const Findings& findings, const Look& look) {
+std::string report(const Findings& findings, const DisplayOptions& display) {
   std::string out;
-  Look whole = look;
+  DisplayOptions whole = display;
   whole.columns = 0;  // a command that is cut is no help
   for (const Finding& finding : findings) {
     const Face& shown = face(finding.level);
     Line line;
     const std::string_view mark =
-        finding.level == Level::warning ? std::string_view("!") : glyph(shown.mark, look.charset);
+        finding.level == Level::warning ? std::string_view("!") : glyph(shown.mark, display.charset);
     line.add(mark, shown.style).space(1).add(finding.what, Style::bold);
     line.space(what_columns > finding.what.size() ? what_columns - finding.what.size() : 1);
-    line.add(to_display_line(finding.text, look.charset),
+    line.add(to_display_line(finding.text, display.charset),
              finding.level == Level::ok ? Style::plain : shown.style);
     out += line.str(whole) + "\n";
     if (finding.advice.empty()) continue;
     Line advice;
-    advice.space(what_columns + 2).add(glyph(Glyph::arrow, look.charset), Style::dim).space(1);
-    out += advice.add(to_display_code(finding.advice, look.charset), Style::bold).str(whole) + "\n";
+    advice.space(what_columns + 2).add(glyph(Glyph::arrow, display.charset), Style::dim).space(1);
+    out += advice.add(to_display_code(finding.advice, display.charset), Style::bold).str(whole) + "\n";
   }
   const std::size_t problems = count(findings, Level::problem), warnings = count(findings, Level::warning);
   std::string sum = problems + warnings == 0 ? "all is well" : "";

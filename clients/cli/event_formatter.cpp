@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "cli/telling.hpp"
+#include "cli/event_lines.hpp"
 
 namespace earshot::cli {
 namespace {
 
-using namespace telling;
+using namespace formatting;
 
 struct Rule {
   std::string_view type;
-  bool (*tell)(Telling&);
+  bool (*tell)(EventLine&);
 };
 
 constexpr Rule rules[] = {
@@ -41,43 +41,43 @@ constexpr Rule rules[] = {
 };
 
 // A dim rule with the date where the day is another than that of the line above.
-void say_day(Parts& parts, const Fields& frame, std::string& out) {
+void say_day(FormatterState& state, const Fields& frame, std::string& out) {
   const auto ms = parse_time(frame.text("time"));
   if (!ms) return;
   std::string day = format_local_day(*ms);
-  if (day == parts.day) return;
-  parts.day = std::move(day);
-  const std::string rule(parts.glyph(Glyph::rule));
-  out += Line().add(rule + rule + " " + parts.day + " " + rule + rule, Style::dim).str(parts.look) + "\n";
+  if (day == state.day) return;
+  state.day = std::move(day);
+  const std::string rule(state.glyph(Glyph::rule));
+  out += Line().add(rule + rule + " " + state.day + " " + rule + rule, Style::dim).str(state.look) + "\n";
 }
 
 }  // namespace
 
-Narrator::Narrator(Look look, bool verbose) : parts_(new Parts{look, verbose}) {}
-Narrator::~Narrator() = default;
+EventFormatter::EventFormatter(DisplayOptions display, bool verbose)
+    : state_(new FormatterState{display, verbose}) {}
+EventFormatter::~EventFormatter() = default;
 
-void Narrator::set_columns(std::size_t columns) { parts_->look.columns = columns; }
+void EventFormatter::set_columns(std::size_t columns) { state_->display.columns = columns; }
 
-void Narrator::learn(const Fields& frame) {
-  parts_->roster.learn(frame);
+void EventFormatter::learn(const Fields& frame) {
+  state_->names.learn(frame);
   if (frame.text("type") == "session")
-    parts_->turn_open[frame.text("session")] = frame.object("turn").flag("open");
-  if (parts_->roster.project(frame.text("session")).empty())
-    return;  // a name for the meantime widens nothing
-  const std::size_t columns = display_width(parts_->clean(parts_->roster.label(frame)));
-  parts_->label_columns = std::max(parts_->label_columns, std::min(columns, parts_->label_columns_limit()));
+    state_->turn_open[frame.text("session")] = frame.object("turn").flag("open");
+  if (state_->names.project(frame.text("session")).empty()) return;  // a name for the meantime widens nothing
+  const std::size_t columns = display_width(state_->clean(state_->names.label(frame)));
+  state_->label_columns = std::max(state_->label_columns, std::min(columns, state_->label_columns_limit()));
 }
 
-void Narrator::tell(const Fields& frame, std::string& out) {
+void EventFormatter::tell(const Fields& frame, std::string& out) {
   learn(frame);
   const std::string_view type = frame.text("type");
   for (const Rule& rule : rules) {
     if (rule.type != type) continue;
-    Telling telling{*parts_, frame, {}};
+    EventLine telling{*state_, frame, {}};
     if (!rule.tell(telling)) return;
-    say_day(*parts_, frame, out);
-    if (type != "tool.invoked") parts_->last_call.clear();
-    out += telling.line.str(parts_->look) + "\n";
+    say_day(*state_, frame, out);
+    if (type != "tool.invoked") state_->last_call.clear();
+    out += telling.line.str(state_->display) + "\n";
     return;
   }
 }

@@ -6,24 +6,24 @@
 #include <memory>
 #include <string>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::cli {
 
 using namespace common;
 
-namespace telling {
-struct Parts;
+namespace formatting {
+struct FormatterState;
 }
 
-class Narrator {
+class EventFormatter {
  public:
   /// `verbose` shows also what is quiet by default: thinking, usage, what subagents say, file checkpoints.
-  Narrator(Look look, bool verbose);
-  ~Narrator();
-  Narrator(const Narrator&) = delete;
-  Narrator& operator=(const Narrator&) = delete;
+  EventFormatter(DisplayOptions display, bool verbose);
+  ~EventFormatter();
+  EventFormatter(const EventFormatter&) = delete;
+  EventFormatter& operator=(const EventFormatter&) = delete;
 
   /// The terminal may have been resized.
   void set_columns(std::size_t columns);
@@ -36,7 +36,7 @@ class Narrator {
   void tell(const Fields& frame, std::string& out);
 
  private:
-  std::unique_ptr<telling::Parts> parts_;
+  std::unique_ptr<formatting::FormatterState> state_;
 };
 
 }  // namespace earshot::cli

@@ -36,7 +36,7 @@ Follower::Follower(const TailOptions& options, bool pretty)
       pretty_(pretty),
       safe_json_(is_terminal(STDOUT_FILENO)),
       cut_ms_(options.since_ms.value_or(0)),
-      narrator_(look_of_stdout(options.colour), options.verbose) {}
+      formatter_(stdout_display(options.colour), options.verbose) {}
 
 std::string Follower::begin() {
   const bool plain = first_ && !options_.since_ms;
@@ -50,13 +50,13 @@ std::string Follower::begin() {
     first_ = false;
     phase_ = Phase::live;
     // Names are learned from the snapshot, shown or not.
-    return subscribe_message(options_.filters, {.snapshot = options_.snapshot || pretty_, .catch_up = true});
+    return subscribe_request(options_.filters, {.snapshot = options_.snapshot || pretty_, .catch_up = true});
   }
   introduced_ = true;  // sessions are not introduced again; with --since events come first
-  return look();
+  return display();
 }
 
-std::string Follower::look() {
+std::string Follower::display() {
   phase_ = Phase::looking;
   seen_.clear();
   news_.clear();
@@ -64,7 +64,7 @@ std::string Follower::look() {
   Filters filters = options_.filters;
   filters.type.clear();
   const bool all = options_.since_ms && cut_ms_ == *options_.since_ms && cut_ms_ < now_ms() - live_ms;
-  return subscribe_message(filters, {.id = look_id, .all = all, .state = true});
+  return subscribe_request(filters, {.id = look_id, .all = all, .state = true});
 }
 
 void Follower::end(std::int64_t now_ms) {
@@ -108,7 +108,7 @@ bool Follower::take_error(const Fields& frame) {
   if (ours && code == "unsupported" && phase_ == Phase::asking && !options_.since_ms) {
     print_message("this daemon is older than this program: what happened meanwhile is not shown");
     phase_ = Phase::live;
-    requests_.push_back(subscribe_message(options_.filters, {.snapshot = pretty_}));
+    requests_.push_back(subscribe_request(options_.filters, {.snapshot = pretty_}));
     return true;
   }
   print_message("the daemon says: " + safe_text(frame.text("message")) + " (" + safe_text(code) + ")");
@@ -126,8 +126,8 @@ void Follower::take_ready(std::string_view id, const Fields& frame, std::string_
   }
   if (phase_ == Phase::asking) {
     if (late_) {
-      requests_.push_back(unsubscribe_message(own_id));
-      requests_.push_back(look());
+      requests_.push_back(unsubscribe_request(own_id));
+      requests_.push_back(display());
       return;
     }
     phase_ = Phase::catching_up;
@@ -143,9 +143,9 @@ void Follower::take_ready(std::string_view id, const Fields& frame, std::string_
   show(frame, json);
 }
 
-// Between two events nothing is lost: the look brought no events, and what came after it comes with `after`.
-// A stream that came into being after the look is in the snapshot, its events so far are not: then it is
-// looked once more.
+// Between two events nothing is lost: the display brought no events, and what came after it comes with
+// `after`. A stream that came into being after the display is in the snapshot, its events so far are not:
+// then it is looked once more.
 void Follower::ask() {
   looked_at_.clear();
   for (const SeenStream& each : seen_) looked_at_.insert(each.name);
@@ -155,14 +155,14 @@ void Follower::ask() {
   from_the_beginning_ = std::move(after.from_the_beginning);
   awaits_bookmark_ = !after.places.empty();
   phase_ = Phase::asking;
-  requests_.push_back(unsubscribe_message(look_id));
-  requests_.push_back(subscribe_message(
+  requests_.push_back(unsubscribe_request(look_id));
+  requests_.push_back(subscribe_request(
       options_.filters, {.snapshot = true, .catch_up = true, .after = std::move(after.places)}));
 }
 
 void Follower::take_session(const Fields& frame, std::string_view json) {
   if (phase_ == Phase::looking || phase_ == Phase::asking) {
-    narrator_.learn(frame);
+    formatter_.observe(frame);
     if (phase_ == Phase::looking) append_seen(frame, seen_);
     if (phase_ == Phase::looking && status_is_news(frame)) news_.emplace_back(json);
     if (phase_ == Phase::asking) {
@@ -177,7 +177,7 @@ void Follower::take_session(const Fields& frame, std::string_view json) {
   if (phase_ == Phase::catching_up) cursors_.learn(frame, &rewritten_);
   remember_status(frame.text("session"), frame.object("status"));
   if (!pretty_) return show(frame, json);
-  narrator_.learn(frame);
+  formatter_.observe(frame);
   if (!introduced_ && options_.snapshot && snapshot_.size() < snapshot_frames_max) keep(frame, json);
 }
 
@@ -207,7 +207,7 @@ void Follower::take_bookmark(const Fields& frame, std::string_view json) {
 void Follower::take_event(const Fields& frame, std::string_view json) {
   if (phase_ == Phase::looking || phase_ == Phase::asking) return;  // it comes again, after what was missed
   if (phase_ == Phase::catching_up) {
-    narrator_.learn(frame);  // who a subagent is may be known only when it has finished
+    formatter_.observe(frame);  // who a subagent is may be known only when it has finished
     const bool cut = from_the_beginning_.contains(frame.text("stream"));
     caught_up_.add(frame, json, cut ? std::optional(cut_ms_) : std::nullopt);
     if (caught_up_.full()) {
@@ -266,8 +266,8 @@ void Follower::show(const Fields& frame, std::string_view json) {
   const std::string_view cursor = frame.text("cursor");
   if (!cursor.empty()) cursors_.handled(frame.text("stream"), cursor);
   if (!pretty_) return write_json(json);
-  narrator_.set_columns(terminal_columns());
-  narrator_.tell(frame, out_.buffer());
+  formatter_.set_columns(terminal_columns());
+  formatter_.format(frame, out_.buffer());
   out_.spill();
 }
 
@@ -291,7 +291,7 @@ void Follower::keep(const Fields& frame, std::string_view json) {
 void Follower::introduce() {
   if (introduced_) return;
   introduced_ = true;
-  narrator_.set_columns(terminal_columns());
+  formatter_.set_columns(terminal_columns());
   std::vector<Kept> kept = std::exchange(snapshot_, {});
   std::stable_sort(kept.begin(), kept.end(),
                    [](const Kept& a, const Kept& b) { return a.activity_ms > b.activity_ms; });
@@ -305,7 +305,7 @@ void Follower::introduce() {
     }
   }
   for (auto each = shown.rbegin(); each != shown.rend(); ++each) {
-    if (const auto frame = later_parser_.parse((*each)->json)) narrator_.tell(*frame, out_.buffer());
+    if (const auto frame = later_parser_.parse((*each)->json)) formatter_.format(*frame, out_.buffer());
   }
   if (left_out > 0) out_.write("and " + std::to_string(left_out) + " more at rest: earshot ls\n");
   if (kept.empty() && options_.snapshot) out_.write("listening; no session is live\n");

@@ -41,7 +41,7 @@ class Follower {
 
  private:
   enum class Phase {
-    looking,      // session frames of the subscription `look`, until its `ready`
+    looking,      // session frames of the subscription `display`, until its `ready`
     asking,       // until the `ready` of the one that is wanted
     catching_up,  // until its bookmark
     live,
@@ -58,7 +58,7 @@ class Follower {
   void take_reset(const Fields& frame, std::string_view json);
   void take_bookmark(const Fields& frame, std::string_view json);
   void take_event(const Fields& frame, std::string_view json);
-  std::string look();
+  std::string display();
   void ask();
   void caught_up();
   void show_news();
@@ -79,17 +79,17 @@ class Follower {
   std::int64_t cut_ms_ = 0;  // of streams that begin at their first event, only what is newer is told
   std::vector<std::string> requests_;
   std::vector<SeenStream> seen_;
-  std::set<std::string, std::less<>> looked_at_;  // what the look told of
+  std::set<std::string, std::less<>> looked_at_;  // what the display told of
   bool late_ = false;                             // another stream came since
   std::set<std::string, std::less<>> from_the_beginning_, rewritten_;
   bool awaits_bookmark_ = false;
   std::vector<std::string> news_;  // session frames that tell another status than was told
   std::vector<std::string> bookmarks_;
   Cursors cursors_;
-  CaughtUp caught_up_;
-  Recent<std::string, Roster::sessions_max> statuses_;
+  Backfill caught_up_;
+  Recent<std::string, NameResolver::sessions_max> statuses_;
   FrameParser parser_, later_parser_;  // the latter for frames that were kept
-  Narrator narrator_;
+  EventFormatter formatter_;
   Output out_;
   std::vector<Kept> snapshot_;
 };

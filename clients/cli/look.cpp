@@ -1,4 +1,4 @@
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 
 #include <cstdint>
 
@@ -94,10 +94,10 @@ Line& Line::add(const Line& other) {
 
 Line& Line::space(std::size_t columns) { return add(std::string(columns, ' ')); }
 
-std::string Line::str(const Look& look) const {
-  const bool whole = look.columns == 0 || width_ <= look.columns;
-  const std::string_view ellipsis = glyph(Glyph::ellipsis, look.charset);
-  std::size_t left = whole ? width_ : look.columns;
+std::string Line::str(const DisplayOptions& display) const {
+  const bool whole = display.columns == 0 || width_ <= display.columns;
+  const std::string_view ellipsis = glyph(Glyph::ellipsis, display.charset);
+  std::size_t left = whole ? width_ : display.columns;
   std::string out;
   for (const Piece& piece : pieces_) {
     const std::size_t width = display_width(piece.text);
@@ -105,7 +105,7 @@ std::string Line::str(const Look& look) const {
     const bool last = !whole && width >= left;
     const std::string text = last ? cut_to_width(piece.text + " ", left, ellipsis) : piece.text;
     const std::string_view code =
-        look.palette == Palette::none ? std::string_view() : sgr(piece.style, look.palette);
+        display.palette == Palette::none ? std::string_view() : sgr(piece.style, display.palette);
     if (!code.empty()) out.append("\x1b[").append(code).append("m");
     out += text;
     if (!code.empty()) out += "\x1b[0m";

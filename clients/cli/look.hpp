@@ -1,11 +1,11 @@
-// How lines look: colours, marks, and a line that is cut to the terminal.
+// How lines display: colours, marks, and a line that is cut to the terminal.
 #pragma once
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/text.hpp"
+#include "base/display_text.hpp"
 
 namespace earshot::cli {
 
@@ -14,7 +14,7 @@ using namespace common;
 enum class Palette { none, ansi16, ansi256 };
 
 /// What is printed and how much room it has.
-struct Look {
+struct DisplayOptions {
   Charset charset = Charset::utf8;
   Palette palette = Palette::none;
   std::size_t columns = 0;  // 0: no terminal, nothing is cut
@@ -66,8 +66,8 @@ class Line {
   Line& space(std::size_t columns);
   bool empty() const { return pieces_.empty(); }
   std::size_t width() const { return width_; }
-  /// Without a line end; cut to the look's columns, with an ellipsis in the last one.
-  std::string str(const Look& look) const;
+  /// Without a line end; cut to the display's columns, with an ellipsis in the last one.
+  std::string str(const DisplayOptions& display) const;
 
  private:
   struct Piece {

@@ -15,7 +15,7 @@ std::string_view directory_of_stream(std::string_view stream) {
 
 }  // namespace
 
-void Roster::learn(const Fields& frame) {
+void NameResolver::learn(const Fields& frame) {
   const std::string_view type = frame.text("type");
   if (type == "welcome") {
     host_ = frame.text("host");
@@ -32,7 +32,7 @@ void Roster::learn(const Fields& frame) {
   }
 }
 
-void Roster::learn_session(const Fields& frame, std::string_view project) {
+void NameResolver::learn_session(const Fields& frame, std::string_view project) {
   const std::string_view session = frame.text("session");
   if (session.empty() || project.empty()) return;
   Session& known = sessions_[session];
@@ -44,11 +44,11 @@ void Roster::learn_session(const Fields& frame, std::string_view project) {
   for (const auto& [id, each] : sessions_) ++sharing_[each.place()];
 }
 
-void Roster::learn_agent(std::string_view id, std::string_view type) {
+void NameResolver::learn_agent(std::string_view id, std::string_view type) {
   if (!id.empty() && !type.empty()) agents_[id] = type;
 }
 
-std::string Roster::label(const Fields& frame) const {
+std::string NameResolver::label(const Fields& frame) const {
   const std::string_view id = frame.text("session");
   std::string label;
   const std::string_view host = frame.text("host");
@@ -67,12 +67,12 @@ std::string Roster::label(const Fields& frame) const {
   return label;
 }
 
-std::string_view Roster::project(std::string_view session) const {
+std::string_view NameResolver::project(std::string_view session) const {
   const Session* known = sessions_.find(session);
   return known == nullptr ? std::string_view() : std::string_view(known->project);
 }
 
-std::string Roster::agent(std::string_view id) const {
+std::string NameResolver::agent(std::string_view id) const {
   const std::string* type = agents_.find(id);
   return type == nullptr ? std::string(short_id(id)) : *type;
 }

@@ -13,7 +13,7 @@ namespace earshot::cli {
 
 using namespace common;
 
-class Roster {
+class NameResolver {
  public:
   static constexpr std::size_t sessions_max =
       8192;  // the longest known is forgotten: its label falls back to the stream's name

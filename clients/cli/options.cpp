@@ -89,9 +89,9 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
   if (types) add("--type", filters.type, "only events of this type", "GLOB");
 }
 
-void add_colour(CLI::App& command, ColourWish& colour) {
-  const std::map<std::string, ColourWish> wishes{
-      {"auto", ColourWish::automatic}, {"always", ColourWish::always}, {"never", ColourWish::never}};
+void add_colour(CLI::App& command, ColourMode& colour) {
+  const std::map<std::string, ColourMode> wishes{
+      {"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
   command.add_option("--colour,--color", colour, "auto (default) heeds NO_COLOR")
       ->type_name("auto|always|never")
       ->transform(CLI::CheckedTransformer(wishes).description(""));

@@ -34,7 +34,7 @@ std::vector<Command> add_commands(CLI::App& app);
 
 // What several commands have.
 void add_filters(CLI::App& command, Filters& filters, bool types);
-void add_colour(CLI::App& command, ColourWish& colour);
+void add_colour(CLI::App& command, ColourMode& colour);
 
 /// Says what is wrong with the words, and how to learn more; the exit code.
 int misused(const std::string& why);

@@ -1,4 +1,4 @@
-#include "cli/pager.hpp"
+#include "cli/style.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/terminal.hpp"
+#include "cli/style.hpp"
 
 extern char** environ;
 

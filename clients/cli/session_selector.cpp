@@ -1,14 +1,14 @@
-#include "cli/session_selector.hpp"
+#include "cli/name_resolver.hpp"
 
 #include <algorithm>
 
 #include "cli/name_resolver.hpp"
-#include "cli/terminal.hpp"
+#include "cli/style.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
 
-void Candidates::add(const Fields& frame, std::string_view json) {
+void SessionSelector::add(const Fields& frame, std::string_view json) {
   Session session{std::string(frame.text("session")),
                   std::string(frame.text("host")),
                   {},
@@ -28,7 +28,7 @@ void Candidates::add(const Fields& frame, std::string_view json) {
   }
 }
 
-Choice Candidates::named(std::string_view typed) const {
+Selection SessionSelector::named(std::string_view typed) const {
   std::vector<const Session*> exact, all;
   for (const Session& session : sessions_) {
     all.push_back(&session);
@@ -42,7 +42,7 @@ Choice Candidates::named(std::string_view typed) const {
           false};
 }
 
-Choice Candidates::last() const {
+Selection SessionSelector::last() const {
   const auto newest =
       std::max_element(sessions_.begin(), sessions_.end(),
                        [](const Session& a, const Session& b) { return a.activity_ms < b.activity_ms; });
@@ -50,7 +50,7 @@ Choice Candidates::last() const {
   return {{}, "there is no session yet, or none fits the filters", false};
 }
 
-Choice Candidates::ambiguous(std::string_view typed, std::vector<const Session*> sessions) {
+Selection SessionSelector::ambiguous(std::string_view typed, std::vector<const Session*> sessions) {
   std::stable_sort(sessions.begin(), sessions.end(),
                    [](const Session* a, const Session* b) { return a->activity_ms > b->activity_ms; });
   const bool hosts = sessions.front()->host != sessions.back()->host;

@@ -12,13 +12,13 @@ namespace earshot::cli {
 
 using namespace common;
 
-struct Choice {
+struct Selection {
   std::string frame;     // the session frame; empty: none
   std::string trouble;   // why not, for stderr
   bool several = false;  // more than one is called so
 };
 
-class Candidates {
+class SessionSelector {
  public:
   static constexpr std::size_t listed_max = 20;  // of more only the number is said
 
@@ -26,16 +26,16 @@ class Candidates {
   bool empty() const { return sessions_.empty(); }
 
   /// The one whose id this is; else the only one whose id begins so.
-  Choice named(std::string_view typed) const;
+  Selection named(std::string_view typed) const;
   /// The one that was active last.
-  Choice last() const;
+  Selection last() const;
 
  private:
   struct Session {
     std::string id, host, about, json;
     std::int64_t activity_ms = 0;
   };
-  static Choice ambiguous(std::string_view typed, std::vector<const Session*> sessions);
+  static Selection ambiguous(std::string_view typed, std::vector<const Session*> sessions);
   std::vector<Session> sessions_;
 };
 

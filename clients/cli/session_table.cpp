@@ -6,7 +6,7 @@
 
 #include "cli/name_resolver.hpp"
 #include "cli/table.hpp"
-#include "cli/tool_line.hpp"
+#include "cli/tool_summary.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
@@ -48,7 +48,7 @@ std::string tokens_of(const Fields& usage) {
   return (context > 0 ? format_count(context) : std::string("-")) + " / " + format_count(total);
 }
 
-std::string last_of(const Fields& session, const Overview& row, Charset charset) {
+std::string last_of(const Fields& session, const SessionRow& row, Charset charset) {
   if (!row.detail.empty()) return row.detail;
   for (const char* key : {"title", "last_text"}) {
     if (std::string text = to_display_line(session.text(key), charset); !text.empty()) return text;
@@ -57,16 +57,16 @@ std::string last_of(const Fields& session, const Overview& row, Charset charset)
 }
 
 // waiting says why in its place: `permission` needs no `waiting` before it.
-std::string status_text(const Overview& row, const State& state, Charset charset) {
+std::string status_text(const SessionRow& row, const State& state, Charset charset) {
   std::string text(glyph(state.mark, charset));
   text += ' ';
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
-  if (row.is_away) return text + "away" + (row.away.empty() ? "" : " " + row.away);
+  if (row.host_offline) return text + "away" + (row.away.empty() ? "" : " " + row.away);
   text += row.state.empty() ? "unknown" : row.state;
   return row.reason.empty() ? text : text + ", " + row.reason;
 }
 
-std::vector<Cell> cells_of(const Overview& row, bool several_hosts, Charset charset) {
+std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, Charset charset) {
   const State& state = states[rank_of(row.state)];
   const bool waiting = row.state == "waiting", over = row.state == "ended";
   const Style body = over ? Style::dim : Style::plain;
@@ -87,18 +87,18 @@ std::vector<Cell> cells_of(const Overview& row, bool several_hosts, Charset char
 
 }  // namespace
 
-bool says_away(const Fields& status) {
+bool is_host_offline(const Fields& status) {
   return status.text("state") == "unknown" && status.text("reason") == "host_offline";
 }
 
-Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms) {
-  Overview row;
+SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t now_ms) {
+  SessionRow row;
   const Fields status = session.object("status"), turn = session.object("turn");
   row.state = to_display_line(status.text("state"), charset);
   row.reason = to_display_line(status.text("reason"), charset);
   row.detail = row.state == "waiting" ? to_display_line(status.text("detail"), charset) : std::string();
-  row.is_away = says_away(status);
-  if (const auto since = parse_time(status.text("since")); since && row.is_away)
+  row.host_offline = is_host_offline(status);
+  if (const auto since = parse_time(status.text("since")); since && row.host_offline)
     row.away = format_age(now_ms - *since);
   row.host = to_display_line(session.text("host"), charset);
   row.session = to_display_line(short_id(session.text("session")), charset);
@@ -117,21 +117,21 @@ Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms
   return row;
 }
 
-std::string overview_table(std::vector<Overview> sessions, const Look& look) {
-  std::stable_sort(sessions.begin(), sessions.end(), [](const Overview& a, const Overview& b) {
+std::string format_session_table(std::vector<SessionRow> sessions, const DisplayOptions& display) {
+  std::stable_sort(sessions.begin(), sessions.end(), [](const SessionRow& a, const SessionRow& b) {
     const std::size_t rank_a = rank_of(a.state), rank_b = rank_of(b.state);
     return rank_a != rank_b ? rank_a < rank_b : a.activity_ms > b.activity_ms;
   });
   std::set<std::string_view> hosts;
-  for (const Overview& row : sessions) hosts.insert(row.host);
+  for (const SessionRow& row : sessions) hosts.insert(row.host);
   std::vector<std::vector<Cell>> rows;
-  for (const Overview& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, look.charset));
+  for (const SessionRow& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, display.charset));
   static const std::vector<Column> columns = {
       {"STATUS", 0, 24, 0},    {"HOST", 4, 16, 3},  {"SESSION", 0, 8, 4}, {"PROJECT", 8, 24, 0},
       {"TURN", 0, 6, 5, true}, {"TOOL", 14, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
       {"AGE", 0, 5, 0, true},  {"LAST", 20, 0, 1},
   };
-  return table(columns, rows, look);
+  return table(columns, rows, display);
 }
 
 }  // namespace earshot::cli

@@ -1,4 +1,4 @@
-#include "cli/stats.hpp"
+#include "cli/replay_stats.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -16,7 +16,7 @@ constexpr std::size_t tally_names_max =
     1000;  // more names (a hostile file may invent them) are counted together as this:
 constexpr std::string_view other_names = "(other)";
 
-void count(Tally& tally, std::string_view name, std::uint64_t number) {
+void count(Counts& tally, std::string_view name, std::uint64_t number) {
   auto found = tally.find(name);
   if (found == tally.end()) {
     const bool full = tally.size() >= tally_names_max;
@@ -32,38 +32,39 @@ std::string grouped(std::uint64_t number) {
 }
 
 // Names by falling count, then by name.
-std::vector<std::pair<std::string, std::uint64_t>> sorted(const Tally& tally) {
+std::vector<std::pair<std::string, std::uint64_t>> sorted(const Counts& tally) {
   std::vector<std::pair<std::string, std::uint64_t>> all(tally.begin(), tally.end());
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   return all;
 }
 
-std::uint64_t sum_of(const Tally& tally) {
+std::uint64_t sum_of(const Counts& tally) {
   std::uint64_t sum = 0;
   for (const auto& [name, number] : tally) sum += number;
   return sum;
 }
 
 // A heading, then names and numbers. Rows of number 0 are the caller's choice.
-class Sheet {
+class StatsSection {
  public:
   static constexpr std::size_t name_columns = 44;  // longer names are cut
 
-  Sheet(const Look& look, std::string& out) : look_(look), out_(out) {}
+  StatsSection(const DisplayOptions& display, std::string& out) : display_(display), out_(out) {}
 
   void heading(std::string_view title, std::string_view rest = {}) {
     if (!out_.empty()) out_ += "\n";
     Line line;
-    line.add(to_display_line(title, look_.charset), Style::bold);
+    line.add(to_display_line(title, display_.charset), Style::bold);
     if (!rest.empty()) line.space(2).add(rest, Style::dim);
-    out_ += line.str(look_) + "\n";
+    out_ += line.str(display_) + "\n";
   }
   /// `depth` indents: what is a part of the row above.
   void row(std::string_view name, std::string_view number, std::string_view note = {},
            std::size_t depth = 0) {
-    rows_.push_back({{std::string(2 + 2 * depth, ' ') + to_display_line(name, look_.charset), Style::plain},
-                     {std::string(number), Style::plain},
-                     {std::string(note), Style::dim}});
+    rows_.push_back(
+        {{std::string(2 + 2 * depth, ' ') + to_display_line(name, display_.charset), Style::plain},
+         {std::string(number), Style::plain},
+         {std::string(note), Style::dim}});
   }
   void row(std::string_view name, std::uint64_t number, std::string_view note = {}, std::size_t depth = 0) {
     row(name, grouped(number), note, depth);
@@ -74,7 +75,7 @@ class Sheet {
     rows_.push_back({{std::string(name_columns, '_'), Style::plain},
                      {std::string(12, '_'), Style::plain},
                      {"", Style::plain}});
-    std::string text = table(columns, rows_, look_, false);
+    std::string text = table(columns, rows_, display_, false);
     // The last row only held the columns open, so that all sheets are aligned.
     text.erase(text.rfind('\n', text.size() - 2) + 1);
     out_ += text;
@@ -82,13 +83,13 @@ class Sheet {
   }
 
  private:
-  const Look& look_;
+  const DisplayOptions& display_;
   std::string& out_;
   std::vector<std::vector<Cell>> rows_;
 };
 
 template <std::size_t... index>
-void name_events(const std::array<std::uint64_t, sizeof...(index)>& numbers, Tally& out,
+void name_events(const std::array<std::uint64_t, sizeof...(index)>& numbers, Counts& out,
                  std::index_sequence<index...>) {
   ((numbers[index] > 0
         ? void(out[std::string(type_name(EventBody(std::in_place_index<index>)))] = numbers[index])
@@ -111,7 +112,7 @@ class JsonObject {
     std::snprintf(text, sizeof text, "%.3f", value);
     key(name) += text;
   }
-  void tally(std::string_view name, const Tally& tally) {
+  void tally(std::string_view name, const Counts& tally) {
     key(name);
     JsonObject inner(out_);
     for (const auto& [each, number] : tally) inner.number(each, number);
@@ -123,13 +124,13 @@ class JsonObject {
 
 }  // namespace
 
-void Stats::count_skipped(const event::LineSkipped& skipped) {
+void ReplayStats::count_skipped(const event::LineSkipped& skipped) {
   count(skipped_by_reason_, skipped.reason, skipped.lines);
   if (skipped.salvaged) salvaged_lines_ += skipped.lines;
   told_skipped_lines_ += skipped.lines;
 }
 
-void Stats::add_file(const Transcript& transcript) {
+void ReplayStats::add_file(const Transcript& transcript) {
   const RecordCounts& counts = transcript.counts();
   ++files_;
   bytes_ += transcript.bytes_read();
@@ -157,15 +158,15 @@ void Stats::add_file(const Transcript& transcript) {
   }
 }
 
-Tally Stats::events_by_type() const {
-  Tally out;
+Counts ReplayStats::events_by_type() const {
+  Counts out;
   name_events(events_, out, std::make_index_sequence<std::variant_size_v<EventBody>>());
   return out;
 }
 
-std::string Stats::table(const Look& look) const {
+std::string ReplayStats::table(const DisplayOptions& display) const {
   std::string out;
-  Sheet sheet(look, out);
+  StatsSection sheet(display, out);
   const double per_second = seconds_ > 0 ? static_cast<double>(bytes_) / seconds_ : 0;
   sheet.heading("Read");
   sheet.row("files", files_);
@@ -209,14 +210,14 @@ std::string Stats::table(const Look& look) const {
   sheet.row("of unknown types", sum_of(unknown_types_), "no event");
   sheet.end();
 
-  const Tally events = events_by_type();
+  const Counts events = events_by_type();
   sheet.heading("Events", grouped(sum_of(events)));
   for (const auto& [type, number] : sorted(events)) sheet.row(type, number);
   sheet.end();
   return out;
 }
 
-std::string Stats::json() const {
+std::string ReplayStats::json() const {
   std::string out;
   {
     JsonObject all(out);

@@ -6,14 +6,14 @@
 #include <string>
 #include <variant>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "core/transcript.hpp"
 
 namespace earshot::cli {
 
-using Tally = std::map<std::string, std::uint64_t, std::less<>>;
+using Counts = std::map<std::string, std::uint64_t, std::less<>>;
 
-class Stats {
+class ReplayStats {
  public:
   /// For each event, by its place in EventBody: cheap enough to call a million times a second.
   void count_event(const Event& event) {
@@ -24,20 +24,20 @@ class Stats {
   void add_file(const Transcript& transcript);
   void set_seconds(double seconds) { seconds_ = seconds; }
 
-  std::string table(const Look& look) const;
+  std::string table(const DisplayOptions& display) const;
   std::string json() const;
 
  private:
   struct Dialect {
     std::uint64_t files = 0, lines = 0, records = 0;
-    Tally types, unknown_types;  // the latter a part of the former
+    Counts types, unknown_types;  // the latter a part of the former
   };
   void count_skipped(const event::LineSkipped& skipped);
-  Tally events_by_type() const;
+  Counts events_by_type() const;
 
   std::array<std::uint64_t, std::variant_size_v<EventBody>> events_{};
   std::map<std::string, Dialect, std::less<>> dialects_;
-  Tally unknown_types_, skipped_by_reason_;
+  Counts unknown_types_, skipped_by_reason_;
   std::uint64_t files_ = 0, bytes_ = 0, lines_ = 0, empty_lines_ = 0, skipped_lines_ = 0, records_ = 0;
   std::uint64_t repaired_lines_ = 0, undecided_records_ = 0, duplicates_ = 0, late_results_ = 0;
   std::uint64_t salvaged_lines_ = 0, told_skipped_lines_ = 0;

@@ -26,12 +26,12 @@ std::string key_of(const Fields& frame) {
   return std::string(frame.text("host")) + '/' + std::string(frame.text("session"));
 }
 
-std::string about(const Overview& row, bool several_hosts, Glyph mark, Charset charset) {
+std::string about(const SessionRow& row, bool several_hosts, Glyph mark, Charset charset) {
   std::string text(glyph(mark, charset));
   text.append(" ").append(several_hosts ? row.project_at_host() : row.project);
   if (row.state == "waiting" && !row.reason.empty()) text.append(" ").append(row.reason);
   if (!row.last.empty()) text.append(": ").append(row.last);
-  return cut_to_width(text, Bar::line_columns_max, glyph(Glyph::ellipsis, charset));
+  return cut_to_width(text, StatusLine::line_columns_max, glyph(Glyph::ellipsis, charset));
 }
 
 /// A subagent's lies below its session's, and has a longer name.
@@ -53,12 +53,12 @@ void append_member(std::string& out, std::string_view name, std::string_view tex
 
 }  // namespace
 
-void Bar::begin() { sessions_ = {}; }
+void StatusLine::begin() { sessions_ = {}; }
 
-void Bar::take(const Fields& frame, std::int64_t now_ms) {
+void StatusLine::take(const Fields& frame, std::int64_t now_ms) {
   const std::string_view type = frame.text("type");
   if (type == "session")
-    sessions_[key_of(frame)] = {overview_of(frame, charset_, now_ms), main_stream(frame)};
+    sessions_[key_of(frame)] = {make_session_row(frame, charset_, now_ms), main_stream(frame)};
   if (type != "stream.removed") return;
   // Of its streams, only the main one's end is its own.
   const std::string_view stream = frame.text("stream");
@@ -68,7 +68,7 @@ void Bar::take(const Fields& frame, std::int64_t now_ms) {
     sessions_.erase(key_of(frame));
 }
 
-bool Bar::several_hosts() const {
+bool StatusLine::several_hosts() const {
   std::string_view first;
   for (const auto& [key, known] : sessions_) {
     if (first.empty()) first = known.row.host;
@@ -77,7 +77,7 @@ bool Bar::several_hosts() const {
   return false;
 }
 
-std::string Bar::line() const {
+std::string StatusLine::line() const {
   std::string text;
   for (const Kind& kind : kinds) {
     const auto count = std::count_if(sessions_.begin(), sessions_.end(),
@@ -89,22 +89,22 @@ std::string Bar::line() const {
   return text;
 }
 
-std::string Bar::json() const {
+std::string StatusLine::json() const {
   std::string_view whole = "idle";
   std::string counts;
   std::vector<std::string> rows;
   const bool hosts = several_hosts();
   for (const Kind& kind : kinds) {
-    std::vector<const Overview*> of_kind;
+    std::vector<const SessionRow*> of_kind;
     for (const auto& [key, known] : sessions_)
       if (known.row.state == kind.state) of_kind.push_back(&known.row);
     counts.append(",\"").append(kind.state).append("\":").append(std::to_string(of_kind.size()));
     if (!kind.shown || of_kind.empty()) continue;
     if (whole == "idle") whole = kind.state;
-    std::sort(of_kind.begin(), of_kind.end(), [](const Overview* a, const Overview* b) {
+    std::sort(of_kind.begin(), of_kind.end(), [](const SessionRow* a, const SessionRow* b) {
       return a->activity_ms != b->activity_ms ? a->activity_ms > b->activity_ms : a->session < b->session;
     });
-    for (const Overview* row : of_kind) rows.push_back(about(*row, hosts, kind.mark, charset_));
+    for (const SessionRow* row : of_kind) rows.push_back(about(*row, hosts, kind.mark, charset_));
   }
   std::string tooltip;
   for (std::size_t n = 0; n < rows.size() && n < lines_max; ++n) tooltip += (n > 0 ? "\n" : "") + rows[n];
@@ -118,9 +118,9 @@ std::string Bar::json() const {
   return out + counts + "}";
 }
 
-std::string Bar::away_line() { return "earshot?"; }
+std::string StatusLine::away_line() { return "earshot?"; }
 
-std::string Bar::away_json(const std::string& why) {
+std::string StatusLine::away_json(const std::string& why) {
   std::string out = "{";
   append_member(out, "text", away_line());
   append_member(out, "alt", "away");

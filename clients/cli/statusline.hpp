@@ -8,13 +8,13 @@
 
 namespace earshot::cli {
 
-class Bar {
+class StatusLine {
  public:
   static constexpr std::size_t sessions_max = 8192;  // the longest known is no longer counted
   static constexpr std::size_t lines_max = 12;       // of the tooltip; it says how many more there are
   static constexpr std::size_t line_columns_max = 100;
 
-  explicit Bar(Charset charset) : charset_(charset) {}
+  explicit StatusLine(Charset charset) : charset_(charset) {}
 
   /// Another connection: what was known may be gone.
   void begin();
@@ -34,7 +34,7 @@ class Bar {
 
  private:
   struct Known {
-    Overview row;
+    SessionRow row;
     std::string main;  // its main stream; empty: not told
   };
   bool several_hosts() const;

@@ -66,12 +66,12 @@ void fit(std::vector<Layout>& shown, const std::vector<Column>& columns, std::si
 
 template <class CellOf>
 void add_row(std::string& out, const std::vector<Layout>& shown, const std::vector<Column>& columns,
-             const Look& look, CellOf&& cell_of) {
+             const DisplayOptions& display, CellOf&& cell_of) {
   Line line;
   std::size_t owed = 0;  // spaces that only matter when more text follows
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Cell& cell = cell_of(shown[i].index);
-    const std::string text = cut_to_width(cell.text, shown[i].width, glyph(Glyph::ellipsis, look.charset));
+    const std::string text = cut_to_width(cell.text, shown[i].width, glyph(Glyph::ellipsis, display.charset));
     const std::size_t spare = shown[i].width - display_width(text);
     const bool right = columns[shown[i].index].right;
     if (i > 0) owed += gap;
@@ -82,23 +82,23 @@ void add_row(std::string& out, const std::vector<Layout>& shown, const std::vect
     }
     if (!right) owed += spare;
   }
-  out += line.str(look) + "\n";
+  out += line.str(display) + "\n";
 }
 
 }  // namespace
 
 std::string table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
-                  const Look& look, bool titles) {
+                  const DisplayOptions& display, bool titles) {
   std::vector<Layout> shown = natural(columns, rows, titles);
-  if (look.columns > 0) fit(shown, columns, look.columns);
+  if (display.columns > 0) fit(shown, columns, display.columns);
   std::string out;
   if (titles) {
     std::vector<Cell> heads;
     for (const Column& column : columns) heads.push_back({column.title, Style::dim});
-    add_row(out, shown, columns, look, [&](std::size_t i) -> const Cell& { return heads[i]; });
+    add_row(out, shown, columns, display, [&](std::size_t i) -> const Cell& { return heads[i]; });
   }
   for (const std::vector<Cell>& row : rows) {
-    add_row(out, shown, columns, look, [&](std::size_t i) -> const Cell& { return row[i]; });
+    add_row(out, shown, columns, display, [&](std::size_t i) -> const Cell& { return row[i]; });
   }
   return out;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 
 namespace earshot::cli {
 
@@ -25,6 +25,6 @@ struct Column {
 /// Columns without any text are left out. The last column takes what room is left. Each line ends with a line
 /// end.
 std::string table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
-                  const Look& look, bool titles = true);
+                  const DisplayOptions& display, bool titles = true);
 
 }  // namespace earshot::cli

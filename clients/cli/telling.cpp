@@ -1,6 +1,6 @@
-#include "cli/telling.hpp"
+#include "cli/event_lines.hpp"
 
-namespace earshot::cli::telling {
+namespace earshot::cli::formatting {
 namespace {
 
 std::string time_of(const Fields& frame) {
@@ -12,11 +12,11 @@ std::string time_of(const Fields& frame) {
 
 }  // namespace
 
-Line& open(Telling& t, Glyph mark, Style style) {
-  Parts& p = t.parts;
+Line& open(EventLine& t, Glyph mark, Style style) {
+  FormatterState& p = t.state;
   if (p.margin) return t.line.add(*p.margin, Style::dim).add(p.glyph(mark), style).space(1);
-  const std::string label = p.clean(p.roster.label(t.frame));
-  const std::string_view project = p.roster.project(t.frame.text("session"));
+  const std::string label = p.clean(p.names.label(t.frame));
+  const std::string_view project = p.names.project(t.frame.text("session"));
   const std::string_view ellipsis = p.glyph(Glyph::ellipsis);
   const std::size_t room = std::min(p.label_columns, p.label_columns_limit());
   // Of a directory's name, which stands for the project until that is known, the end says more.
@@ -28,24 +28,24 @@ Line& open(Telling& t, Glyph mark, Style style) {
   if (t.of_agent()) {
     const std::string_view agent = t.frame.text("agent");
     t.line.add(p.glyph(Glyph::agent), Style::dim).space(1);
-    t.line.add(p.clean(p.roster.agent(agent)), style_of_name(agent)).space(2);
+    t.line.add(p.clean(p.names.agent(agent)), style_of_name(agent)).space(2);
   }
   return t.line;
 }
 
-Facts& Facts::add(std::string_view text, Style style) {
+Details& Details::add(std::string_view text, Style style) {
   if (text.empty()) return *this;
   if (first_) {
     t_.line.space(2);
   } else {
-    t_.line.space(1).add(t_.parts.glyph(Glyph::dot), Style::dim).space(1);
+    t_.line.space(1).add(t_.state.glyph(Glyph::dot), Style::dim).space(1);
   }
   first_ = false;
   t_.line.add(text, style);
   return *this;
 }
 
-Facts& Facts::duration() {
+Details& Details::duration() {
   const auto ms = t_.frame.integer("duration_ms");
   return ms ? add(format_duration(*ms)) : *this;
 }
@@ -54,7 +54,7 @@ std::string plural(std::uint64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::uint64_t fresh_tokens(const Fields& usage) {
+std::uint64_t new_tokens(const Fields& usage) {
   return usage.count("input") + usage.count("output") + usage.count("cache_write");
 }
 
@@ -71,7 +71,7 @@ Glyph glyph_of_outcome(std::string_view outcome) {
   return outcome == "failed" || outcome == "error" ? Glyph::error : Glyph::stopped;
 }
 
-std::string_view gist(std::string_view text) {
+std::string_view notification_summary(std::string_view text) {
   constexpr std::string_view begin = "<summary>", end = "</summary>";
   if (!text.starts_with('<')) return text;
   const std::size_t at = text.find(begin);
@@ -80,4 +80,4 @@ std::string_view gist(std::string_view text) {
   return rest.substr(0, rest.find(end));
 }
 
-}  // namespace earshot::cli::telling
+}  // namespace earshot::cli::formatting

@@ -1,4 +1,4 @@
-// The narrator's insides: one frame on its way to a line. Each function of tell_*.cpp tells one type of
+// The formatter's insides: one frame on its way to a line. Each function of tell_*.cpp tells one type of
 // frame; false: it is quiet.
 #pragma once
 #include <algorithm>
@@ -8,12 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "cli/look.hpp"
 #include "cli/name_resolver.hpp"
+#include "cli/style.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
 
-namespace earshot::cli::telling {
+namespace earshot::cli::formatting {
 
 constexpr std::size_t label_columns_min = 8;
 constexpr std::size_t label_columns_max = 20;  // a longer label is cut; on narrow terminals a fifth of them
@@ -31,14 +31,14 @@ struct Waiting {
 };
 
 // What is remembered from frame to frame.
-struct Parts {
-  Look look;
+struct FormatterState {
+  DisplayOptions display;
   bool verbose = false;
-  Roster roster;
+  NameResolver names;
   std::size_t label_columns = label_columns_min;  // grows, never shrinks: lines stay aligned
   Recent<Call, calls_max> calls;
-  Recent<Waiting, Roster::sessions_max> waiting;
-  Recent<bool, Roster::sessions_max> turn_open;
+  Recent<Waiting, NameResolver::sessions_max> waiting;
+  Recent<bool, NameResolver::sessions_max> turn_open;
   Recent<bool, hosts_max> away;  // host → whether it was told to be away
   std::string last_call;         // whose invocation is the line above
   std::string day = format_local_day(now_ms());
@@ -46,71 +46,71 @@ struct Parts {
   std::optional<std::string> margin;
 
   std::size_t label_columns_limit() const {
-    return look.columns == 0 ? label_columns_max
-                             : std::clamp(look.columns / 5, label_columns_min, label_columns_max);
+    return display.columns == 0 ? label_columns_max
+                                : std::clamp(display.columns / 5, label_columns_min, label_columns_max);
   }
-  std::string clean(std::string_view text) const { return to_display_line(text, look.charset); }
-  std::string_view glyph(Glyph which) const { return cli::glyph(which, look.charset); }
+  std::string clean(std::string_view text) const { return to_display_line(text, display.charset); }
+  std::string_view glyph(Glyph which) const { return cli::glyph(which, display.charset); }
 };
 
 // One frame on its way to a line.
-struct Telling {
-  Parts& parts;
+struct EventLine {
+  FormatterState& state;
   const Fields& frame;
   Line line;
 
-  std::string clean(std::string_view key) const { return parts.clean(frame.text(key)); }
+  std::string clean(std::string_view key) const { return state.clean(frame.text(key)); }
   bool of_agent() const { return !frame.text("agent").empty(); }
 };
 
 // Time, label, mark and whose agent: what every line begins with.
-Line& open(Telling& t, Glyph mark, Style style);
+Line& open(EventLine& t, Glyph mark, Style style);
 
-// Facts at a line's end: `  41.2 s · 7 tools`.
-class Facts {
+// Details at a line's end: `  41.2 s · 7 tools`.
+class Details {
  public:
-  explicit Facts(Telling& t) : t_(t) {}
-  Facts& add(std::string_view text, Style style = Style::dim);  // nothing for an empty one
-  Facts& duration();
+  explicit Details(EventLine& t) : t_(t) {}
+  Details& add(std::string_view text, Style style = Style::dim);  // nothing for an empty one
+  Details& duration();
 
  private:
-  Telling& t_;
+  EventLine& t_;
   bool first_ = true;
 };
 
 std::string plural(std::uint64_t count, const char* noun);
 
 // What was read or written anew: cache reads are the same text over and over.
-std::uint64_t fresh_tokens(const Fields& usage);
+std::uint64_t new_tokens(const Fields& usage);
 
 Style style_of_outcome(std::string_view outcome);
 Glyph glyph_of_outcome(std::string_view outcome);
 
 // What a notification that came as a prompt is about: its summary, where it has one.
-std::string_view gist(std::string_view text);
+std::string_view notification_summary(std::string_view text);
 
-bool on_session_started(Telling& t);
-bool on_session_updated(Telling& t);
-bool on_turn_started(Telling& t);
-bool on_turn_finished(Telling& t);
-bool on_message_added(Telling& t);
-bool on_tool_invoked(Telling& t);
-bool on_tool_finished(Telling& t);
-bool on_todo_updated(Telling& t);
-bool on_compaction_started(Telling& t);
-bool on_compaction_finished(Telling& t);
-bool on_agent_started(Telling& t);
-bool on_agent_finished(Telling& t);
-bool on_task_finished(Telling& t);
-bool on_queue_changed(Telling& t);
-bool on_usage_updated(Telling& t);
-bool on_api_failed(Telling& t);
-bool on_files_snapshotted(Telling& t);
-bool on_line_skipped(Telling& t);
-bool on_status(Telling& t);
-bool on_session(Telling& t);
-bool on_lagged(Telling& t);
-bool on_reset(Telling& t);
-bool on_stream_removed(Telling& t);
+bool on_session_started(EventLine& t);
+bool on_session_updated(EventLine& t);
+bool on_turn_started(EventLine& t);
+bool on_turn_finished(EventLine& t);
+bool on_message_added(EventLine& t);
+bool on_tool_invoked(EventLine& t);
+bool on_tool_finished(EventLine& t);
+bool on_todo_updated(EventLine& t);
+bool on_compaction_started(EventLine& t);
+bool on_compaction_finished(EventLine& t);
+bool on_agent_started(EventLine& t);
+bool on_agent_finished(EventLine& t);
+bool on_task_finished(EventLine& t);
+bool on_queue_changed(EventLine& t);
+bool on_usage_updated(EventLine& t);
+bool on_api_failed(EventLine& t);
+bool on_files_snapshotted(EventLine& t);
+bool on_line_skipped(EventLine& t);
+bool on_status(EventLine& t);
+bool on_session(EventLine& t);
+bool on_lagged(EventLine& t);
+bool on_reset(EventLine& t);
+bool on_stream_removed(EventLine& t);
 
-}  // namespace earshot::cli::telling
+}  // namespace earshot::cli::formatting

@@ -1,4 +1,4 @@
-#include "cli/terminal.hpp"
+#include "cli/style.hpp"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -16,10 +16,10 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-Palette palette(ColourWish wish) {
+Palette palette(ColourMode wish) {
   const std::string_view term = environment("TERM");
-  if (wish == ColourWish::never) return Palette::none;
-  if (wish == ColourWish::automatic) {
+  if (wish == ColourMode::never) return Palette::none;
+  if (wish == ColourMode::automatic) {
     if (!is_terminal(STDOUT_FILENO) || !environment("NO_COLOR").empty() || term.empty() || term == "dumb")
       return Palette::none;
   }
@@ -39,7 +39,9 @@ std::size_t terminal_columns() {
   return size.ws_col;
 }
 
-Look look_of_stdout(ColourWish wish) { return {charset_of_locale(), palette(wish), terminal_columns()}; }
+DisplayOptions stdout_display(ColourMode wish) {
+  return {charset_of_locale(), palette(wish), terminal_columns()};
+}
 
 void Output::flush() {
   std::string_view rest = buffer_;

@@ -4,14 +4,14 @@
 #include <string>
 #include <string_view>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "common/diagnostics.hpp"
 
 namespace earshot::cli {
 
 using namespace common;
 
-enum class ColourWish { always, never, automatic };
+enum class ColourMode { always, never, automatic };
 
 bool is_terminal(int descriptor);
 
@@ -19,7 +19,7 @@ bool is_terminal(int descriptor);
 std::size_t terminal_columns();
 
 /// From the locale, TERM, NO_COLOR and what stdout is.
-Look look_of_stdout(ColourWish wish);
+DisplayOptions stdout_display(ColourMode wish);
 
 /// stdout, buffered. A reader that went away (EPIPE) is no error: everything after is swallowed and
 /// `closed()` says so.

@@ -1,6 +1,6 @@
-#include "cli/tool_line.hpp"
+#include "cli/tool_summary.hpp"
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 
 namespace earshot::cli {
 namespace {

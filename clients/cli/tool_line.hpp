@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/display_text.hpp"
 #include "common/frame.hpp"
-#include "common/text.hpp"
 
 namespace earshot::cli {
 

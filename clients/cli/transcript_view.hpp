@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "cli/timeline.hpp"
 #include "common/frame.hpp"
 
@@ -14,17 +14,17 @@ namespace earshot::cli {
 
 using namespace common;
 
-namespace telling {
-struct Parts;
+namespace formatting {
+struct FormatterState;
 }
 
-class Chronicle {
+class TranscriptView {
  public:
   /// `verbose` shows also thinking, what tools gave, prompts of subagents, token counts and checkpoints.
-  Chronicle(Look look, bool verbose);
-  ~Chronicle();
-  Chronicle(const Chronicle&) = delete;
-  Chronicle& operator=(const Chronicle&) = delete;
+  TranscriptView(DisplayOptions display, bool verbose);
+  ~TranscriptView();
+  TranscriptView(const TranscriptView&) = delete;
+  TranscriptView& operator=(const TranscriptView&) = delete;
 
   /// What the session frame says: title, place, model, size, how it stands.
   void head(const Fields& session, std::string& out);
@@ -51,7 +51,7 @@ class Chronicle {
   void line(const Row& row, const Line& made);
   std::string margin(std::size_t depth) const;
 
-  std::unique_ptr<telling::Parts> parts_;
+  std::unique_ptr<formatting::FormatterState> state_;
   std::string day_;
   std::unordered_map<std::string, std::uint64_t> agent_turn_;  // call → the turn in which its agent was told
 };

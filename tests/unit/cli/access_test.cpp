@@ -142,7 +142,7 @@ TEST_CASE("show asks which session it is, then for all its events") {
   CHECK(show.find(R"("after":["c/p/2eaa1c04:","c/p/2eaa1c04/subagents/agent-x:"])") != show.npos);
   CHECK(show.find(R"("snapshot":false)") != show.npos);
   const Printed pretty = printed_by([&] {
-    return show_command({.session = "2eaa", .daemon = by_state(state), .colour = ColourWish::never});
+    return show_command({.session = "2eaa", .daemon = by_state(state), .colour = ColourMode::never});
   });
   CHECK(daemon.join().empty());
   CHECK(pretty.out.starts_with("api\n2eaa1c04"));

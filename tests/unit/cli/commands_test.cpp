@@ -140,7 +140,7 @@ TEST_CASE("tail --pretty introduces the sessions, then tells") {
   const TemporaryDirectory state;
   FakeDaemon daemon({telling_then_signal({welcome, session, ready, event})});
   const Printed printed = printed_by([&] {
-    return tail_command({.daemon = at(daemon, state), .format = Format::pretty, .colour = ColourWish::never});
+    return tail_command({.daemon = at(daemon, state), .format = Format::pretty, .colour = ColourMode::never});
   });
   CHECK(printed.out.find("api") != std::string::npos);
   CHECK(printed.out.find("idle") < printed.out.find("turn 3"));
@@ -153,7 +153,7 @@ TEST_CASE("tail --no-snapshot knows the names but does not introduce them") {
   const Printed printed = printed_by([&] {
     return tail_command({.daemon = at(daemon, state),
                          .format = Format::pretty,
-                         .colour = ColourWish::never,
+                         .colour = ColourMode::never,
                          .snapshot = false});
   });
   CHECK(std::count(printed.out.begin(), printed.out.end(), '\n') == 1);
@@ -170,7 +170,7 @@ TEST_CASE("tail comes back to a daemon that went away, and tells what it missed 
   const std::string seen =
       R"({"type":"session","host":"dev7","session":"2eaa1c04","cursors":["claude/-home-u-api/2eaa1c04:)" +
       next + R"("],"status":{"state":"idle"}})";
-  std::string look, unsubscribe, subscribe;
+  std::string display, unsubscribe, subscribe;
   FakeDaemon daemon({
       [&](Peer& peer) {
         peer.upgrade();
@@ -182,7 +182,7 @@ TEST_CASE("tail comes back to a daemon that went away, and tells what it missed 
       },
       [&](Peer& peer) {
         peer.upgrade();
-        look = peer.receive(1).payload;
+        display = peer.receive(1).payload;
         peer.send(seen);
         peer.send(R"({"type":"ready","id":"look"})");
         unsubscribe = peer.receive(1).payload;
@@ -204,7 +204,7 @@ TEST_CASE("tail comes back to a daemon that went away, and tells what it missed 
   CHECK(printed.out.starts_with(std::string(welcome) + "\n" + event_at(cursor) + "\n"));
   CHECK(printed.out.find(event_at(next)) != std::string::npos);
   CHECK(printed.out.find(event_at(cursor)) == printed.out.rfind(event_at(cursor)));
-  CHECK(look.find(R"("deliver":"state")") != std::string::npos);
+  CHECK(display.find(R"("deliver":"state")") != std::string::npos);
   CHECK(unsubscribe == R"({"type":"unsubscribe","id":"look"})");
   CHECK(subscribe.find(R"("after":["claude/-home-u-api/2eaa1c04:)" + cursor + R"("])") != std::string::npos);
   CHECK(subscribe.find(R"("snapshot":true)") != std::string::npos);

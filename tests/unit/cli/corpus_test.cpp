@@ -16,11 +16,11 @@ using namespace earshot::cli;
 
 namespace {
 
-// Tells each event to a narrator, and judges what came.
+// Tells each event to a formatter, and judges what came.
 class Audience : public EventSink {
  public:
   explicit Audience(std::size_t columns)
-      : columns_(columns), narrator_({Charset::utf8, Palette::none, columns}, true) {}
+      : columns_(columns), formatter_({Charset::utf8, Palette::none, columns}, true) {}
 
   void on_event(const Event& event) override {
     std::string json, lines;
@@ -30,7 +30,7 @@ class Audience : public EventSink {
       unread = json;
       return;
     }
-    narrator_.tell(*frame, lines);
+    formatter_.format(*frame, lines);
     ++told;
     for (std::string_view rest = lines; !rest.empty();) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -54,7 +54,7 @@ class Audience : public EventSink {
 
   std::size_t columns_;
   FrameParser parser_;
-  Narrator narrator_;
+  EventFormatter formatter_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string advice(const doc::Findings& findings, std::string_view what) {
   return {};
 }
 
-doc::Private file(mode_t mode, uid_t owner = 1000) { return {"/s/token", 0, mode, owner}; }
+doc::PrivatePath file(mode_t mode, uid_t owner = 1000) { return {"/s/token", 0, mode, owner}; }
 
 }  // namespace
 
@@ -59,23 +59,23 @@ TEST_CASE("the daemon's health is read, and what it lacks is empty") {
 }
 
 TEST_CASE("a daemon that runs is well, another version a warning, none a problem") {
-  doc::Met met{doc::parse_health(health_json), 200, {}, "unix:/r/sock"};
-  CHECK(level(doc::judge_daemon(met, "0.1.0"), "daemon") == doc::Level::ok);
-  CHECK(doc::judge_daemon(met, "0.1.0").front().text.find("pid 4242, for 2h05m") != std::string::npos);
-  CHECK(level(doc::judge_daemon(met, "0.2.0"), "version") == doc::Level::warning);
-  met.health.reset();
+  doc::Probe met{doc::parse_health(health_json), 200, {}, "unix:/r/sock"};
+  CHECK(level(doc::check_daemon(probe, "0.1.0"), "daemon") == doc::Level::ok);
+  CHECK(doc::check_daemon(probe, "0.1.0").front().text.find("pid 4242, for 2h05m") != std::string::npos);
+  CHECK(level(doc::check_daemon(probe, "0.2.0"), "version") == doc::Level::warning);
+  probe.health.reset();
   for (const int status : {0, 401, 403, 500}) {
-    met.http_status = status;
-    CHECK(level(doc::judge_daemon(met, "0.1.0"), "daemon") == doc::Level::problem);
-    CHECK_FALSE(advice(doc::judge_daemon(met, "0.1.0"), "daemon").empty());
+    probe.http_status = status;
+    CHECK(level(doc::check_daemon(probe, "0.1.0"), "daemon") == doc::Level::problem);
+    CHECK_FALSE(advice(doc::check_daemon(probe, "0.1.0"), "daemon").empty());
   }
-  met.http_status = 404;
-  CHECK(level(doc::judge_daemon(met, "0.1.0"), "daemon") == doc::Level::warning);
+  probe.http_status = 404;
+  CHECK(level(doc::check_daemon(probe, "0.1.0"), "daemon") == doc::Level::warning);
 }
 
 TEST_CASE("what must be ours alone is ours alone") {
-  const auto judged = [](const doc::Private& f) {
-    return doc::judge_private("token", f, S_IFREG, 1000, true);
+  const auto judged = [](const doc::PrivatePath& f) {
+    return doc::check_private("token", f, S_IFREG, 1000, true);
   };
   CHECK(judged(file(S_IFREG | 0600)).level == doc::Level::ok);
   CHECK(judged(file(S_IFREG | 0640)).level == doc::Level::problem);
@@ -83,10 +83,10 @@ TEST_CASE("what must be ours alone is ours alone") {
   CHECK(judged(file(S_IFREG | 0000)).level == doc::Level::problem);
   CHECK(judged(file(S_IFREG | 0600, 1)).advice.find("chown") != std::string::npos);
   CHECK(judged(file(S_IFLNK | 0777)).level == doc::Level::problem);
-  doc::Private absent{"/s/token", ENOENT, 0, 0};
+  doc::PrivatePath absent{"/s/token", ENOENT, 0, 0};
   CHECK(judged(absent).level == doc::Level::ok);
-  CHECK(doc::judge_private("token", absent, S_IFREG, 1000, false).level == doc::Level::problem);
-  doc::Private odd = file(S_IFREG | 0644);
+  CHECK(doc::check_private("token", absent, S_IFREG, 1000, false).level == doc::Level::problem);
+  doc::PrivatePath odd = file(S_IFREG | 0644);
   odd.path = "/s/it's mine";
   CHECK(judged(odd).advice == R"(chmod 600 '/s/it'\''s mine')");
 }
@@ -116,14 +116,14 @@ TEST_CASE("a root is surveyed without opening anything") {
   home.put("r/sessions/1.key", "secret");
   doc::Root root;
   root.path = home.path("r");
-  doc::survey(root);
+  doc::scan_root(root);
   CHECK(root.there);
   CHECK(root.transcripts == 2);
   CHECK(root.directories == 5);
   CHECK(root.newest_ms > 0);
   doc::Root absent;
   absent.path = home.path("nowhere");
-  doc::survey(absent);
+  doc::scan_root(absent);
   CHECK_FALSE(absent.there);
   CHECK(absent.error.empty());
 }
@@ -131,40 +131,40 @@ TEST_CASE("a root is surveyed without opening anything") {
 TEST_CASE("a root that is asked for and absent is a warning, one that is closed a problem") {
   doc::Root root;
   root.path = "/r";
-  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::warning);  // nothing at all
+  CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::warning);  // nothing at all
   root.expected = true;
-  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::warning);
+  CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::warning);
   root.there = true;
-  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::ok);
+  CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::ok);
   root.unreadable = 1;
-  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::warning);
+  CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::warning);
   root.error = "Permission denied";
-  CHECK(level(doc::judge_roots({root}, 0), "root") == doc::Level::problem);
+  CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::problem);
 }
 
 TEST_CASE("too few watches are told with the command that gives more") {
   doc::Kernel kernel{.watches_max = 8192, .instances_max = 128, .descriptors_max = 4096};
-  CHECK(level(doc::judge_kernel(kernel, 100, nullptr), "inotify") == doc::Level::ok);
-  CHECK(advice(doc::judge_kernel(kernel, 9000, nullptr), "inotify")
+  CHECK(level(doc::check_kernel(kernel, 100, nullptr), "inotify") == doc::Level::ok);
+  CHECK(advice(doc::check_kernel(kernel, 9000, nullptr), "inotify")
             .starts_with("sudo sysctl fs.inotify.max_user_watches="));
   kernel.watches_used = 8100;
-  CHECK(level(doc::judge_kernel(kernel, 100, nullptr), "inotify") == doc::Level::warning);
+  CHECK(level(doc::check_kernel(kernel, 100, nullptr), "inotify") == doc::Level::warning);
   kernel.watches_used = 0;
   kernel.namespace_watches_max = 10;
-  CHECK(advice(doc::judge_kernel(kernel, 100, nullptr), "inotify").find("user.max_inotify_watches") !=
+  CHECK(advice(doc::check_kernel(kernel, 100, nullptr), "inotify").find("user.max_inotify_watches") !=
         std::string::npos);
   kernel.namespace_watches_max.reset();
   kernel.instances_used = 128;
-  CHECK(level(doc::judge_kernel(kernel, 100, nullptr), "inotify") == doc::Level::warning);
+  CHECK(level(doc::check_kernel(kernel, 100, nullptr), "inotify") == doc::Level::warning);
   // The daemon's own watches are no others'.
   auto health = doc::parse_health(health_json);
   kernel.watches_used = 120;
   kernel.watches_max = 200;
-  CHECK(level(doc::judge_kernel(kernel, 100, &*health), "inotify") == doc::Level::ok);
+  CHECK(level(doc::check_kernel(kernel, 100, &*health), "inotify") == doc::Level::ok);
   health->watch_trouble = "no more watches";
-  CHECK(level(doc::judge_kernel(kernel, 100, &*health), "watching") == doc::Level::warning);
+  CHECK(level(doc::check_kernel(kernel, 100, &*health), "watching") == doc::Level::warning);
   kernel.descriptors_max = 1024;
-  CHECK(advice(doc::judge_kernel(kernel, 1, &*health), "files").find("ulimit -n") != std::string::npos);
+  CHECK(advice(doc::check_kernel(kernel, 1, &*health), "files").find("ulimit -n") != std::string::npos);
 }
 
 TEST_CASE("this machine's kernel says something") {
@@ -173,14 +173,14 @@ TEST_CASE("this machine's kernel says something") {
 }
 
 TEST_CASE("the disk and the clock are judged") {
-  CHECK(doc::judge_disk("/s", std::uint64_t{1} << 40).level == doc::Level::ok);
-  CHECK(doc::judge_disk("/s", 10 << 20).level == doc::Level::warning);
-  CHECK(doc::judge_disk("/s", 1000).level == doc::Level::problem);
+  CHECK(doc::check_disk("/s", std::uint64_t{1} << 40).level == doc::Level::ok);
+  CHECK(doc::check_disk("/s", 10 << 20).level == doc::Level::warning);
+  CHECK(doc::check_disk("/s", 1000).level == doc::Level::problem);
   CHECK(doc::bytes_free("/tmp/there/is/no/such/place"));
   const std::int64_t now = 1'795'000'000'000;
-  CHECK(doc::judge_clock(now, now - 1000).level == doc::Level::ok);
-  CHECK(doc::judge_clock(now, now + 3'600'000).level == doc::Level::warning);
-  CHECK(doc::judge_clock(0, 0).level == doc::Level::problem);
+  CHECK(doc::check_clock(now, now - 1000).level == doc::Level::ok);
+  CHECK(doc::check_clock(now, now + 3'600'000).level == doc::Level::warning);
+  CHECK(doc::check_clock(0, 0).level == doc::Level::problem);
 }
 
 TEST_CASE("a report teaches and is safe") {
@@ -232,21 +232,21 @@ TEST_CASE("a hub says which hosts it hears, and since when it does not hear the 
       R"({"version":"0.1.0","hosts":[{"name":"ada","online":true,"heard":"2025-11-04T11:59:58Z"},)"
       R"({"name":"bob","online":false,"heard":"2025-11-04T10:00:00Z"},{"name":"eve","online":false,"heard":""}]})");
   REQUIRE(health);
-  const doc::Findings findings = doc::judge_hosts(*health, *parse_time("2025-11-04T12:00:00Z"));
+  const doc::Findings findings = doc::check_hosts(*health, *parse_time("2025-11-04T12:00:00Z"));
   REQUIRE(findings.size() == 3);
   CHECK(findings[0].text == "1 is heard: ada");
   CHECK(findings[1].text.starts_with("bob is away, last heard 2h ago, "));
   CHECK(findings[1].level == doc::Level::warning);
   CHECK(findings[2].text == "eve is away");
   CHECK_FALSE(doc::has_problem(findings));
-  CHECK(doc::judge_hosts(*doc::parse_health(health_json), 0).empty());
+  CHECK(doc::check_hosts(*doc::parse_health(health_json), 0).empty());
 }
 
 TEST_CASE("of very many hosts some are named, and the others counted") {
   doc::Health health;
   for (int n = 0; n < 50; ++n)
     health.hosts.push_back({"up" + std::to_string(n), {}, true}), health.hosts.push_back({"gone", {}, false});
-  const doc::Findings findings = doc::judge_hosts(health, 0);
+  const doc::Findings findings = doc::check_hosts(health, 0);
   CHECK(findings.size() == 22);
   CHECK(findings.front().text.starts_with("50 are heard: up0, up1, "));
   CHECK(findings.back().text == "and 30 more are away");

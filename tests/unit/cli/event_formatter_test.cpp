@@ -11,8 +11,8 @@ namespace {
 // What a person sees, without colours, in UTC, with the day of the events already said.
 class Screen {
  public:
-  explicit Screen(bool verbose = false, Look look = {Charset::utf8, Palette::none, 0})
-      : narrator_(look, verbose) {
+  explicit Screen(bool verbose = false, DisplayOptions display = {Charset::utf8, Palette::none, 0})
+      : formatter_(display, verbose) {
     setenv("TZ", "UTC0", 1);
     tzset();
     tell(R"({"type":"message.added","role":"user","kind":"text","text":"x","time":"2025-11-04T00:00:00Z"})");
@@ -33,7 +33,7 @@ class Screen {
     const auto frame = parser_.parse(json);
     REQUIRE(frame);
     std::string out;
-    narrator_.tell(*frame, out);
+    formatter_.format(*frame, out);
     return out;
   }
 
@@ -50,7 +50,7 @@ class Screen {
 
  private:
   FrameParser parser_;
-  Narrator narrator_;
+  EventFormatter formatter_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>

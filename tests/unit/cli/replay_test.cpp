@@ -186,7 +186,7 @@ TEST_CASE("replay redacts unless it is asked not to") {
   const std::string file =
       home.put("x.jsonl", record("user", 1, R"({"role":"user","content":"use )" + secret + R"("})"));
   const auto prompts = [&](bool redact, bool pretty) {
-    return replay({.files = {file}, .colour = ColourWish::never, .pretty = pretty, .redact = redact}).out;
+    return replay({.files = {file}, .colour = ColourMode::never, .pretty = pretty, .redact = redact}).out;
   };
   CHECK(prompts(true, false).find("\"prompt\":\"use [redacted:github_token]\"") != std::string::npos);
   CHECK(prompts(true, false).find(secret) == std::string::npos);
@@ -197,7 +197,7 @@ TEST_CASE("replay redacts unless it is asked not to") {
 TEST_CASE("replay --pretty is for people") {
   const TemporaryDirectory home;
   const Printed printed =
-      replay({.files = {home.put("x.jsonl", prompt + answer)}, .colour = ColourWish::never, .pretty = true});
+      replay({.files = {home.put("x.jsonl", prompt + answer)}, .colour = ColourMode::never, .pretty = true});
   CHECK(printed.out.find("turn 1  hello there") != std::string::npos);
   CHECK(printed.out.find("turn 1 completed") != std::string::npos);
 }

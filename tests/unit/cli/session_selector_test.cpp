@@ -1,4 +1,4 @@
-#include "cli/session_selector.hpp"
+#include "cli/name_resolver.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -6,8 +6,8 @@ using namespace earshot::cli;
 
 namespace {
 
-Candidates candidates(const std::vector<std::string>& frames) {
-  Candidates all;
+SessionSelector candidates(const std::vector<std::string>& frames) {
+  SessionSelector all;
   FrameParser parser;
   for (const std::string& json : frames) all.add(*parser.parse(json), json);
   return all;
@@ -27,7 +27,7 @@ TEST_CASE("the only session whose id begins so is meant, and one whose id it is 
 }
 
 TEST_CASE("several are listed, the most recent first") {
-  const Choice choice = candidates({session("2eaa", "10:00:00"), session("2ebb", "11:00:00")}).named("2e");
+  const Selection choice = candidates({session("2eaa", "10:00:00"), session("2ebb", "11:00:00")}).named("2e");
   CHECK(choice.frame.empty());
   CHECK(choice.several);
   CHECK(choice.trouble.find("2ebb") < choice.trouble.find("2eaa"));
@@ -35,7 +35,7 @@ TEST_CASE("several are listed, the most recent first") {
 }
 
 TEST_CASE("the same id on two hosts wants the host") {
-  const Choice choice =
+  const Selection choice =
       candidates({session("2e", "10:00:00", "one"), session("2e", "10:00:00", "two")}).named("2e");
   CHECK(choice.several);
   CHECK(choice.trouble.find("--host") != std::string::npos);

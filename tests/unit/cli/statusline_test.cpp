@@ -11,7 +11,7 @@ namespace {
 const std::int64_t noon = *parse_time("2025-11-04T12:00:00Z");
 
 struct Told {
-  Bar bar{Charset::utf8};
+  StatusLine bar{Charset::utf8};
   FrameParser parser;
   void frame(const std::string& json) {
     const auto frame = parser.parse(json);
@@ -78,14 +78,14 @@ TEST_CASE("a bar's tooltip is bounded and says what is left out") {
     told.session("s" + std::to_string(n), "waiting",
                  R"(,"reason":"question","detail":")" + std::string(3000, 'x') + "\"");
   const std::string json = told.bar.json();
-  CHECK(json.size() < Bar::lines_max * (Bar::line_columns_max + 10) + 200);
+  CHECK(json.size() < StatusLine::lines_max * (StatusLine::line_columns_max + 10) + 200);
   CHECK(json.find("\\n+8\"") != json.npos);
   CHECK(told.bar.line() == "⏸ 20");
 }
 
 TEST_CASE("without a daemon the bar says so") {
-  CHECK(Bar::away_line() == "earshot?");
-  CHECK(Bar::away_json("no \"daemon\"") ==
+  CHECK(StatusLine::away_line() == "earshot?");
+  CHECK(StatusLine::away_json("no \"daemon\"") ==
         R"({"text":"earshot?","alt":"away","class":"away","tooltip":"no \"daemon\""})");
 }
 

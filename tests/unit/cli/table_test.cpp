@@ -6,7 +6,7 @@ using namespace earshot::cli;
 
 namespace {
 
-Look plain(std::size_t columns) { return {Charset::utf8, Palette::none, columns}; }
+DisplayOptions plain(std::size_t columns) { return {Charset::utf8, Palette::none, columns}; }
 
 const std::vector<Column> columns = {{"NAME", 3, 12, 0}, {"SIZE", 0, 0, 2, true}, {"NOTE", 4, 0, 1}};
 

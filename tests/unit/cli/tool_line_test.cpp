@@ -1,4 +1,4 @@
-#include "cli/tool_line.hpp"
+#include "cli/tool_summary.hpp"
 
 #include <catch2/catch.hpp>
 

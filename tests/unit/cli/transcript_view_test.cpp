@@ -33,15 +33,15 @@ std::string told(const std::vector<std::string>& events, bool verbose = false, s
   Timeline timeline;
   FrameParser parser;
   for (const std::string& json : events) timeline.add(*parser.parse(json), json);
-  Chronicle chronicle({charset, Palette::none, columns}, verbose);
+  TranscriptView view({charset, Palette::none, columns}, verbose);
   std::string out;
   timeline.walk(
       0,
       [&](const Timeline::Step& step) {
-        chronicle.tell(step, timeline, out);
+        view.tell(step, timeline, out);
         return true;
       },
-      [&](std::string_view agent, std::size_t depth) { chronicle.stranger(agent, depth, out); });
+      [&](std::string_view agent, std::size_t depth) { view.stranger(agent, depth, out); });
   return out;
 }
 
@@ -107,11 +107,12 @@ TEST_CASE("a text that the wire has cut says how long it is") {
 TEST_CASE("a subagent stands below its call, with a rule at its side") {
   CHECK(
       told(
-          {event("agent.started", R"("call":"c","agent_type":"Explore","description":"Look around")"),
+          {event("agent.started",
+                 R"("call":"c","agent_type":"Explore","description":"DisplayOptions around")"),
            R"({"type":"message.added","stream":"sub","session":"s","agent":"x","cursor":"1.1.x","turn":1,"role":"assistant","kind":"text","text":"found"})",
            event("agent.finished",
                  R"("call":"c","subagent":"x","outcome":"failed","duration_ms":1500,"tools":1)")}) ==
-      "  ↳ Explore  Look around  ✗  failed · 1.5 s · 1 tool\n  │ “ found\n");
+      "  ↳ Explore  DisplayOptions around  ✗  failed · 1.5 s · 1 tool\n  │ “ found\n");
 }
 
 TEST_CASE("nothing in a transcript reaches the terminal as a command") {
