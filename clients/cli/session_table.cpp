@@ -12,43 +12,43 @@
 namespace earshot::cli {
 namespace {
 
-struct State {
+struct StateStyle {
   std::string_view name;
-  Glyph mark;
+  Glyph glyph;
   Style style;
 };
 
-// In the order of their rows.
-constexpr State states[] = {
+// In the order of the rows.
+constexpr StateStyle states[] = {
     {"waiting", Glyph::waiting, Style::loud}, {"working", Glyph::working, Style::good},
     {"idle", Glyph::idle, Style::plain},      {"unknown", Glyph::unknown, Style::dim},
     {"ended", Glyph::ended, Style::dim},
 };
 
 std::size_t rank_of(std::string_view state) {
-  const auto* found =
-      std::find_if(std::begin(states), std::end(states), [&](const State& s) { return s.name == state; });
+  const auto* found = std::find_if(std::begin(states), std::end(states),
+                                   [&](const StateStyle& s) { return s.name == state; });
   return found == std::end(states) ? 3 : static_cast<std::size_t>(found - std::begin(states));
 }
 
-std::string tool_in_hand(const Fields& session, Charset charset, std::int64_t now_ms) {
+std::string current_tool(const Fields& session, Charset charset, std::int64_t now_ms) {
   const std::vector<Fields> tools = session.objects("tools");
   if (tools.empty()) return {};
   std::string text = tool_name(tools.front().text("tool"), charset);
   if (const auto started = parse_time(tools.front().text("started")))
-    text += " " + format_duration(now_ms - *started);
+    text += " " + format_duration(Ms(now_ms - *started));
   if (tools.size() > 1) text += " +" + std::to_string(tools.size() - 1);
   return text;
 }
 
-std::string tokens_of(const Fields& usage) {
+std::string tokens_column(const Fields& usage) {
   const std::uint64_t context = usage.count("context");
   const std::uint64_t total = usage.count("input") + usage.count("output") + usage.count("cache_write");
   if (context == 0 && total == 0) return {};
   return (context > 0 ? format_count(context) : std::string("-")) + " / " + format_count(total);
 }
 
-std::string last_of(const Fields& session, const SessionRow& row, Charset charset) {
+std::string last_column(const Fields& session, const SessionRow& row, Charset charset) {
   if (!row.detail.empty()) return row.detail;
   for (const char* key : {"title", "last_text"}) {
     if (std::string text = to_display_line(session.text(key), charset); !text.empty()) return text;
@@ -56,31 +56,30 @@ std::string last_of(const Fields& session, const SessionRow& row, Charset charse
   return to_display_line(session.object("turn").text("prompt"), charset);
 }
 
-// waiting says why in its place: `permission` needs no `waiting` before it.
-std::string status_text(const SessionRow& row, const State& state, Charset charset) {
-  std::string text(glyph(state.mark, charset));
+// The reason of a wait replaces the state: `permission`, not `waiting, permission`.
+std::string status_text(const SessionRow& row, const StateStyle& state, Charset charset) {
+  std::string text(glyph(state.glyph, charset));
   text += ' ';
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
-  if (row.host_offline) return text + "away" + (row.away.empty() ? "" : " " + row.away);
+  if (row.host_offline) return text + "offline" + (row.offline_age.empty() ? "" : " " + row.offline_age);
   text += row.state.empty() ? "unknown" : row.state;
   return row.reason.empty() ? text : text + ", " + row.reason;
 }
 
 std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, Charset charset) {
-  const State& state = states[rank_of(row.state)];
-  const bool waiting = row.state == "waiting", over = row.state == "ended";
-  const Style body = over ? Style::dim : Style::plain;
-  const Style quiet = Style::dim;
+  const StateStyle& state = states[rank_of(row.state)];
+  const bool waiting = row.state == "waiting", ended = row.state == "ended";
+  const Style body = ended ? Style::dim : Style::plain;
   return {
       {status_text(row, state, charset), state.style},
       {several_hosts ? row.host : std::string(), body},
-      {row.session, quiet},
-      {row.project, over ? Style::dim : style_of_name(row.project_path)},
+      {row.session, Style::dim},
+      {row.project, ended ? Style::dim : style_of_name(row.project_path)},
       {row.turn, body},
       {row.tool, body},
       {row.todo, body},
-      {row.tokens, quiet},
-      {row.age, quiet},
+      {row.tokens, Style::dim},
+      {row.age, Style::dim},
       {row.last, waiting ? Style::loud : body},
   };
 }
@@ -99,21 +98,21 @@ SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t
   row.detail = row.state == "waiting" ? to_display_line(status.text("detail"), charset) : std::string();
   row.host_offline = is_host_offline(status);
   if (const auto since = parse_time(status.text("since")); since && row.host_offline)
-    row.away = format_age(now_ms - *since);
+    row.offline_age = format_age(Ms(now_ms - *since));
   row.host = to_display_line(session.text("host"), charset);
   row.session = to_display_line(short_id(session.text("session")), charset);
   const std::string_view project = session.text("project"), directory = session.text("directory");
   row.project = to_display_line(project.empty() ? directory : last_component(project), charset);
   row.project_path = project.empty() ? directory : project;
   if (const std::uint64_t number = turn.count("number"); number > 0) row.turn = std::to_string(number);
-  row.tool = tool_in_hand(session, charset, now_ms);
+  row.tool = current_tool(session, charset, now_ms);
   row.todo = todo_summary(session, charset).progress;
-  row.tokens = tokens_of(session.object("usage"));
+  row.tokens = tokens_column(session.object("usage"));
   if (const auto active = parse_time(session.text("last_activity"))) {
     row.activity_ms = *active;
-    row.age = format_age(now_ms - *active);
+    row.age = format_age(Ms(now_ms - *active));
   }
-  row.last = last_of(session, row, charset);
+  row.last = last_column(session, row, charset);
   return row;
 }
 
@@ -131,7 +130,7 @@ std::string format_session_table(std::vector<SessionRow> sessions, const Display
       {"TURN", 0, 6, 5, true}, {"TOOL", 14, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
       {"AGE", 0, 5, 0, true},  {"LAST", 20, 0, 1},
   };
-  return table(columns, rows, display);
+  return format_table(columns, rows, display);
 }
 
 }  // namespace earshot::cli

@@ -12,40 +12,40 @@ namespace {
 
 using namespace formatting;
 
-constexpr std::size_t text_columns_max = 100;  // longer lines read badly
-constexpr std::size_t text_lines_max = 200;    // of what was said; all that the wire brings, mostly
-constexpr std::size_t prompt_lines_max = 40;   // twice that when verbose, as of the following
+constexpr std::size_t text_columns_max = 100;  // longer lines are hard to read
+constexpr std::size_t text_lines_max = 200;    // of a message; a frame rarely has more
+constexpr std::size_t prompt_lines_max = 40;   // these three limits are doubled with --verbose
 constexpr std::size_t error_lines_max = 4;
 constexpr std::size_t output_lines_max = 12;
-constexpr std::size_t summary_columns_min = 12;  // of a tool's input, however much its end says
+constexpr std::size_t summary_columns_min = 12;  // at least this much of a tool's input is shown
 
-// Told by the formatter's own functions, one line each.
+// Events that are shown as in `tail`, one line each.
 struct Rule {
   std::string_view type;
-  bool (*tell)(EventLine&);
+  bool (*format)(EventLine&);
 };
 constexpr Rule one_liners[] = {
-    {"session.updated", on_session_updated},
-    {"compaction.finished", on_compaction_finished},
-    {"compaction.started", on_compaction_started},
-    {"task.finished", on_task_finished},
-    {"queue.changed", on_queue_changed},
-    {"usage.updated", on_usage_updated},
-    {"api.failed", on_api_failed},
-    {"files.snapshotted", on_files_snapshotted},
-    {"line.skipped", on_line_skipped},
+    {"session.updated", format_session_updated},
+    {"compaction.finished", format_compaction_finished},
+    {"compaction.started", format_compaction_started},
+    {"task.finished", format_task_finished},
+    {"queue.changed", format_queue_changed},
+    {"usage.updated", format_usage_updated},
+    {"api.failed", format_api_failed},
+    {"files.snapshotted", format_files_snapshotted},
+    {"line.skipped", format_line_skipped},
 };
 
-bool is_of_agent(std::string_view tool) { return tool == "Task" || tool == "Agent"; }
+bool starts_agent(std::string_view tool) { return tool == "Task" || tool == "Agent"; }
 
-// Their own events say the same better.
-bool is_told_otherwise(std::string_view tool) {
-  constexpr std::string_view told[] = {"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"};
-  return std::find(std::begin(told), std::end(told), tool) != std::end(told);
+// Tools whose effects have their own events.
+bool has_own_events(std::string_view tool) {
+  constexpr std::string_view tools[] = {"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"};
+  return std::find(std::begin(tools), std::end(tools), tool) != std::end(tools);
 }
 
-std::string away_text(const Fields& status) {
-  const auto heard = parse_time(status.text("since"));
+std::string offline_text(const Fields& status) {
+  const auto last = parse_time(status.text("since"));
   return "host away" +
          (heard ? ", last heard " + format_local_day(*heard) + " " + format_local_clock(*heard) : "");
 }
@@ -74,8 +74,8 @@ std::string TranscriptView::margin(std::size_t depth) const {
 
 void TranscriptView::line(const Row& row, const Line& made) { row.out += made.str(state_->display) + "\n"; }
 
-void TranscriptView::head(const Fields& session, std::string& out) {
-  state_->names.learn(session);
+void TranscriptView::write_header(const Fields& session, std::string& out) {
+  state_->names.observe(session);
   const auto clean = [&](std::string_view key) { return state_->clean(session.text(key)); };
   const std::string dot = " " + std::string(state_->glyph(Glyph::dot)) + " ";
   std::string title = clean("title");
@@ -98,11 +98,11 @@ void TranscriptView::head(const Fields& session, std::string& out) {
   const std::string reason = state_->clean(status.text("reason"));
   facts({plural(turns, "turn"), tokens > 0 ? format_count(tokens) + " tokens" : "",
          is_host_offline(status)
-             ? away_text(status)
+             ? offline_text(status)
              : state_->clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
 }
 
-void TranscriptView::foot(const Fields& session, std::string& out) {
+void TranscriptView::write_footer(const Fields& session, std::string& out) {
   const Fields status = session.object("status");
   const std::string_view state = status.text("state");
   if (state != "waiting" && state != "working") return;
@@ -111,26 +111,26 @@ void TranscriptView::foot(const Fields& session, std::string& out) {
            state == "waiting" ? Style::loud : Style::good);
   const std::string reason = state_->clean(status.text("reason")),
                     detail = state_->clean(status.text("detail"));
-  last.add(state == "waiting" ? " needs you" : " at work", state == "waiting" ? Style::loud : Style::good);
+  last.add(state == "waiting" ? " needs you" : " working", state == "waiting" ? Style::loud : Style::good);
   if (!reason.empty()) last.add(": " + reason, Style::plain);
   if (!detail.empty()) last.space(2).add(detail);
-  out += "\n" + last.str(state_->look) + "\n";
+  out += "\n" + last.str(state_->display) + "\n";
 }
 
-void TranscriptView::stranger(std::string_view agent, std::size_t depth, std::string& out) {
+void TranscriptView::write_unlinked_agent(std::string_view agent, std::size_t depth, std::string& out) {
   Line heading;
   heading.add(margin(depth == 0 ? 0 : depth - 1), Style::dim).add(state_->glyph(Glyph::agent), Style::bold);
   heading.space(1).add("subagent " + state_->clean(state_->names.agent(agent)), Style::bold);
   out += heading.str(state_->display) + "\n";
 }
 
-void TranscriptView::tell(const Timeline::Step& step, Timeline& timeline, std::string& out) {
-  state_->names.learn(step.event);
-  struct Teller {
+void TranscriptView::write(const Timeline::Step& step, Timeline& timeline, std::string& out) {
+  state_->names.observe(step.event);
+  struct Writer {
     std::string_view type;
-    void (TranscriptView::*tell)(const Row&);
+    void (TranscriptView::*write)(const Row&);
   };
-  constexpr Teller tellers[] = {
+  constexpr Writer writers[] = {
       {"turn.started", &TranscriptView::turn_started},   {"message.added", &TranscriptView::message_added},
       {"tool.invoked", &TranscriptView::tool_invoked},   {"tool.finished", &TranscriptView::tool_finished},
       {"agent.started", &TranscriptView::agent_started}, {"agent.finished", &TranscriptView::agent_finished},
@@ -140,22 +140,22 @@ void TranscriptView::tell(const Timeline::Step& step, Timeline& timeline, std::s
   const std::string_view type = step.event.text("type");
   if (step.depth == 0 && type.starts_with("turn."))
     state_->turn_open[step.event.text("session")] = type == "turn.started";
-  for (const Teller& teller : tellers) {
-    if (teller.type == type) return (this->*teller.tell)(row);
+  for (const Writer& writer : writers) {
+    if (writer.type == type) return (this->*writer.write)(row);
   }
-  rest(row);
+  write_other(row);
 }
 
-void TranscriptView::rest(const Row& row) {
+void TranscriptView::write_other(const Row& row) {
   const std::string_view type = row.event.text("type");
   if (type == "compaction.started" && row.timeline.end_of(row.event)) return;
-  if (type == "session.updated" && !state_->verbose) return;  // the head says how it is now
+  if (type == "session.updated" && !state_->verbose) return;  // the header shows the current values
   const auto* rule = std::find_if(std::begin(one_liners), std::end(one_liners),
                                   [&](const Rule& r) { return r.type == type; });
   if (rule == std::end(one_liners)) return;
   state_->margin = row.margin;
-  EventLine telling{*state_, row.event, {}};
-  if (rule->tell(telling)) line(row, telling.line);
+  EventLine event{*state_, row.event, {}};
+  if (rule->format(event)) line(row, event.line);
   state_->margin.reset();
 }
 
@@ -165,11 +165,11 @@ void TranscriptView::turn_started(const Row& row) {
     if (state_->verbose || number > 1) prompt(row);
     return;
   }
-  const auto begun = parse_time(row.event.text("time"));
+  const auto started = parse_time(row.event.text("time"));
   row.out += "\n";
   const std::string rule(state_->glyph(Glyph::rule));
-  if (begun && format_local_day(*begun) != day_) {
-    day_ = format_local_day(*begun);
+  if (started && format_local_day(*started) != day_) {
+    day_ = format_local_day(*started);
     line(row, Line().add(day_, Style::dim));
   }
   Line heading;
@@ -178,14 +178,14 @@ void TranscriptView::turn_started(const Row& row) {
   const auto fact = [&](const std::string& text, Style style = Style::dim) {
     if (!text.empty()) heading.add(dot, Style::dim).add(text, style);
   };
-  if (begun) fact(format_local_clock(*begun));
+  if (started) fact(format_local_clock(*started));
   const std::string_view origin = row.event.text("origin");
   if (origin != "human" && origin != "unknown") fact(state_->clean(origin));
   if (const auto end = row.timeline.end_of(row.event)) {
     const std::string_view outcome = end->text("outcome"), reason = end->text("stop_reason");
     fact(state_->clean(outcome), style_of_outcome(outcome));
     if (outcome != "completed" && !reason.empty()) fact(state_->clean(reason), Style::note);
-    if (const auto ms = end->integer("duration_ms")) fact(format_duration(*ms));
+    if (const auto ms = end->integer("duration_ms")) fact(format_duration(Ms(*ms)));
     if (const std::uint64_t tools = end->count("tools"); tools > 0) fact(plural(tools, "tool"));
     if (const std::uint64_t tokens = new_tokens(end->object("usage")); tokens > 0)
       fact(format_count(tokens) + " tokens");
@@ -196,27 +196,28 @@ void TranscriptView::turn_started(const Row& row) {
   prompt(row);
 }
 
-// A notification that came as a prompt is told by what it notifies of.
+// Of a notification that was delivered as a prompt only the summary is shown.
 void TranscriptView::prompt(const Row& row) {
-  const std::string_view whole = row.event.text("prompt"), short_text = notification_summary(whole);
-  if (short_text.size() == whole.size())
-    return text(row, "prompt", Glyph::asked, Style::bold, Style::plain, prompt_lines_max);
+  const std::string_view prompt = row.event.text("prompt"), summary = notification_summary(prompt);
+  if (summary.size() == prompt.size())
+    return text(row, "prompt", Glyph::user, Style::bold, Style::plain, prompt_lines_max);
   line(row, Line()
                 .add(row.margin, Style::dim)
-                .add(state_->glyph(Glyph::asked), Style::bold)
+                .add(state_->glyph(Glyph::user), Style::bold)
                 .space(1)
-                .add(state_->clean(short_text)));
+                .add(state_->clean(summary)));
 }
 
 void TranscriptView::text(const Row& row, std::string_view key, Glyph mark, Style mark_style, Style style,
                           std::size_t lines_max) {
-  const std::string_view said = row.event.text(key);
-  if (said.empty()) return;
+  const std::string_view content = row.event.text(key);
+  if (content.empty()) return;
   const std::size_t used = display_width(row.margin) + 2;
   const std::size_t columns = state_->display.columns;
-  const std::size_t room =
+  const std::size_t width =
       columns == 0 ? 0 : std::clamp<std::size_t>(columns > used ? columns - used : 1, 1, text_columns_max);
-  WrappedText text = wrap_text(said, room, state_->display.charset, lines_max * (state_->verbose ? 2 : 1));
+  WrappedText text =
+      wrap_text(content, width, state_->display.charset, lines_max * (state_->verbose ? 2 : 1));
   bool first = true;
   for (const std::string& each : text.lines) {
     Line made;
@@ -229,12 +230,11 @@ void TranscriptView::text(const Row& row, std::string_view key, Glyph mark, Styl
     first = false;
     line(row, made.add(each, style));
   }
-  const Fields cut = row.event.object(key);
-  const std::uint64_t bytes = cut.flag("truncated") ? cut.count("bytes") : 0;
+  const std::uint64_t bytes = row.event.truncated_bytes(key);
   const std::string ellipsis(state_->glyph(Glyph::ellipsis));
   if (text.omitted > 0 || bytes > 0) {
     std::string more = ellipsis + " ";
-    more += bytes > 0 ? format_bytes(bytes) + " in all" : plural(text.omitted, "more line");
+    more += bytes > 0 ? format_bytes(bytes) + " in total" : plural(text.omitted, "more line");
     line(row, Line().add(row.margin, Style::dim).space(2).add(more, Style::dim));
   }
 }
@@ -243,7 +243,7 @@ void TranscriptView::message_added(const Row& row) {
   const std::string_view role = row.event.text("role"), kind = row.event.text("kind");
   const bool prompt_of_agent = row.depth > 0 && role == "user";
   if ((kind == "thinking" || role == "summary" || prompt_of_agent) && !state_->verbose) return;
-  const Glyph mark = role == "user" ? Glyph::asked : role == "assistant" ? Glyph::said : Glyph::dot;
+  const Glyph mark = role == "user" ? Glyph::user : role == "assistant" ? Glyph::assistant : Glyph::dot;
   const bool plain = kind == "text" && (role == "assistant" || role == "user");
   if (kind != "text" || role == "summary" || row.event.text("text").empty()) {
     Line what;
@@ -257,7 +257,7 @@ void TranscriptView::message_added(const Row& row) {
   text(row, "text", mark, Style::dim, plain ? Style::plain : Style::dim, text_lines_max);
 }
 
-// Call and result on one line; what went wrong below.
+// Call and result on one line, the error below.
 void TranscriptView::tool_invoked(const Row& row) {
   const std::string_view tool = row.event.text("tool");
   const std::string_view project = state_->names.project(row.event.text("session"));
@@ -266,8 +266,8 @@ void TranscriptView::tool_invoked(const Row& row) {
     state_->calls[call] = {std::string(tool), summary};
   const auto end = row.timeline.end_of(row.event);
   const std::string_view outcome = end ? end->text("outcome") : std::string_view();
-  const bool told = is_of_agent(tool) || (is_told_otherwise(tool) && !state_->verbose);
-  if (told && (!end || outcome == "ok")) return;
+  const bool hidden = starts_agent(tool) || (has_own_events(tool) && !state_->verbose);
+  if (hidden && (!end || outcome == "ok")) return;
   Line result;
   if (end) {
     const Style style = style_of_outcome(outcome);
@@ -275,9 +275,9 @@ void TranscriptView::tool_invoked(const Row& row) {
     if (outcome != "ok" && outcome != "error") result.space(1).add(state_->clean(outcome), style);
     const auto ms = end->integer("duration_ms");
     if (!end->text("background").empty()) {
-      result.space(1).add("goes on in the background", Style::dim);
+      result.space(1).add("continues in the background", Style::dim);
     } else if (ms) {
-      result.space(1).add(format_duration(*ms), Style::dim);
+      result.space(1).add(format_duration(Ms(*ms)), Style::dim);
     }
   } else {
     result.space(2).add("no result yet", Style::note);
@@ -286,14 +286,14 @@ void TranscriptView::tool_invoked(const Row& row) {
   made.add(row.margin, Style::dim).add(state_->glyph(Glyph::tool), Style::dim).space(1);
   made.add(tool_name(tool, state_->display.charset), Style::bold).space(2);
   const std::size_t used = made.width() + result.width(), columns = state_->display.columns;
-  const std::size_t room = columns == 0 ? display_width(summary)
-                                        : std::max(columns > used ? columns - used : 0, summary_columns_min);
+  const std::size_t width = columns == 0 ? display_width(summary)
+                                         : std::max(columns > used ? columns - used : 0, summary_columns_min);
   made.add(cut_to_width(summary, room, state_->glyph(Glyph::ellipsis)));
   line(row, made.add(result));
   if (end) output(row, *end);
 }
 
-// Of a failure always, of a success when verbose.
+// The output of a failed call is always shown, others with --verbose.
 void TranscriptView::output(const Row& row, const Fields& finished) {
   const bool failed = finished.text("outcome") == "error";
   if (!failed && !state_->verbose) return;
@@ -303,7 +303,7 @@ void TranscriptView::output(const Row& row, const Fields& finished) {
 }
 
 void TranscriptView::tool_finished(const Row& row) {
-  if (row.is_end) return;  // its call has shown it
+  if (row.is_end) return;  // shown with its call
   const std::string_view outcome = row.event.text("outcome");
   Line made;
   made.add(row.margin, Style::dim).add(state_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
@@ -314,40 +314,40 @@ void TranscriptView::tool_finished(const Row& row) {
 
 void TranscriptView::agent_started(const Row& row) {
   const std::string_view call = row.event.text("call");
-  if (!call.empty()) agent_turn_[std::string(call)] = row.event.count("turn");
+  if (!call.empty()) agent_turns_[std::string(call)] = row.event.count("turn");
   state_->margin = row.margin;
-  EventLine telling{*state_, row.event, {}};
-  on_agent_started(telling);
+  EventLine event{*state_, row.event, {}};
+  format_agent_started(event);
   state_->margin.reset();
   if (const auto end = row.timeline.end_of(row.event)) {
     const std::string_view outcome = end->text("outcome");
-    telling.line.space(2).add(state_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
-    Details facts(telling);
+    event.line.space(2).add(state_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
+    Details details(event);
     if (outcome != "completed") facts.add(state_->clean(outcome), style_of_outcome(outcome));
-    if (const auto ms = end->integer("duration_ms")) facts.add(format_duration(*ms));
+    if (const auto ms = end->integer("duration_ms")) facts.add(format_duration(Ms(*ms)));
     if (const std::uint64_t tools = end->count("tools"); tools > 0) facts.add(plural(tools, "tool"));
     if (const std::uint64_t tokens = end->count("tokens"); tokens > 0)
       facts.add(format_count(tokens) + " tokens");
   }
-  line(row, telling.line);
+  line(row, event.line);
 }
 
-// Told where it began, and again where it ended when that was in another turn.
+// Shown where it started, and again where it ended if that is in another turn.
 void TranscriptView::agent_finished(const Row& row) {
-  const auto begun = agent_turn_.find(std::string(row.event.text("call")));
-  if (row.is_end && begun != agent_turn_.end() && begun->second == row.event.count("turn")) return;
+  const auto started = agent_turns_.find(std::string(row.event.text("call")));
+  if (row.is_end && started != agent_turns_.end() && started->second == row.event.count("turn")) return;
   state_->margin = row.margin;
-  EventLine telling{*state_, row.event, {}};
-  if (on_agent_finished(telling)) line(row, telling.line);
+  EventLine event{*state_, row.event, {}};
+  if (format_agent_finished(event)) line(row, event.line);
   state_->margin.reset();
 }
 
 void TranscriptView::todo_updated(const Row& row) {
   state_->margin = row.margin;
-  EventLine telling{*state_, row.event, {}};
-  const bool told = on_todo_updated(telling);
+  EventLine event{*state_, row.event, {}};
+  const bool shown = format_todo_updated(event);
   state_->margin.reset();
-  if (told) line(row, telling.line);
+  if (shown) line(row, event.line);
   if (!state_->verbose) return;
   for (const Fields& todo : row.event.objects("todos")) {
     const std::string_view status = todo.text("status");

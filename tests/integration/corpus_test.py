@@ -105,7 +105,7 @@ class Corpus(Case):
         # each record has a type, one of them for what is no record at all; a line has one or, glued, more
         self.assertEqual(sum(types.values()), stats["records"] + stats["undecided_records"] + types["(not an object)"])
         self.assertGreaterEqual(sum(types.values()) + told["skipped"] + told["empty"], lines)
-        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_told"], told["skipped"])
+        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_reported"], told["skipped"])
 
     def test_the_public_sessions_as_history_are_each_one_live_session(self):
         folder = os.path.join(self.root, "projects", "-home-public")

@@ -72,7 +72,7 @@ TEST_CASE("a turn finishes with what it took") {
       screen.event(
           "turn.finished",
           R"("outcome":"completed","stop_reason":"end_turn","duration_ms":41200,"tools":7,"usage":{"input":300,"output":2000,"cache_read":900000,"cache_write":10000})") ==
-      "14:03:07 api      ■ turn 3 completed  41.2 s · 7 tools · 12.3k tokens\n");
+      "14:03:07 api      ■ turn 3 completed  41.2s · 7 tools · 12.3k tokens\n");
   CHECK(screen.event("turn.finished", R"("outcome":"failed","stop_reason":"refusal","tools":1)") ==
         "14:03:07 api      ■ turn 3 failed  refusal · 1 tool\n");
 }
@@ -84,7 +84,7 @@ TEST_CASE("a tool call is told, then its end with how long it took") {
         "14:03:07 api      ⚙ Bash  npm test\n");
   CHECK(screen.event("tool.finished",
                      R"("call":"t1","tool":"Bash","outcome":"ok","output":"fine","duration_ms":31900)") ==
-        "14:03:07 api      ✓ Bash  31.9 s\n");
+        "14:03:07 api      ✓ Bash  31.9s\n");
 }
 
 TEST_CASE("where other lines stand between, a tool's end says which call it was") {
@@ -93,7 +93,7 @@ TEST_CASE("where other lines stand between, a tool's end says which call it was"
   screen.event("tool.invoked", R"("call":"t1","tool":"Read","input":{"file_path":"/home/u/api/a.ts"})");
   screen.event("tool.invoked", R"("call":"t2","tool":"Read","input":{"file_path":"/home/u/api/b.ts"})");
   CHECK(screen.event("tool.finished", R"("call":"t1","tool":"Read","outcome":"ok","duration_ms":12)") ==
-        "14:03:07 api      ✓ Read  12 ms · a.ts\n");
+        "14:03:07 api      ✓ Read  12ms · a.ts\n");
 }
 
 TEST_CASE("an error says what, a denial that") {
@@ -103,11 +103,11 @@ TEST_CASE("an error says what, a denial that") {
       screen.event(
           "tool.finished",
           R"("call":"t1","tool":"Bash","outcome":"error","output":"<tool_use_error>exit 1\nboom</tool_use_error>","duration_ms":400)") ==
-      "14:03:07 api      ✗ Bash  0.4 s · exit 1 boom\n");
+      "14:03:07 api      ✗ Bash  0.4s · exit 1 boom\n");
   CHECK(screen.event("tool.finished", R"("call":"t2","tool":"Bash","outcome":"denied")") ==
         "14:03:07 api      ⊘ Bash  denied\n");
   CHECK(screen.event("tool.finished", R"("call":"t3","tool":"Bash","outcome":"ok","background":"b1")") ==
-        "14:03:07 api      ✓ Bash  goes on in the background\n");
+        "14:03:07 api      ✓ Bash  continues in the background\n");
 }
 
 TEST_CASE("calls that other events tell better are quiet") {
@@ -155,11 +155,11 @@ TEST_CASE("a subagent's lines are marked with its kind") {
                    R"("subagent":"a0b1c2d3e4","agent_type":"Explore","description":"find it","call":"t9")") ==
       "14:03:07 api      ↳ Explore  find it\n");
   CHECK(screen.of_agent("tool.finished", R"("call":"s1","tool":"Grep","outcome":"ok","duration_ms":100)") ==
-        "14:03:07 api      ✓ ↳ Explore  Grep  0.1 s · flaky\n");
+        "14:03:07 api      ✓ ↳ Explore  Grep  0.1s · flaky\n");
   CHECK(screen.event(
             "agent.finished",
             R"("agent_type":"Explore","outcome":"completed","duration_ms":12300,"tools":5,"tokens":30000)") ==
-        "14:03:07 api      ✓ Explore  12.3 s · 5 tools · 30.0k tokens\n");
+        "14:03:07 api      ✓ Explore  12.3s · 5 tools · 30.0k tokens\n");
 }
 
 TEST_CASE("thinking, usage and what subagents say are quiet, unless asked for") {
@@ -177,23 +177,23 @@ TEST_CASE("thinking, usage and what subagents say are quiet, unless asked for") 
   verbose.in_project();
   CHECK(verbose.event("message.added", thinking) == "14:03:07 api      “ thinking  hm\n");
   CHECK(verbose.event("usage.updated", usage) ==
-        "14:03:07 api      · tokens  12 · 12 in all · 9.0k from the cache\n");
+        "14:03:07 api      · tokens  12 · 12 in total · 9.0k from the cache\n");
   CHECK(verbose.of_agent("message.added", said) == "14:03:07 api      “ ↳ a0b1c2d3  done\n");
 }
 
-TEST_CASE("compaction, API trouble and skipped lines are told") {
+TEST_CASE("compaction, API errors and skipped lines have lines") {
   Screen screen;
   screen.in_project();
   CHECK(
       screen.event(
           "compaction.finished",
           R"("trigger":"auto","pre_tokens":155000,"post_tokens":12000,"duration_ms":23000,"kind":"full")") ==
-      "14:03:07 api      ≈ compacted  155k → 12.0k tokens · 23.0 s · auto\n");
+      "14:03:07 api      ≈ compacted  155k → 12.0k tokens · 23.0s · auto\n");
   CHECK(
       screen.event(
           "api.failed",
           R"("status":529,"error":"overloaded","attempt":2,"max_attempts":10,"retry_in_ms":1200,"fatal":false)") ==
-      "14:03:07 api      ↻ API trouble  529 · try 2/10 · again in 1.2 s · overloaded\n");
+      "14:03:07 api      ↻ API error  529 · attempt 2/10 · retry in 1.2s · overloaded\n");
   CHECK(screen.event("line.skipped",
                      R"("line":4096,"lines":3,"bytes":12000,"reason":"not JSON","salvaged":false)") ==
         "14:03:07 api      ¿ skipped 3 lines, 12.0 kB  not JSON · at byte 4096\n");
@@ -228,8 +228,8 @@ TEST_CASE("a new day is said once") {
   Screen screen;
   const std::string next =
       R"({"type":"turn.started","session":"s","turn":1,"prompt":"x","origin":"human","time":"2025-11-05T00:00:01Z"})";
-  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
-  CHECK(screen.tell(next) == "00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "00:00:01s        ▶ turn 1  x\n");
 }
 
 TEST_CASE("a line never wraps, and nothing in it is obeyed") {
@@ -321,11 +321,12 @@ TEST_CASE(
   const std::string away = R"("state":"unknown","reason":"host_offline","source":"clock")";
   const std::string told = status("2ebb@bob", away);
   CHECK(told.find("14:03:07 bob:api·2ebb") == 0);
-  CHECK(told.find("host bob is away\n") != std::string::npos);
+  CHECK(told.find("host bob is offline\n") != std::string::npos);
   CHECK(status("2ecc@bob", away).empty());
-  CHECK(status("2ebb@bob", asks).find("host bob is back\n") != std::string::npos);  // it waits as before
+  CHECK(status("2ebb@bob", asks).find("host bob is online again\n") !=
+        std::string::npos);  // it waits as before
   CHECK(status("2ecc@bob", R"("state":"idle","source":"registry")").empty());
-  CHECK(status("2ecc@bob", away).find("is away") != std::string::npos);
+  CHECK(status("2ecc@bob", away).find("is offline") != std::string::npos);
   CHECK(status("2ecc@bob", asks).find("needs you") != std::string::npos);  // what is new is told instead
   CHECK(status("2ebb@bob", asks).empty());
 }

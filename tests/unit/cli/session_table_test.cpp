@@ -67,10 +67,10 @@ TEST_CASE("a frame with nothing in it is a row too") {
   CHECK(format_session_table({it}, {}) == "STATUS     SESSION  PROJECT\n? unknown  s        -home-u-api\n");
 }
 
-TEST_CASE("of a host that is away the table says since when it was not heard") {
+TEST_CASE("sessions of an offline host show for how long it is offline") {
   const SessionRow it = row(
       R"({"type":"session","host":"bob","session":"2eaa1c04-77@bob","project":"/home/u/api","status":{"state":"unknown","reason":"host_offline","source":"clock","since":"2025-11-04T11:55:00Z"},"last_activity":"2025-11-04T11:00:00Z"})");
   const std::string text = format_session_table({it, row(idle)}, {Charset::utf8, Palette::none, 0});
-  CHECK(text.find("away 5m  bob ") != text.npos);
+  CHECK(text.find("offline 5m  bob ") != text.npos);
   CHECK(text.find("host_offline") == text.npos);
 }

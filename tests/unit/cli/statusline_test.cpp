@@ -16,7 +16,7 @@ struct Told {
   void frame(const std::string& json) {
     const auto frame = parser.parse(json);
     REQUIRE(frame);
-    bar.take(*frame, noon);
+    bar.receive(*frame, noon);
   }
   void session(const std::string& id, const std::string& state, const std::string& more = "",
                const std::string& host = "dev7") {
@@ -84,8 +84,8 @@ TEST_CASE("a bar's tooltip is bounded and says what is left out") {
 }
 
 TEST_CASE("without a daemon the bar says so") {
-  CHECK(StatusLine::away_line() == "earshot?");
-  CHECK(StatusLine::away_json("no \"daemon\"") ==
+  CHECK(StatusLine::offline_line() == "earshot?");
+  CHECK(StatusLine::offline_json("no \"daemon\"") ==
         R"({"text":"earshot?","alt":"away","class":"away","tooltip":"no \"daemon\""})");
 }
 
