@@ -57,7 +57,7 @@ class Daemon final : public status::Listener {
   const bool redact_;
   std::string url_;
   boost::asio::thread_pool disk_{1};
-  serve::Server hub_;
+  serve::Server server_;
   watch::Watchers watchers_;
   std::unique_ptr<status::StatusTracker> board_;
   tail::Tail tail_;

@@ -23,7 +23,7 @@ class Team {
  public:
   /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
   /// for people.
-  Team(boost::asio::io_context& io, serve::Server& hub, const Options& options, std::uint64_t hash_key,
+  Team(boost::asio::io_context& io, serve::Server& server, const Options& options, std::uint64_t hash_key,
        std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   void start();
   void stop();
@@ -38,7 +38,7 @@ class Team {
   serve::TeamMetrics figures() const;
 
   boost::asio::io_context& io_;
-  serve::Server& hub_;
+  serve::Server& server_;
   std::size_t hosts_max_ = 0;
   std::unique_ptr<team::Publisher> relay_;      // null: nothing is published
   std::unique_ptr<team::HostRegistry> hosts_;   // null: this is no hub

@@ -115,7 +115,7 @@ void read_limits(const std::string& file, std::string_view key, const toml::node
       for (const auto& r : rules) known.push_back(r.name);
       unknown(file, name, known);
     }
-    serve::set(said.limits, *rule, read_number(file, name.str(), item, rule->min, rule->max));
+    serve::set_limit(said.limits, *rule, read_number(file, name.str(), item, rule->min, rule->max));
   }
   if (said.limits.silence <= said.limits.ping)
     throw Failure(place(file, node.source()) +

@@ -13,7 +13,7 @@ constexpr LimitRule rules[] = {
     {"target_bytes", &Limits::target_bytes_max, 256, mi},
     {"body_bytes", &Limits::body_bytes_max, 256, mi},
     {"requests", &Limits::requests_max, 1, 1'000'000},
-    {"stranger_bytes", &Limits::inbound_bytes_max_stranger, 256, mi},
+    {"stranger_bytes", &Limits::inbound_bytes_max_anonymous, 256, mi},
     {"inbound_bytes", &Limits::inbound_bytes_max, 4 * ki, 64 * mi},
     {"subscriptions", &Limits::subscriptions_max, 1, 32},
     {"patterns", &Limits::patterns_max, 1, Filter::patterns_max},
@@ -51,7 +51,7 @@ constexpr LimitRule rules[] = {
 
 std::span<const LimitRule> limit_rules() { return rules; }
 
-std::uint64_t get(const Limits& limits, const LimitRule& rule) {
+std::uint64_t limit_value(const Limits& limits, const LimitRule& rule) {
   struct Visitor {
     const Limits& limits;
     std::uint64_t operator()(std::size_t Limits::*member) const { return limits.*member; }
@@ -63,7 +63,7 @@ std::uint64_t get(const Limits& limits, const LimitRule& rule) {
   return std::visit(Visitor{limits}, rule.member);
 }
 
-void set(Limits& limits, const LimitRule& rule, std::uint64_t value) {
+void set_limit(Limits& limits, const LimitRule& rule, std::uint64_t value) {
   struct Visitor {
     Limits& limits;
     std::uint64_t value;
@@ -76,9 +76,9 @@ void set(Limits& limits, const LimitRule& rule, std::uint64_t value) {
   std::visit(Visitor{limits, value}, rule.member);
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> listed(const Limits& limits) {
+std::vector<std::pair<std::string, std::uint64_t>> limit_values(const Limits& limits) {
   std::vector<std::pair<std::string, std::uint64_t>> all;
-  for (const LimitRule& rule : rules) all.emplace_back(rule.name, get(limits, rule));
+  for (const LimitRule& rule : rules) all.emplace_back(rule.name, limit_value(limits, rule));
   return all;
 }
 

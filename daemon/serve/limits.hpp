@@ -20,11 +20,11 @@ struct LimitRule {
 };
 
 std::span<const LimitRule> limit_rules();
-std::uint64_t get(const Limits& limits, const LimitRule& rule);
+std::uint64_t limit_value(const Limits& limits, const LimitRule& rule);
 /// `value` is within the rule's bounds.
-void set(Limits& limits, const LimitRule& rule, std::uint64_t value);
+void set_limit(Limits& limits, const LimitRule& rule, std::uint64_t value);
 
 /// All of them, by name.
-std::vector<std::pair<std::string, std::uint64_t>> listed(const Limits& limits);
+std::vector<std::pair<std::string, std::uint64_t>> limit_values(const Limits& limits);
 
 }  // namespace earshot::serve

@@ -52,7 +52,7 @@ struct Writer {
     out = R"({"type":"read")";
     member("id", read.id), member("stream", read.stream), member("cursor", to_string(read.cursor));
   }
-  void operator()(const Bad&) {}
+  void operator()(const Invalid&) {}
 };
 
 std::string written(const Message& message) {
@@ -62,7 +62,7 @@ std::string written(const Message& message) {
 }
 
 void require_bounds(const Message& message) {
-  if (const auto* bad = std::get_if<Bad>(&message)) {
+  if (const auto* bad = std::get_if<Invalid>(&message)) {
     require(bad->code == "bad_message" || bad->code == "bad_filter" || bad->code == "bad_cursor",
             "what is wrong has a code of the protocol");
     require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "what is wrong is said");
@@ -79,13 +79,12 @@ void require_bounds(const Message& message) {
     for (const std::string& pattern : *list)
       require(pattern.size() <= serve::Filter::pattern_bytes_max, "a pattern is bounded");
   }
-  require(fuzz::is_json(serve::with_id("ready", asked->id)), "a frame with its id is JSON");
+  require(fuzz::is_json(serve::control_frame("ready", asked->id)), "a frame with its id is JSON");
   if (!asked->after) return;
-  for (const std::string& frame : serve::bookmarks(asked->id, *asked->after, true))
+  for (const std::string& frame : serve::bookmark_frames(asked->id, *asked->after, true))
     require(fuzz::is_json(frame), "a bookmark is JSON");
   for (const std::string& place : *asked->after)
-    require(fuzz::is_json(serve::reset_payload(asked->id, "h", place, place, "rewritten")),
-            "a reset is JSON");
+    require(fuzz::is_json(serve::reset_frame(asked->id, "h", place, place, "rewritten")), "a reset is JSON");
 }
 
 }  // namespace

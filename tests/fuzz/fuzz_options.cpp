@@ -42,7 +42,7 @@ void require_options(const Options& options) {
   require(options.listen.address().is_loopback() || !options.tls_cert.empty(),
           "who listens to other machines encrypts");
   for (const serve::LimitRule& rule : serve::limit_rules()) {
-    const std::uint64_t value = serve::get(options.limits, rule);
+    const std::uint64_t value = serve::limit_value(options.limits, rule);
     require(value >= rule.min && value <= rule.max, "a limit is within its bounds");
   }
   require(options.limits.silence > options.limits.ping, "a client is pinged before it is given up");

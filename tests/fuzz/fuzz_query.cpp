@@ -18,7 +18,7 @@ namespace message = serve::message;
 void try_cursor(std::string_view text) {
   if (const auto cursor = parse_cursor(text))
     require(to_string(*cursor) == text, "a text is a cursor only when it is what is written of it");
-  if (const auto place = message::parse_place(text)) {
+  if (const auto place = message::parse_stream_cursor(text)) {
     require(!place->stream.empty() && text.starts_with(place->stream), "a place names its stream");
     require(text.ends_with(":") ? place->cursor == begin_cursor
                                 : place->stream + ":" + to_string(place->cursor) == text,
@@ -102,7 +102,7 @@ void try_query(std::string_view text) {
     require(asked->filter.type.size() == query.all("type").size(), "no pattern is lost");
     require((asked->after ? asked->after->size() : 0) == query.all("after").size(), "no place is lost");
   } else {
-    require(std::holds_alternative<message::Bad>(said), "a query is a subscription or wrong");
+    require(std::holds_alternative<message::Invalid>(said), "a query is a subscription or wrong");
   }
 }
 

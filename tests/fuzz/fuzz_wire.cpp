@@ -28,36 +28,36 @@ constexpr std::string_view token = "5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e
 constexpr std::string_view secret = "abracadabra";  // of the sessions: no stranger may see it
 
 /// A daemon with one transcript, without its doors.
-struct House final : tail::Listener {
-  House()
+struct ServerFixture final : tail::Listener {
+  ServerFixture()
       : archive(io),
         stream("claude/p/s1", "s1"),
-        shared("dev7", 1 << 20),
-        catch_ups(io, shared),
-        records(shared) {
+        context("dev7", 1 << 20),
+        catch_ups(io, context),
+        records(context) {
     static const redact::Redactor redactor;
-    shared.server = "earshot/0.0.1", shared.instance = "0011223344556677", shared.token = token;
-    shared.own = {"127.0.0.1", 7717};
-    shared.limits.send_buffer_bytes = 1 << 20;
-    shared.filter = &redactor;
-    shared.sessions.show_through(redactor);
-    shared.archive = &archive, shared.catch_ups = &catch_ups, shared.records = &records;
+    context.server = "earshot/0.0.1", context.instance = "0011223344556677", context.token = token;
+    context.own_address = {"127.0.0.1", 7717};
+    context.limits.send_buffer_bytes = 1 << 20;
+    context.filter = &redactor;
+    context.sessions.set_filter(redactor);
+    context.archive = &archive, context.catch_ups = &catch_ups, context.records = &records;
     archive.add(stream);
     write(test::prompt(0, secret));
   }
   void write(const std::string& lines) {
     stream.write(lines, this);
-    Session& session = shared.sessions.of(stream);
-    shared.sessions.refresh(session);
-    session.changed_now(shared.head());
+    Session& session = context.sessions.session_of(stream);
+    context.sessions.refresh(session);
+    session.changed_now(context.head());
   }
 
   void on_appeared(const tail::Stream&) override {}
   void on_event(const tail::Stream& from, const Event& event) override {
-    Session& session = shared.sessions.of(from);
-    const Tags tags{session.id, type_of(event.body), shared.sessions.id_of(from), event.cursor};
-    shared.append(tags, [&](Audience shown, std::string& out) {
-      append_event(out, event, {shared.host, from.name(), from.session()}, shared.encoding(shown));
+    Session& session = context.sessions.session_of(from);
+    const Tags tags{session.id, type_of(event.body), context.sessions.stream_id(from), event.cursor};
+    context.append(tags, [&](Audience audience, std::string& out) {
+      append_event(out, event, {context.host, from.name(), from.session()}, context.encoding(audience));
     });
   }
   void on_changed(const tail::Stream&) override {}
@@ -69,7 +69,7 @@ struct House final : tail::Listener {
   boost::asio::io_context io{1};
   test::MemoryArchive archive;
   test::FakeStream stream;
-  ServerContext shared;
+  ServerContext context;
   CatchUps catch_ups;
   Records records;
 };
@@ -77,14 +77,14 @@ struct House final : tail::Listener {
 /// One client and its connection.
 class Line {
  public:
-  Line(House& house, TransportKind via) : house_(house) {
+  Line(ServerFixture& house, TransportKind transport_kind) : house_(house) {
     int ends[2];
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
             "there is a socket");
     ours_ = ends[0];
     Transport::Socket socket(house.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
-    connection_ = connect(plain_wire(std::move(socket), house.shared.limits), via, house.shared,
-                          Admission::yes, [this](Connection&) { ++gone_; });
+    connection_ = connect(make_plain_transport(std::move(socket), house.context.limits), transport_kind,
+                          house.context, Admission::yes, [this](Connection&) { ++gone_; });
   }
   ~Line() { ::close(ours_); }
   Line(const Line&) = delete;
@@ -98,10 +98,10 @@ class Line {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  void ring() {
+  void wake() {
     if (gone_ > 0) return;
-    house_.shared.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
-    connection_->ring();
+    house_.context.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
+    connection_->wake();
     run();
   }
   /// Until nothing moves.
@@ -127,7 +127,7 @@ class Line {
   const std::string& heard() const { return heard_; }
 
  private:
-  House& house_;
+  ServerFixture& house_;
   int ours_ = -1, gone_ = 0;
   std::shared_ptr<Connection> connection_;
   std::string heard_;
@@ -169,15 +169,15 @@ std::string upgraded(std::string_view lines) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   const std::size_t how = input.byte();
-  const TransportKind via = how & 1 ? TransportKind::unix_socket : TransportKind::tcp;
+  const TransportKind transport_kind = how & 1 ? TransportKind::unix_socket : TransportKind::tcp;
   const bool owner = how & 3;
   std::string says = how & 2 ? with_token(input.rest()) : std::string(input.rest());
   if (how & 4) says = upgraded(says);
   const std::size_t head = how & 4 ? says.find("\r\n\r\n") + 4 : 0;  // nothing may follow it unanswered
 
-  House house;
+  ServerFixture house;
   {
-    Line line(house, via);
+    Line line(house, transport_kind);
     line.say(std::string_view(says).substr(0, head));
     std::string_view rest = std::string_view(says).substr(head);
     const std::size_t piece = how & 8 ? 1 + how / 16 * 8 : std::max<std::size_t>(1, (rest.size() + 2) / 3);
@@ -187,15 +187,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (n > 3) continue;
       house.write(test::prompt(10 * n, "more") +
                   test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)));
-      line.ring();
+      line.wake();
     }
-    line.ring();
+    line.wake();
     line.go_away();
     fuzz::require_answers(line.heard());
     if (!owner)
       require(line.heard().find(secret) == std::string::npos, "a stranger sees nothing of the sessions");
   }
-  require(house.shared.event_connections() == 0 && house.shared.state_connections == 0,
+  require(house.context.event_connections() == 0 && house.context.state_connections == 0,
           "nobody is listened for");
   house.io.restart();
   house.io.poll();

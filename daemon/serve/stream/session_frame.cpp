@@ -254,7 +254,7 @@ std::string session_payload(const Session& session, std::string_view host, const
   return out;
 }
 
-status::TranscriptSummary said_of(const Session& session) {
+status::TranscriptSummary transcript_summary(const Session& session) {
   status::TranscriptSummary said;
   const StreamState* main = state_of(session.main());
   struct Call {

@@ -245,8 +245,9 @@ TEST_CASE("every limit can be set, within its bounds") {
   REQUIRE(parsed.err == "");
   for (const serve::LimitRule& rule : serve::limit_rules()) {
     CAPTURE(rule.name);
-    REQUIRE(serve::get(parsed.options->limits, rule) == (rule.name == "ping_ms" ? rule.min : rule.min + 1));
-    const std::uint64_t usual = serve::get(serve::Limits{}, rule);
+    REQUIRE(serve::limit_value(parsed.options->limits, rule) ==
+            (rule.name == "ping_ms" ? rule.min : rule.min + 1));
+    const std::uint64_t usual = serve::limit_value(serve::Limits{}, rule);
     REQUIRE(usual >= rule.min);
     REQUIRE(usual <= rule.max);
     const std::string line = "[limits]\n" + std::string(rule.name) + " = ";
@@ -392,7 +393,7 @@ TEST_CASE("a user whom more would be shown than was meant is refused, with what 
 
 TEST_CASE("no token at all is no user's, whatever the users' hashes are") {
   const std::vector<serve::User> users = {{"ada", serve::sha256_hex(""), {}, View::full}};
-  CHECK(serve::user_of_token(users, "") == nullptr);
+  CHECK(serve::find_user_by_token(users, "") == nullptr);
 }
 
 TEST_CASE("--hub makes a hub of the broker on this machine, or of the file's") {
@@ -434,7 +435,7 @@ TEST_CASE("the example of a configuration tells every key, and the defaults as t
     for (const serve::LimitRule& rule : serve::limit_rules()) {
       CAPTURE(rule.name);
       CHECK(says(all, "\n" + std::string(rule.name) + " = "));
-      CHECK(serve::get(options.limits, rule) == serve::get(usual.limits, rule));
+      CHECK(serve::limit_value(options.limits, rule) == serve::limit_value(usual.limits, rule));
     }
   }
   CHECK(says(all, "\nallow_remote = false\n"));
