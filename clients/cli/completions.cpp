@@ -9,6 +9,7 @@
 
 #include "cli/options.hpp"
 #include "common/client.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -35,7 +36,7 @@ std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(at, begin), text.size());
-    state.emplace_back(text.substr(begin, end - begin));
+    parts.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
   return parts;

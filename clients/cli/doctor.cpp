@@ -85,15 +85,15 @@ std::string report_json(const Findings& findings) {
 namespace {
 
 doctor::Probe contact(const DaemonAddresses& addresses) {
-  doctor::Probe met;
+  doctor::Probe probe;
   const HttpResult result = send_request(addresses, {.target = "/v1/health"});
   probe.address = result.connect.address(addresses).endpoint.url();
   probe.http_status = result.response.status;
   probe.error = probe.address + ": " + result.connect.last().text;
-  if (!result.response.ok()) return met;
+  if (!result.response.ok()) return probe;
   probe.health = parse_health(result.response.body);
   if (!probe.health) probe.error = "its response is not understood";
-  return met;
+  return probe;
 }
 
 std::vector<doctor::Root> find_roots(const doctor::Probe& probe) {
@@ -107,8 +107,8 @@ std::vector<doctor::Root> find_roots(const doctor::Probe& probe) {
       doctor::Root root;
       root.name = each.name;
       root.path = each.path;
-      root.expected = std::none_of(defaults.begin(), defaults.end(), [&](const doctor::Root& root) {
-        return root.path == each.path && !root.expected;
+      root.expected = std::none_of(defaults.begin(), defaults.end(), [&](const doctor::Root& other) {
+        return other.path == each.path && !other.expected;
       });
       roots.push_back(std::move(root));
     }
@@ -134,7 +134,7 @@ int doctor_command(const DoctorOptions& options) {
     findings.insert(findings.end(), std::make_move_iterator(more.begin()),
                     std::make_move_iterator(more.end()));
   };
-  doctor::Probe met;
+  doctor::Probe probe;
   DaemonAddresses addresses;
   if (const auto* error = std::get_if<std::string>(&found)) {
     if (options.daemon.names_address()) {
@@ -144,7 +144,7 @@ int doctor_command(const DoctorOptions& options) {
     probe.error = *error;
   } else {
     addresses = std::get<DaemonAddresses>(found);
-    met = contact(addresses);
+    probe = contact(addresses);
   }
   const Health* const health = probe.health ? &*probe.health : nullptr;
   add(doctor::check_daemon(probe, std::string(build.version)));

@@ -426,7 +426,7 @@ bool format_session(EventLine& t) {
   }
   const bool working = state == "working", offline = is_host_offline(status);
   if (offline) t.state.offline_hosts[t.frame.text("host")] = true;
-  open(t,
+  begin_line(t,
        working            ? Glyph::working
        : state == "idle"  ? Glyph::idle
        : state == "ended" ? Glyph::ended

@@ -7,7 +7,6 @@
 
 namespace earshot::cli {
 
-using namespace common;
 
 namespace {
 
@@ -68,20 +67,20 @@ Place place_of(std::string_view path_text) {
   }
   const fs::path path = fs::absolute(fs::path(path_text)).lexically_normal();
   std::vector<std::string> parts;
-  for (const fs::path& part : path) state.push_back(part.string());
-  const std::string file = state.empty() ? std::string(path_text) : state.back();
+  for (const fs::path& part : path) parts.push_back(part.string());
+  const std::string file = parts.empty() ? std::string(path_text) : parts.back();
   const std::string_view stem = without_suffix(file);
 
   // The last directory of such a name: a root may itself lie below somebody's ~/projects.
-  const auto last = std::find_if(state.rbegin(), state.rend(), [](const std::string& part) {
+  const auto last = std::find_if(parts.rbegin(), parts.rend(), [](const std::string& part) {
     return part == "projects" || part == "conversations";
   });
-  const std::size_t at = static_cast<std::size_t>(state.rend() - last);  // the part after it; 0: none
-  if (last == state.rend() || at < 2 || at >= state.size()) {
+  const std::size_t at = static_cast<std::size_t>(parts.rend() - last);  // the part after it; 0: none
+  if (last == parts.rend() || at < 2 || at >= parts.size()) {
     place.stream = percent_encoded(stem);
   } else {
     std::string name = root_name(parts[at - 2]);
-    for (std::size_t i = at; i + 1 < state.size(); ++i) name += "/" + parts[i];
+    for (std::size_t i = at; i + 1 < parts.size(); ++i) name += "/" + parts[i];
     place.stream = percent_encoded(name + "/" + std::string(stem));
   }
 
@@ -91,8 +90,8 @@ Place place_of(std::string_view path_text) {
     return place;
   }
   place.own_agent = percent_encoded(stem.substr(agent_prefix.size()));
-  const auto subagents = std::find(state.rbegin(), state.rend(), "subagents");
-  if (subagents != state.rend() && std::next(subagents) != state.rend())
+  const auto subagents = std::find(parts.rbegin(), parts.rend(), "subagents");
+  if (subagents != parts.rend() && std::next(subagents) != parts.rend())
     place.session = percent_encoded(*std::next(subagents));
   return place;
 }

@@ -36,9 +36,9 @@ class Socket(Case):
         self.assertEqual(said["problems"], 0, said)
         texts = {f["what"]: f["text"] for f in said["findings"]}
         self.assertIn(f"pid {daemon.process.pid}", texts["daemon"])
-        self.assertIn(f"unix:{self.socket()}", texts["door"])
+        self.assertIn(f"unix:{self.socket()}", texts["address"])
         self.assertIn(f"{self.root}: 1 transcript", texts["root"])
-        self.assertIn("known shapes", texts["redaction"])
+        self.assertIn("known formats", texts["redaction"])
 
     def test_doctor_says_what_the_daemon_cannot_read(self):
         if os.geteuid() == 0:

@@ -69,7 +69,7 @@ class HubClients(TeamCase):
         self.assertIn(one.session[:8], only)
         self.assertNotIn(other.session[:8], only)
         self.assertEqual([s["host"] for s in json.loads(self.says("ls", "--json", "--host", "bob"))], ["bob"])
-        self.assertRegex(json.loads(self.says("status", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
+        self.assertRegex(json.loads(self.says("statusline", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
 
         for name in (f"{one.session}@ada", one.session, one.session[:8], f"{one.session[:8]}@ada"):
             told = self.says("show", name)
@@ -92,7 +92,7 @@ class HubClients(TeamCase):
         self.stands(bob, other, "unknown", mark, reason="host_offline")
         self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is away\n")
         self.assertRegex(self.says("ls"), rf"away \d+s +bob +{other.session[:8]}")
-        self.assertEqual(json.loads(self.says("status", "--json"))["waiting"], 0)
+        self.assertEqual(json.loads(self.says("statusline", "--json"))["waiting"], 0)
         self.assertRegex(self.says("show", other.session[:8]), r"· host away, last heard \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
         said = self.says("doctor")
         self.assertRegex(said, r"hosts +1 is heard: ada\n")

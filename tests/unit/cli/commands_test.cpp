@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "common/captured.hpp"
-#include "common/fake_daemon.hpp"
+#include "unit/common/captured.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 using namespace earshot::cli;
 using namespace earshot::common::test;

@@ -8,8 +8,8 @@
 #include <cerrno>
 
 #include "cli/commands.hpp"
-#include "common/captured.hpp"
-#include "common/fake_daemon.hpp"
+#include "unit/common/captured.hpp"
+#include "unit/common/fake_daemon.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
 

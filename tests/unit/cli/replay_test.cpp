@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "cli/commands.hpp"
-#include "common/captured.hpp"
+#include "unit/common/captured.hpp"
 #include "common/frame.hpp"
 
 using namespace earshot;

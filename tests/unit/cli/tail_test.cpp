@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "common/captured.hpp"
+#include "unit/common/captured.hpp"
 #include "common/format.hpp"
 
 using namespace earshot::cli;

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "common/captured.hpp"
-#include "common/fake_daemon.hpp"
+#include "unit/common/captured.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 using namespace earshot::cli;
 using namespace earshot::common::test;

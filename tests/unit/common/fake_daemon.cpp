@@ -1,4 +1,4 @@
-#include "common/fake_daemon.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-"""`earshot status`: the line that a status bar shows."""
+"""`earshot statusline`, the line of a status bar, and `earshot status`."""
 import json
 import os
 import signal
@@ -10,10 +10,10 @@ from sessions import Registry, Session
 
 
 class Bar:
-    """`earshot status --follow`, read as a bar reads it: line by line."""
+    """`earshot statusline --follow`, read line by line."""
 
     def __init__(self, home, *args):
-        self.process = subprocess.Popen([os.path.join(build(), "earshot"), "status", "--follow", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        self.process = subprocess.Popen([os.path.join(build(), "earshot"), "statusline", "--follow", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env=clean_environment(home))
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -41,15 +41,15 @@ class Bar:
         self.process.stderr.close()
 
 
-class Status(Case):
+class StatusLine(Case):
     def bar(self, *args):
         bar = Bar(self.home, "--state", self.state, *args)
         self.addCleanup(bar.close)
         return bar
 
-    def test_the_line_counts_who_waits_and_who_works(self):
+    def test_the_line_counts_waiting_and_working_sessions(self):
         daemon = self.start()
-        self.assertEqual(self.status(), "\n")
+        self.assertEqual(self.statusline(), "\n")
         client = daemon.subscriber()
         asking, busy = Session(self.root, cwd="/home/ada/asking"), Session(self.root, cwd="/home/ada/busy")
         asking.prompt("delete it")
@@ -58,18 +58,18 @@ class Status(Case):
         Registry(self.root, asking.session, self.process()).says("waiting", "permission prompt")
         Registry(self.root, busy.session, self.process()).says("busy")
         client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "the two")
-        self.assertEqual(self.status(), "⏸ 1 ● 1\n")
-        self.assertEqual(self.status("--project", "busy"), "● 1\n")
-        told = json.loads(self.status("--json"))
+        self.assertEqual(self.statusline(), "⏸ 1 ● 1\n")
+        self.assertEqual(self.statusline("--project", "busy"), "● 1\n")
+        told = json.loads(self.statusline("--json"))
         self.assertEqual((told["text"], told["class"], told["alt"], told["waiting"], told["working"]), ("⏸ 1 ● 1", "waiting", "waiting", 1, 1))
         self.assertRegex(told["tooltip"], r"^⏸ asking permission: .*rm -rf build\n● busy: ")
 
-    def status(self, *args):
-        done = earshot("status", "--state", self.state, *args, home=self.home)
+    def statusline(self, *args):
+        done = earshot("statusline", "--state", self.state, *args, home=self.home)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
-    def test_it_follows_each_change_and_says_nothing_twice(self):
+    def test_it_prints_each_change_once(self):
         self.start()
         bar = self.bar()
         bar.wait(lambda line: line == "")
@@ -85,7 +85,7 @@ class Status(Case):
         self.assertTrue(all(one != other for one, other in zip(bar.lines, bar.lines[1:])), bar.lines)
         self.assertEqual(bar.stop(), 0)
 
-    def test_without_a_daemon_it_says_so_and_comes_back_with_one(self):
+    def test_it_waits_for_a_daemon_and_reconnects(self):
         bar = self.bar("--json", "--connect", "ws://127.0.0.1:9/v1/ws")
         away = json.loads(bar.wait(lambda line: "away" in line and line))
         self.assertEqual((away["text"], away["class"]), ("earshot?", "away"))
@@ -101,16 +101,39 @@ class Status(Case):
         bar.wait(lambda line: line == "")
 
     def test_once_and_without_a_daemon_it_exits_1(self):
-        done = earshot("status", "--state", self.state, home=self.home)
+        done = earshot("statusline", "--state", self.state, home=self.home)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("Is the daemon running?", done.stderr)
 
     def test_it_ends_when_nobody_reads_any_more(self):
         self.start()
-        with subprocess.Popen([os.path.join(build(), "earshot"), "status", "--follow", "--state", self.state], stdout=subprocess.PIPE,
+        with subprocess.Popen([os.path.join(build(), "earshot"), "statusline", "--follow", "--state", self.state], stdout=subprocess.PIPE,
                               env=clean_environment(self.home)) as process:
             self.addCleanup(process.kill)
             self.assertEqual(process.stdout.readline(), b"\n")
             process.stdout.close()  # and nothing happens that could be written
             wait_for(lambda: process.poll() is not None, "the end")
             self.assertEqual(process.returncode, 0)
+
+
+class Status(Case):
+    def status(self, *args, code=0):
+        done = earshot("status", "--state", self.state, *args, home=self.home)
+        self.assertEqual(done.returncode, code, done)
+        return done
+
+    def test_it_shows_what_the_daemon_monitors(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = Session(self.root)
+        session.turn("hello")
+        client.wait_frame(type="turn.finished")
+        text = self.status().stdout
+        self.assertRegex(text, rf"(?m)^daemon +earshotd .* all right, up .*, pid {daemon.process.pid}$")
+        self.assertRegex(text, r"(?m)^sessions +1: 1 \w+$")
+        self.assertIn(f"{self.root}: 1 transcript\n", text)
+        status = json.loads(self.status("--json").stdout)
+        self.assertEqual((status["ok"], status["sessions"]["total"], status["roots"][0]["transcripts"]), (True, 1, 1))
+
+    def test_without_a_daemon_it_exits_3(self):
+        self.assertIn("Is the daemon running?", self.status(code=3).stderr)
