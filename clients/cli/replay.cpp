@@ -185,11 +185,11 @@ int replay_command(const ReplayOptions& options) {
   int exit_code = exit_ok;
   const auto start = std::chrono::steady_clock::now();
   for (const std::string& path : options.files) {
-    const Walk walk = transcripts_at(path);
-    for (const std::string& error : walk.errors) print_message(safe_text(error));
-    if (!walk.errors.empty()) exit_code = exit_failed;
-    if (walk.files.empty()) print_message(safe_text(path) + ": no transcripts found");
-    for (const std::string& file : walk.files) {
+    const TranscriptSearch search = transcripts_at(path);
+    for (const std::string& error : search.errors) print_message(safe_text(error));
+    if (!search.errors.empty()) exit_code = exit_failed;
+    if (search.files.empty()) print_message(safe_text(path) + ": no transcripts found");
+    for (const std::string& file : search.files) {
       if (out.closed() || !out.error().empty()) break;
       if (!replay.file(file)) exit_code = exit_failed;
     }

@@ -78,7 +78,7 @@ class HubClients(TeamCase):
         self.assertIn("no session", self.says("show", f"{one.session[:8]}@bob", code=1))
         self.assertIn("mend the horn", self.says("show", "last", "--host", "bob"))
         self.assertEqual({line.partition("\t")[0] for line in self.says("complete-sessions").splitlines()}, {f"{one.session}@ada", f"{other.session}@bob"})
-        self.assertRegex(self.says("doctor"), r"hosts +2 are heard: ada, bob\n")
+        self.assertRegex(self.says("doctor"), r"hosts +2 are online: ada, bob\n")
 
         tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--pretty", "--state", self.at.state], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL, text=True, env=clean_environment(self.home))
@@ -90,17 +90,17 @@ class HubClients(TeamCase):
 
         mark = self.kill(bob)
         self.stands(bob, other, "unknown", mark, reason="host_offline")
-        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is away\n")
-        self.assertRegex(self.says("ls"), rf"away \d+s +bob +{other.session[:8]}")
+        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is offline\n")
+        self.assertRegex(self.says("ls"), rf"offline \d+s +bob +{other.session[:8]}")
         self.assertEqual(json.loads(self.says("statusline", "--json"))["waiting"], 0)
-        self.assertRegex(self.says("show", other.session[:8]), r"· host away, last heard \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
+        self.assertRegex(self.says("show", other.session[:8]), r"· host offline, last seen \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
         said = self.says("doctor")
-        self.assertRegex(said, r"hosts +1 is heard: ada\n")
-        self.assertRegex(said, r"host +bob is away, last heard \d+s ago, ")
+        self.assertRegex(said, r"hosts +1 is online: ada\n")
+        self.assertRegex(said, r"host +bob is offline, last seen \d+s ago, ")
         mark = len(self.witness.frames)
         self.host("bob", self.nats, root=bob.root)
         self.stands(bob, other, "waiting", mark)
-        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is back\n")
+        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is online again\n")
         self.assertRegex(self.says("ls"), rf"permission +bob +{other.session[:8]}")
 
     def rules(self, receiver, more=""):

@@ -78,11 +78,11 @@ TEST_CASE("a directory is walked in order, and links are not followed") {
     std::ofstream(root / file) << "{}\n";
   fs::create_directory_symlink(root, root / "b/loop");
   fs::create_symlink(root / "a.jsonl", root / "link.jsonl");
-  const Walk walk = transcripts_at(root.string());
+  const TranscriptSearch search = transcripts_at(root.string());
   const Walk none = transcripts_at((root / "none.jsonl").string());
   fs::remove_all(root);
-  CHECK(walk.errors.empty());
-  CHECK(walk.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
+  CHECK(search.errors.empty());
+  CHECK(search.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
                                                (root / "b/c/2.jsonl").string()});
   CHECK(none.files.size() == 1);
 }
