@@ -10,7 +10,6 @@
 #include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
 #include "common/client.hpp"
-#include "common/cursors.hpp"
 
 namespace earshot::cli {
 namespace {

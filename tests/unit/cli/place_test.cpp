@@ -79,7 +79,7 @@ TEST_CASE("a directory is walked in order, and links are not followed") {
   fs::create_directory_symlink(root, root / "b/loop");
   fs::create_symlink(root / "a.jsonl", root / "link.jsonl");
   const TranscriptSearch search = transcripts_at(root.string());
-  const Walk none = transcripts_at((root / "none.jsonl").string());
+  const TranscriptSearch none = transcripts_at((root / "none.jsonl").string());
   fs::remove_all(root);
   CHECK(search.errors.empty());
   CHECK(search.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
