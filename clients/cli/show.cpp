@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/options.hpp"
 #include "cli/name_resolver.hpp"
 #include "cli/style.hpp"
 #include "cli/timeline.hpp"
