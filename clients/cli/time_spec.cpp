@@ -17,7 +17,7 @@ bool parse_format(const std::string& text, const char* format, std::tm& parts) {
 }
 
 std::optional<std::int64_t> local_ms(std::tm parts) {
-  state.tm_isdst = -1;
+  parts.tm_isdst = -1;
   const std::time_t seconds = std::mktime(&parts);
   if (seconds == -1) return std::nullopt;
   return static_cast<std::int64_t>(seconds) * 1000;
@@ -40,11 +40,11 @@ std::optional<std::int64_t> parse_since(std::string_view text, std::int64_t now_
     const std::time_t now = static_cast<std::time_t>(now_ms / 1000);
     std::tm parts{};
     localtime_r(&now, &parts);
-    state.tm_sec = 0;
+    parts.tm_sec = 0;
     if (!parse_format(word, format, parts)) continue;
     const auto today = local_ms(parts);
     if (!today || *today <= now_ms) return today;
-    --state.tm_mday;  // yesterday; mktime normalises the date
+    --parts.tm_mday;  // yesterday; mktime normalises the date
     return local_ms(parts);
   }
   return std::nullopt;
