@@ -46,8 +46,8 @@ bool has_own_events(std::string_view tool) {
 
 std::string offline_text(const Fields& status) {
   const auto last = parse_time(status.text("since"));
-  return "host away" +
-         (heard ? ", last heard " + format_local_day(*heard) + " " + format_local_clock(*heard) : "");
+  return "host offline" +
+         (last ? ", last seen " + format_local_day(*last) + " " + format_local_clock(*last) : "");
 }
 
 }  // namespace
@@ -288,7 +288,7 @@ void TranscriptView::tool_invoked(const Row& row) {
   const std::size_t used = made.width() + result.width(), columns = state_->display.columns;
   const std::size_t width = columns == 0 ? display_width(summary)
                                          : std::max(columns > used ? columns - used : 0, summary_columns_min);
-  made.add(cut_to_width(summary, room, state_->glyph(Glyph::ellipsis)));
+  made.add(cut_to_width(summary, width, state_->glyph(Glyph::ellipsis)));
   line(row, made.add(result));
   if (end) output(row, *end);
 }
@@ -323,11 +323,11 @@ void TranscriptView::agent_started(const Row& row) {
     const std::string_view outcome = end->text("outcome");
     event.line.space(2).add(state_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
     Details details(event);
-    if (outcome != "completed") facts.add(state_->clean(outcome), style_of_outcome(outcome));
-    if (const auto ms = end->integer("duration_ms")) facts.add(format_duration(Ms(*ms)));
-    if (const std::uint64_t tools = end->count("tools"); tools > 0) facts.add(plural(tools, "tool"));
+    if (outcome != "completed") details.add(state_->clean(outcome), style_of_outcome(outcome));
+    if (const auto ms = end->integer("duration_ms")) details.add(format_duration(Ms(*ms)));
+    if (const std::uint64_t tools = end->count("tools"); tools > 0) details.add(plural(tools, "tool"));
     if (const std::uint64_t tokens = end->count("tokens"); tokens > 0)
-      facts.add(format_count(tokens) + " tokens");
+      details.add(format_count(tokens) + " tokens");
   }
   line(row, event.line);
 }
