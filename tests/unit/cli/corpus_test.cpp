@@ -16,10 +16,10 @@ using namespace earshot::cli;
 
 namespace {
 
-// Tells each event to a formatter, and judges what came.
-class Audience : public EventSink {
+// Formats each event and checks the lines.
+class LineChecker : public EventSink {
  public:
-  explicit Audience(std::size_t columns)
+  explicit LineChecker(std::size_t columns)
       : columns_(columns), formatter_({Charset::utf8, Palette::none, columns}, true) {}
 
   void on_event(const Event& event) override {
@@ -59,7 +59,7 @@ class Audience : public EventSink {
 
 }  // namespace
 
-TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
+TEST_CASE("the lines of recorded sessions fit the terminal and contain no control characters") {
   const std::filesystem::path corpus = test::corpus();
   if (!std::filesystem::is_directory(corpus)) {
     WARN("skipped: no recorded sessions at " << corpus);
@@ -73,7 +73,7 @@ TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
     Transcript transcript({.own_agent = place_of(file).own_agent, .reader = &claude_code::reader()});
-    Audience audience(40 + told % 100);
+    LineChecker audience(40 + told % 100);
     transcript.feed({text.data(), size}, workspace, audience);
     told += audience.told;
     CAPTURE(file, audience.unread, audience.bad);

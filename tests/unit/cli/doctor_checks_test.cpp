@@ -8,10 +8,10 @@
 #include <cerrno>
 
 #include "cli/commands.hpp"
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
+#include "unit/common/captured.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 using namespace earshot::cli;
 using namespace earshot::common::test;
@@ -44,7 +44,7 @@ doc::PrivatePath file(mode_t mode, uid_t owner = 1000) { return {"/s/token", 0, 
 
 }  // namespace
 
-TEST_CASE("the daemon's health is read, and what it lacks is empty") {
+TEST_CASE("the daemon's health is parsed; missing fields are empty") {
   const auto health = parse_health(health_json);
   REQUIRE(health);
   CHECK(health->pid == 4242);
@@ -58,7 +58,7 @@ TEST_CASE("the daemon's health is read, and what it lacks is empty") {
   CHECK_FALSE(parse_health("<html>"));
 }
 
-TEST_CASE("a daemon that runs is well, another version a warning, none a problem") {
+TEST_CASE("a running daemon is ok, another version a warning, no daemon a problem") {
   doc::Probe met{parse_health(health_json), 200, {}, "unix:/r/sock"};
   CHECK(level(doc::check_daemon(probe, "0.1.0"), "daemon") == doc::Level::ok);
   CHECK(doc::check_daemon(probe, "0.1.0").front().text.find("pid 4242, for 2h05m") != std::string::npos);
@@ -73,7 +73,7 @@ TEST_CASE("a daemon that runs is well, another version a warning, none a problem
   CHECK(level(doc::check_daemon(probe, "0.1.0"), "daemon") == doc::Level::warning);
 }
 
-TEST_CASE("what must be ours alone is ours alone") {
+TEST_CASE("private files must belong to the user and be inaccessible to others") {
   const auto judged = [](const doc::PrivatePath& f) {
     return doc::check_private("token", f, S_IFREG, 1000, true);
   };
@@ -91,7 +91,7 @@ TEST_CASE("what must be ours alone is ours alone") {
   CHECK(judged(odd).advice == R"(chmod 600 '/s/it'\''s mine')");
 }
 
-TEST_CASE("a socket in a directory that others can enter is told") {
+TEST_CASE("a socket in a directory that other users can enter is a problem") {
   const TemporaryDirectory state;
   FakeDaemon daemon({}, state.path("sock"));
   ::chmod(state.path("sock").c_str(), 0600);
@@ -107,12 +107,12 @@ TEST_CASE("a socket in a directory that others can enter is told") {
         "earshot token --rotate");
 }
 
-TEST_CASE("a root is surveyed without opening anything") {
+TEST_CASE("a root is scanned without opening files") {
   const TemporaryDirectory home;
   home.put("r/projects/a/one.jsonl", "");
   home.put("r/projects/a/x/subagents/agent-1.jsonl", "");
   home.put("r/projects/a/journal.jsonl", "");
-  home.put("r/history.jsonl", "");
+  home.put("r/hiscenario.jsonl", "");
   home.put("r/sessions/1.key", "secret");
   doc::Root root;
   root.path = home.path("r");
@@ -142,7 +142,7 @@ TEST_CASE("a missing configured root is a warning, an unreadable one a problem")
   CHECK(level(doc::check_roots({root}, 0), "root") == doc::Level::problem);
 }
 
-TEST_CASE("too few watches are told with the command that gives more") {
+TEST_CASE("too few watches are reported with the command that raises the limit") {
   doc::Kernel kernel{.watches_max = 8192, .instances_max = 128, .descriptors_max = 4096};
   CHECK(level(doc::check_kernel(kernel, 100, nullptr), "inotify") == doc::Level::ok);
   CHECK(advice(doc::check_kernel(kernel, 9000, nullptr), "inotify")
@@ -167,12 +167,12 @@ TEST_CASE("too few watches are told with the command that gives more") {
   CHECK(advice(doc::check_kernel(kernel, 1, &*health), "files").find("ulimit -n") != std::string::npos);
 }
 
-TEST_CASE("this machine's kernel says something") {
+TEST_CASE("the limits of this machine can be read") {
   const doc::Kernel kernel = doc::kernel(::getpid());
   CHECK(kernel.descriptors_max > 0);
 }
 
-TEST_CASE("the disk and the clock are judged") {
+TEST_CASE("the free space and the clock are checked") {
   CHECK(doc::check_disk("/s", std::uint64_t{1} << 40).level == doc::Level::ok);
   CHECK(doc::check_disk("/s", 10 << 20).level == doc::Level::warning);
   CHECK(doc::check_disk("/s", 1000).level == doc::Level::problem);
@@ -183,7 +183,7 @@ TEST_CASE("the disk and the clock are judged") {
   CHECK(doc::check_clock(0, 0).level == doc::Level::problem);
 }
 
-TEST_CASE("a report teaches and is safe") {
+TEST_CASE("a report lists advice and escapes control characters") {
   const doc::Findings findings{{doc::Level::ok, "daemon", "runs", {}},
                                {doc::Level::problem, "root", "/e\x1bvil", "chmod  it"}};
   const std::string text = doc::report(findings, {});
@@ -198,7 +198,7 @@ TEST_CASE("a report teaches and is safe") {
   CHECK(frame->objects("findings").size() == 2);
 }
 
-TEST_CASE("doctor asks the daemon through its socket, and without one says what is missing") {
+TEST_CASE("doctor queries the daemon through its socket and reports a missing one") {
   const TemporaryDirectory state;
   state.put("token", std::string(64, 'a'));
   std::string health = health_json;
@@ -227,7 +227,7 @@ TEST_CASE("doctor asks the daemon through its socket, and without one says what 
   CHECK(printed.out.find("not running, or cannot be reached") != std::string::npos);
 }
 
-TEST_CASE("a hub says which hosts it hears, and since when it does not hear the others") {
+TEST_CASE("hosts of a hub are listed as online, or offline since a time") {
   const auto health = parse_health(
       R"({"version":"0.1.0","hosts":[{"name":"ada","online":true,"heard":"2025-11-04T11:59:58Z"},)"
       R"({"name":"bob","online":false,"heard":"2025-11-04T10:00:00Z"},{"name":"eve","online":false,"heard":""}]})");
@@ -242,7 +242,7 @@ TEST_CASE("a hub says which hosts it hears, and since when it does not hear the 
   CHECK(doc::check_hosts(*parse_health(health_json), 0).empty());
 }
 
-TEST_CASE("of very many hosts some are named, and the others counted") {
+TEST_CASE("of many hosts only some are named") {
   Health health;
   for (int n = 0; n < 50; ++n)
     health.hosts.push_back({"up" + std::to_string(n), {}, true}), health.hosts.push_back({"gone", {}, false});

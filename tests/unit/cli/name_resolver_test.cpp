@@ -20,13 +20,13 @@ std::string session(const std::string& id, const std::string& activity, const st
 
 }  // namespace
 
-TEST_CASE("the only session whose id begins so is meant, and one whose id it is before others") {
+TEST_CASE("the only session whose id begins with the name is selected; an exact id takes precedence") {
   CHECK(candidates({session("2eaa1c04", "10:00:00")}).named("2e").frame == session("2eaa1c04", "10:00:00"));
   CHECK(candidates({session("2e", "10:00:00"), session("2eaa", "11:00:00")}).named("2e").frame ==
         session("2e", "10:00:00"));
 }
 
-TEST_CASE("several are listed, the most recent first") {
+TEST_CASE("several matching sessions are listed, the latest first") {
   const Selection choice = candidates({session("2eaa", "10:00:00"), session("2ebb", "11:00:00")}).named("2e");
   CHECK(choice.frame.empty());
   CHECK(choice.ambiguous);
@@ -34,7 +34,7 @@ TEST_CASE("several are listed, the most recent first") {
   CHECK(choice.error.find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("the same id on two hosts wants the host") {
+TEST_CASE("the same id on two hosts requires --host") {
   const Selection choice =
       candidates({session("2e", "10:00:00", "one"), session("2e", "10:00:00", "two")}).named("2e");
   CHECK(choice.ambiguous);
@@ -46,7 +46,7 @@ TEST_CASE("a newer frame of a session replaces the older one") {
         session("2e", "11:00:00"));
 }
 
-TEST_CASE("the last one is the one that was active last") {
+TEST_CASE("the last session is that with the latest activity") {
   CHECK(candidates({session("a", "10:00:00"), session("b", "12:00:00"), session("c", "11:00:00")})
             .last()
             .frame == session("b", "12:00:00"));

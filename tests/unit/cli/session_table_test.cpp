@@ -24,7 +24,7 @@ const char* const idle =
 
 }  // namespace
 
-TEST_CASE("a row says what a session does") {
+TEST_CASE("a row shows what a session is doing") {
   const SessionRow it = row(waiting);
   CHECK(it.state == "waiting");
   CHECK(it.session == "2eaa1c04");
@@ -37,7 +37,7 @@ TEST_CASE("a row says what a session does") {
   CHECK(it.last == "approve Bash: rm -rf build");
 }
 
-TEST_CASE("the table begins with who waits") {
+TEST_CASE("waiting sessions are first in the table") {
   CHECK(format_session_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 0}) ==
         "STATUS        SESSION   PROJECT  TURN  TOOL           TODO  CONTEXT / TOTAL  AGE  LAST\n"
         "⏸ permission  2eaa1c04  api         3  Bash 2m05s +1  1/2     45.1k / 12.3k   3s  approve Bash: "
@@ -45,7 +45,7 @@ TEST_CASE("the table begins with who waits") {
         "○ idle        91bd0000  web                                                   2h  Paint it\n");
 }
 
-TEST_CASE("in a narrow terminal the table keeps who, what state and what is asked") {
+TEST_CASE("in a narrow terminal the table keeps project, status and request") {
   const std::string text =
       format_session_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 60});
   CHECK(text.find("permission") != text.npos);
@@ -61,7 +61,7 @@ TEST_CASE("hosts are a column only where there are several") {
   CHECK(format_session_table({row(idle), row(other)}, {}).find("dev9") != std::string::npos);
 }
 
-TEST_CASE("a frame with nothing in it is a row too") {
+TEST_CASE("a frame without optional fields is a row, too") {
   const SessionRow it = row(R"({"type":"session","session":"s","directory":"-home-u-api"})");
   CHECK(it.project == "-home-u-api");
   CHECK(format_session_table({it}, {}) == "STATUS     SESSION  PROJECT\n? unknown  s        -home-u-api\n");

@@ -11,15 +11,15 @@ Line greeting() { return std::move(Line().add("hello", Style::good).space(1).add
 
 }  // namespace
 
-TEST_CASE("without colours a line is its text") {
+TEST_CASE("without colours a line is plain text") {
   CHECK(greeting().str({Charset::utf8, Palette::none, 0}) == "hello world");
 }
 
-TEST_CASE("colours are closed piece by piece, and plain text has none") {
+TEST_CASE("each coloured piece is reset; plain text has no codes") {
   CHECK(greeting().str({Charset::utf8, Palette::ansi16, 0}) == "\x1b[32mhello\x1b[0m \x1b[31mworld\x1b[0m");
 }
 
-TEST_CASE("a line never takes more columns than there are") {
+TEST_CASE("a line is never wider than the terminal") {
   for (std::size_t columns = 1; columns < 14; ++columns) {
     CAPTURE(columns);
     const std::string text = greeting().str({Charset::utf8, Palette::none, columns});
@@ -30,18 +30,18 @@ TEST_CASE("a line never takes more columns than there are") {
   CHECK(greeting().str({Charset::ascii, Palette::none, 6}) == "hello~");
 }
 
-TEST_CASE("a cut line closes its colour") {
+TEST_CASE("a cut line resets its colour") {
   CHECK(greeting().str({Charset::utf8, Palette::ansi16, 8}) == "\x1b[32mhello\x1b[0m \x1b[31mw…\x1b[0m");
 }
 
-TEST_CASE("a name has one colour, and names have several") {
+TEST_CASE("a name always has the same colour, and there are several") {
   CHECK(style_of_name("/home/u/api") == style_of_name("/home/u/api"));
   std::set<Style> styles;
   for (int i = 0; i < 100; ++i) styles.insert(style_of_name("/home/u/project" + std::to_string(i)));
   CHECK(styles.size() == name_styles);
 }
 
-TEST_CASE("every mark is one column wide") {
+TEST_CASE("every glyph is one column wide") {
   for (int i = 0; i <= static_cast<int>(Glyph::rule); ++i) {
     CAPTURE(i);
     CHECK(display_width(glyph(static_cast<Glyph>(i), Charset::utf8)) == 1);

@@ -24,14 +24,14 @@ TEST_CASE("columns are as wide as their widest cell") {
         "b      12345\n");
 }
 
-TEST_CASE("the last column gives way first") {
+TEST_CASE("the last column is narrowed first") {
   CHECK(format_table(columns, rows, plain(20)) ==
         "NAME    SIZE  NOTE\n"
         "alpha      7  first…\n"
         "b      12345\n");
 }
 
-TEST_CASE("then columns go, the least important first") {
+TEST_CASE("then columns are dropped, the least important first") {
   CHECK(format_table(columns, rows, plain(14)) ==
         "NAME   NOTE\n"
         "alpha  first …\n"
@@ -42,13 +42,13 @@ TEST_CASE("then columns go, the least important first") {
         "b\n");
 }
 
-TEST_CASE("a column without text is left out") {
+TEST_CASE("a column without text is omitted") {
   CHECK(format_table(columns, {{{"a", Style::plain}, {"", Style::plain}, {"x", Style::plain}}}, plain(0)) ==
         "NAME  NOTE\n"
         "a     x\n");
 }
 
-TEST_CASE("wide characters are aligned by their columns") {
+TEST_CASE("wide characters are aligned by their width") {
   CHECK(format_table(
             {{"A", 0, 0, 0}, {"B", 0, 0, 0}},
             {{{"漢字", Style::plain}, {"x", Style::plain}}, {{"ab", Style::plain}, {"y", Style::plain}}},

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "unit/common/captured.hpp"
 #include "common/format.hpp"
+#include "unit/common/captured.hpp"
 
 using namespace earshot::cli;
 using namespace earshot::common::test;

@@ -15,7 +15,7 @@ std::string summary(std::string_view tool, const std::string& input, Charset cha
 
 }  // namespace
 
-TEST_CASE("a call is told by what it is about") {
+TEST_CASE("the summary of a call is the most specific field of its input") {
   CHECK(summary("Bash", R"({"command":"npm test","description":"run tests"})") == "npm test");
   CHECK(summary("Grep", R"({"path":"src","pattern":"TODO"})") == "TODO");
   CHECK(summary("WebFetch", R"({"prompt":"read","url":"https://example.org"})") == "https://example.org");
@@ -25,20 +25,20 @@ TEST_CASE("a call is told by what it is about") {
         "Which colour?");
 }
 
-TEST_CASE("a path inside the project is told without it") {
+TEST_CASE("a path inside the project is relative") {
   CHECK(summary("Read", R"({"file_path":"/home/u/api/src/main.ts"})") == "src/main.ts");
   CHECK(summary("Edit", R"({"file_path":"/home/u/apiary/x"})") == "/home/u/apiary/x");
   CHECK(summary("Read", R"({"file_path":"/home/u/api"})") == "/home/u/api");
 }
 
-TEST_CASE("of a long path the end is shown") {
+TEST_CASE("the end of a long path is shown") {
   const std::string text = summary("Read", "{\"file_path\":\"/" + std::string(100, 'd') + "/main.ts\"}");
   CHECK(display_width(text) == 60);
   CHECK(text.starts_with("…"));
   CHECK(text.ends_with("/main.ts"));
 }
 
-TEST_CASE("an unknown tool shows a field that says something, or all of its input") {
+TEST_CASE("the summary of an unknown tool is a common field, or all of its input") {
   CHECK(summary("mcp__db__run", R"({"limit":5,"query":"select 1"})") == "select 1");
   CHECK(summary("Odd", R"({"n": 5, "deep": {"x": [1, 2]}})") == R"({"n":5,"deep":{"x":[1,2]}})");
   CHECK(summary("Odd", "{}").empty());
@@ -49,7 +49,7 @@ TEST_CASE("a truncated input is shown as text") {
   CHECK(summary("Write", R"("{\"content\":\"abc")") == R"({"content":"abc)");
 }
 
-TEST_CASE("a command of several lines is one line, and harmless") {
+TEST_CASE("a command of several lines is displayed on one line, escaped") {
   CHECK(summary("Bash", R"({"command":"cd x\nmake"})") == "cd x ⏎ make");
   CHECK(summary("Bash", R"({"command":"printf '\u001b[2J'"})") == "printf '\\x1b[2J'");
   CHECK(summary("Bash", R"({"command":"cd x\nmake"})", Charset::ascii) == "cd x | make");
@@ -62,7 +62,7 @@ TEST_CASE("names of tools from servers are readable") {
   CHECK(tool_name("", Charset::utf8) == "?");
 }
 
-TEST_CASE("a todo list is told by its progress and what is in hand") {
+TEST_CASE("the summary of a to-do list is its progress and the current item") {
   FrameParser parser;
   const auto frame = parser.parse(
       R"({"todos":[{"content":"a","status":"completed"},{"content":"b","status":"in_progress","active_form":"doing b"},{"content":"c","status":"pending"}]})");
@@ -73,7 +73,7 @@ TEST_CASE("a todo list is told by its progress and what is in hand") {
   CHECK_FALSE(todo.complete);
 }
 
-TEST_CASE("an empty todo list says nothing") {
+TEST_CASE("an empty to-do list has no summary") {
   FrameParser parser;
   const auto frame = parser.parse(R"({"todos":[]})");
   REQUIRE(frame);

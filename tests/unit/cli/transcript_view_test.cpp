@@ -47,7 +47,7 @@ std::string told(const std::vector<std::string>& events, bool verbose = false, s
 
 }  // namespace
 
-TEST_CASE("a turn's heading says when, why, how long and how it ended") {
+TEST_CASE("the heading of a turn shows its time, origin, duration and outcome") {
   CHECK(
       told(
           {event("turn.started", R"("prompt":"Fix it","origin":"queued")"),
@@ -60,7 +60,7 @@ TEST_CASE("a turn's heading says when, why, how long and how it ended") {
         "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · open\n");
 }
 
-TEST_CASE("a call and its result are one line, what went wrong is below") {
+TEST_CASE("a call and its result are one line, the error is below") {
   const std::string call =
       event("tool.invoked", R"("call":"c","tool":"Bash","input":{"command":"npm test"})");
   CHECK(told({call}) == "  ⚙ Bash  npm test  no result yet\n");
@@ -85,7 +85,7 @@ TEST_CASE("a long command is cut so that its outcome still shows") {
   CHECK(display_width(line.substr(0, line.size() - 1)) == 40);
 }
 
-TEST_CASE("what is said is wrapped below its mark") {
+TEST_CASE("messages are wrapped and indented") {
   CHECK(
       told(
           {event(
@@ -103,7 +103,7 @@ TEST_CASE("a truncated text shows its complete size") {
         "  “ begin\n    … 12.3 kB in total\n");
 }
 
-TEST_CASE("a subagent stands below its call, with a rule at its side") {
+TEST_CASE("a subagent's lines are below its call, with a vertical rule") {
   CHECK(
       told(
           {event("agent.started",
@@ -114,7 +114,7 @@ TEST_CASE("a subagent stands below its call, with a rule at its side") {
       "  ↳ Explore  DisplayOptions around  ✗  failed · 1.5s · 1 tool\n  │ “ found\n");
 }
 
-TEST_CASE("nothing in a transcript reaches the terminal as a command") {
+TEST_CASE("control characters of a transcript do not reach the terminal") {
   const std::string evil = R"(\u001b]0;owned\u0007\u001b[2J\u202e\u009b31m\r)";
   const std::string out = told(
       {event("turn.started", R"("origin":")" + evil + R"(","prompt":")" + evil + "\""),
@@ -130,7 +130,7 @@ TEST_CASE("nothing in a transcript reaches the terminal as a command") {
   CHECK(out.find("\\x1b]0;owned") != std::string::npos);
 }
 
-TEST_CASE("in ASCII every mark has another") {
+TEST_CASE("in ASCII every glyph has a replacement") {
   const std::string out =
       told({event("turn.started", R"("prompt":"täst")"),
             event("tool.invoked", R"("call":"c","tool":"Bash","input":{"command":"ls"})")},
