@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t readings_at_once =
     8;  // cold transcripts asked for together; the others wait in a list of names
 
-serve::ServerOptions server_options(const Options& options, const serve::Secrets& secrets,
+serve::ServerOptions server_options(const config::Options& options, const serve::Secrets& secrets,
                                     const std::string& version) {
   serve::ServerOptions result;
   result.host = options.host;
@@ -33,7 +33,7 @@ serve::ServerOptions server_options(const Options& options, const serve::Secrets
   return result;
 }
 
-tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots,
+tail::Options tail_options(const config::Options& options, const std::vector<tail::Root>& roots,
                            const serve::Secrets& secrets, const TextFilter& filter) {
   tail::Options tail;
   tail.filter = &filter;
@@ -43,7 +43,7 @@ tail::Options tail_options(const Options& options, const std::vector<tail::Root>
   return tail;
 }
 
-std::vector<redact::UserRule> user_rules(const Options& options) {
+std::vector<redact::UserRule> user_rules(const config::Options& options) {
   std::vector<redact::UserRule> rules;
   for (const auto& [name, pattern] : options.redaction) rules.push_back({name, pattern});
   return rules;
@@ -54,7 +54,7 @@ watch::Mode mode_of(const std::string& word) {
   return word == "sweep" ? watch::Mode::sweep : watch::Mode::both;
 }
 
-watch::SweepIntervals beats_of(const Options& options) {
+watch::SweepIntervals beats_of(const config::Options& options) {
   watch::SweepIntervals beats;
   if (options.sweep) beats.slow = beats.alone = *options.sweep;
   return beats;
@@ -66,6 +66,12 @@ std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
   return paths;
 }
 
+std::vector<status::Root> status_roots(const std::vector<tail::Root>& roots) {
+  std::vector<status::Root> all;
+  for (const tail::Root& root : roots) all.push_back({root.path, root.program});
+  return all;
+}
+
 }  // namespace
 
 /// Cold transcripts that are being read for somebody.
@@ -75,7 +81,7 @@ struct Daemon::Reading {
   std::function<void()> then;
 };
 
-Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
+Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
                StartupResources doors, const std::string& version)
     : io_(io),
       roots_(std::move(roots)),
@@ -86,22 +92,22 @@ Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<
       redact_(options.redact),
       server_(io, server_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
-      tail_(io, disk_.get_executor(), watchers_.switchboard(),
+      tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, doors.secrets, redactor_), server_),
       team_(io, server_, options, doors.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& line =
-      watchers_.switchboard().connect(paths_of(roots_), [this](const watch::ChangeHint& ring) {
-        if (board_) board_->ring(ring);
+      watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& ring) {
+        if (board_) board_->on_change(ring);
       });
-  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), paths_of(roots_), line, *this);
+  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), line, *this);
   if (!options.hub) {  // there, what a session does is said by its host
     server_.on_transcript_summary = [this](const std::string& session,
                                            const status::TranscriptSummary& said) {
       board_->transcript_changed(session, said);
     };
-    server_.on_session_compacting = [this](const std::string& session) { board_->compacting(session); };
-    server_.on_session_removed = [this](const std::string& session) { board_->forget(session); };
+    server_.on_session_compacting = [this](const std::string& session) { board_->compaction_started(session); };
+    server_.on_session_removed = [this](const std::string& session) { board_->remove_session(session); };
   }
   server_.set_cold_session_reader([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
   server_.set_archive(tail_);
@@ -110,7 +116,7 @@ Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<
   callbacks.fill_metrics = [this](serve::Metrics& metrics) { fill(metrics); };
   callbacks.fill_health = [this](serve::Health& health) { fill(health); };
   callbacks.store_token = [this](const std::string& token) {
-    return serve::write_private_file(state_ + "/token", token + "\n", serve::Existing::replace);
+    return write_private_file(state_ + "/token", token + "\n");
   };
   server_.set_callbacks(std::move(callbacks));
   server_.set_remote_view(options.remote_view);
@@ -152,7 +158,7 @@ void Daemon::log_troubles() const {
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
   }
-  if (const std::string trouble = watchers_.trouble(); !trouble.empty()) spdlog::warn("{}", trouble);
+  if (const std::string trouble = watchers_.problem(); !trouble.empty()) spdlog::warn("{}", trouble);
 }
 
 /// Where clients find this daemon by themselves.
@@ -161,7 +167,7 @@ void Daemon::write_address() const {
                                                               {"/socket", server_.socket_path()}};
   for (const auto& [name, text] : files) {
     if (text.empty()) continue;
-    const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
+    const std::string error = write_private_file(state_ + name, text + "\n");
     if (!error.empty()) spdlog::warn("clients will not find this daemon by themselves: {}", error);
   }
 }
@@ -175,7 +181,7 @@ void Daemon::forget_address() const {
 void Daemon::fill(serve::Metrics& metrics) const {
   const tail::Counters counters = tail_.counters();
   metrics.tail_bytes = counters.bytes_read;
-  metrics.tail_looks = counters.looks;
+  metrics.tail_looks = counters.checks;
   metrics.tail_resets = counters.resets;
   metrics.tail_verifications = counters.verifications;
   metrics.tail_events = counters.events;
@@ -186,9 +192,9 @@ void Daemon::fill(serve::Metrics& metrics) const {
   metrics.streams_live = counters.streams;
   metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
   for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
-  metrics.troubles = tail_.health().size();
+  metrics.troubles = tail_.problems().size();
   metrics.inotify_watches = watchers_.watches();
-  metrics.watch_trouble = !watchers_.trouble().empty();
+  metrics.watch_trouble = !watchers_.problem().empty();
   team_.fill(metrics);
 }
 
@@ -209,8 +215,8 @@ void Daemon::fill(serve::Health& health) const {
   });
   health.redaction.on = redact_;
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
-  health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
-  for (const tail::Health& trouble : tail_.health())
+  health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
+  for (const tail::FileProblem& trouble : tail_.problems())
     health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
   team_.fill(health);
 }
@@ -225,7 +231,7 @@ void Daemon::stop() {
 
 void Daemon::on_status(const std::string& session, const status::Status& status) {
   server_.status_changed(session, status);
-  if (reading_done_ && board_->alive(session)) want(session);
+  if (reading_done_ && board_->is_alive(session)) want(session);
 }
 
 /// A session whose process lives is shown, though its transcript may be too old to have been read at the

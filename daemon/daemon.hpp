@@ -21,10 +21,10 @@
 
 namespace earshot {
 
-class Daemon final : public status::Listener {
+class Daemon final : public status::StatusObserver {
  public:
   /// Throws boost::system::system_error when the address cannot be had.
-  Daemon(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
+  Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
          StartupResources doors, const std::string& version);
   ~Daemon() override;
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/stream_name.hpp"
 #include "tail/host_names.hpp"
 
 namespace earshot {
@@ -18,9 +18,11 @@ bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
   const auto root = std::find_if(roots.begin(), roots.end(), [&](const tail::Root& each) {
     return each.name == stream.substr(0, slash);
   });
-  const auto place = slash == stream.npos ? std::nullopt : tail::place_of(stream.substr(slash + 1));
-  if (root == roots.end() || !place) return false;
-  const std::string hall = root->path + "/" + std::string(tail::directory_of(place->hall));
+  if (root == roots.end() || slash == stream.npos) return false;
+  const auto place = parse_stream_name(*root->program, stream.substr(slash + 1));
+  if (!place) return false;
+  const std::string hall =
+      root->path + "/" + std::string(root->program->transcript_directories()[place->directory]);
   struct stat facts {};
   if (::stat(hall.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return false;
   return ::lstat((hall + "/" + place->below + ".jsonl").c_str(), &facts) != 0 && errno == ENOENT;
@@ -28,14 +30,14 @@ bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
 
 }  // namespace
 
-Team::Team(boost::asio::io_context& io, serve::Server& server, const Options& options, std::uint64_t hash_key,
+Team::Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options, std::uint64_t hash_key,
            std::vector<tail::Root> roots, team::Publisher::ForEach for_each)
     : io_(io), server_(server) {
   if (options.hub) be_hub(*options.hub, options.state, hash_key);
   if (options.relay) be_relay(*options.relay, options, hash_key, std::move(roots), std::move(for_each));
 }
 
-void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t hash_key) {
+void Team::be_hub(const config::HubOptions& words, const std::string& state, std::uint64_t hash_key) {
   server_.set_multi_host([this](std::string_view host) { return hosts_ && hosts_->online(host); });
   server_.set_users(words.users);
   hosts_ = std::make_unique<team::HostRegistry>(
@@ -43,30 +45,30 @@ void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t
       [this](const std::string& session, const status::Status& status) {
         server_.status_changed(session, status);
       },
-      [this](const status::OfHosts& hosts) { server_.hosts_changed(hosts); });
-  reader_ = team::make_reader(io_, words.link);
+      [this](const status::HostStatuses& hosts) { server_.hosts_changed(hosts); });
+  reader_ = team::make_reader(io_, words.broker);
   server_.set_remote_record_reader(
       [this](const std::string& line, std::function<void(serve::RemoteRecord)> done) {
         reader_->read(line, std::move(done));
       });
   team::IngestorOptions intake;
-  intake.link = words.link;
+  intake.link = words.broker;
   intake.durable = words.durable;
   intake.directory = state + "/hub";
   intake.owner = team::owner_of(hash_key);
-  intake.shelf = words.shelf;
-  hosts_max_ = words.shelf.hosts_max;
+  intake.shelf = words.store;
+  hosts_max_ = words.store.hosts_max;
   intake.sync = words.sync;
   intake_ = std::make_unique<team::Ingestor>(io_, std::move(intake),
                                              [this](const team::HeardStatus& heard) { hosts_->hear(heard); });
   hosts_->hears = [this] { return intake_->figures().open; };
 }
 
-void Team::be_relay(const RelayWords& words, const Options& options, std::uint64_t hash_key,
+void Team::be_relay(const config::RelayOptions& words, const config::Options& options, std::uint64_t hash_key,
                     std::vector<tail::Root> roots, team::Publisher::ForEach for_each) {
   team::PublisherOptions relay;
-  relay.link = words.link;
-  relay.link.inbox = "_INBOX_" + tail::word(options.host);
+  relay.link = words.broker;
+  relay.link.inbox = "_INBOX_" + tail::escape(options.host);
   relay.is_gone = [roots = std::move(roots)](const std::string& stream) { return is_gone(roots, stream); };
   relay.host = options.host;
   relay.owner = team::owner_of(hash_key);

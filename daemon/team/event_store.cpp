@@ -84,7 +84,7 @@ bool EventStore::has_room(const std::string& name) const {
 }
 
 IngestAction EventStore::take(const Received& received) {
-  const std::string name = tail::word(received.host) + "/" + tail::word(received.stream);
+  const std::string name = tail::escape(received.host) + "/" + tail::escape(received.stream);
   auto found = files_.find(name);
   if (found == files_.end()) {
     const auto gone = gone_.find(name);

@@ -43,7 +43,7 @@ void HostRegistry::hear(const HeardStatus& heard) {
   if (fresh) host.beat = Clock::now();
   if (is_beat) return beat(found->first, host, heard);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
-  const std::string session = tail::session_at(frame->session, frame->host);
+  const std::string session = tail::session_on_host(frame->session, frame->host);
   const auto known = host.sessions.find(session);
   if (known != host.sessions.end() && known->second.status == *frame->status) return;
   remember(host, session, *frame->status);
@@ -103,7 +103,7 @@ void HostRegistry::tick() {
 void HostRegistry::away(const std::string& name, Host& host) {
   host.is = Host::Is::away;
   const status::Status status =
-      status::of_host_away(host.heard_ms ? format_time(host.heard_ms) : std::string());
+      status::host_offline_status(host.heard_ms ? format_time(host.heard_ms) : std::string());
   for (const auto& [session, last] : host.sessions) show_(session, status);
   changed_[name] = status;
 }

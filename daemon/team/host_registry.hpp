@@ -30,7 +30,7 @@ class HostRegistry {
   using Show = std::function<void(const std::string& session, const status::Status&)>;
   /// What those sessions of these hosts become of which their host said nothing. All hosts of a tick at once:
   /// each call looks at every session.
-  using ShowHosts = std::function<void(const status::OfHosts&)>;
+  using ShowHosts = std::function<void(const status::HostStatuses&)>;
   HostRegistry(boost::asio::io_context& io, Show show, ShowHosts show_hosts);
   void start();
   void stop();
@@ -63,7 +63,7 @@ class HostRegistry {
 
   const Show show_;
   const ShowHosts show_hosts_;
-  status::OfHosts changed_;  // since the last tick
+  status::HostStatuses changed_;  // since the last tick
   watch::Timer ticker_;
   std::map<std::string, Host, std::less<>> hosts_;
   bool deaf_ = false;

@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/hex.hpp"
 #include "base/time.hpp"
 #include "core/event_json.hpp"
 #include "serve/auth/secrets.hpp"
@@ -208,16 +209,16 @@ void Publisher::attend() {
     const bool is_live = stream.transcript() != nullptr;
     if (known != places_.end()) known->second.round = rounds_;
     if (!is_live && known == places_.end()) return;
-    if (!is_live && known->second.last.offset == stream.bytes()) {
+    if (!is_live && known->second.last.offset == stream.published_bytes()) {
       cold.push_back(stream.name());
       if (!is_doubtful(known->second, stream)) return;
     }
     Place& place = known == places_.end() ? places_[stream.name()] : known->second;
     place.round = rounds_;
-    if (!is_live) place.proven_bytes = stream.bytes();
+    if (!is_live) place.proven_bytes = stream.published_bytes();
     place.unreadable = false;
     if (place.last == begin_cursor && !place.subject.empty() && place.history.empty())
-      place.history = serve::random_hex(history_bytes);  // it was removed, and is there again
+      place.history = random_hex(history_bytes);  // it was removed, and is there again
     after.push_back(stream.name() + ':' + (place.last == begin_cursor ? "" : to_string(place.last)));
   });
   const std::size_t entries_max = server_.context().limits.after_entries;
@@ -237,7 +238,7 @@ void Publisher::attend() {
 
 /// Whether a cold one may be another file than the one that was published, though it is as long.
 bool Publisher::is_doubtful(const Place& place, const tail::Stream& stream) const {
-  if (place.proven_bytes == stream.bytes()) return false;
+  if (place.proven_bytes == stream.published_bytes()) return false;
   return place.told_ms == 0 || stream.modified_ms() > place.told_ms + quiet_change_ms;
 }
 
@@ -247,7 +248,7 @@ void Publisher::settle_cold(const std::vector<std::string>& cold) {
   for (const std::string& name : cold) {
     const tail::Stream* stream = archive ? archive->find(name) : nullptr;
     const auto place = places_.find(name);
-    if (stream && place != places_.end()) archive->told(*stream, place->second.last);
+    if (stream && place != places_.end()) archive->mark_published(*stream, place->second.last);
   }
 }
 
@@ -309,7 +310,7 @@ void Publisher::on_event(const Frame& frame, std::string_view payload) {
   if (place->second.subject.empty()) {
     place->second.subject = event_subject(options_.host, frame.session, frame.stream);
     // It was removed and came again.
-    if (outbox_.knows(place->second.subject)) place->second.history = serve::random_hex(history_bytes);
+    if (outbox_.knows(place->second.subject)) place->second.history = random_hex(history_bytes);
   }
   message.subject = place->second.subject;
   message.id = message_id(options_.host, frame.stream, to_string(*frame.cursor), place->second.history);
@@ -346,7 +347,7 @@ void Publisher::on_reset(const Frame& frame) {
     ++figures_.resets;
     Message message;
     message.subject = place->second.subject;
-    place->second.history = serve::random_hex(history_bytes);
+    place->second.history = random_hex(history_bytes);
     message.id = message_id(options_.host, frame.stream, "reset-" + last, place->second.history);
     message.type = std::string(ce_prefix) + "reset";
     Frame told = frame;
@@ -371,7 +372,7 @@ void Publisher::publish_removed(const std::string& stream, const Place& place) {
   Message message;
   message.subject = place.subject;
   message.id =
-      message_id(options_.host, stream, "removed-" + to_string(place.last), serve::random_hex(history_bytes));
+      message_id(options_.host, stream, "removed-" + to_string(place.last), random_hex(history_bytes));
   message.type = std::string(ce_prefix) + "stream.removed";
   Frame told;
   told.host = options_.host;
@@ -402,7 +403,7 @@ void Publisher::publish_status(const std::string& session, const status::Status&
 void Publisher::on_asked(Asked asked) {
   const auto frame = read_frame(asked.text);
   const auto refuse = [&](std::string_view code, std::string_view why, bool retry = false) {
-    engine_->answer(asked.reply, {serve::message::error("", code, why, retry)});
+    engine_->answer(asked.reply, {serve::error_frame("", code, why, retry)});
   };
   if (!frame || frame->stream.empty() || !frame->cursor) return refuse("bad_message", "no stream and cursor");
   if (!options_.read || !options_.full)
@@ -416,7 +417,7 @@ void Publisher::on_asked(Asked asked) {
 /// Who is asked for them is not here any more.
 void Publisher::give_reads_up() {
   for (const std::string& reply : asked_)
-    engine_->answer(reply, {serve::message::error("", "busy", "the host reads anew; ask again", true)});
+    engine_->answer(reply, {serve::error_frame("", "busy", "the host reads anew; ask again", true)});
   asked_.clear();
 }
 

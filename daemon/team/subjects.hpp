@@ -6,8 +6,8 @@
 //   earshot.status.v1.<host>                         the host's beat: who publishes under this name
 //   earshot.read.v1.<host>                           requests for a whole record
 //
-// Each token is tail::word() of the name: injective, of letters, digits, `-`, `_` and `=`, at most 160 bytes.
-// One subject a stream: the last message of a subject says how far its stream was published.
+// Each token is tail::escape() of the name: injective, of letters, digits, `-`, `_` and `=`, at most 160
+// bytes. One subject a stream: the last message of a subject says how far its stream was published.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -181,7 +181,7 @@ class NatsBrokerClient final : public BrokerClient {
     const std::string inbox = line.inbox();
     const Subscription heard = line.subscribe(inbox);
     // One name a host, so that the broker can hold a host to its own.
-    const std::string name = "last_" + tail::word(host);
+    const std::string name = "last_" + tail::escape(host);
     line.api("CONSUMER.DELETE." + link_.stream + "." + name, "");
     const std::string subjects = events_of(host);
     const std::string request =

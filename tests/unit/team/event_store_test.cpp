@@ -50,7 +50,7 @@ Received removed(std::uint64_t sequence) {
 struct Server {
   test::Scratch scratch;
   std::string directory = scratch / "hub";
-  std::string file = directory + "/projects/ada/" + tail::word("claude/p/s") + ".jsonl";
+  std::string file = directory + "/projects/ada/" + tail::escape("claude/p/s") + ".jsonl";
 
   std::string text() const {
     std::ostringstream all;
@@ -337,7 +337,8 @@ TEST_CASE("a host has its number of files, and of too much who has most gives") 
   CHECK(shelf.write().empty());
   shelf.retire(watch::wall_now_ms());
   CHECK(shelf.figures().bytes <= 1000);
-  CHECK(std::filesystem::exists(hub.directory + "/projects/bob/" + tail::word("claude/p/small") + ".jsonl"));
+  CHECK(
+      std::filesystem::exists(hub.directory + "/projects/bob/" + tail::escape("claude/p/small") + ".jsonl"));
 }
 
 TEST_CASE("of many files only so much is remembered, and nothing depends on it") {

@@ -17,7 +17,7 @@ struct Team {
   std::map<std::string, status::Status> shown;
   HostRegistry hosts{
       io, [this](const std::string& session, const status::Status& status) { shown[session] = status; },
-      [](const status::OfHosts&) {}};
+      [](const status::HostStatuses&) {}};
 
   void beat(const std::string& host, std::int64_t time_ms, bool old = false) {
     hosts.hear({beat_subject(host), R"({"type":"host","host":")" + host + R"(","owner":"o","instance":"i"})",

@@ -36,19 +36,20 @@ TEST_CASE("a word is one token of letters, digits, dashes, and comes back") {
       {std::string("\0\xff", 2), "=00=FF"},
   };
   for (const Row& row : rows) {
-    CHECK(tail::word(row.text) == row.word);
-    CHECK(tail::unword(row.word) == row.text);
+    CHECK(tail::escape(row.text) == row.word);
+    CHECK(tail::unescape(row.word) == row.text);
   }
-  for (const char* wrong : {"a.b", "=4", "=zz", "=41", "=2f", "a b", "=="}) CHECK_FALSE(tail::unword(wrong));
+  for (const char* wrong : {"a.b", "=4", "=zz", "=41", "=2f", "a b", "=="})
+    CHECK_FALSE(tail::unescape(wrong));
 }
 
 TEST_CASE("a word is never too long, and two long names that begin alike still have two words") {
   const std::string one(400, 'x'), other = one + "y", spaces(100, ' ');
   for (const std::string& text : {one, other, spaces}) {
-    CHECK(tail::word(text).size() == tail::word_bytes_max);
-    CHECK_FALSE(tail::unword(tail::word(text)));
+    CHECK(tail::escape(text).size() == tail::escaped_bytes_max);
+    CHECK_FALSE(tail::unescape(tail::escape(text)));
   }
-  CHECK(tail::word(one) != tail::word(other));
+  CHECK(tail::escape(one) != tail::escape(other));
 }
 
 TEST_CASE("of a hundred thousand hostile names no two have one word") {
@@ -60,7 +61,7 @@ TEST_CASE("of a hundred thousand hostile names no two have one word") {
     for (auto n = dice() % 9; n > 0; --n) name += alphabet[dice() % alphabet.size()];
     names.insert(name);
   }
-  for (const std::string& name : names) words.insert(tail::word(name));
+  for (const std::string& name : names) words.insert(tail::escape(name));
   CHECK(words.size() == names.size());
 }
 
@@ -118,16 +119,16 @@ TEST_CASE("a host's name is what a subject, a file and a session's name take wit
 
 TEST_CASE("a hub's file tells whose it is by its name alone") {
   const auto below = [](const std::string& host, const std::string& stream) {
-    return tail::word(host) + "/" + tail::word(stream);
+    return tail::escape(host) + "/" + tail::escape(stream);
   };
-  const tail::Identity main = tail::identity_of_told(below("ada.example", "claude/-home-ada/6f0c"));
+  const StreamIdentity main = tail::relayed_identity(below("ada.example", "claude/-home-ada/6f0c"));
   CHECK(main.session == "6f0c@ada.example");
   CHECK(main.agent.empty());
   CHECK(main.directory == "-home-ada");
-  const tail::Identity agent = tail::identity_of_told(below("bob", "claude/-p/6f0c/subagents/agent-a1"));
+  const StreamIdentity agent = tail::relayed_identity(below("bob", "claude/-p/6f0c/subagents/agent-a1"));
   CHECK(agent.session == "6f0c@bob");
   CHECK(agent.agent == "a1");
-  CHECK(tail::identity_of_told(below("bob", "claude/-p/agent-a1")).session.empty());
-  CHECK(tail::identity_of_told(below("bob", "claude/" + std::string(300, 'x'))).session.empty());
-  CHECK(tail::identity_of_told("nothing").session.empty());
+  CHECK(tail::relayed_identity(below("bob", "claude/-p/agent-a1")).session.empty());
+  CHECK(tail::relayed_identity(below("bob", "claude/" + std::string(300, 'x'))).session.empty());
+  CHECK(tail::relayed_identity("nothing").session.empty());
 }

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "serve/server_context.hpp"
-#include "unit/core/starring.hpp"
 #include "unit/serve/support.hpp"
+#include "unit/support/fake_filter.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
@@ -57,7 +57,7 @@ TEST_CASE("a session's frame says where it stands") {
 }
 
 TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
-  const test::Starring starring;
+  const test::FakeFilter fake_filter;
   FakeStream stream("claude/-home-lamp/s-lamp", "s-lamp");
   stream.write(test::prompt(0, "light the lamp", "/home/lamp"), nullptr);
   stream.write(test::call(1, "lamp", R"({"command":"x"})", "lamp-1"), nullptr);
@@ -66,7 +66,7 @@ TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
   session.todos = FileTodos{{{"1", "buy a lamp", "pending", "buying a lamp", ""}}, "2027-01-01T00:00:00Z"};
   session.status.emplace();
   session.status->detail = "approve lamp";
-  const std::string frame = session_payload(session, "lamp", {.filter = &starring});
+  const std::string frame = session_payload(session, "lamp", {.filter = &fake_filter});
   CAPTURE(frame);
   REQUIRE(at(frame, "/host") == "\"lamp\"");
   REQUIRE(at(frame, "/session") == "\"s-lamp\"");
@@ -78,6 +78,24 @@ TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
   REQUIRE(at(frame, "/todos/0/active_form") == "\"buying a ******\"");
   REQUIRE(at(frame, "/status/detail") == "\"approve ******\"");
   REQUIRE(at(session_payload(session, "lamp"), "/todos/0/content") == "\"buy a lamp\"");
+}
+
+TEST_CASE("a cut text is a string, and `truncated` has its path and size") {
+  FakeStream stream("claude/p/s1", "s1");
+  stream.write(test::prompt(0, "hello"), nullptr);
+  SessionStore sessions("h");
+  Session& session = sessions.session_of(stream);
+  REQUIRE(at(payload_of(sessions, session), "/truncated") == "absent");
+  session.todos =
+      FileTodos{{{"1", "short", "pending", "", ""}, {"2", std::string(600, 'x'), "pending", "", ""}},
+                "2027-01-01T00:00:00Z"};
+  const std::string frame = session_payload(session, "h");
+  REQUIRE(at(frame, "/todos/1/content") == "\"" + std::string(512, 'x') + "\"");
+  REQUIRE(at(frame, "/truncated") == R"({"todos/1/content":600})");
+  REQUIRE(frame.ends_with(R"(,"truncated":{"todos/1/content":600}})"));
+  const std::string meta = session_payload(session, "h", {.view = View::meta});
+  REQUIRE(at(meta, "/todos/1/content") == "absent");
+  REQUIRE(at(meta, "/truncated") == "absent");
 }
 
 TEST_CASE("a frame is encoded once, until something changes") {
@@ -93,8 +111,7 @@ TEST_CASE("a frame is encoded once, until something changes") {
   REQUIRE(at(later, "/turn/open") == "false");
   REQUIRE(at(later, "/turn/outcome") == "\"completed\"");
   REQUIRE(at(later, "/last_text") == "\"done\"");
-  REQUIRE(at(test::unframe(*first).front(), "/turn/open") ==
-          "true");  // who holds the old one still has it whole
+  REQUIRE(at(test::unframe(*first).front(), "/turn/open") == "true");  // the old frame is unchanged
 }
 
 TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") {
