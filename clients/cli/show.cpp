@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/options.hpp"
 #include "cli/name_resolver.hpp"
+#include "cli/options.hpp"
 #include "cli/style.hpp"
 #include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
@@ -159,7 +159,7 @@ int print(Reader& reader, const ShowOptions& options) {
     view.write_footer(*session, out.buffer());
   if (const int failed = finish(out); failed != exit_ok) return failed;
   if (any || options.turn == 0) return exit_ok;
-  print_message("it has no turn " + std::to_string(options.turn) + ": the last one is " +
+  print_message("the session has no turn " + std::to_string(options.turn) + "; its last turn is " +
                 std::to_string(turns));
   return exit_failed;
 }
