@@ -82,7 +82,6 @@ int run_command(const Options& options) {
     };
     handlers.on_frame = [&](std::string_view json) {
       station.take(json);
-      for (std::string& request : station.take_requests()) client.send(std::move(request));
       return true;
     };
     handlers.on_idle = [&] {

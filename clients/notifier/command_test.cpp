@@ -30,7 +30,7 @@ constexpr const char* introduction =
 
 // The frame: a sample, a file, or stdin. Empty: there is none, and it was said why.
 std::string frame_of(const std::string& event) {
-  if (std::string made = sample(event, common::now_ms()); !made.empty()) return made;
+  if (std::string made = sample(event, now_ms()); !made.empty()) return made;
   std::ostringstream text;
   std::ifstream file;
   if (event == "-") {
@@ -78,7 +78,7 @@ class Outbox {
     } else {
       const auto keys = read_keys(sink);
       if (const auto* trouble = std::get_if<SecretTrouble>(&keys)) return {.why = trouble->why};
-      auto request = web_request(sink, std::get<Keys>(keys), notice, common::now_ms());
+      auto request = web_request(sink, std::get<Keys>(keys), notice, now_ms());
       if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return {.why = trouble->why};
       courier = std::make_unique<WebCourier>(done);
       courier->send(letter.key(), std::get<WebRequest>(std::move(request)));
@@ -109,7 +109,7 @@ std::string shown(const Sink& sink, const Notice& notice) {
   keys.url = sink.url.empty() ? "https://…/…" : sink.url;
   keys.token = sink.token.given() ? "…" : "";
   keys.secret = sink.secret.given() ? "…" : "";
-  const auto request = web_request(sink, keys, notice, common::now_ms());
+  const auto request = web_request(sink, keys, notice, now_ms());
   if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return trouble->why + "\n";
   const auto& web = std::get<WebRequest>(request);
   std::string text = "POST " + web.url + "\n";
@@ -141,8 +141,8 @@ int test_command(const Options& options) {
   if (const auto known = introducer.parse(introduction)) acquaintance.learn(*known);
   acquaintance.learn(*frame);
   const bool is_session = frame->text("type") == "session";
-  const Subject subject = is_session ? acquaintance.status_of(*frame, json, common::now_ms())
-                                     : acquaintance.subject(*frame, json, common::now_ms());
+  const Subject subject = is_session ? acquaintance.status_of(*frame, json, now_ms())
+                                     : acquaintance.subject(*frame, json, now_ms());
   Outbox outbox;
   bool all_sent = true;
   std::size_t matched = 0;

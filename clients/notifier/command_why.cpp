@@ -22,12 +22,12 @@ int why_command(const Options& options) {
   common::FrameParser parser;
   for (const std::string& line : lines) {
     if (options.json) {
-      std::cout << common::to_display_json(line) << "\n";
+      std::cout << to_display_json(line) << "\n";
       continue;
     }
     const auto fields = parser.parse(line);
     if (!fields) continue;
-    std::string text = common::format_local_clock(fields->integer("at_ms").value_or(0)) + " ";
+    std::string text = format_local_clock(fields->integer("at_ms").value_or(0)) + " ";
     std::string word(fields->text("verdict"));
     word.resize(std::max<std::size_t>(word.size(), 11), ' ');
     text += word + " " + std::string(fields->text("rule"));

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "common/text.hpp"
+#include "base/display_text.hpp"
 #include "notifier/json.hpp"
 
 namespace earshot::notifier {
@@ -18,7 +18,7 @@ std::string digest(std::string_view text) {
 }
 
 std::string clean_line(std::string_view text, std::size_t columns) {
-  return common::cut_to_width(common::to_display_line(text, common::Charset::utf8), columns, "…");
+  return cut_to_width(to_display_line(text, Charset::utf8), columns, "…");
 }
 
 std::string clean_lines(std::string_view text) {
@@ -67,12 +67,7 @@ std::optional<Notice> parse_notice(const common::Fields& fields) {
   notice.session = fields.text("session");
   notice.project = fields.text("project");
   notice.event = fields.text("event");
-  if (const auto sinks = fields.get("sinks")) {
-    simdjson::dom::array array;
-    if (sinks->get(array) == simdjson::SUCCESS) {
-      for (const simdjson::dom::element item : array) notice.sinks.emplace_back(common::text_of(item));
-    }
-  }
+  for (const std::string_view sink : fields.texts("sinks")) notice.sinks.emplace_back(sink);
   for (const common::Fields& each : fields.objects("matters"))
     notice.matters.push_back(
         {std::string(each.text("id")), std::string(each.text("session")), each.flag("of_status")});

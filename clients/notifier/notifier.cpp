@@ -28,7 +28,7 @@ State read_state(const std::string& path) {
   if (text && !state)
     common::print_message(common::safe_text(path) + " is not what this program wrote: it begins anew");
   if (!state) state.emplace();
-  if (state->memory.since_ms == 0) state->memory.since_ms = common::now_ms();
+  if (state->memory.since_ms == 0) state->memory.since_ms = now_ms();
   return std::move(*state);
 }
 
@@ -92,7 +92,7 @@ Station::~Station() {
   settle();
 }
 
-std::int64_t Station::now() { return common::now_ms(); }
+std::int64_t Station::now() { return now_ms(); }
 
 std::string Station::begin() { return following_.begin(now(), rules_.max_age_ms); }
 

@@ -47,7 +47,6 @@ class Station {
 
   std::string begin();  // a connection is open: what to ask for
   void take(std::string_view json) { following_.take(json, now()); }
-  std::vector<std::string> take_requests() { return following_.take_requests(); }
   /// All that was missed is known; what comes is told as it happens.
   bool live() const { return following_.live(); }
   /// What was decided is done: sent, saved, written down. After every batch of frames, reports and ticks.

@@ -74,7 +74,7 @@ void Decider::resume(std::int64_t now_ms) {
     const std::int64_t age = each.notice.time_ms > 0 ? now_ms - each.notice.time_ms : 0;
     const bool may_be_old = rule != nullptr && rule->after_quiet;
     if (age > rules_.max_age_ms && !may_be_old) {
-      verdict("too old", each.notice, "it happened " + common::format_duration(age) + " ago", now_ms);
+      verdict("too old", each.notice, "it happened " + format_duration(common::Ms(age)) + " ago", now_ms);
       changed_ = true;
       return true;
     }
@@ -162,8 +162,8 @@ void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t no
   const bool is_event = subject.type != "status";
   std::string why;
   if (age > rules_.max_age_ms)
-    why =
-        "it happened " + common::format_duration(age) + " ago, more than " + say_duration(rules_.max_age_ms);
+    why = "it happened " + format_duration(common::Ms(age)) + " ago, more than " +
+          say_duration(rules_.max_age_ms);
   else if (is_event && missed_ && subject.time_ms == 0)
     why = "nothing says when it happened";
   else if (is_event && subject.time_ms > 0 && subject.time_ms < memory_.since_ms)

@@ -62,7 +62,7 @@ std::string miss(const Condition& condition, const Subject& subject) {
     case Condition::Kind::duration:
       if (!subject.duration_ms) return "it does not say how long it took";
       if (condition.comparison.holds(*subject.duration_ms)) return {};
-      return "it took " + common::format_duration(static_cast<std::int64_t>(*subject.duration_ms)) +
+      return "it took " + format_duration(common::Ms(static_cast<std::int64_t>(*subject.duration_ms))) +
              ", not " + std::string(say_how(condition.comparison.how)) + " " + said_number(condition);
     case Condition::Kind::cost:
       if (!subject.cost_usd) return "the cost is not known";

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "common/small_file.hpp"
+#include "common/endpoint.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -28,7 +28,7 @@ std::variant<std::string, SecretTrouble> read_secret(const SecretPlace& place) {
       return SecretTrouble{"the environment has no usable " + place.variable};
     return std::string(value);
   }
-  const common::SmallFile file = common::read_small_file(place.file);
+  const common::TextFile file = common::read_text_file(place.file);
   if (!file.error.empty()) return SecretTrouble{place.file + ": " + file.error};
   if ((file.mode & 077) != 0)
     return SecretTrouble{"others may read or change " + place.file + ": chmod 600 " + place.file};

@@ -126,7 +126,7 @@ void Acquaintance::name(const Session& session, Subject& subject) const {
   set("title", session.title);
   set("api_status", session.api_status);
   if (subject.duration_ms)
-    set("duration", common::format_duration(static_cast<std::int64_t>(*subject.duration_ms)));
+    set("duration", format_duration(common::Ms(static_cast<std::int64_t>(*subject.duration_ms))));
   if (session.cost_usd) {
     char text[32];
     std::snprintf(text, sizeof text, "$%.2f", *session.cost_usd);
@@ -153,7 +153,7 @@ Subject Acquaintance::subject(const Fields& frame, std::string_view json, std::i
     take_status(frame, session, subject, now_ms);
     return subject;
   }
-  const auto time = common::parse_time(frame.text("time"));
+  const auto time = parse_time(frame.text("time"));
   std::int64_t& last = times_[subject.stream];
   if (time) last = *time;
   subject.time_ms = time.value_or(last);
@@ -198,7 +198,7 @@ void Acquaintance::take_status(const Fields& status, Session& session, Subject& 
   if (says_away(status)) {  // what is known of the session is so again when its host is back
     session.away_id = digest("away\n" + subject.host + '\n' + subject.session + '\n' + std::string(since));
     subject.id = session.away_id;
-    subject.time_ms = common::parse_time(since).value_or(0);
+    subject.time_ms = parse_time(since).value_or(0);
     subject.words["state"] = state;
     subject.words["reason"] = status.text("reason");
     subject.words["time"] = since;
@@ -215,7 +215,7 @@ void Acquaintance::take_status(const Fields& status, Session& session, Subject& 
   }
   session.source = source;
   subject.id = session.status_id;
-  subject.time_ms = common::parse_time(session.since).value_or(0);
+  subject.time_ms = parse_time(session.since).value_or(0);
   subject.words["state"] = state;
   for (const char* key : {"reason", "detail"}) {
     if (const std::string_view text = status.text(key); !text.empty()) subject.words[key] = text;

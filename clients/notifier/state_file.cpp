@@ -48,15 +48,9 @@ std::optional<State> parse_state(std::string_view json) {
   if (!fields || fields->integer("version") != version) return std::nullopt;
   State state;
   state.memory.since_ms = fields->integer("since_ms").value_or(0);
-  if (const auto cursors = fields->get("cursors")) {
-    simdjson::dom::array array;
-    if (cursors->get(array) == simdjson::SUCCESS) {
-      for (const simdjson::dom::element item : array) {
-        const std::string_view place = common::text_of(item);
-        const std::size_t colon = place.rfind(':');
-        if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
-      }
-    }
+  for (const std::string_view place : fields->texts("cursors")) {
+    const std::size_t colon = place.rfind(':');
+    if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
   }
   for (const common::Fields& each : fields->objects("handled"))
     state.memory.handled.emplace(each.text("id"), each.integer("at_ms").value_or(0));
