@@ -17,39 +17,39 @@
 namespace earshot::team {
 namespace {
 
-// Where the last whole line is looked for: first in so much of the end, then in more.
+// How much of the end of a file is searched for its last complete line: first less, then more.
 constexpr std::size_t end_bytes_first = 64 << 10, end_bytes_last = 2 * message_bytes_max;
 constexpr std::size_t piece_bytes = 1 << 20;
 
 std::string error_text(const std::string& path) { return path + ": " + std::strerror(errno); }
 
-/// A line's `received`; false where there is none.
-bool read_received(std::string_view line, Kept& kept) {
+/// Reads a line's `received`. Returns false if it has none.
+bool read_received(std::string_view line, StoredPosition& position) {
   constexpr std::string_view begin = R"({"received":")";
   if (!line.starts_with(begin)) return false;
   line.remove_prefix(begin.size());
   line = line.substr(0, line.find('"'));
-  const auto take_number = [&line](auto& into) {
+  const auto parse_number = [&line](auto& into) {
     const auto colon = line.rfind(':');
     if (colon == line.npos) return false;
     const std::string_view digits = line.substr(colon + 1);
     line = line.substr(0, colon);
     return std::from_chars(digits.data(), digits.data() + digits.size(), into).ec == std::errc();
   };
-  if (!take_number(kept.time_ns) || !take_number(kept.sequence)) return false;
-  kept.store = line;
+  if (!parse_number(position.time_ns) || !parse_number(position.sequence)) return false;
+  position.store = line;
   return true;
 }
 
-/// As it stands in the file: one line, with its LF.
-std::string line_of(const Received& received, std::string_view payload) {
+/// The line of a message in the file, with its LF.
+std::string format_line(const ReceivedMessage& message, std::string_view payload) {
   std::string line = R"({"received":)";
-  append_string(line, received.store + ":" + std::to_string(received.sequence) + ":" +
-                          std::to_string(received.time_ns));
+  append_json_string(
+      line, message.store + ":" + std::to_string(message.sequence) + ":" + std::to_string(message.time_ns));
   line += ',';
   const std::size_t at = line.size();
   line += payload.substr(1);
-  // Between its members JSON may have line ends, in strings never.
+  // JSON may have line ends between its tokens, but not in strings.
   std::replace(line.begin() + static_cast<std::ptrdiff_t>(at), line.end(), '\n', ' ');
   line += '\n';
   return line;
@@ -65,8 +65,8 @@ bool write_all(int descriptor, std::string_view text) {
   return true;
 }
 
-/// Makes the host's directory when it is the first of its files.
-int open_to_write(const std::string& path, int how) {
+/// Creates the host's directory if necessary.
+int open_for_writing(const std::string& path, int how) {
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | how;
   const int descriptor = ::open(path.c_str(), flags, 0600);
   if (descriptor >= 0 || errno != ENOENT) return descriptor;
@@ -74,7 +74,7 @@ int open_to_write(const std::string& path, int how) {
   return ::open(path.c_str(), flags, 0600);
 }
 
-std::string read_from(int descriptor, std::uint64_t at, std::size_t bytes) {
+std::string read_at(int descriptor, std::uint64_t at, std::size_t bytes) {
   std::string text(bytes, '\0');
   std::size_t have = 0;
   while (have < bytes) {
@@ -87,25 +87,25 @@ std::string read_from(int descriptor, std::uint64_t at, std::size_t bytes) {
   return text;
 }
 
-/// A file that is read, and closed at the end.
-class Reading {
+/// Opens a file for the lifetime of the object.
+class ReadFile {
  public:
-  Reading(const std::string& path, int how)
+  ReadFile(const std::string& path, int how)
       : descriptor(::open(path.c_str(), how | O_CLOEXEC | O_NOFOLLOW)) {}
-  ~Reading() {
+  ~ReadFile() {
     if (descriptor >= 0) ::close(descriptor);
   }
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
+  ReadFile(const ReadFile&) = delete;
+  ReadFile& operator=(const ReadFile&) = delete;
   const int descriptor;
 };
 
 bool copy(int from, int to, std::uint64_t bytes) {
   for (std::uint64_t at = 0; at < bytes;) {
     const std::string piece =
-        read_from(from, at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at)));
+        read_at(from, at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at)));
     if (piece.empty()) {
-      errno = EIO;  // it is shorter than it was
+      errno = EIO;  // the file is shorter than expected
       return false;
     }
     if (!write_all(to, piece)) return false;
@@ -117,16 +117,16 @@ bool copy(int from, int to, std::uint64_t bytes) {
 }  // namespace
 
 bool StreamFile::load() {
-  const Reading file(path_, O_RDWR);
-  struct stat facts {};
-  if (file.descriptor < 0 || ::fstat(file.descriptor, &facts) != 0)
+  const ReadFile file(path_, O_RDWR);
+  struct stat info {};
+  if (file.descriptor < 0 || ::fstat(file.descriptor, &info) != 0)
     throw std::runtime_error(error_text(path_));
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  const auto size = static_cast<std::uint64_t>(info.st_size);
   std::string text;
   auto end = text.npos, before = text.npos;
   for (std::size_t wanted = end_bytes_first;; wanted = end_bytes_last) {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(size, wanted));
-    text = read_from(file.descriptor, size - bytes, bytes);
+    text = read_at(file.descriptor, size - bytes, bytes);
     end = text.rfind('\n');
     before = end == text.npos || end == 0 ? text.npos : text.rfind('\n', end - 1);
     const bool has_line = end != text.npos && (before != text.npos || bytes == size);
@@ -136,21 +136,21 @@ bool StreamFile::load() {
   const bool is_cut = bytes_ != size;
   if (is_cut && ::ftruncate(file.descriptor, static_cast<off_t>(bytes_)) != 0)
     throw std::runtime_error(error_text(path_));
-  used_ms = static_cast<std::int64_t>(facts.st_mtime) * 1000;
-  kept = {};
-  kept.there = bytes_ > 0;
+  modified_ms = static_cast<std::int64_t>(info.st_mtime) * 1000;
+  position = {};
+  position.exists = bytes_ > 0;
   if (end == text.npos) return is_cut;
   const std::size_t begin = before == text.npos ? 0 : before + 1;
   const std::string_view line = std::string_view(text).substr(begin, end - begin);
   const auto frame = read_frame(line);
-  if (read_received(line, kept) && frame && frame->cursor) kept.last = *frame->cursor;
+  if (read_received(line, position) && frame && frame->cursor) position.last = *frame->cursor;
   return is_cut;
 }
 
-const std::vector<Entry>& StreamFile::entries() {
+const std::vector<StoredEvent>& StreamFile::entries() {
   if (entries_read_) return entries_;
   entries_read_ = true;
-  const std::uint64_t on_disk = fresh_ ? copied_ : bytes_;
+  const std::uint64_t on_disk = is_replacing_ ? kept_bytes_ : bytes_;
   std::string text;
   std::uint64_t read = 0, done = 0;
   const auto read_lines = [&] {
@@ -163,16 +163,16 @@ const std::vector<Entry>& StreamFile::entries() {
     text.erase(0, at);
     done += at;
   };
-  const Reading file(path_, O_RDONLY);
+  const ReadFile file(path_, O_RDONLY);
   while (file.descriptor >= 0 && read < on_disk) {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, on_disk - read));
-    const std::string more = read_from(file.descriptor, read, bytes);
+    const std::string more = read_at(file.descriptor, read, bytes);
     if (more.empty()) break;
     read += more.size();
     text += more;
     read_lines();
   }
-  text = waiting_;
+  text = pending_;
   done = on_disk;
   read_lines();
   return entries_;
@@ -180,71 +180,72 @@ const std::vector<Entry>& StreamFile::entries() {
 
 void StreamFile::forget_entries() {
   entries_read_ = false;
-  std::vector<Entry>().swap(entries_);
+  std::vector<StoredEvent>().swap(entries_);
 }
 
-void StreamFile::append(const Received& event) {
-  waiting_ += line_of(event, event.payload);
-  kept.there = true;
-  kept.last = *event.cursor;
+void StreamFile::append(const ReceivedMessage& event) {
+  pending_ += format_line(event, event.payload);
+  position.exists = true;
+  position.last = *event.cursor;
   if (entries_read_) entries_.push_back({*event.cursor, end()});
 }
 
-void StreamFile::restart(const Received& received, std::size_t keep) {
-  const std::uint64_t upto = keep == 0 ? 0 : entries().at(keep - 1).end;
-  if (entries_read_) entries_.resize(keep);
-  const std::uint64_t on_disk = fresh_ ? copied_ : bytes_;
-  if (upto <= on_disk) {
-    fresh_ = true;
-    copied_ = upto;
-    waiting_.clear();
+void StreamFile::restart(const ReceivedMessage& message, std::size_t kept_events) {
+  const std::uint64_t end_offset = kept_events == 0 ? 0 : entries().at(kept_events - 1).end;
+  if (entries_read_) entries_.resize(kept_events);
+  const std::uint64_t on_disk = is_replacing_ ? kept_bytes_ : bytes_;
+  if (end_offset <= on_disk) {
+    is_replacing_ = true;
+    kept_bytes_ = end_offset;
+    pending_.clear();
   } else {
-    waiting_.resize(static_cast<std::size_t>(upto - on_disk));
+    pending_.resize(static_cast<std::size_t>(end_offset - on_disk));
   }
-  Frame about;
-  about.host = received.host, about.stream = received.stream, about.session = received.session;
-  waiting_ += line_of(received, reset_payload(about, {}));
-  kept.there = true;
-  kept.last = begin_cursor;
-  if (received.cursor) append(received);
+  Frame frame;
+  frame.host = message.host, frame.stream = message.stream, frame.session = message.session;
+  pending_ += format_line(message, reset_payload(frame, {}));
+  position.exists = true;
+  position.last = begin_cursor;
+  if (message.cursor) append(message);
 }
 
-std::string StreamFile::write_fresh() {
-  const std::string fresh = path_ + std::string(fresh_suffix);
-  const int descriptor = open_to_write(fresh, O_TRUNC);
-  if (descriptor < 0) return error_text(fresh);
+std::string StreamFile::write_replacement() {
+  const std::string temporary = path_ + std::string(temporary_suffix);
+  const int descriptor = open_for_writing(temporary, O_TRUNC);
+  if (descriptor < 0) return error_text(temporary);
   bool written = true;
-  if (copied_ > 0) {
-    const Reading old(path_, O_RDONLY);
-    written = old.descriptor >= 0 && copy(old.descriptor, descriptor, copied_);
+  if (kept_bytes_ > 0) {
+    const ReadFile old(path_, O_RDONLY);
+    written = old.descriptor >= 0 && copy(old.descriptor, descriptor, kept_bytes_);
   }
-  // Before it takes the other one's place: a power cut between the two must not leave nothing.
-  written = written && write_all(descriptor, waiting_) && ::fsync(descriptor) == 0;
-  const std::string why = written ? std::string() : error_text(fresh);
+  // Sync before the rename: a power failure must not leave an empty file.
+  written = written && write_all(descriptor, pending_) && ::fsync(descriptor) == 0;
+  const std::string error = written ? std::string() : error_text(temporary);
   ::close(descriptor);
-  if (!written) return why;
-  if (::rename(fresh.c_str(), path_.c_str()) != 0) return error_text(path_);
+  if (!written) return error;
+  if (::rename(temporary.c_str(), path_.c_str()) != 0) return error_text(path_);
   close();
-  bytes_ = copied_ + waiting_.size();
-  fresh_ = false;
-  copied_ = 0;
-  std::string().swap(waiting_);
+  bytes_ = kept_bytes_ + pending_.size();
+  is_replacing_ = false;
+  kept_bytes_ = 0;
+  std::string().swap(pending_);
   return {};
 }
 
 std::string StreamFile::write() {
-  if (fresh_) return write_fresh();
-  if (waiting_.empty()) return {};
-  if (descriptor_ < 0) descriptor_ = open_to_write(path_, O_APPEND);
+  if (is_replacing_) return write_replacement();
+  if (pending_.empty()) return {};
+  if (descriptor_ < 0) descriptor_ = open_for_writing(path_, O_APPEND);
   if (descriptor_ < 0) return error_text(path_);
-  if (!write_all(descriptor_, waiting_)) {
-    const std::string why = error_text(path_);
-    // What went in part goes again as a whole.
-    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) return why + ", and cannot be cut";
-    return why;
+  if (!write_all(descriptor_, pending_)) {
+    const std::string error = error_text(path_);
+    // Remove a partial write; the next call writes all lines again.
+    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
+      return error + "; the partial write cannot be removed";
+    return error;
   }
-  bytes_ += waiting_.size();
-  std::string().swap(waiting_);
+  bytes_ += pending_.size();
+  std::string().swap(pending_);
   return {};
 }
 

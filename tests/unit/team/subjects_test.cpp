@@ -10,18 +10,18 @@
 using namespace earshot;
 using namespace earshot::team;
 
-TEST_CASE("a password in a URL is shown to nobody") {
-  BrokerConfig link;
-  CHECK(link.where() == "NATS");
-  link.urls = {"nats://ada:sec@ret@broker.example:4222", "nats://b"};
-  CHECK(link.where() == "nats://broker.example:4222");
-  link.urls = {"tls://broker.example"};
-  CHECK(link.where() == "tls://broker.example");
-  link.urls = {"token@broker.example:4222"};
-  CHECK(link.where() == "broker.example:4222");
+TEST_CASE("where() omits the credentials of a URL") {
+  BrokerConfig config;
+  CHECK(config.where() == "NATS");
+  config.urls = {"nats://ada:sec@ret@broker.example:4222", "nats://b"};
+  CHECK(config.where() == "nats://broker.example:4222");
+  config.urls = {"tls://broker.example"};
+  CHECK(config.where() == "tls://broker.example");
+  config.urls = {"token@broker.example:4222"};
+  CHECK(config.where() == "broker.example:4222");
 }
 
-TEST_CASE("a word is one token of letters, digits, dashes, and comes back") {
+TEST_CASE("an escaped name is one token and can be reversed") {
   struct Row {
     std::string text, word;
   };
@@ -42,7 +42,7 @@ TEST_CASE("a word is one token of letters, digits, dashes, and comes back") {
   for (const char* wrong : {"a.b", "=4", "=zz", "=41", "=2f", "a b", "=="}) CHECK_FALSE(tail::unword(wrong));
 }
 
-TEST_CASE("a word is never too long, and two long names that begin alike still have two words") {
+TEST_CASE("the length of an escaped name is limited, and long names with the same prefix differ") {
   const std::string one(400, 'x'), other = one + "y", spaces(100, ' ');
   for (const std::string& text : {one, other, spaces}) {
     CHECK(tail::word(text).size() == tail::word_bytes_max);
@@ -51,7 +51,7 @@ TEST_CASE("a word is never too long, and two long names that begin alike still h
   CHECK(tail::word(one) != tail::word(other));
 }
 
-TEST_CASE("of a hundred thousand hostile names no two have one word") {
+TEST_CASE("100,000 similar names have different escaped names") {
   std::mt19937_64 dice(7);
   const std::string alphabet = "a=.2F/E0 \xc3";
   std::set<std::string> names, words;
@@ -64,12 +64,12 @@ TEST_CASE("of a hundred thousand hostile names no two have one word") {
   CHECK(words.size() == names.size());
 }
 
-TEST_CASE("a subject says host, project, session and stream, and is read again") {
+TEST_CASE("a subject has host, project, session and stream") {
   const std::string main = "earshot.v1.dev7.claude=2F-home-ada.6f0c";
   CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c") == main);
   CHECK(event_subject("dev7", "6f0c", "claude/conversations/x/6f0c") ==
         "earshot.v1.dev7.claude=2Fconversations=2Fx.6f0c");
-  // What is not the session's own by its name has its name as a token.
+  // Streams other than the session's main one have their name as a token.
   CHECK(event_subject("dev7", "0c", "claude/-home-ada/6f0c") ==
         "earshot.v1.dev7.claude=2F-home-ada.0c.claude=2F-home-ada=2F6f0c");
   CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c/subagents/agent-1") ==
@@ -93,7 +93,7 @@ TEST_CASE("a subject says host, project, session and stream, and is read again")
     CHECK_FALSE(tokens_of(wrong));
 }
 
-TEST_CASE("a message's id says stream, cursor and history, whatever the stream is called") {
+TEST_CASE("a message id has stream, cursor and history for any stream name") {
   const std::string id = message_id("dev7", "claude/a/b#c", "12.1.00ff", "");
   const auto parts = parts_of_id("dev7", id);
   REQUIRE(parts);
@@ -109,14 +109,14 @@ TEST_CASE("a message's id says stream, cursor and history, whatever the stream i
   CHECK_FALSE(parts_of_id("dev7", "dev7/"));
 }
 
-TEST_CASE("a host's name is what a subject, a file and a session's name take without a word more") {
-  for (const char* fit : {"dev7", "ada.example", "a_b-c", "7"}) CHECK(is_host(fit));
+TEST_CASE("a valid host name has only characters that subjects, files and session names allow") {
+  for (const char* shorten_event : {"dev7", "ada.example", "a_b-c", "7"}) CHECK(is_host(shorten_event));
   for (const std::string& unfit :
        {std::string(), std::string("a@b"), std::string("a b"), std::string("ü"), std::string(65, 'x')})
     CHECK_FALSE(is_host(unfit));
 }
 
-TEST_CASE("a hub's file tells whose it is by its name alone") {
+TEST_CASE("the name of a stored file identifies host, session and agent") {
   const auto below = [](const std::string& host, const std::string& stream) {
     return tail::word(host) + "/" + tail::word(stream);
   };
