@@ -65,6 +65,12 @@ std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
   return paths;
 }
 
+std::vector<status::Root> status_roots(const std::vector<tail::Root>& roots) {
+  std::vector<status::Root> all;
+  for (const tail::Root& root : roots) all.push_back({root.path, root.program});
+  return all;
+}
+
 }  // namespace
 
 /// A request to read the state of cold transcripts.
@@ -85,25 +91,27 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       redact_(options.redact),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
-      tail_(io, disk_.get_executor(), watchers_.switchboard(),
+      tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, resources.secrets, redactor_), server_),
       team_(io, server_, options, resources.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& watcher =
-      watchers_.switchboard().connect(paths_of(roots_), [this](const watch::ChangeHint& hint) {
-        if (status_tracker_) status_tracker_->ring(hint);
+      watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& hint) {
+        if (status_tracker_) status_tracker_->on_change(hint);
       });
   status_tracker_ =
-      std::make_unique<status::StatusTracker>(io, disk_.get_executor(), paths_of(roots_), watcher, *this);
+      std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), watcher, *this);
   if (!options.hub) {  // a hub receives statuses from the hosts
     server_.on_transcript_summary = [this](const std::string& session,
                                            const status::TranscriptSummary& summary) {
       status_tracker_->transcript_changed(session, summary);
     };
     server_.on_session_compacting = [this](const std::string& session) {
-      status_tracker_->compacting(session);
+      status_tracker_->compaction_started(session);
     };
-    server_.on_session_removed = [this](const std::string& session) { status_tracker_->forget(session); };
+    server_.on_session_removed = [this](const std::string& session) {
+      status_tracker_->remove_session(session);
+    };
   }
   server_.set_cold_session_reader(
       [this](auto is_requested, auto on_done) { read_cold(is_requested, std::move(on_done)); });
@@ -113,7 +121,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   callbacks.fill_metrics = [this](serve::Metrics& metrics) { fill(metrics); };
   callbacks.fill_health = [this](serve::Health& health) { fill(health); };
   callbacks.store_token = [this](const std::string& token) {
-    return serve::write_private_file(state_ + "/token", token + "\n", serve::Existing::replace);
+    return write_private_file(state_ + "/token", token + "\n");
   };
   server_.set_callbacks(std::move(callbacks));
   server_.set_remote_view(options.remote_view);
@@ -155,7 +163,7 @@ void Daemon::log_problems() const {
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
   }
-  if (const std::string problem = watchers_.trouble(); !problem.empty()) spdlog::warn("{}", problem);
+  if (const std::string problem = watchers_.problem(); !problem.empty()) spdlog::warn("{}", problem);
 }
 
 /// Writes the files from which clients discover the daemon.
@@ -164,7 +172,7 @@ void Daemon::write_address() const {
                                                               {"/socket", server_.socket_path()}};
   for (const auto& [name, text] : files) {
     if (text.empty()) continue;
-    const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
+    const std::string error = write_private_file(state_ + name, text + "\n");
     if (!error.empty()) spdlog::warn("clients cannot discover this daemon: {}", error);
   }
 }
@@ -178,7 +186,7 @@ void Daemon::remove_address() const {
 void Daemon::fill(serve::Metrics& metrics) const {
   const tail::Counters counters = tail_.counters();
   metrics.tail_bytes = counters.bytes_read;
-  metrics.tail_looks = counters.looks;
+  metrics.tail_looks = counters.checks;
   metrics.tail_resets = counters.resets;
   metrics.tail_verifications = counters.verifications;
   metrics.tail_events = counters.events;
@@ -189,9 +197,9 @@ void Daemon::fill(serve::Metrics& metrics) const {
   metrics.streams_live = counters.streams;
   metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
   for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
-  metrics.troubles = tail_.health().size();
+  metrics.troubles = tail_.problems().size();
   metrics.inotify_watches = watchers_.watches();
-  metrics.watch_trouble = !watchers_.trouble().empty();
+  metrics.watch_trouble = !watchers_.problem().empty();
   team_.fill(metrics);
 }
 
@@ -212,8 +220,8 @@ void Daemon::fill(serve::Health& health) const {
   });
   health.redaction.on = redact_;
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
-  health.watch = {watch_mode_, watchers_.trouble(), watchers_.watches()};
-  for (const tail::Health& problem : tail_.health())
+  health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
+  for (const tail::FileProblem& problem : tail_.problems())
     health.troubles.push_back({problem.path, problem.reason, problem.advice});
   team_.fill(health);
 }
@@ -228,7 +236,7 @@ void Daemon::stop() {
 
 void Daemon::on_status(const std::string& session, const status::Status& status) {
   server_.status_changed(session, status);
-  if (is_ready_ && status_tracker_->alive(session)) read_session(session);
+  if (is_ready_ && status_tracker_->is_alive(session)) read_session(session);
 }
 
 /// Reads the transcript of a session with a running process that was too old to be read at startup.

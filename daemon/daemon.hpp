@@ -21,7 +21,7 @@
 
 namespace earshot {
 
-class Daemon final : public status::Listener {
+class Daemon final : public status::StatusObserver {
  public:
   /// Throws boost::system::system_error if it cannot listen on the address.
   Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,

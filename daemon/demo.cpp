@@ -21,7 +21,7 @@
 
 #include "base/time.hpp"
 #include "demo_script.hpp"
-#include "status/process.hpp"
+#include "status/process_registry.hpp"
 
 namespace earshot::demo {
 
@@ -120,7 +120,7 @@ struct Demo::Impl : std::enable_shared_from_this<Demo::Impl> {
   double speed;
   std::string root;
   boost::asio::steady_timer timer;
-  status::Processes processes;
+  status::ProcessTable processes;
   std::mt19937_64 random{std::random_device{}()};
   Session session;
   std::deque<std::string> old;  // ended sessions, oldest first

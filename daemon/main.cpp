@@ -51,7 +51,7 @@ int run(const config::Options& options) {
   if (options.hub) {
     std::error_code ignored;
     const auto path = std::filesystem::absolute(options.state + "/hub", ignored).lexically_normal();
-    roots.roots.push_back({"hub", path.string(), true, true, &relayed_program()});
+    roots.roots.push_back({"hub", path.string(), true, &relayed_program()});
   } else if (!options.demo || !options.roots.empty()) {
     roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
   }

@@ -13,12 +13,12 @@ using serve::UnixListener;
 
 /// The default path may belong to another daemon or may not exist: then the socket is in the state directory.
 std::variant<UnixListener, UnixError> open_socket(const config::Options& options) {
-  auto socket = UnixListener::claim(options.socket);
+  auto socket = UnixListener::open(options.socket);
   const auto* error = std::get_if<UnixError>(&socket);
   const std::string own = options.state + "/sock";
   if (!error || options.socket_given || options.socket == own) return socket;
   spdlog::warn("{}; using {} instead", error->text, own);
-  return UnixListener::claim(own);
+  return UnixListener::open(own);
 }
 
 /// The socket was not configured explicitly, so TCP alone is enough.
@@ -30,11 +30,11 @@ UnixListener without_socket(const UnixError& error) {
 }  // namespace
 
 std::variant<StartupResources, std::string> acquire_startup_resources(const config::Options& options) {
-  if (std::string error = serve::own_directory(options.state); !error.empty()) return error;
-  auto lock = serve::StateLock::take(options.state);
+  if (std::string error = make_private_directory(options.state); !error.empty()) return error;
+  auto lock = serve::StateLock::acquire(options.state);
   if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;
-  if (const std::string& trouble = std::get<0>(lock).trouble(); !trouble.empty())
-    spdlog::warn("{}; clients are served, but nothing is stored there", trouble);
+  if (const std::string& warning = std::get<0>(lock).warning(); !warning.empty())
+    spdlog::warn("{}; clients are served, but nothing is stored in this directory", warning);
   auto secrets = serve::load_secrets(options.state);
   if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
   for (const std::string& each : std::get<0>(secrets).set_aside) spdlog::warn("{}", each);

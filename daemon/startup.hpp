@@ -7,7 +7,6 @@
 
 #include "config/options.hpp"
 #include "serve/auth/secrets.hpp"
-#include "serve/state_lock.hpp"
 #include "serve/websocket/unix_listener.hpp"
 
 namespace earshot {

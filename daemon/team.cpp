@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/stream_name.hpp"
 #include "tail/host_names.hpp"
 
 namespace earshot {
@@ -18,9 +18,11 @@ bool is_deleted(const std::vector<tail::Root>& roots, std::string_view stream) {
   const auto root = std::find_if(roots.begin(), roots.end(), [&](const tail::Root& each) {
     return each.name == stream.substr(0, slash);
   });
-  const auto place = slash == stream.npos ? std::nullopt : tail::place_of(stream.substr(slash + 1));
-  if (root == roots.end() || !place) return false;
-  const std::string directory = root->path + "/" + std::string(tail::directory_of(place->hall));
+  if (root == roots.end() || slash == stream.npos) return false;
+  const auto place = parse_stream_name(*root->program, stream.substr(slash + 1));
+  if (!place) return false;
+  const std::string directory =
+      root->path + "/" + std::string(root->program->transcript_directories()[place->directory]);
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
   return ::lstat((directory + "/" + place->below + ".jsonl").c_str(), &info) != 0 && errno == ENOENT;
@@ -44,7 +46,7 @@ void Team::create_hub(const config::HubOptions& hub, const std::string& state, s
       [this](const std::string& session, const status::Status& status) {
         server_.status_changed(session, status);
       },
-      [this](const status::OfHosts& hosts) { server_.hosts_changed(hosts); });
+      [this](const status::HostStatuses& hosts) { server_.hosts_changed(hosts); });
   record_client_ = team::make_record_client(io_, hub.broker);
   server_.set_remote_record_reader(
       [this](const std::string& event_json, std::function<void(serve::RemoteRecord)> done) {
@@ -68,7 +70,7 @@ void Team::create_publisher(const config::RelayOptions& relay, const config::Opt
                             team::Publisher::ForEach for_each) {
   team::PublisherOptions publisher;
   publisher.broker = relay.broker;
-  publisher.broker.inbox = "_INBOX_" + tail::word(options.host);
+  publisher.broker.inbox = "_INBOX_" + tail::escape(options.host);
   publisher.is_deleted = [roots = std::move(roots)](const std::string& stream) {
     return is_deleted(roots, stream);
   };

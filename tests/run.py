@@ -20,6 +20,7 @@ import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(TESTS)
+sys.path.insert(0, os.path.join(TESTS, "integration"))  # for support/, which the tests of other directories use too
 daemons_at_once = 6     # tests that start a daemon mostly wait
 fuzzers_at_once = 2     # fuzzers are CPU-bound
 unit_seconds_max = 900  # a unit program that takes longer is killed and counts as failed

@@ -1,16 +1,76 @@
-// What the daemon knows about one agent program. Pure: paths and bytes in, values out. A program is added by
-// one directory and one line in agents.cpp (README.md).
+// What the daemon knows about one agent program. Pure: paths and bytes in, values out; the callers read the
+// files. A program is added by one directory and one line in agents.cpp (README.md).
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/event.hpp"
 #include "core/record_reader.hpp"
 
 namespace earshot {
 
+/// Reads one environment variable; absent if it is not set.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+
+constexpr std::string_view transcript_suffix = ".jsonl";
+
+/// What a file below a transcript directory is, by its name.
+enum class FileKind : std::uint8_t {
+  other,
+  transcript,
+  subagent_meta,      // describes the subagent of the transcript with the same stem
+  compaction_marker,  // its creation shows that a compaction has begun
+};
+
+/// Whose events a transcript contains, by its path. All parts are percent-encoded.
+struct StreamIdentity {
+  std::string session;    // empty: only the records name it
+  std::string agent;      // the subagent's id; empty: the session's main transcript
+  std::string directory;  // first directory below the transcript directory; empty: none
+};
+
+/// The content of a subagent's meta file; every field may be empty.
+struct SubagentMeta {
+  std::string agent_type, description;
+  std::string call;          // the parent's call that started it
+  std::string parent_agent;  // the parent, if it is a subagent itself
+  int depth = 0;             // 1: started by the session; 0: unknown
+  friend bool operator==(const SubagentMeta&, const SubagentMeta&) = default;
+};
+
+/// A registry file: what a running process states about its session. Empty or 0: not stated.
+struct RegistryEntry {
+  std::int64_t pid = 0;
+  std::string session, cwd, name, version;
+  std::string process_start;    // field 22 of /proc/<pid>/stat
+  std::string pid_domain;       // machine and pid namespace, as status::ProcessTable::pid_domain()
+  std::string state;            // of the session: `working`, `waiting`, `idle`; empty: unknown
+  std::string reason;           // of that state, as in status::Status
+  std::int64_t updated_ms = 0;  // when the state was last written, since 1970
+  friend bool operator==(const RegistryEntry&, const RegistryEntry&) = default;
+};
+
+/// A place where a program keeps a session's list of todos.
+struct TodoSource {
+  std::string name;           // `todos`, `tasks`: reported with the list
+  std::string path;           // relative to the root
+  bool is_directory = false;  // one file per todo; otherwise one file for the whole list
+};
+
 /// Stateless and thread-safe; lives as long as the process.
 class AgentProgram {
  public:
+  static constexpr std::size_t meta_bytes_max = 64 << 10;      // a larger meta file is not read
+  static constexpr std::size_t registry_bytes_max = 64 << 10;  // a larger registry file is not read
+  static constexpr std::size_t todo_bytes_max = 256 << 10;     // a larger todo file is not read
+  static constexpr std::size_t todos_max = 512;                // of a session; more are left out
+
   virtual ~AgentProgram() = default;
 
   /// The name on the wire and in configuration: `claude-code`.
@@ -19,10 +79,71 @@ class AgentProgram {
   // reader
   /// Dialect detection and record → facts, for every transcript of this program.
   virtual const RecordReader& reader() const = 0;
+
+  // roots
+  /// Absolute directories this program writes to by default; they need not exist.
+  virtual std::vector<std::string> default_roots(const Environment&) const { return {}; }
+
+  // layout
+  /// Directories with transcripts, relative to a root. Streams of the first one are named by the path below
+  /// it (stream_name.hpp).
+  virtual std::span<const std::string_view> transcript_directories() const = 0;
+  /// First argument: the directory's path below the transcript directory, with a leading slash; empty: that
+  /// directory itself.
+  virtual FileKind classify(std::string_view, std::string_view file_name) const {
+    const bool is_transcript =
+        file_name.ends_with(transcript_suffix) && file_name.size() > transcript_suffix.size();
+    return is_transcript ? FileKind::transcript : FileKind::other;
+  }
+  /// False for directories that contain no transcripts, by depth (0: entries of a transcript directory) and
+  /// name.
+  virtual bool may_contain_transcripts(std::size_t, std::string_view) const { return true; }
+  /// `below`: path below the transcript directory, without `.jsonl`.
+  virtual StreamIdentity identify(std::string_view below) const = 0;
+  /// The meta file of a transcript, given by its path without `.jsonl`. Empty: it has none.
+  virtual std::string meta_file(std::string_view) const { return {}; }
+  /// The transcript stem that a transcript or meta file name belongs to.
+  virtual std::string_view stem_of(std::string_view file_name) const {
+    if (file_name.ends_with(transcript_suffix)) file_name.remove_suffix(transcript_suffix.size());
+    return file_name;
+  }
+  /// Text that is not JSON and fields of other types are ignored.
+  virtual SubagentMeta parse_subagent_meta(std::string_view) const { return {}; }
+
+  // status evidence
+  /// Directory of registry files relative to a root; empty: this program has none.
+  virtual std::string_view registry_directory() const { return {}; }
+  virtual bool is_registry_file(std::string_view) const { return false; }
+  /// By file name and content; absent if the content is incomplete (read while it was written). Fields of a
+  /// wrong type are ignored.
+  virtual std::optional<RegistryEntry> parse_registry_file(std::string_view, std::string_view) const {
+    return std::nullopt;
+  }
+
+  // todo lists
+  /// Directories relative to a root that contain the sources of all sessions.
+  virtual std::span<const std::string_view> todo_directories() const { return {}; }
+  /// The sources of a session; empty if its name cannot be a file name.
+  virtual std::vector<TodoSource> todo_sources(std::string_view) const { return {}; }
+  /// The session whose list a path below a root belongs to; empty: none.
+  virtual std::string session_of_todo_path(std::string_view) const { return {}; }
+  /// Absent if the text is not a list (read while it was written).
+  virtual std::optional<std::vector<Todo>> parse_todo_list(std::string_view) const { return std::nullopt; }
+  /// The number of a file in a source that is a directory; absent: not a todo.
+  virtual std::optional<std::uint64_t> todo_number(std::string_view) const { return std::nullopt; }
+  /// Absent if the text is not a todo.
+  virtual std::optional<Todo> parse_todo(std::string_view) const { return std::nullopt; }
+
+  // process match
+  /// True for the command line of a running instance; the first argument is the executable.
+  virtual bool matches_process(std::span<const std::string>) const { return false; }
 };
 
 /// All programs, in the order in which they are probed.
 std::span<const AgentProgram* const> agent_programs();
+
+/// The program of a root whose program is not configured.
+const AgentProgram& default_program();
 
 /// The program of this name; null: unknown.
 const AgentProgram* find_agent_program(std::string_view program);

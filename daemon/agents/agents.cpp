@@ -13,6 +13,8 @@ std::span<const AgentProgram* const> agent_programs() {
   return programs;
 }
 
+const AgentProgram& default_program() { return claude_code::program(); }
+
 const AgentProgram* find_agent_program(std::string_view program) {
   const auto programs = agent_programs();
   const auto found = std::find_if(programs.begin(), programs.end(),

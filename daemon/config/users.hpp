@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "config/config_file.hpp"
-#include "serve/auth/users.hpp"
+#include "serve/auth/access.hpp"
 
 namespace earshot::config {
 

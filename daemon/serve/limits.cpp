@@ -42,6 +42,7 @@ constexpr LimitRule rules[] = {
     {"stop", &Limits::stop, 10, 10 * minute, "Time to send everything pending at shutdown; then dropped"},
     {"state", &Limits::state, 10, minute, "Interval between frames of one session with `deliver: state`"},
     {"tick", &Limits::tick, 10, 10 * second, "Resolution of these times"},
+    {"heartbeat", &Limits::heartbeat, 100, hour, "Idle time before a heartbeat is sent"},
     {"bookmark", &Limits::bookmark, 10, hour, "Interval between bookmarks of a connection"},
     {"after_entries", &Limits::after_entries, 1, 1'000'000,
      "Cursors in one `subscribe`; more: error `limit`"},

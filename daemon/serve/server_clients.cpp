@@ -1,4 +1,4 @@
-// The hub's door: who comes in, for how long, and what there is to say about it.
+// The server's listeners and connections, and its metrics.
 #include <spdlog/spdlog.h>
 
 #include <boost/asio.hpp>
@@ -43,7 +43,7 @@ void Server::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asi
   page.replace(0, page.find(':'), tls_ ? "https" : "http");
   context_.page_url = page.substr(0, page.rfind("v1/ws"));
   const int family = endpoint.protocol().family();
-  entrances_.push_back(std::make_unique<Acceptor>(
+  acceptors_.push_back(std::make_unique<Acceptor>(
       io_, family, acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp,
       [this](Transport::Socket socket, TransportKind transport_kind) {
         admit(std::move(socket), transport_kind);
@@ -53,7 +53,7 @@ void Server::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asi
 void Server::listen(UnixListener unix_listener) {
   if (unix_listener.path().empty()) return;  // there is no socket: clients come by TCP
   unix_ = std::move(unix_listener);
-  entrances_.push_back(
+  acceptors_.push_back(
       std::make_unique<Acceptor>(io_, AF_UNIX, unix_.release(), TransportKind::unix_socket,
                                  [this](Transport::Socket socket, TransportKind transport_kind) {
                                    admit(std::move(socket), transport_kind);
@@ -61,7 +61,7 @@ void Server::listen(UnixListener unix_listener) {
 }
 
 void Server::serve() {
-  for (auto& entrance : entrances_) entrance->begin();
+  for (auto& acceptor : acceptors_) acceptor->begin();
 }
 
 std::string Server::url() const {
@@ -77,8 +77,8 @@ void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
   const bool refused = busy || foreign;
   if (refused && refusals_ >= context_.limits.refusals_max) {
     Audit audit;
-    if (!context_.users.empty()) audit.begin(socket, transport_kind);
-    audit.tell("nobody", "a connection beyond the limit", "is shown nothing");
+    if (!context_.access.users.empty()) audit.begin(socket, transport_kind);
+    audit.log("anonymous", "a connection beyond the limit", "receives nothing");
     return context_.counters.refuse(Refusal::connections);
   }
   const Admission admission = foreign ? Admission::foreign : busy ? Admission::busy : Admission::yes;
@@ -90,17 +90,17 @@ void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
 void Server::admit(std::unique_ptr<Transport> transport, TransportKind transport_kind, Admission admission) {
   const bool refused = admission != Admission::yes;
   if (refused) ++refusals_;
-  add(connect(std::move(transport), transport_kind, context_, admission, when_gone(refused)));
+  add(connect(std::move(transport), transport_kind, context_, admission, forget_when_closed(refused)));
 }
 
 std::shared_ptr<InProcessClient> Server::attach(InProcessListener& listener, Audience audience) {
-  auto inside = std::make_shared<InProcessClient>(io_, context_, listener, audience);
-  inside->gone = when_gone(false);
-  add(inside);
-  return inside;
+  auto client = std::make_shared<InProcessClient>(io_, context_, listener, audience);
+  client->on_closed = forget_when_closed(false);
+  add(client);
+  return client;
 }
 
-std::function<void(Connection&)> Server::when_gone(bool refused) {
+std::function<void(Connection&)> Server::forget_when_closed(bool refused) {
   return [this, refused, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
     if (alive.expired()) return;
     if (refused) --refusals_;
@@ -132,13 +132,13 @@ void Server::tick() {
 }
 
 void Server::purge() {
-  const Position oldest = context_.event_connections() > 0 ? context_.first() : context_.head() + 1;
+  const Position oldest = context_.logs.readers() > 0 ? context_.logs.first() : context_.logs.head() + 1;
   retired_ = context_.sessions.purge(oldest);
 }
 
 void Server::stop(std::function<void()> done) {
   stopped_ = std::move(done);
-  for (auto& entrance : entrances_) entrance->close();
+  for (auto& acceptor : acceptors_) acceptor->close();
   unix_.remove();
   settle();
   for (const auto& connection : connections_) connection->stop();
@@ -157,7 +157,7 @@ void Server::finish_stop() {
   std::exchange(stopped_, {})();
 }
 
-// --- What there is to say ---
+// --- Metrics and health ---
 
 void Server::fill(Metrics& metrics) {
   constexpr std::string_view kinds[] = {"http", "websocket", "events"};
@@ -180,11 +180,11 @@ void Server::fill(Metrics& metrics) {
   metrics.instance = context_.instance;
   metrics.process = process_metrics();
   metrics.counters = context_.counters;
-  metrics.event_subscribers = context_.event_connections();
+  metrics.event_subscribers = context_.logs.readers();
   metrics.state_subscribers = context_.state_connections;
-  for (const AudienceLog& log : context_.logs) metrics.log_bytes += log.log.bytes();
+  metrics.log_bytes = context_.logs.bytes();
   metrics.log_bytes_max = log_bytes_max_;
-  metrics.log_frames = context_.head();
+  metrics.log_frames = context_.logs.head();
   metrics.catch_up_folds = catch_ups_.folds();
   metrics.catch_ups = catch_ups_.folds_begun;
   metrics.catch_up_chunk_bytes = catch_ups_.bytes();

@@ -12,29 +12,16 @@ bool is_live(const Session& session, std::chrono::milliseconds recent) {
   return !session.members.empty() && watch::wall_now_ms() - session.modified_ms() <= recent.count();
 }
 
-Position ServerContext::first() const {
-  Position first = head();
-  for (const AudienceLog& each : logs) first = std::min(first, each.log.first());
-  return first;
-}
-
-std::size_t ServerContext::event_connections() const {
-  std::size_t sum = 0;
-  for (const AudienceLog& each : logs) sum += each.readers;
-  return sum;
-}
-
 bool ServerContext::may_see(const Filter& allowed, const Session& session) const {
   if (allowed.empty()) return true;
   if (session.name.empty() || (!allowed.project.empty() && session.project.empty())) return false;
-  return allowed.matches_session(host_of(session.name), session.name, session.project);
+  SessionKeys keys = sessions.keys_of(session);
+  keys.project = session.project;
+  return allowed.matches_session(keys);
 }
 
 bool ServerContext::may_see_by_name(const Filter& allowed, std::string_view session) const {
-  if (allowed.empty()) return true;
-  Filter by_name = allowed;
-  by_name.project.clear();
-  return !session.empty() && by_name.matches_session(host_of(session), session, {});
+  return allowed.empty() || (!session.empty() && allowed.matches_name(host_of(session), session));
 }
 
 EncodeOptions ServerContext::encoding(Audience audience) const {

@@ -1,47 +1,49 @@
-// Evidence in, status out. Pure: no clock, no file.
+// Derives a session's status from the evidence. Pure: reads neither a clock nor a file.
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
 
-#include "agents/claude_code/registry_file.hpp"
-#include "status/process.hpp"
+#include "agents/agent.hpp"
+#include "status/process_registry.hpp"
 #include "status/status.hpp"
 
 namespace earshot::status {
 
-/// An open turn without an open call that did not grow for so long is `unknown`. Never a guess of `waiting`.
+/// Default limit for an open turn without an open call and without growth; above it the status is `unknown`,
+/// never `waiting`.
 constexpr std::chrono::milliseconds quiet_max = std::chrono::minutes(10);
 
 struct Evidence {
-  const RegistryEntry* entry =
-      nullptr;                // the session's registry file, the best one if there are several; null: none
-  Life life = Life::dead;     // of that file's process
-  bool had_entry = false;     // there is or was one
-  bool seen_alive = false;    // its process lived while we looked
-  std::int64_t ended_ms = 0;  // when its end was noticed, since 1970; 0: not noticed
+  const RegistryEntry* entry = nullptr;             // the best registry entry of the session; null: none
+  Liveness liveness = Liveness::dead;               // of that entry's process
+  bool had_entry = false;                           // there is or was an entry
+  bool seen_alive = false;                          // its process was seen alive
+  std::int64_t ended_ms = 0;                        // when its end was noticed, since 1970; 0: not noticed
   const std::set<std::string>* answered = nullptr;  // open calls that an earlier wait named; null: none
-  std::int64_t compacting_ms = 0;      // when a compaction's call was noticed; 0: none since the last growth
+  std::int64_t compacting_ms = 0;  // when a compaction was noticed, since 1970; 0: none since the last growth
   std::chrono::milliseconds quiet{0};  // since a transcript of it grew, by the steady clock
   std::chrono::milliseconds quiet_max = status::quiet_max;
 };
 
-/// The rules, first match wins:
-///   1. the file gone or the process dead → `ended`, unless a turn began later (a version without a registry)
-///   2. another machine or pid namespace → `unknown`
-///   3. the registry's word, if it says one: the transcript lags, and an interruption may leave its turn open
-///   4. the transcript: an unanswered question or plan → `waiting`; an open turn → `working` or, by the
-///      clock, `unknown`; else `idle`
+/// The first rule that applies:
+///   1. The entry is gone or its process is dead: `ended`, unless a turn began later (by a version without a
+///      registry).
+///   2. The process belongs to another machine or pid namespace: `unknown`.
+///   3. The registry states a state: that one. The transcript lags, and an interruption may leave a turn
+///      open.
+///   4. The transcript: an unanswered question or plan is `waiting`; an open turn is `working` or, after
+///      `quiet_max`, `unknown`; otherwise `idle`.
 /// A compaction turns `working`, `idle` and the clock's `unknown` into `working` with reason `compaction`.
-Status decide(const Evidence& evidence, const TranscriptSummary& said);
+Status derive_status(const Evidence& evidence, const TranscriptSummary& summary);
 
-/// The call that a wait for permission names; null: none, or it may be any of several.
-const OpenCall* named_call(const Status& status, const TranscriptSummary& said,
-                           const std::set<std::string>& answered);
+/// The call that a wait for permission refers to; null: none, or it may be any of several.
+const OpenCall* prompted_call(const Status& status, const TranscriptSummary& summary,
+                              const std::set<std::string>& answered);
 
-/// `next` with the `since` of `previous` while state and reason stay. A registry that tells of a later wait
-/// is a new wait: the program went on in between, too quickly to be seen.
-Status settle(const Status& previous, Status next);
+/// `next` with the `since` of `previous` if state and reason are the same. A later wait in the registry is a
+/// new one: the program continued in between for too short a time to be seen.
+Status keep_since(const Status& previous, Status next);
 
 }  // namespace earshot::status

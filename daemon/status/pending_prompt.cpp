@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "status/text.hpp"
+#include "base/display_text.hpp"
 
 namespace earshot::status {
 
@@ -15,41 +15,41 @@ using simdjson::dom::array;
 using simdjson::dom::element;
 using simdjson::dom::object;
 
-struct Asking {
+struct PromptTool {
   std::string_view tool, reason;
 };
-constexpr std::array asking_tools = {
-    Asking{"AskUserQuestion", "question"},
-    Asking{"ExitPlanMode", "plan"},
+constexpr std::array prompt_tools = {
+    PromptTool{"AskUserQuestion", "question"},
+    PromptTool{"ExitPlanMode", "plan"},
 };
 
-/// Subagents' own calls stand beside the call that launched them; lists need no permission.
-constexpr std::array<std::string_view, 9> never_asked = {"Agent",    "Task",       "TodoWrite",
-                                                         "TodoRead", "TaskCreate", "TaskUpdate",
-                                                         "TaskList", "TaskGet",    "TaskOutput"};
+/// Tools that need no permission: those that start subagents, whose own calls are listed too, and todo lists.
+constexpr std::array<std::string_view, 9> never_approved = {"Agent",    "Task",       "TodoWrite",
+                                                            "TodoRead", "TaskCreate", "TaskUpdate",
+                                                            "TaskList", "TaskGet",    "TaskOutput"};
 
-/// Which field of the input says what is asked for.
-struct Shown {
+/// The input field that describes the call.
+struct ShownField {
   std::string_view tool, field;
 };
 constexpr std::array shown_fields = {
-    Shown{"Bash", "command"},
-    Shown{"PowerShell", "command"},
-    Shown{"Write", "file_path"},
-    Shown{"Edit", "file_path"},
-    Shown{"MultiEdit", "file_path"},
-    Shown{"Read", "file_path"},
-    Shown{"NotebookEdit", "notebook_path"},
-    Shown{"WebFetch", "url"},
-    Shown{"WebSearch", "query"},
-    Shown{"Glob", "pattern"},
-    Shown{"Grep", "pattern"},
-    Shown{"LS", "path"},
-    Shown{"Skill", "skill"},
-    Shown{"SlashCommand", "command"},
+    ShownField{"Bash", "command"},
+    ShownField{"PowerShell", "command"},
+    ShownField{"Write", "file_path"},
+    ShownField{"Edit", "file_path"},
+    ShownField{"MultiEdit", "file_path"},
+    ShownField{"Read", "file_path"},
+    ShownField{"NotebookEdit", "notebook_path"},
+    ShownField{"WebFetch", "url"},
+    ShownField{"WebSearch", "query"},
+    ShownField{"Glob", "pattern"},
+    ShownField{"Grep", "pattern"},
+    ShownField{"LS", "path"},
+    ShownField{"Skill", "skill"},
+    ShownField{"SlashCommand", "command"},
 };
 
-/// A string, or one that was cut: {"text": …, "bytes": …, "truncated": true}.
+/// A string, or a shortened one: {"text": …, "bytes": …, "truncated": true}.
 std::string_view text_of(const element& value) {
   std::string_view text;
   if (value.get(text) == simdjson::SUCCESS) return text;
@@ -74,52 +74,53 @@ std::string_view question_in(const object* input) {
 }
 
 std::string_view first_line(std::string_view text) {
-  const auto begin =
-      text.find_first_not_of(" \t\r\n#");  // a plan is Markdown: its heading's marks say nothing here
+  const auto begin = text.find_first_not_of(" \t\r\n#");  // a plan is Markdown: skip the marks of its heading
   if (begin == text.npos) return {};
   text.remove_prefix(begin);
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
-std::string joined(std::string_view head, std::string_view colon, std::string_view text) {
+std::string join(std::string_view head, std::string_view separator, std::string_view text) {
   std::string line(head);
   if (!text.empty())
-    line.append(colon).append(text.substr(0, 4 * detail_bytes_max));  // one_line() cuts it properly
+    line.append(separator).append(
+        text.substr(0, 4 * detail_bytes_max));  // replace_controls() cuts it exactly
   return line;
 }
 
-/// `input` is null when it is not an object.
-std::string worded(const OpenCall& call, const object* input) {
-  const std::string_view reason = asking_reason(call);
-  if (reason == "question") return joined("", "", question_in(input));
-  if (reason == "plan") return joined("plan", ": ", first_line(field(input, "plan")));
+/// `input` is null if it is not an object.
+std::string describe(const OpenCall& call, const object* input) {
+  const std::string_view reason = prompt_reason(call);
+  if (reason == "question") return join("", "", question_in(input));
+  if (reason == "plan") return join("plan", ": ", first_line(field(input, "plan")));
   const auto shown = std::find_if(shown_fields.begin(), shown_fields.end(),
-                                  [&](const Shown& row) { return row.tool == call.tool; });
+                                  [&](const ShownField& row) { return row.tool == call.tool; });
   const std::string_view what = shown == shown_fields.end() ? std::string_view() : field(input, shown->field);
-  return joined("approve " + call.tool, ": ", what);
+  return join("approve " + call.tool, ": ", what);
 }
 
 }  // namespace
 
-std::string_view asking_reason(const OpenCall& call) {
-  for (const Asking& row : asking_tools) {
+std::string_view prompt_reason(const OpenCall& call) {
+  for (const PromptTool& row : prompt_tools) {
     if (row.tool == call.tool) return row.reason;
   }
   return {};
 }
 
-const OpenCall* newest_asking(const std::vector<OpenCall>& calls) {
+const OpenCall* newest_prompt(const std::vector<OpenCall>& calls) {
   const auto found = std::find_if(calls.rbegin(), calls.rend(),
-                                  [](const OpenCall& call) { return !asking_reason(call).empty(); });
+                                  [](const OpenCall& call) { return !prompt_reason(call).empty(); });
   return found == calls.rend() ? nullptr : &*found;
 }
 
-std::vector<const OpenCall*> askable(const std::vector<OpenCall>& calls,
-                                     const std::set<std::string>& answered) {
+std::vector<const OpenCall*> calls_to_approve(const std::vector<OpenCall>& calls,
+                                              const std::set<std::string>& answered) {
   std::vector<const OpenCall*> found;
   for (const OpenCall& call : calls) {
-    const bool never = std::find(never_asked.begin(), never_asked.end(), call.tool) != never_asked.end();
-    if (!never && !answered.contains(call.call)) found.push_back(&call);
+    const bool needs_none =
+        std::find(never_approved.begin(), never_approved.end(), call.tool) != never_approved.end();
+    if (!needs_none && !answered.contains(call.call)) found.push_back(&call);
   }
   return found;
 }
@@ -128,20 +129,20 @@ std::string detail_of(const OpenCall& call) {
   simdjson::dom::parser parser;
   object input;
   if (parser.parse(call.input).get(input) == simdjson::SUCCESS)
-    return one_line(worded(call, &input), detail_bytes_max);
-  return one_line(worded(call, nullptr), detail_bytes_max);
+    return replace_controls(describe(call, &input), detail_bytes_max);
+  return replace_controls(describe(call, nullptr), detail_bytes_max);
 }
 
 std::string detail_of(const std::vector<const OpenCall*>& calls) {
   if (calls.size() == 1) return detail_of(*calls.front());
-  constexpr std::string_view word = "approve ";
-  std::string several = "approve one of " + std::to_string(calls.size()) + ":";
+  constexpr std::string_view verb = "approve ";
+  std::string text = "approve one of " + std::to_string(calls.size()) + ":";
   for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
     std::string one = detail_of(**call);
-    if (one.starts_with(word)) one.erase(0, word.size());
-    several += (call == calls.rbegin() ? " " : "; ") + one;
+    if (one.starts_with(verb)) one.erase(0, verb.size());
+    text += (call == calls.rbegin() ? " " : "; ") + one;
   }
-  return one_line(several, detail_bytes_max);
+  return replace_controls(text, detail_bytes_max);
 }
 
 }  // namespace earshot::status

@@ -1,92 +1,148 @@
-// Every root's `sessions/` directory: which process speaks for which session, and does it live.
+// Which process runs which session, and whether it is alive. Pids are reused and namespaces differ: a pid
+// alone proves nothing.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "agents/claude_code/registry_file.hpp"
+#include "agents/agent.hpp"
 #include "base/clock.hpp"
-#include "status/process.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::status {
 
-struct ProcessRegistryOptions {
-  std::string proc_dir, machine_id_path;
-  std::chrono::milliseconds beat, retry;
+/// A directory that an agent program writes to.
+struct Root {
+  std::string path;  // absolute, without a slash at the end
+  const AgentProgram* program = &default_program();
 };
 
+enum class Liveness {
+  alive,
+  dead,     // no such process, a zombie, or another process with the same pid
+  foreign,  // on another machine or in another pid namespace: cannot be decided
+};
+
+/// The processes of this machine, as /proc shows them.
+class ProcessTable {
+ public:
+  explicit ProcessTable(std::string proc_dir = "/proc",
+                        const std::string& machine_id_path = "/etc/machine-id");
+
+  /// `linux:<machine id>:pid:[<inode of this pid namespace>]`, as agent programs write it.
+  const std::string& pid_domain() const { return pid_domain_; }
+  /// Field 22 of <proc>/<pid>/stat, in clock ticks after boot; empty: no such process, or only its zombie.
+  std::string start_of(std::int64_t pid) const;
+  /// `start` and `domain` as the registry states them; empty ones are not compared.
+  Liveness check(std::int64_t pid, std::string_view start, std::string_view domain) const;
+
+ private:
+  std::string proc_dir_, pid_domain_;
+};
+
+/// Calls back as soon as a process exits. Destroy it to stop.
+class ExitWatch {
+ public:
+  /// Null where the kernel does not support it (pidfd_open: Linux 5.3): poll the process instead.
+  static std::unique_ptr<ExitWatch> open(boost::asio::io_context& io, std::int64_t pid,
+                                         std::function<void()> on_exit);
+  ~ExitWatch();
+
+ private:
+  struct Impl;
+  explicit ExitWatch(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+struct ProcessRegistryOptions {
+  std::string proc_dir, machine_id_path;
+  std::chrono::milliseconds poll, retry;
+};
+
+/// The registry files of all roots.
 class ProcessRegistry {
  public:
-  using Changed = std::function<void(const std::string& session)>;
-  using Scanned = std::function<void(const std::string& root)>;  // each of its files was looked at
+  using OnChange = std::function<void(const std::string& session)>;
+  using OnScanned = std::function<void(const std::string& root)>;  // each of its files was read
 
-  static constexpr std::size_t entries_max = 4096;  // of all roots; more files are ignored until others go
-  static constexpr std::size_t names_max =
-      65536;  // in a directory; what comes after them is found by its ring
-  static constexpr std::size_t death_watches_max = 256;  // a descriptor each; the rest is asked on the beat
-  static constexpr int retries_max = 7;  // of a torn file, 0.6 s in all; then at its next ring
+  static constexpr std::size_t entries_max = 4096;  // of all roots; more files are ignored
+  static constexpr std::size_t names_max = 65536;   // listed in a directory; others are read when they change
+  static constexpr std::size_t exit_watches_max = 256;  // one descriptor each; other processes are polled
+  static constexpr int retries_max = 7;  // of an incomplete file, 0.6 s in all; then at its next change
 
-  ProcessRegistry(boost::asio::io_context& io, boost::asio::any_io_executor disk,
-                  std::vector<std::string> roots, watch::Watcher& watcher, ProcessRegistryOptions options,
-                  Changed changed, Scanned scanned);
+  ProcessRegistry(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<Root> roots,
+                  watch::Watcher& watcher, ProcessRegistryOptions options, OnChange on_change,
+                  OnScanned on_scanned);
 
-  /// Watches, then lists, then looks at each file.
-  void scan(const std::string& root);
-  /// `below_sessions`: a path below `sessions/`.
-  void ring(const std::string& root, const std::string& below_sessions);
-  /// Asks for every process again.
-  void judge_all();
+  /// Watches the registry directory, lists it and reads each file.
+  void scan(const Root& root);
+  /// A path below the root's registry directory changed.
+  void on_change(const Root& root, std::string_view file_name);
+  /// Checks every process again.
+  void check_all();
   void stop();
 
-  struct RegistrySource {
-    const RegistryEntry* entry = nullptr;  // null: no file speaks for it
-    Life life = Life::dead;
+  struct SessionEntry {
+    const RegistryEntry* entry = nullptr;  // null: none
+    Liveness liveness = Liveness::dead;
   };
-  /// Of several files: that of a living process, then the one that spoke last.
-  RegistrySource voice_of(const std::string& session) const;
+  /// Of several entries that of a live process, then the one updated last.
+  SessionEntry entry_of(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;
 
  private:
-  struct Known {
+  struct File {
     RegistryEntry entry;
-    Life life = Life::dead;
-    std::unique_ptr<DeathWatch> death;
+    Liveness liveness = Liveness::dead;
+    std::unique_ptr<ExitWatch> exit_watch;
   };
-  using Files = std::map<std::string, Known>;  // by path
+  using Files = std::map<std::string, File>;  // by path
 
-  void listed(const std::string& directory, const std::vector<std::string>& names);
-  void look(const std::string& path, bool again);
-  void apply(const std::string& path, RegistryEntry entry);
-  void judge(const std::string& path, Known& known);
-  void drop(Files::iterator file);
-  void died(const std::string& path);
-  void retry_later(const std::string& path);
-  void arm_beat();
+  void read_all(const Root& root, const std::vector<std::string>& names);
+  void read(const Root& root, const std::string& path, bool is_retry);
+  void apply(const Root& root, const std::string& path, RegistryEntry entry);
+  void check(const std::string& path, File& file);
+  void close_exit_watch(File& file);
+  void remove(Files::iterator file);
+  void on_exit(const std::string& path);
+  void retry_later(const Root& root, const std::string& path);
+  void schedule_poll();
+  void unlink_path(const std::string& session, const std::string& path);
 
   boost::asio::io_context& io_;
   boost::asio::any_io_executor disk_;
-  std::vector<std::string> roots_;
+  const std::vector<Root> roots_;
   watch::Watcher& watcher_;
   ProcessRegistryOptions options_;
-  Changed changed_;
-  Scanned scanned_;
-  Processes processes_;
-  bool kernel_tells_;  // of deaths: only of real processes, not of a made-up proc directory
+  OnChange on_change_;
+  OnScanned on_scanned_;
+  ProcessTable processes_;
+  bool can_watch_exits_;  // not for a simulated /proc
   Files files_;
   std::unordered_map<std::string, std::set<std::string>> paths_;  // by session
-  std::size_t death_watches_ = 0;
-  std::map<std::string, int> torn_;  // path → how often it was read again
-  bool retry_armed_ = false, beat_armed_ = false, stopped_ = false;
-  watch::Timer retry_timer_, beat_timer_;
-  std::shared_ptr<char> here_ = std::make_shared<char>();  // gone: answers from the disk come too late
+  std::size_t exit_watches_ = 0;
+  struct Retry {
+    const Root* root;
+    int tries = 0;
+  };
+  std::map<std::string, Retry> incomplete_;  // by path
+  bool retry_scheduled_ = false, poll_scheduled_ = false, stopped_ = false;
+  Timer retry_timer_, poll_timer_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();  // results from the disk hold it weakly
 };
+
+/// Device and inode of a directory; zeros: there is none.
+using DirectoryId = std::pair<std::uint64_t, std::uint64_t>;
+DirectoryId directory_id(const std::string& path);
 
 }  // namespace earshot::status

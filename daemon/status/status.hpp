@@ -1,4 +1,5 @@
-// What a session is doing now: what bytes cannot prove. Never replayed: the newest one is the truth.
+// What a session is doing now, and the evidence for it. Status is never replayed: only the latest value
+// counts.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -7,44 +8,56 @@
 #include <utility>
 #include <vector>
 
+#include "core/event.hpp"
+
 namespace earshot::status {
 
 struct Status {
   std::string state = "unknown";  // working, waiting, idle, ended, unknown
   /// waiting: permission, question, plan, dialog; idle: background; working: compaction; empty: none.
   std::string reason;
-  std::string detail;  // "approve Bash: touch x": the asked-for call, cut; empty: none
+  std::string detail;  // "approve Bash: touch x": the pending call, shortened; empty: none
   std::string source;  // registry, transcript, clock
   std::string since;   // RFC 3339
   friend bool operator==(const Status&, const Status&) = default;
 };
 
-constexpr std::string_view away_reason = "host_offline";
-/// Of a session of another host that is not heard. `since`: when it was last, RFC 3339; empty: not known.
-inline Status of_host_away(std::string since) {
-  return {"unknown", std::string(away_reason), "", "clock", std::move(since)};
+constexpr std::string_view host_offline_reason = "host_offline";
+/// The status of a session on a host that is offline. `since`: when the host was last online, RFC 3339;
+/// empty: unknown.
+inline Status host_offline_status(std::string since) {
+  return {"unknown", std::string(host_offline_reason), "", "clock", std::move(since)};
 }
 
-/// What the sessions of a host become, by its name.
-using OfHosts = std::map<std::string, Status, std::less<>>;
+/// The status that replaces those of a host's sessions, by the host's name.
+using HostStatuses = std::map<std::string, Status, std::less<>>;
 
-/// A call that has no result yet, as the transcript shows it.
+/// A call without a result.
 struct OpenCall {
   std::string call, tool;
-  std::string input;    // JSON, cut
-  std::string agent;    // empty: the session's own
-  std::string started;  // RFC 3339; empty: not said
+  std::string input;    // JSON, shortened
+  std::string agent;    // the subagent that made it; empty: the session itself
+  std::string started;  // RFC 3339; empty: unknown
 };
 
-/// What a session's transcripts say, all streams of it together.
+/// The state of a session in its transcripts, those of subagents included.
 struct TranscriptSummary {
   bool known = false;               // a transcript of it was read
-  bool turn_open = false;           // of the main stream
+  bool turn_open = false;           // in the main stream
   std::string turn_started;         // RFC 3339
-  std::string turn_finished;        // RFC 3339, of the last one
-  std::vector<OpenCall> calls;      // open ones, oldest first, subagents' included
-  std::int64_t last_growth_ms = 0;  // when a file of it last grew (modification time), since 1970
+  std::string turn_finished;        // RFC 3339, of the last finished turn
+  std::vector<OpenCall> calls;      // oldest first
+  std::int64_t last_growth_ms = 0;  // modification time of its newest file, since 1970
   std::string last_activity;        // RFC 3339, of the newest line with a time
+};
+
+/// A session's todos as its todo files have them.
+struct TodoList {
+  std::vector<Todo> todos;
+  std::int64_t modified_ms = 0;  // of the newest file, since 1970
+  std::string modified;          // the same, RFC 3339
+  std::string source;            // TodoSource::name
+  friend bool operator==(const TodoList&, const TodoList&) = default;
 };
 
 }  // namespace earshot::status

@@ -1,6 +1,7 @@
 #include "status/status_tracker.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <optional>
@@ -10,58 +11,58 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "status/process_registry.hpp"
-#include "status/small_file.hpp"
 #include "status/todo_lists.hpp"
 
 namespace earshot::status {
-
 namespace {
 
 using std::chrono::milliseconds;
-using Steady = watch::Clock;
+using SteadyClock = Clock;
 
-/// Sessions that ended without a transcript (opened and closed again): beyond this the oldest are forgotten.
-constexpr std::size_t silent_ended_max = 1024;
+/// Ended sessions without a transcript (opened and closed again) that are kept.
+constexpr std::size_t ended_without_transcript_max = 1024;
 
-/// A compaction that brought no growth for this long was given up: its sign is withdrawn at the next look.
+/// A compaction without growth for this long was aborted.
 constexpr milliseconds compacting_max = std::chrono::minutes(10);
 
 struct Session {
-  TranscriptSummary said;
+  TranscriptSummary summary;
   bool had_entry = false, seen_alive = false;
   std::int64_t ended_ms = 0;
   std::int64_t compacting_ms = 0;
-  Steady::time_point compacting_since{};
-  Steady::time_point quiet_since = Steady::now();  // when a transcript of it grew
-  bool told = false;                               // `status` was told to the listener
+  SteadyClock::time_point compacting_since{};
+  SteadyClock::time_point quiet_since = SteadyClock::now();  // when a transcript of it grew
+  bool is_published = false;                                 // the observer received `status`
   Status status;
-  std::string asked;               // the call that the present wait names; empty: none, or it may be several
+  std::string prompted;            // the call that the present wait names; empty: none, or one of several
   std::set<std::string> answered;  // open calls that earlier waits named
 };
 
-bool is_open(const std::string& call, const TranscriptSummary& said) {
-  return std::any_of(said.calls.begin(), said.calls.end(),
+bool is_open(const std::string& call, const TranscriptSummary& summary) {
+  return std::any_of(summary.calls.begin(), summary.calls.end(),
                      [&](const OpenCall& open) { return open.call == call; });
 }
 
-std::vector<std::string> normal(std::vector<std::string> roots) {
-  for (std::string& root : roots) {
-    while (root.size() > 1 && root.ends_with('/')) root.pop_back();
-  }
+std::vector<Root> without_trailing_slashes(std::vector<Root> roots) {
+  for (Root& root : roots)
+    while (root.path.size() > 1 && root.path.ends_with('/')) root.path.pop_back();
   return roots;
 }
 
-std::vector<std::string> prefixes_of(const std::vector<std::string>& roots) {
+std::vector<std::string> watched_prefixes(const std::vector<Root>& roots) {
   std::vector<std::string> prefixes;
-  for (const std::string& root : roots) {
-    for (const char* name : {"/sessions", "/todos", "/tasks"}) prefixes.push_back(root + name);
+  for (const Root& root : roots) {
+    const auto add = [&](std::string_view name) {
+      if (!name.empty()) prefixes.push_back(root.path + '/' + std::string(name));
+    };
+    add(root.program->registry_directory());
+    for (const std::string_view name : root.program->todo_directories()) add(name);
   }
   return prefixes;
 }
 
 std::string nearest_directory(std::string path) {
-  while (path.size() > 1 && directory_at(path) == Identity{})
+  while (path.size() > 1 && directory_id(path) == DirectoryId{})
     path = std::filesystem::path(path).parent_path().string();
   return path;
 }
@@ -69,222 +70,246 @@ std::string nearest_directory(std::string path) {
 }  // namespace
 
 struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
-  Impl(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-       std::vector<std::string> given_roots, watch::Watcher& given_watcher, Listener& given_listener,
-       const StatusTrackerOptions& given)
-      : roots(normal(std::move(given_roots))),
+  Impl(boost::asio::io_context& io, const boost::asio::any_io_executor& disk, std::vector<Root> given_roots,
+       watch::Watcher& given_watcher, StatusObserver& given_observer, const StatusTrackerOptions& options)
+      : roots(without_trailing_slashes(std::move(given_roots))),
         watcher(given_watcher),
-        listener(given_listener),
-        quiet_limit(given.quiet_max),
-        roster(
-            io, disk, roots, given_watcher, {given.proc_dir, given.machine_id_path, given.beat, given.retry},
+        observer(given_observer),
+        quiet_limit(options.quiet_max),
+        registry(
+            io, disk, roots, given_watcher,
+            {options.proc_dir, options.machine_id_path, options.poll, options.retry},
             [this](const std::string& session) { evaluate(session); },
-            [this](const std::string& root) { scanned(root); }),
-        lists(io, disk, roots, given_watcher, given.retry,
+            [this](const std::string& root) { on_scanned(root); }),
+        lists(io, disk, roots, given_watcher, options.retry,
               [this](const std::string& session) {
-                if (running) listener.on_todos(session);
+                if (running) observer.on_todos(session);
               }),
-        clock(io) {}
+        timer(io) {}
 
-  void arm(const std::string& root);
-  void ring(const watch::ChangeHint& ring);
-  void look_at(const std::string& path);
-  void everything();
-  void changed(const std::string& session, const TranscriptSummary& said);
+  void watch_root(const Root& root);
+  void on_change(const watch::ChangeHint& hint);
+  void on_path_change(const std::string& path);
+  void on_change_below(const Root& root, const std::string& path);
+  void rescan();
+  void on_scanned(const std::string& root);
+  void transcript_changed(const std::string& session, const TranscriptSummary& summary);
+  void compaction_started(const std::string& session);
+  void remove_session(const std::string& session);
   void evaluate(const std::string& session);
-  void arm_clock(Steady::time_point deadline);
-  void on_clock();
-  void forget(const std::string& session);
-  void remember_end(const std::string& session);
-  void scanned(const std::string& root);
+  Evidence evidence_of(Session& state, const ProcessRegistry::SessionEntry& process);
+  Status next_status(Session& state, const Evidence& evidence);
+  void schedule(const Session& state, const Status& status);
+  void set_timer(SteadyClock::time_point deadline);
+  void on_timer();
+  void limit_ended(const std::string& session);
 
-  std::vector<std::string> roots;
+  const std::vector<Root> roots;
   watch::Watcher& watcher;
-  Listener& listener;
+  StatusObserver& observer;
   milliseconds quiet_limit;
-  ProcessRegistry roster;
+  ProcessRegistry registry;
   TodoLists lists;
   std::unordered_map<std::string, Session> sessions;
-  std::deque<std::string> silent_ended;
-  watch::Timer clock;
-  std::optional<Steady::time_point> clock_at;
-  std::set<std::string> unscanned;  // until it is empty nobody is told: no status that the next one denies
+  std::deque<std::string> ended_without_transcript;  // oldest first
+  Timer timer;                                // one for all sessions, for the earliest deadline
+  std::optional<SteadyClock::time_point> deadline;
+  std::set<std::string>
+      unscanned;  // roots; until it is empty nothing is published, as the registry is incomplete
   bool running = false;
 };
 
-void StatusTracker::Impl::arm(const std::string& root) {
-  std::string nearest = nearest_directory(root);
-  for (std::string watched; watched != nearest; nearest = nearest_directory(root)) {
-    watched = nearest;  // below it more may have appeared by the time that it is watched
+void StatusTracker::Impl::watch_root(const Root& root) {
+  std::string nearest = nearest_directory(root.path);
+  for (std::string watched; watched != nearest; nearest = nearest_directory(root.path)) {
+    watched = nearest;  // subdirectories may have appeared before it was watched
     watcher.watch(nearest);
   }
-  lists.arm(root);
-  roster.scan(root);
+  lists.watch_root(root);
+  registry.scan(root);
 }
 
-void StatusTracker::Impl::ring(const watch::ChangeHint& ring) {
-  if (ring.where == watch::ChangeHint::Where::everything)
-    everything();
+void StatusTracker::Impl::on_change(const watch::ChangeHint& hint) {
+  if (hint.where == watch::ChangeHint::Where::everything)
+    rescan();
   else
-    look_at(ring.path);
+    on_path_change(hint.path);
 }
 
-void StatusTracker::Impl::look_at(const std::string& path) {
+void StatusTracker::Impl::on_path_change(const std::string& path) {
   if (!running) return;
-  for (const std::string& root : roots) {
-    if (watch::at_or_below(root, path)) {  // the root, or above it: perhaps it was born or is gone
-      arm(root);
-    } else if (watch::at_or_below(path, root)) {
-      const std::string below = path.substr(root.size() + 1);
-      const std::string kind = below.substr(0, below.find('/'));
-      if (below == "sessions")
-        roster.scan(root);
-      else if (kind == "sessions")
-        roster.ring(root, below.substr(kind.size() + 1));
-      else if (kind == "todos" || kind == "tasks")
-        lists.ring(root, below);
-    }
+  for (const Root& root : roots) {
+    if (watch::at_or_below(root.path, path))  // the root or above: it may have been created or removed
+      watch_root(root);
+    else if (watch::at_or_below(path, root.path))
+      on_change_below(root, path.substr(root.path.size() + 1));
   }
 }
 
-void StatusTracker::Impl::everything() {
-  if (!running) return;
-  for (const std::string& root : roots) arm(root);
-  roster.judge_all();
-  lists.everything();
+void StatusTracker::Impl::on_change_below(const Root& root, const std::string& path) {
+  const std::string_view directory = std::string_view(path).substr(0, path.find('/'));
+  if (directory == root.program->registry_directory()) {
+    if (directory.size() == path.size()) return registry.scan(root);
+    return registry.on_change(root, std::string_view(path).substr(directory.size() + 1));
+  }
+  const auto lists_of = root.program->todo_directories();
+  if (std::find(lists_of.begin(), lists_of.end(), directory) != lists_of.end()) lists.on_change(root, path);
 }
 
-void StatusTracker::Impl::scanned(const std::string& root) {
+void StatusTracker::Impl::rescan() {
+  if (!running) return;
+  for (const Root& root : roots) watch_root(root);
+  registry.check_all();
+  lists.rescan();
+}
+
+void StatusTracker::Impl::on_scanned(const std::string& root) {
   if (unscanned.erase(root) == 0 || !unscanned.empty()) return;
   std::vector<std::string> names;
   for (const auto& [session, state] : sessions) names.push_back(session);
   for (const std::string& session : names) evaluate(session);
 }
 
-void StatusTracker::Impl::changed(const std::string& session, const TranscriptSummary& said) {
+void StatusTracker::Impl::transcript_changed(const std::string& session, const TranscriptSummary& summary) {
   Session& state = sessions[session];
-  if (said.last_growth_ms != state.said.last_growth_ms) {
-    const bool first = !state.said.known;
-    // What happened before we looked is only known by the wall clock; from here on the steady one counts.
-    const auto before = milliseconds(
-        first && said.last_growth_ms ? std::max<std::int64_t>(0, watch::wall_now_ms() - said.last_growth_ms)
-                                     : 0);
-    state.quiet_since = Steady::now() - before;
+  if (summary.last_growth_ms != state.summary.last_growth_ms) {
+    // For the time before the first call only the wall clock is available; from then on the steady clock is
+    // used.
+    const bool is_first = !state.summary.known && summary.last_growth_ms;
+    const std::int64_t age_ms = is_first ? wall_now_ms() - summary.last_growth_ms : 0;
+    state.quiet_since = SteadyClock::now() - milliseconds(std::max<std::int64_t>(0, age_ms));
     state.compacting_ms = 0;
   }
-  state.said = said;
-  if (said.known) lists.know(session);
+  state.summary = summary;
+  if (summary.known) lists.track(session);
   evaluate(session);
+}
+
+void StatusTracker::Impl::compaction_started(const std::string& session) {
+  Session& state = sessions[session];
+  state.compacting_ms = wall_now_ms();
+  state.compacting_since = SteadyClock::now();
+  evaluate(session);
+}
+
+Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry::SessionEntry& process) {
+  const bool is_running = process.entry && process.liveness != Liveness::dead;
+  state.had_entry = state.had_entry || process.entry;
+  state.seen_alive = state.seen_alive || is_running;
+  if (is_running || !state.had_entry)
+    state.ended_ms = 0;
+  else if (!state.ended_ms)
+    state.ended_ms = wall_now_ms();
+  const auto now = SteadyClock::now();
+  if (state.compacting_ms && now - state.compacting_since >= compacting_max) state.compacting_ms = 0;
+  std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.summary); });
+
+  Evidence evidence;
+  evidence.entry = process.entry;
+  evidence.liveness = process.liveness;
+  evidence.had_entry = state.had_entry;
+  evidence.seen_alive = state.seen_alive;
+  evidence.ended_ms = state.ended_ms;
+  evidence.answered = &state.answered;
+  evidence.compacting_ms = state.compacting_ms;
+  evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
+  evidence.quiet_max = quiet_limit;
+  return evidence;
+}
+
+Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence) {
+  Status status = keep_since(state.status, derive_status(evidence, state.summary));
+  // The transcript may still show a call as open when the next wait has begun: the call that the last wait
+  // named has been answered.
+  const bool wait_is_over = status.state != "waiting" || status.since != state.status.since;
+  if (wait_is_over && !state.prompted.empty()) {
+    state.answered.insert(std::exchange(state.prompted, {}));
+    status = keep_since(state.status, derive_status(evidence, state.summary));
+  }
+  const OpenCall* prompted = prompted_call(status, state.summary, state.answered);
+  state.prompted = prompted ? prompted->call : std::string();
+  return status;
 }
 
 void StatusTracker::Impl::evaluate(const std::string& session) {
   Session& state = sessions[session];
   if (!running || !unscanned.empty()) return;
-  const ProcessRegistry::RegistrySource voice = roster.voice_of(session);
-  const bool lives = voice.entry && voice.life != Life::dead;
-  state.had_entry = state.had_entry || voice.entry;
-  state.seen_alive = state.seen_alive || lives;
-  if (lives || !state.had_entry)
-    state.ended_ms = 0;
-  else if (!state.ended_ms)
-    state.ended_ms = watch::wall_now_ms();
-  const auto now = Steady::now();
-  if (state.compacting_ms && now - state.compacting_since >= compacting_max) state.compacting_ms = 0;
-
-  Evidence evidence;
-  evidence.entry = voice.entry;
-  evidence.life = voice.life;
-  evidence.had_entry = state.had_entry;
-  evidence.seen_alive = state.seen_alive;
-  evidence.ended_ms = state.ended_ms;
-  evidence.compacting_ms = state.compacting_ms;
-  evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
-  evidence.quiet_max = quiet_limit;
-  std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.said); });
-  evidence.answered = &state.answered;
-  Status status = settle(state.status, decide(evidence, state.said));
-  // The transcript still shows a call as open when the next wait has begun: what the last wait named is
-  // answered.
-  const bool wait_is_over = status.state != "waiting" || status.since != state.status.since;
-  if (wait_is_over && !state.asked.empty()) {
-    state.answered.insert(std::exchange(state.asked, {}));
-    status = settle(state.status, decide(evidence, state.said));
-  }
-  const OpenCall* named = named_call(status, state.said, state.answered);
-  state.asked = named ? named->call : std::string();
-
-  if (status.state == "working" && state.compacting_ms)
-    arm_clock(state.compacting_since + compacting_max);
-  else if (status.state == "working" && status.source == "transcript" && state.said.calls.empty())
-    arm_clock(state.quiet_since + quiet_limit);
-  if (state.told && status == state.status) return;
-  state.told = true;
+  Status status = next_status(state, evidence_of(state, registry.entry_of(session)));
+  schedule(state, status);
+  if (state.is_published && status == state.status) return;
+  state.is_published = true;
   state.status = std::move(status);
-  if (state.status.state == "ended" && !state.said.known) remember_end(session);
-  listener.on_status(session, Status(state.status));  // a copy: the listener may call back
+  if (state.status.state == "ended" && !state.summary.known) limit_ended(session);
+  observer.on_status(session, Status(state.status));  // a copy: the observer may call back
 }
 
-/// One timer for all sessions, for the earliest of them.
-void StatusTracker::Impl::arm_clock(Steady::time_point deadline) {
-  if (clock_at && *clock_at <= deadline) return;
-  clock_at = deadline;
-  clock.expires_at(deadline);
-  clock.async_wait([weak = weak_from_this()](const boost::system::error_code& failed) {
+/// Evaluates the session again when only the passing of time can change its status.
+void StatusTracker::Impl::schedule(const Session& state, const Status& status) {
+  if (status.state != "working") return;
+  if (state.compacting_ms)
+    set_timer(state.compacting_since + compacting_max);
+  else if (status.source == "transcript" && state.summary.calls.empty())
+    set_timer(state.quiet_since + quiet_limit);
+}
+
+void StatusTracker::Impl::set_timer(SteadyClock::time_point wanted) {
+  if (deadline && *deadline <= wanted) return;
+  deadline = wanted;
+  timer.expires_at(wanted);
+  timer.async_wait([weak = weak_from_this()](const boost::system::error_code& failed) {
     const auto self = weak.lock();
     if (failed || !self) return;
-    self->clock_at.reset();
-    self->on_clock();
+    self->deadline.reset();
+    self->on_timer();
   });
 }
 
-void StatusTracker::Impl::on_clock() {
+void StatusTracker::Impl::on_timer() {
   std::vector<std::string> working;
-  for (const auto& [session, state] : sessions) {
+  for (const auto& [session, state] : sessions)
     if (state.status.state == "working" && state.status.source == "transcript") working.push_back(session);
-  }
-  for (const std::string& session : working) {
+  for (const std::string& session : working)
     if (sessions.contains(session)) evaluate(session);
+}
+
+void StatusTracker::Impl::limit_ended(const std::string& session) {
+  ended_without_transcript.push_back(session);
+  while (ended_without_transcript.size() > ended_without_transcript_max) {
+    const auto oldest = sessions.find(ended_without_transcript.front());
+    if (oldest != sessions.end() && oldest->first != session && !oldest->second.summary.known &&
+        oldest->second.status.state == "ended")
+      sessions.erase(oldest);
+    ended_without_transcript.pop_front();
   }
 }
 
-void StatusTracker::Impl::remember_end(const std::string& session) {
-  silent_ended.push_back(session);
-  while (silent_ended.size() > silent_ended_max) {
-    const auto oldest = sessions.find(silent_ended.front());
-    const bool silent = oldest != sessions.end() && !oldest->second.said.known;
-    if (silent && oldest->first != session && oldest->second.status.state == "ended") sessions.erase(oldest);
-    silent_ended.pop_front();
-  }
-}
-
-void StatusTracker::Impl::forget(const std::string& session) {
-  lists.forget(session);
+void StatusTracker::Impl::remove_session(const std::string& session) {
+  lists.untrack(session);
   const auto found = sessions.find(session);
   if (found == sessions.end()) return;
-  if (!roster.voice_of(session).entry) {
+  if (!registry.entry_of(session).entry) {
     sessions.erase(found);
     return;
   }
-  found->second.said = {};
+  found->second.summary = {};
   found->second.compacting_ms = 0;
   evaluate(session);
 }
 
 StatusTracker::StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                             std::vector<std::string> root_paths, watch::Watcher& watcher, Listener& listener,
+                             std::vector<Root> roots, watch::Watcher& watcher, StatusObserver& observer,
                              const StatusTrackerOptions& options)
-    : impl_(std::make_shared<Impl>(io, disk, std::move(root_paths), watcher, listener, options)) {}
+    : impl_(std::make_shared<Impl>(io, disk, std::move(roots), watcher, observer, options)) {}
 
 StatusTracker::StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                             std::vector<std::string> root_paths, watch::WatchMux& switchboard,
-                             Listener& listener, const StatusTrackerOptions& options) {
-  const auto impl =
-      std::make_shared<std::weak_ptr<Impl>>();  // the line is older than the board and outlives it
-  watch::Watcher& line =
-      switchboard.connect(prefixes_of(normal(root_paths)), [impl](const watch::ChangeHint& ring) {
-        if (const auto self = impl->lock()) self->ring(ring);
-      });
-  impl_ = std::make_shared<Impl>(io, disk, std::move(root_paths), line, listener, options);
+                             std::vector<Root> roots, watch::WatchMux& mux, StatusObserver& observer,
+                             const StatusTrackerOptions& options) {
+  const auto impl = std::make_shared<std::weak_ptr<Impl>>();  // the client outlives the tracker
+  watch::Watcher& client = mux.add_client(watched_prefixes(without_trailing_slashes(roots)),
+                                          [impl](const watch::ChangeHint& hint) {
+                                            if (const auto self = impl->lock()) self->on_change(hint);
+                                          });
+  impl_ = std::make_shared<Impl>(io, disk, std::move(roots), client, observer, options);
   *impl = impl_;
 }
 
@@ -292,45 +317,35 @@ StatusTracker::~StatusTracker() { stop(); }
 
 void StatusTracker::start() {
   impl_->running = true;
-  impl_->unscanned = {impl_->roots.begin(), impl_->roots.end()};
-  for (const std::string& root : impl_->roots) impl_->arm(root);
+  for (const Root& root : impl_->roots) impl_->unscanned.insert(root.path);
+  for (const Root& root : impl_->roots) impl_->watch_root(root);
 }
 
 void StatusTracker::stop() {
   impl_->running = false;
-  impl_->roster.stop();
+  impl_->registry.stop();
   impl_->lists.stop();
-  impl_->clock.cancel();
+  impl_->timer.cancel();
 }
 
-void StatusTracker::ring(const watch::ChangeHint& ring) { impl_->ring(ring); }
-void StatusTracker::ring(const std::string& path) { impl_->look_at(path); }
-void StatusTracker::everything() { impl_->everything(); }
+void StatusTracker::on_change(const watch::ChangeHint& hint) { impl_->on_change(hint); }
+void StatusTracker::on_change(const std::string& path) { impl_->on_path_change(path); }
+void StatusTracker::rescan() { impl_->rescan(); }
 
-void StatusTracker::transcript_changed(const std::string& session, const TranscriptSummary& said) {
-  impl_->changed(session, said);
+void StatusTracker::transcript_changed(const std::string& session, const TranscriptSummary& summary) {
+  impl_->transcript_changed(session, summary);
 }
-
-void StatusTracker::compacting(const std::string& session) {
-  Session& state = impl_->sessions[session];
-  state.compacting_ms = watch::wall_now_ms();
-  state.compacting_since = Steady::now();
-  impl_->evaluate(session);
-}
-
-void StatusTracker::forget(const std::string& session) { impl_->forget(session); }
+void StatusTracker::compaction_started(const std::string& session) { impl_->compaction_started(session); }
+void StatusTracker::remove_session(const std::string& session) { impl_->remove_session(session); }
 
 Status StatusTracker::status_of(const std::string& session) const {
   const auto found = impl_->sessions.find(session);
   return found == impl_->sessions.end() ? Status() : found->second.status;
 }
-
-bool StatusTracker::alive(const std::string& session) const {
-  return impl_->roster.voice_of(session).life == Life::alive;
+bool StatusTracker::is_alive(const std::string& session) const {
+  return impl_->registry.entry_of(session).liveness == Liveness::alive;
 }
-
+std::vector<std::string> StatusTracker::alive_sessions() const { return impl_->registry.alive_sessions(); }
 const TodoList* StatusTracker::todos_of(const std::string& session) const { return impl_->lists.of(session); }
-
-std::vector<std::string> StatusTracker::alive_sessions() const { return impl_->roster.alive_sessions(); }
 
 }  // namespace earshot::status

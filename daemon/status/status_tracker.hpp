@@ -1,48 +1,46 @@
-// What every session is doing now: from the registry, the transcripts and the clock. And its todos.
+// The status and the todo list of every session, from the registry, the transcripts and the clock.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "agents/claude_code/todo_files.hpp"
 #include "status/derive_status.hpp"
+#include "status/process_registry.hpp"
 #include "status/status.hpp"
-#include "watch/watch_mux.hpp"
-#include "watch/watcher.hpp"
+#include "watch/watchers.hpp"
 
 namespace earshot::status {
 
-/// Hears of changes only, on the loop's thread; may be called from within transcript_changed().
-class Listener {
+/// Receives changes on the loop's thread, possibly from within a call of the tracker.
+class StatusObserver {
  public:
-  virtual ~Listener() = default;
+  virtual ~StatusObserver() = default;
   virtual void on_status(const std::string& session, const Status& status) = 0;
-  virtual void on_todos(const std::string& session) = 0;  // ask todos_of()
+  virtual void on_todos(const std::string& session) = 0;  // call todos_of()
 };
 
 struct StatusTrackerOptions {
   std::string proc_dir = "/proc";
   std::string machine_id_path = "/etc/machine-id";
-  std::chrono::milliseconds beat{1000};  // how often processes are asked for that the kernel does not report
-  std::chrono::milliseconds retry{5};    // first wait before a torn file is read again; doubles
-  std::chrono::milliseconds quiet_max = status::quiet_max;  // see decide.hpp
+  std::chrono::milliseconds poll{1000};  // interval for processes whose exit the kernel does not report
+  std::chrono::milliseconds retry{5};    // before an incomplete file is read again; doubles each time
+  std::chrono::milliseconds quiet_max = status::quiet_max;
 };
 
-/// All calls, and all callbacks, on the thread that runs `io`. `disk` runs what may block; join it before
-/// `io` is destroyed. `watcher` (or `switchboard`) and `listener` outlive the board.
+/// All calls and callbacks happen on the thread that runs `io`. `disk` runs what may block; join it before
+/// `io` is destroyed. The mux or watcher and the observer outlive the tracker.
 class StatusTracker {
  public:
-  /// Takes a line of the switchboard of its own: nobody needs to ring it.
+  /// Adds itself to the mux as a client.
   StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                std::vector<std::string> root_paths, watch::WatchMux& switchboard, Listener& listener,
+                std::vector<Root> roots, watch::WatchMux& mux, StatusObserver& observer,
                 const StatusTrackerOptions& options = {});
-  /// Somebody calls ring() for what `watcher` rings.
+  /// The caller forwards the hints of `watcher` to on_change().
   StatusTracker(boost::asio::io_context& io, const boost::asio::any_io_executor& disk,
-                std::vector<std::string> root_paths, watch::Watcher& watcher, Listener& listener,
+                std::vector<Root> roots, watch::Watcher& watcher, StatusObserver& observer,
                 const StatusTrackerOptions& options = {});
   ~StatusTracker();
   StatusTracker(const StatusTracker&) = delete;
@@ -51,22 +49,22 @@ class StatusTracker {
   void start();
   void stop();  // no callback after this
 
-  void ring(const watch::ChangeHint& ring);  // a doorbell; paths of other rooms cost a comparison
-  void ring(const std::string& path);
-  void everything();  // look at all of it again
+  void on_change(const watch::ChangeHint& hint);  // cheap for paths that do not concern it
+  void on_change(const std::string& path);
+  void rescan();
 
-  void transcript_changed(const std::string& session, const TranscriptSummary& said);
-  /// An internal compaction call began: `working` with reason `compaction` until a transcript grows.
-  void compacting(const std::string& session);
-  /// No transcript of it is left.
-  void forget(const std::string& session);
+  void transcript_changed(const std::string& session, const TranscriptSummary& summary);
+  /// A compaction began: `working` with reason `compaction` until a transcript grows.
+  void compaction_started(const std::string& session);
+  /// The session has no transcript any more.
+  void remove_session(const std::string& session);
 
-  /// State `unknown` without a source: never heard of it.
+  /// State `unknown` without a source if the session is unknown.
   Status status_of(const std::string& session) const;
-  /// A process of it is known to live.
-  bool alive(const std::string& session) const;
-  std::vector<std::string> alive_sessions() const;  // also those without a transcript
-  /// Null: no todo or task file. Gone with the next call of this object.
+  /// True if a process of it is known to be alive.
+  bool is_alive(const std::string& session) const;
+  std::vector<std::string> alive_sessions() const;  // with and without transcripts
+  /// Null: no todo list. Valid until the next call of this object.
   const TodoList* todos_of(const std::string& session) const;
 
  private:

@@ -3,166 +3,232 @@
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <string_view>
 #include <utility>
 
-#include "status/text.hpp"
+#include "base/file.hpp"
+#include "base/time.hpp"
 
 namespace earshot::status {
-
 namespace {
 
-std::string tasks_of(const std::string& root, const std::string& session) {
-  return root + "/tasks/" + session;
+struct SourceRead {
+  std::optional<TodoList> list;
+  bool is_incomplete = false;
+};
+
+SourceRead read_list_file(const AgentProgram& program, const std::string& path) {
+  SourceRead read;
+  const SmallFile file = read_small_file(path, AgentProgram::todo_bytes_max);
+  if (!file.ok()) return read;
+  auto todos = program.parse_todo_list(file.text);
+  read.is_incomplete = !todos;
+  if (todos) read.list = TodoList{std::move(*todos), file.stat.modified_ms(), {}, {}};
+  return read;
+}
+
+/// The names of the first todos by number.
+std::vector<std::pair<std::uint64_t, std::string>> todo_files(const AgentProgram& program,
+                                                              const Directory& directory) {
+  std::vector<std::pair<std::uint64_t, std::string>> files;
+  std::size_t seen = 0;
+  directory.for_each([&](std::string_view name, FileType) {
+    if (seen++ >= todo_names_max) return;
+    if (const auto number = program.todo_number(name)) files.emplace_back(*number, name);
+  });
+  std::sort(files.begin(), files.end());
+  if (files.size() > AgentProgram::todos_max) files.resize(AgentProgram::todos_max);
+  return files;
+}
+
+SourceRead read_list_directory(const AgentProgram& program, const std::string& path,
+                               const Directory& directory) {
+  SourceRead read;
+  TodoList list;
+  list.modified_ms = directory.stat().modified_ms();
+  bool has_files = false;
+  for (const auto& [number, name] : todo_files(program, directory)) {
+    const SmallFile file = read_small_file(path + '/' + name, AgentProgram::todo_bytes_max);
+    if (!file.ok()) continue;
+    has_files = true;
+    auto todo = program.parse_todo(file.text);
+    if (!todo) {
+      read.is_incomplete = true;
+      continue;
+    }
+    list.modified_ms = std::max(list.modified_ms, file.stat.modified_ms());
+    if (todo->status == "deleted") continue;
+    if (todo->id.empty()) todo->id = std::to_string(number);
+    list.todos.push_back(std::move(*todo));
+  }
+  if (has_files) read.list = std::move(list);
+  return read;
 }
 
 }  // namespace
 
-TodoLists::TodoLists(boost::asio::io_context& io, boost::asio::any_io_executor disk,
-                     std::vector<std::string> roots, watch::Watcher& watcher, std::chrono::milliseconds retry,
-                     Changed changed)
+TodoRead read_todo_list(const Root& root, const std::string& session) {
+  TodoRead result;
+  for (const TodoSource& source : root.program->todo_sources(session)) {
+    const std::string path = root.path + '/' + source.path;
+    SourceRead read;
+    if (source.is_directory) {
+      const Directory directory(path, Symlinks::follow);
+      if (directory.error()) continue;
+      result.directories[path] = directory.stat().modified_ms();
+      read = read_list_directory(*root.program, path, directory);
+    } else {
+      read = read_list_file(*root.program, path);
+    }
+    result.is_incomplete |= read.is_incomplete;
+    if (!read.list || (result.list && read.list->modified_ms < result.list->modified_ms)) continue;
+    result.list = std::move(read.list);
+    result.list->source = source.name;
+    result.list->modified = format_time_if_valid(result.list->modified_ms);
+  }
+  return result;
+}
+
+TodoLists::TodoLists(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<Root> roots,
+                     watch::Watcher& watcher, std::chrono::milliseconds retry, OnChange on_change)
     : io_(io),
       disk_(std::move(disk)),
       roots_(std::move(roots)),
       watcher_(watcher),
       retry_(retry),
-      changed_(std::move(changed)),
+      on_change_(std::move(on_change)),
       retry_timer_(io) {}
 
 void TodoLists::stop() {
-  here_.reset();
+  alive_.reset();
   retry_timer_.cancel();
 }
 
-void TodoLists::arm(const std::string& root) {
-  bool others = false;
-  for (const char* name : {"/todos", "/tasks"}) {
-    const std::string directory = root + name;
-    const Identity identity = directory_at(directory);
-    if (identity != Identity{}) watcher_.watch(directory);
-    others = others || identity_[directory] != identity;
-    identity_[directory] = identity;
+void TodoLists::watch_root(const Root& root) {
+  bool is_changed = false;
+  for (const std::string_view name : root.program->todo_directories()) {
+    const std::string path = root.path + '/' + std::string(name);
+    const DirectoryId id = directory_id(path);
+    if (id != DirectoryId{}) watcher_.watch(path);
+    is_changed |= std::exchange(directory_ids_[path], id) != id;
   }
-  if (others) everything();
+  if (is_changed) rescan();
 }
 
-void TodoLists::know(const std::string& session) {
-  if (is_entry_name(session) && known_.try_emplace(session).second) soil(session);
+void TodoLists::track(const std::string& session) {
+  const bool has_sources = std::any_of(roots_.begin(), roots_.end(), [&](const Root& root) {
+    return !root.program->todo_sources(session).empty();
+  });
+  if (has_sources && tracked_.try_emplace(session).second) mark_dirty(session);
 }
 
-void TodoLists::forget(const std::string& session) {
-  if (known_.erase(session) == 0) return;
+void TodoLists::untrack(const std::string& session) {
+  if (tracked_.erase(session) == 0) return;
   dirty_.erase(session);
-  torn_.erase(session);
-  for (const std::string& root : roots_) {
-    const std::string directory = tasks_of(root, session);
-    if (watched_.erase(directory)) watcher_.forget(directory);
+  incomplete_.erase(session);
+  for (const Root& root : roots_)
+    for (const TodoSource& source : root.program->todo_sources(session)) {
+      const std::string path = root.path + '/' + source.path;
+      if (watched_.erase(path)) watcher_.unwatch(path);
+    }
+}
+
+void TodoLists::rescan() {
+  for (const auto& [session, tracked] : tracked_) dirty_.insert(session);
+  read_dirty();
+}
+
+void TodoLists::on_change(const Root& root, const std::string& path) {
+  if (path.find('/') == path.npos) {  // the todo directory itself was created or removed
+    watch_root(root);
+    return rescan();
   }
+  const std::string session = root.program->session_of_todo_path(path);
+  watched_.erase(root.path + '/' + path);  // the name may belong to a different directory now
+  mark_dirty(session);
 }
 
-void TodoLists::everything() {
-  for (const auto& [session, known] : known_) dirty_.insert(session);
-  read();
-}
-
-void TodoLists::ring(const std::string& root, const std::string& below_root) {
-  const std::string_view path = below_root;
-  const auto slash = path.find('/');
-  const std::string_view kind = path.substr(0, slash);
-  if (slash == path.npos) {  // the directory itself: born, gone, or to be listed again
-    arm(root);
-    return everything();
-  }
-  const std::string_view rest = path.substr(slash + 1);
-  if (kind == "todos") return soil(std::string(session_of_todo_name(rest)));
-  const std::string session(rest.substr(0, rest.find('/')));
-  if (session.size() == rest.size())
-    watched_.erase(tasks_of(root, session));  // perhaps another directory of the name
-  soil(session);
-}
-
-void TodoLists::soil(const std::string& session) {
-  if (!known_.contains(session)) return;
+void TodoLists::mark_dirty(const std::string& session) {
+  if (!tracked_.contains(session)) return;
   dirty_.insert(session);
-  read();
+  read_dirty();
 }
 
-void TodoLists::read() {
-  if (reading_ || dirty_.empty() || !here_) return;
+void TodoLists::read_dirty() {
+  if (reading_ || dirty_.empty() || !alive_) return;
   reading_ = true;
   std::vector<std::string> sessions;
   while (!dirty_.empty() && sessions.size() < batch_max)
     sessions.push_back(std::move(dirty_.extract(dirty_.begin()).value()));
   auto guard = boost::asio::make_work_guard(io_);
-  boost::asio::post(disk_, [this, here = std::weak_ptr<char>(here_), roots = roots_,
+  boost::asio::post(disk_, [this, alive = std::weak_ptr<char>(alive_), roots = roots_,
                             sessions = std::move(sessions), guard = std::move(guard)]() mutable {
-    std::vector<Answer> answers;
+    std::vector<Result> results;
     for (std::string& session : sessions) {
-      Answer answer;
-      for (const std::string& root : roots) answer.by_root.push_back(read_lists(root, session));
-      answer.session = std::move(session);
-      answers.push_back(std::move(answer));
+      Result result;
+      for (const Root& root : roots) result.by_root.push_back(read_todo_list(root, session));
+      result.session = std::move(session);
+      results.push_back(std::move(result));
     }
-    boost::asio::post(guard.get_executor(), [this, here, answers = std::move(answers)]() mutable {
-      if (!here.lock()) return;
+    boost::asio::post(guard.get_executor(), [this, alive, results = std::move(results)]() mutable {
+      if (alive.expired()) return;
       reading_ = false;
-      for (Answer& answer : answers) apply(std::move(answer));
-      read();
+      for (Result& result : results) apply(std::move(result));
+      read_dirty();
     });
   });
 }
 
-void TodoLists::apply(Answer answer) {
-  const auto found = known_.find(answer.session);
-  if (found == known_.end()) return;
-  Known& known = found->second;
-  bool torn = false;
+void TodoLists::apply(Result result) {
+  const auto found = tracked_.find(result.session);
+  if (found == tracked_.end()) return;
+  Tracked& tracked = found->second;
+  bool is_incomplete = false;
   std::int64_t directory_ms = 0;
   std::optional<TodoList> newest;
-  for (std::size_t at = 0; at < answer.by_root.size(); ++at) {
-    ListRead& read = answer.by_root[at];
-    torn = torn || read.torn;
-    directory_ms = std::max(directory_ms, read.directory_ms);
+  for (TodoRead& read : result.by_root) {
+    is_incomplete |= read.is_incomplete;
     if (read.list && (!newest || read.list->modified_ms > newest->modified_ms)) newest = std::move(read.list);
-    const std::string directory = tasks_of(roots_[at], answer.session);
-    if (read.tasks_directory && watched_.insert(directory).second) {
-      watcher_.watch(directory);
-      dirty_.insert(answer.session);  // what was written before the watch and after the reading
+    for (const auto& [path, modified_ms] : read.directories) {
+      directory_ms = std::max(directory_ms, modified_ms);
+      if (!watched_.insert(path).second) continue;
+      watcher_.watch(path);
+      dirty_.insert(result.session);  // files may have been written between the reading and the watch
     }
   }
-  known.torn = torn ? known.torn + 1 : 0;
-  if (torn && known.torn <= retries_max) {
-    torn_.insert(answer.session);
+  tracked.incomplete_reads = is_incomplete ? tracked.incomplete_reads + 1 : 0;
+  if (is_incomplete && tracked.incomplete_reads <= retries_max) {
+    incomplete_.insert(result.session);
     return retry_later();
   }
-  if (!newest &&
-      known.list) {  // the files went: an empty list, and that is news; a list that never was is none
-    newest = TodoList{{}, std::max(directory_ms, known.list->modified_ms), {}, known.list->source};
-    newest->modified = rfc3339(newest->modified_ms);
+  if (!newest && tracked.list) {  // the files were removed: the list is empty now
+    newest = TodoList{{}, std::max(directory_ms, tracked.list->modified_ms), {}, tracked.list->source};
+    newest->modified = format_time_if_valid(newest->modified_ms);
   }
-  const bool changed = newest.has_value() && (!known.list || newest->todos != known.list->todos);
-  known.list = std::move(newest);
-  if (changed) changed_(answer.session);
+  const bool is_changed = newest.has_value() && (!tracked.list || newest->todos != tracked.list->todos);
+  tracked.list = std::move(newest);
+  if (is_changed) on_change_(result.session);
 }
 
 void TodoLists::retry_later() {
-  if (retry_armed_ || !here_) return;
-  retry_armed_ = true;
+  if (retry_scheduled_ || !alive_) return;
+  retry_scheduled_ = true;
   int tries = retries_max;
-  for (const std::string& session : torn_) tries = std::min(tries, known_.at(session).torn);
+  for (const std::string& session : incomplete_)
+    tries = std::min(tries, tracked_.at(session).incomplete_reads);
   retry_timer_.expires_after(retry_ * (1 << tries));
-  retry_timer_.async_wait([this, here = std::weak_ptr<char>(here_)](const boost::system::error_code& failed) {
-    if (failed || !here.lock()) return;
-    retry_armed_ = false;
-    dirty_.merge(torn_);
-    torn_.clear();
-    read();
-  });
+  retry_timer_.async_wait(
+      [this, alive = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
+        if (failed || alive.expired()) return;
+        retry_scheduled_ = false;
+        dirty_.merge(incomplete_);
+        incomplete_.clear();
+        read_dirty();
+      });
 }
 
 const TodoList* TodoLists::of(const std::string& session) const {
-  const auto found = known_.find(session);
-  return found != known_.end() && found->second.list ? &*found->second.list : nullptr;
+  const auto found = tracked_.find(session);
+  return found != tracked_.end() && found->second.list ? &*found->second.list : nullptr;
 }
 
 }  // namespace earshot::status

@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "watch/watch_mux.hpp"
+#include "watch/watchers.hpp"
 
 namespace earshot::tail {
 namespace {
 
 using watch::at_or_below;
-
-constexpr TranscriptDir halls[] = {TranscriptDir::projects, TranscriptDir::conversations};
-
-std::string hall_path(const Root& root, TranscriptDir hall) {
-  return root.path + '/' + std::string(directory_of(hall));
-}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -25,310 +19,357 @@ std::string_view last_of(const std::string& path) {
   return std::string_view(path).substr(path.rfind('/') + 1);
 }
 
+std::string_view stem_of(const std::string& path) {
+  std::string_view name = last_of(path);
+  if (name.ends_with(transcript_suffix)) name.remove_suffix(transcript_suffix.size());
+  return name;
+}
+
 }  // namespace
 
-Discovery::Discovery(IoThread& disk, TimerQueue& later, HealthBook& health, const Options& options,
-                     Observer& keeper)
-    : disk_(disk), later_(later), health_(health), options_(options), keeper_(keeper) {}
+Discovery::Discovery(IoThread& disk, TimerQueue& timers, FileProblems& problems, const Options& options,
+                     Observer& observer)
+    : disk_(disk), timers_(timers), problems_(problems), options_(options), observer_(observer) {}
 
 void Discovery::start(watch::Watcher& watcher) {
   watcher_ = &watcher;
-  for (const Root& root : options_.roots) arm(root);
+  for (const Root& root : options_.roots) watch_root(root);
   disk_.soon([this] { check_scanned(); });  // there may be nothing to scan
 }
 
-std::string_view Discovery::below_hall(const Place& place) {
-  return std::string_view(place.first).substr(hall_path(*place.second.root, place.second.hall).size());
+std::string Discovery::transcript_directory_path(const Root& root, std::size_t index) {
+  return root.path + '/' + std::string(root.program->transcript_directories()[index]);
 }
 
-/// Watches the root, or what is there of the way to it, and enters its halls.
-void Discovery::arm(const Root& root) {
-  std::string at = root.path;
-  while (at != "/" && facts_of(at, true).error) at = parent_of(at);
-  watcher_->watch(at);
-  // The sweep begins to watch on the second thread. What appears on the way there is looked for after that.
-  disk_.run([] { return true; }, [this, &root, at](bool) { arm_further(root, at); });
+std::string_view Discovery::path_below(const DirectoryNode& directory) {
+  const DirectoryState& state = directory.second;
+  return std::string_view(directory.first)
+      .substr(transcript_directory_path(*state.root, state.transcript_directory).size());
+}
 
-  const Facts facts = facts_of(root.path, true);
-  if (facts.error || facts.kind != Facts::Kind::directory) {
-    for (const TranscriptDir hall : halls) leave(hall_path(root, hall));
-    const bool is_absent = facts.gone();
-    if (facts.error && !is_absent) arm_later(root);
-    if (root.expected || !is_absent)
-      health_.set(root.path,
-                  facts.error ? (is_absent ? "does not exist" : "cannot be read") : "not a directory",
-                  "transcripts are picked up as soon as it is there");
+std::string Discovery::path_below(const DirectoryNode& directory, std::string_view stem) {
+  std::string below(path_below(directory));
+  below += '/';
+  below += stem;
+  return below.substr(1);
+}
+
+std::string Discovery::transcript_path(const DirectoryNode& directory, std::string_view stem) {
+  return directory.first + '/' + std::string(stem) + std::string(transcript_suffix);
+}
+
+/// Watches the root or its nearest existing parent, and enters its transcript directories.
+void Discovery::watch_root(const Root& root) {
+  std::string nearest = root.path;
+  while (nearest != "/" && stat_file(nearest, Symlinks::follow).error) nearest = parent_of(nearest);
+  watcher_->watch(nearest);
+  // The sweep starts watching on the disk thread: look again after that for what appeared meanwhile.
+  disk_.run([] { return true; }, [this, &root, nearest](bool) { continue_watching_root(root, nearest); });
+
+  const std::size_t count = root.program->transcript_directories().size();
+  const FileStat stat = stat_file(root.path, Symlinks::follow);
+  if (stat.error || !stat.is_directory()) {
+    for (std::size_t index = 0; index < count; ++index) leave(transcript_directory_path(root, index));
+    if (stat.error && !stat.is_missing()) retry_root(root);
+    if (root.expected || !stat.is_missing())
+      problems_.set(
+          root.path,
+          stat.error ? (stat.is_missing() ? "does not exist" : "cannot be read") : "not a directory",
+          "its transcripts are followed as soon as it exists");
     return;
   }
-  health_.clear(root.path);
-  for (const TranscriptDir hall : halls) arm_hall(root, hall);
+  problems_.clear(root.path);
+  for (std::size_t index = 0; index < count; ++index) enter_transcript_directory(root, index);
 }
 
-void Discovery::arm_further(const Root& root, const std::string& watched) {
+void Discovery::continue_watching_root(const Root& root, const std::string& watched) {
   if (watched != root.path) {
     const std::string next =
         root.path.substr(0, root.path.find('/', watched == "/" ? 1 : watched.size() + 1));
-    const Facts facts = facts_of(next, true);
-    if (!facts.error) return arm(root);
-    if (!facts.gone()) arm_later(root);
+    const FileStat stat = stat_file(next, Symlinks::follow);
+    if (!stat.error) return watch_root(root);
+    if (!stat.is_missing()) retry_root(root);
     return;
   }
-  for (const TranscriptDir hall : halls)
-    if (!directories_.contains(hall_path(root, hall))) arm_hall(root, hall);
+  for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
+    if (!directories_.contains(transcript_directory_path(root, index)))
+      enter_transcript_directory(root, index);
 }
 
-/// Nothing rings when what hides a root from us is over.
-void Discovery::arm_later(const Root& root) {
-  if (!arms_due_.insert(&root).second) return;
-  later_.after(options_.retry_last, [this, &root] {
-    arms_due_.erase(&root);
-    arm(root);
+/// There is no notification when a root becomes accessible.
+void Discovery::retry_root(const Root& root) {
+  if (!root_retries_.insert(&root).second) return;
+  timers_.after(options_.retry_last, [this, &root] {
+    root_retries_.erase(&root);
+    watch_root(root);
   });
 }
 
-void Discovery::arm_hall(const Root& root, TranscriptDir hall) {
-  const std::string path = hall_path(root, hall);
-  const Facts facts = facts_of(path, true);
-  if (facts.error && !facts.gone()) {
-    health_.set(path, facts.error);
-    return arm_later(root);
+void Discovery::enter_transcript_directory(const Root& root, std::size_t index) {
+  const std::string path = transcript_directory_path(root, index);
+  const FileStat stat = stat_file(path, Symlinks::follow);
+  if (stat.error && !stat.is_missing()) {
+    problems_.set(path, stat.error);
+    return retry_root(root);
   }
-  health_.clear(path);
-  if (facts.gone() || (!facts.error && facts.kind != Facts::Kind::directory)) return leave(path);
-  enter(path, root, hall, 0, facts);
+  problems_.clear(path);
+  if (stat.error || !stat.is_directory()) return leave(path);
+  enter(path, root, index, 0, stat);
 }
 
-void Discovery::enter(const std::string& path, const Root& root, TranscriptDir hall, std::size_t depth,
-                      const Facts& facts) {
-  const Identity identity{facts.device, facts.inode};
+void Discovery::enter(const std::string& path, const Root& root, std::size_t index, std::size_t depth,
+                      const FileStat& stat) {
+  const FileId id{stat.device, stat.inode};
   if (const auto at = directories_.find(path); at != directories_.end()) {
-    Directory& known = at->second;
-    if (Identity{known.device, known.inode} != identity) {
-      visited_.erase({known.device, known.inode});
-      known.device = facts.device;
-      known.inode = facts.inode;
-      visited_.emplace(identity, path);
+    DirectoryState& known = at->second;
+    if (FileId{known.device, known.inode} != id) {
+      entered_.erase({known.device, known.inode});
+      known.device = stat.device;
+      known.inode = stat.inode;
+      entered_.emplace(id, path);
     }
     return scan(*at);
   }
-  if (const auto other = visited_.find(identity); other != visited_.end()) {
-    const std::string elsewhere = other->second;
-    const Facts there = facts_of(elsewhere, true);
-    if (there.error && !there.gone())  // nothing is known of it now
-      return later_.after(options_.retry_first, [this, path] { ring_path(path); });
-    if (!there.error && Identity{there.device, there.inode} == identity)
-      return;  // a link's loop, or a second way to it
-    if (there.error)
-      leave(elsewhere);  // it was moved here
-    else
-      disk_.soon([this, elsewhere] { ring_path(elsewhere); });  // another directory stands there by now
-  }
+  if (is_entered_elsewhere(path, id)) return;
   if (directories_.size() >= directories_max)
-    return health_.set(root.path, "too many directories", "remove old projects: not all are looked at");
-  visited_[identity] = path;
+    return problems_.set(root.path, "too many directories", "remove old projects: some are not followed");
+  entered_[id] = path;
   const auto at = directories_.try_emplace(path).first;
-  Directory& known = at->second;
-  known.root = &root;
-  known.hall = hall;
-  known.depth = static_cast<std::uint16_t>(depth);
-  known.device = facts.device;
-  known.inode = facts.inode;
+  DirectoryState& state = at->second;
+  state.root = &root;
+  state.transcript_directory = static_cast<std::uint8_t>(index);
+  state.depth = static_cast<std::uint16_t>(depth);
+  state.device = stat.device;
+  state.inode = stat.inode;
   scan(*at);
 }
 
+/// True if the directory is reached by another path too, or that cannot be decided now.
+bool Discovery::is_entered_elsewhere(const std::string& path, const FileId& id) {
+  const auto other = entered_.find(id);
+  if (other == entered_.end()) return false;
+  const std::string other_path = other->second;
+  const FileStat stat = stat_file(other_path, Symlinks::follow);
+  if (stat.error && !stat.is_missing()) {
+    timers_.after(options_.retry_first, [this, path] { check_path(path); });
+    return true;
+  }
+  if (!stat.error && FileId{stat.device, stat.inode} == id) return true;  // a loop, or a second link
+  if (stat.error)
+    leave(other_path);  // it was moved here
+  else
+    disk_.soon([this, other_path] { check_path(other_path); });  // that path is another directory now
+  return false;
+}
+
 void Discovery::leave(const std::string& path) {
-  std::vector<Directories::node_type> gone;
+  std::vector<Directories::node_type> left;
   if (const auto at = directories_.find(path); at != directories_.end())
-    gone.push_back(directories_.extract(at));
+    left.push_back(directories_.extract(at));
   const std::string below = path + '/';
   for (auto at = directories_.lower_bound(below); at != directories_.end() && at->first.starts_with(below);)
-    gone.push_back(directories_.extract(at++));
-  if (gone.empty()) return;
-  watcher_->forget(path);
-  health_.clear_below(path);
-  for (auto& node : gone) {
-    visited_.erase({node.mapped().device, node.mapped().inode});
-    files_ -= node.mapped().files.size();
-    Place left(node.key(), std::move(node.mapped()));
-    for (auto& [stem, file] : left.second.files) {
-      keeper_.file_dropped(left, stem, file);
-      if (!linked_.empty()) erase(left.first + '/' + stem + ".jsonl");
+    left.push_back(directories_.extract(at++));
+  if (left.empty()) return;
+  watcher_->unwatch(path);
+  problems_.clear_below(path);
+  for (auto& extracted : left) {
+    entered_.erase({extracted.mapped().device, extracted.mapped().inode});
+    files_ -= extracted.mapped().files.size();
+    DirectoryNode directory(extracted.key(), std::move(extracted.mapped()));
+    for (auto& [stem, file] : directory.second.files) {
+      observer_.on_file_dropped(directory, stem, file);
+      if (!hard_links_.empty()) erase(transcript_path(directory, stem));
     }
   }
 }
 
-void Discovery::scan(Place& place) {
-  if (place.second.scan != 0) {
-    place.second.again = true;
+void Discovery::scan(DirectoryNode& directory) {
+  if (directory.second.scan != 0) {
+    directory.second.scan_again = true;
     return;
   }
-  place.second.scan = ++scans_;
-  watcher_->watch(place.first);  // then scan: what it finds is watched when it goes again
-  to_scan_.push_back(place.first);
-  next_scans();
+  directory.second.scan = ++scans_;
+  watcher_->watch(directory.first);  // before the scan: everything the scan finds is being watched
+  scan_queue_.push_back(directory.first);
+  start_scans();
 }
 
-void Discovery::next_scans() {
-  struct Task {
-    std::string path;
-    std::size_t hall_bytes;  // of the path
-    Links follow;
-    std::uint64_t scan;
-  };
-  while (tasks_ < tasks_max && !to_scan_.empty()) {
-    std::vector<Task> batch;
-    for (; batch.size() < scans_a_task && !to_scan_.empty(); to_scan_.pop_front()) {
-      const auto at = directories_.find(to_scan_.front());
-      if (at == directories_.end()) continue;
-      // A link is followed from the hall only: a project's directory may live elsewhere, nothing below it.
-      const Links follow{at->second.depth <= 1, at->second.depth == 0};
-      batch.push_back({at->first, at->first.size() - below_hall(*at).size(), follow, at->second.scan});
-    }
+struct Discovery::ScanTask {
+  std::string path;
+  std::size_t below_at;  // where the part below the transcript directory begins
+  const AgentProgram* program;
+  ListingSymlinks symlinks;
+  std::uint64_t number;
+
+  DirectoryListing list() const {
+    return list_directory(path, symlinks, [this](const std::string& name) {
+      return program->classify(std::string_view(path).substr(below_at), name) != FileKind::other;
+    });
+  }
+};
+
+std::vector<Discovery::ScanTask> Discovery::next_scan_tasks() {
+  std::vector<ScanTask> tasks;
+  for (; tasks.size() < scans_per_task && !scan_queue_.empty(); scan_queue_.pop_front()) {
+    const auto at = directories_.find(scan_queue_.front());
+    if (at == directories_.end()) continue;
+    const DirectoryState& state = at->second;
+    // Links are followed in the transcript directory only: a project may be a link, nothing below it.
+    tasks.push_back({at->first,
+                     at->first.size() - path_below(*at).size(),
+                     state.root->program,
+                     {state.depth <= 1, state.depth == 0},
+                     state.scan});
+  }
+  return tasks;
+}
+
+void Discovery::start_scans() {
+  while (tasks_ < tasks_max && !scan_queue_.empty()) {
+    std::vector<ScanTask> batch = next_scan_tasks();
     if (batch.empty()) break;
     ++tasks_;
     auto work = [batch = std::move(batch)] {
-      std::vector<std::pair<Listing, std::uint64_t>> listings;
-      listings.reserve(batch.size());
-      for (const Task& task : batch) {
-        const auto wanted =
-            [below = std::string_view(task.path).substr(task.hall_bytes)](const std::string& name) {
-              return kind_of(below, name) != FileKind::nothing;
-            };
-        listings.emplace_back(list(task.path, task.follow, wanted), task.scan);
-      }
-      return listings;
+      Scans scans;
+      scans.reserve(batch.size());
+      for (const ScanTask& task : batch) scans.emplace_back(task.list(), task.number);
+      return scans;
     };
-    disk_.run(std::move(work), [this](const std::vector<std::pair<Listing, std::uint64_t>>& listings) {
+    disk_.run(std::move(work), [this](const Scans& scans) {
       --tasks_;
-      for (const auto& [listing, scan] : listings) apply(listing, scan);
-      next_scans();
+      for (const auto& [listing, number] : scans) apply(listing, number);
+      start_scans();
       check_scanned();
     });
   }
 }
 
 void Discovery::check_scanned() {
-  if (!starting_ || tasks_ > 0 || !to_scan_.empty()) return;
-  starting_ = false;
-  keeper_.scanned();
+  if (!is_starting_ || tasks_ > 0 || !scan_queue_.empty()) return;
+  is_starting_ = false;
+  observer_.on_scanned();
 }
 
-void Discovery::apply(const Listing& listing, std::uint64_t scanned) {
+void Discovery::apply(const DirectoryListing& listing, std::uint64_t scan_number) {
   const auto at = directories_.find(listing.path);
-  // One of before it was left and entered again says nothing about what is there now.
-  if (at == directories_.end() || at->second.scan != scanned) return;
-  Directory& known = at->second;
-  known.scan = 0;
-  if (std::exchange(known.again, false)) {
+  // Ignore a scan from before the directory was left and entered again.
+  if (at == directories_.end() || at->second.scan != scan_number) return;
+  DirectoryState& state = at->second;
+  state.scan = 0;
+  if (std::exchange(state.scan_again, false)) {
     scan(*at);
-    if (listing.self.error) return;  // it may be another directory since
+    if (listing.stat.error) return;  // it may be another directory now
   }
-  if (listing.self.gone() || listing.self.error == ELOOP) return leave(listing.path);
-  if (listing.self.error) return unreadable(*at, listing.self.error);
-  known.retry = {};
-  health_.clear(listing.path);
+  if (listing.stat.is_missing() || listing.stat.error == ELOOP) return leave(listing.path);
+  if (listing.stat.error) return on_unreadable(*at, listing.stat.error);
+  state.retry_delay = {};
+  problems_.clear(listing.path);
+  apply_removals(*at, listing);
+  int entry_error = 0;
+  for (const DirectoryEntry& entry : listing.entries) {
+    const auto current = directories_.find(listing.path);  // an entry may cause the directory to be left
+    if (current == directories_.end()) return;
+    apply_entry(*current, entry);
+    if (entry.stat.error) entry_error = entry.stat.error;
+  }
+  if (const auto current = directories_.find(listing.path); entry_error != 0 && current != directories_.end())
+    on_unreadable(*current, entry_error);
+}
 
+/// Removals come first: a renamed file is removed before it is found under its new name.
+void Discovery::apply_removals(DirectoryNode& directory, const DirectoryListing& listing) {
   std::vector<std::string_view> names;
   names.reserve(listing.entries.size());
-  for (const Entry& entry : listing.entries) names.push_back(entry.name);
+  for (const DirectoryEntry& entry : listing.entries) names.push_back(entry.name);
   std::sort(names.begin(), names.end());
-  const auto listed = [&](std::string_view name) {
+  const auto is_listed = [&](std::string_view name) {
     return std::binary_search(names.begin(), names.end(), name);
   };
 
-  // What went, first: a renamed one is then removed before it is found again.
-  std::vector<std::string> gone;
+  std::vector<std::string> missing;  // directories
   const std::string below = listing.path + '/';
   for (auto each = directories_.lower_bound(below);
        each != directories_.end() && each->first.starts_with(below); ++each) {
     const std::string_view name = std::string_view(each->first).substr(below.size());
-    if (name.find('/') == std::string_view::npos && !listed(name)) gone.push_back(each->first);
+    if (name.find('/') == name.npos && !is_listed(name)) missing.push_back(each->first);
   }
-  for (const auto& each : gone) ring_path(each);  // one that was rung for since the listing is there
-  std::vector<std::string> missing;
-  for (const auto& [stem, file] : known.files)
-    if (!listed(stem + ".jsonl")) missing.push_back(stem);
-  for (const auto& stem : missing)
-    if (const auto file = known.files.find(stem); file != known.files.end())
-      keeper_.file_rang(*at, stem, file->second, nullptr);
-  int hidden = 0;  // of errno: why an entry could not be looked at
-  for (const Entry& entry : listing.entries) {
-    const auto still = directories_.find(listing.path);  // what is found may tell that all of this is gone
-    if (still == directories_.end()) return;
-    apply_entry(*still, entry);
-    if (entry.facts.error) hidden = entry.facts.error;
-  }
-  if (const auto still = directories_.find(listing.path); hidden != 0 && still != directories_.end())
-    unreadable(*still, hidden);
+  for (const auto& path : missing) check_path(path);  // it may exist again since the listing
+
+  std::vector<std::string> stems;
+  auto& files = directory.second.files;
+  for (const auto& [stem, file] : files)
+    if (!is_listed(stem + std::string(transcript_suffix))) stems.push_back(stem);
+  for (const auto& stem : stems)
+    if (const auto file = files.find(stem); file != files.end())
+      observer_.on_file_hint(directory, stem, file->second, nullptr);
 }
 
-void Discovery::apply_entry(Place& place, const Entry& entry) {
-  const std::string path = place.first + '/' + entry.name;
-  Directory& known = place.second;
-  if (entry.facts.error) {  // a known one looks for itself; what else it may be is seen at the next try
-    const auto file = known.files.find(stem_of(entry.name));
-    const bool is_known =
-        kind_of(below_hall(place), entry.name) == FileKind::transcript && file != known.files.end();
-    if (is_known) keeper_.file_rang(place, file->first, file->second, nullptr);
+void Discovery::apply_entry(DirectoryNode& directory, const DirectoryEntry& entry) {
+  const std::string path = directory.first + '/' + entry.name;
+  DirectoryState& state = directory.second;
+  const AgentProgram& program = *state.root->program;
+  const FileKind kind = program.classify(path_below(directory), entry.name);
+  const std::string stem(program.stem_of(entry.name));
+  if (entry.stat.error) {  // a known transcript is examined by itself; others at the next scan
+    const auto file = state.files.find(stem);
+    if (kind == FileKind::transcript && file != state.files.end())
+      observer_.on_file_hint(directory, file->first, file->second, nullptr);
     return;
   }
-  const FileKind kind = kind_of(below_hall(place), entry.name);
-  // One that is called like a transcript is none, and no place for some either.
-  if (entry.facts.kind == Facts::Kind::directory && kind != FileKind::transcript) {
-    if (known.depth + 1u > depth_max || !worth_entering(known.depth, entry.name)) return;
+  // A directory with the name of a transcript is neither.
+  if (entry.stat.is_directory() && kind != FileKind::transcript) {
+    if (state.depth + 1u > depth_max || !program.may_contain_transcripts(state.depth, entry.name)) return;
     const auto child = directories_.find(path);
-    if (child == directories_.end() || child->second.device != entry.facts.device ||
-        child->second.inode != entry.facts.inode)
-      enter(path, *known.root, known.hall, known.depth + 1, entry.facts);
+    if (child == directories_.end() || child->second.device != entry.stat.device ||
+        child->second.inode != entry.stat.inode)
+      enter(path, *state.root, state.transcript_directory, state.depth + 1, entry.stat);
     return;
   }
   switch (kind) {
-    case FileKind::transcript: {
-      const std::string stem(stem_of(entry.name));
-      if (const auto file = known.files.find(stem); file != known.files.end())
-        return keeper_.file_rang(place, stem, file->second, &entry.facts);
-      return file_new(place, entry.name, entry.facts);
+    case FileKind::transcript:
+      if (const auto file = state.files.find(stem); file != state.files.end())
+        return observer_.on_file_hint(directory, stem, file->second, &entry.stat);
+      return add_file(directory, entry.name, entry.stat);
+    case FileKind::subagent_meta:
+      return observer_.on_meta_hint(directory, stem);
+    case FileKind::compaction_marker: {
+      const bool is_new = state.compaction_markers.insert(entry.name).second;
+      return observer_.on_compaction_hint(directory, entry.name, is_new && !is_starting_);
     }
-    case FileKind::agent_meta:
-      return keeper_.meta_rang(place, stem_of(entry.name));
-    case FileKind::compaction: {
-      const bool born = known.compactions.insert(entry.name).second;
-      return keeper_.compaction_rang(place, entry.name, born && !starting_);
-    }
-    case FileKind::nothing:
+    case FileKind::other:
       return;
   }
 }
 
-void Discovery::unreadable(Place& place, int error) {
-  health_.set(place.first, error);
-  Directory& known = place.second;
-  if (std::exchange(known.retry_due, true)) return;
-  known.retry = std::clamp(known.retry * 2, options_.retry_first, options_.retry_last);
-  later_.after(known.retry, [this, path = place.first] {
+void Discovery::on_unreadable(DirectoryNode& directory, int error) {
+  problems_.set(directory.first, error);
+  DirectoryState& state = directory.second;
+  if (std::exchange(state.retry_scheduled, true)) return;
+  state.retry_delay = std::clamp(state.retry_delay * 2, options_.retry_first, options_.retry_last);
+  timers_.after(state.retry_delay, [this, path = directory.first] {
     const auto at = directories_.find(path);
     if (at == directories_.end()) return;
-    at->second.retry_due = false;
+    at->second.retry_scheduled = false;
     scan(*at);
   });
 }
 
-void Discovery::ring(const watch::ChangeHint& ring) {
-  switch (ring.where) {
+void Discovery::on_change(const watch::ChangeHint& hint) {
+  switch (hint.where) {
     case watch::ChangeHint::Where::path:
-      return ring_path(ring.path);
+      return check_path(hint.path);
     case watch::ChangeHint::Where::directory:
-      return ring_subtree(ring.path);
+      return check_subtree(hint.path);
     case watch::ChangeHint::Where::everything:
-      return ring_subtree("/");
+      return check_subtree("/");
   }
 }
 
-void Discovery::ring_subtree(const std::string& path) {
+void Discovery::check_subtree(const std::string& path) {
   for (const Root& root : options_.roots)
-    if (at_or_below(root.path, path) || path == root.path) arm(root);
+    if (at_or_below(root.path, path)) watch_root(root);
   std::vector<std::string> below;
-  const auto all = path == "/";
+  const bool all = path == "/";
   for (auto at = all ? directories_.begin() : directories_.lower_bound(path);
        at != directories_.end() && (all || at->first.starts_with(path)); ++at)
     if (at_or_below(at->first, path)) below.push_back(at->first);
@@ -336,47 +377,49 @@ void Discovery::ring_subtree(const std::string& path) {
     if (const auto at = directories_.find(each); at != directories_.end()) scan(*at);
 }
 
-void Discovery::ring_path(const std::string& path) {
+void Discovery::check_path(const std::string& path) {
   const auto parent = directories_.find(parent_of(path));
-  if (parent == directories_.end()) {
-    for (const Root& root : options_.roots) {
-      if (at_or_below(root.path, path)) arm(root);
-      for (const TranscriptDir hall : halls)
-        if (hall_path(root, hall) == path) arm_hall(root, hall);
-    }
-    return;
-  }
-  Directory& known = parent->second;
-  const std::string name(last_of(path));
-  switch (kind_of(below_hall(*parent), name)) {
-    case FileKind::transcript: {
-      const std::string stem(stem_of(name));
-      if (const auto file = known.files.find(stem); file != known.files.end())
-        return keeper_.file_rang(*parent, stem, file->second, nullptr);
-      const Facts facts = facts_of(path);
-      if (facts.gone()) return health_.clear(path);
-      return facts.error ? health_.set(path, facts.error) : file_new(*parent, name, facts);
-    }
-    case FileKind::agent_meta:
-      return keeper_.meta_rang(*parent, stem_of(name));
-    case FileKind::compaction:
-      if (facts_of(path).error) {
-        known.compactions.erase(name);
-        return;
-      }
-      return keeper_.compaction_rang(*parent, name, known.compactions.insert(name).second);
-    case FileKind::nothing:
-      return ring_directory(&*parent, path, name);
+  if (parent != directories_.end()) return check_entry(*parent, path, std::string(last_of(path)));
+  for (const Root& root : options_.roots) {
+    if (at_or_below(root.path, path)) watch_root(root);
+    for (std::size_t index = 0; index < root.program->transcript_directories().size(); ++index)
+      if (transcript_directory_path(root, index) == path) enter_transcript_directory(root, index);
   }
 }
 
-void Discovery::ring_directory(Place* parent, const std::string& path, std::string_view name) {
-  const Directory& above = parent->second;
-  const Facts facts = facts_of(path, above.depth == 0);
-  if (facts.error && !facts.gone()) return unreadable(*parent, facts.error);
-  if (facts.error || facts.kind != Facts::Kind::directory) return leave(path);
-  if (above.depth + 1u > depth_max || !worth_entering(above.depth, name)) return;
-  enter(path, *above.root, above.hall, above.depth + 1, facts);
+void Discovery::check_entry(DirectoryNode& directory, const std::string& path, const std::string& name) {
+  DirectoryState& state = directory.second;
+  const AgentProgram& program = *state.root->program;
+  switch (program.classify(path_below(directory), name)) {
+    case FileKind::transcript: {
+      const std::string stem(program.stem_of(name));
+      if (const auto file = state.files.find(stem); file != state.files.end())
+        return observer_.on_file_hint(directory, stem, file->second, nullptr);
+      const FileStat stat = stat_file(path);
+      if (stat.is_missing()) return problems_.clear(path);
+      return stat.error ? problems_.set(path, stat.error) : add_file(directory, name, stat);
+    }
+    case FileKind::subagent_meta:
+      return observer_.on_meta_hint(directory, program.stem_of(name));
+    case FileKind::compaction_marker:
+      if (stat_file(path).error) {
+        state.compaction_markers.erase(name);
+        return;
+      }
+      return observer_.on_compaction_hint(directory, name, state.compaction_markers.insert(name).second);
+    case FileKind::other:
+      return check_subdirectory(directory, path, name);
+  }
+}
+
+void Discovery::check_subdirectory(DirectoryNode& parent, const std::string& path, std::string_view name) {
+  const DirectoryState& above = parent.second;
+  const FileStat stat = stat_file(path, above.depth == 0 ? Symlinks::follow : Symlinks::no_follow);
+  if (stat.error && !stat.is_missing()) return on_unreadable(parent, stat.error);
+  if (stat.error || !stat.is_directory()) return leave(path);
+  if (above.depth + 1u > depth_max || !above.root->program->may_contain_transcripts(above.depth, name))
+    return;
+  enter(path, *above.root, above.transcript_directory, above.depth + 1, stat);
 }
 
 Discovery::File* Discovery::find(std::string_view directory, std::string_view stem) {
@@ -386,79 +429,73 @@ Discovery::File* Discovery::find(std::string_view directory, std::string_view st
   return file == at->second.files.end() ? nullptr : &file->second;
 }
 
-void Discovery::file_new(Place& place, const std::string& name, const Facts& facts) {
-  const std::string path = place.first + '/' + name;
-  if (facts.kind == Facts::Kind::link) return;  // never followed
-  if (facts.kind != Facts::Kind::regular)
-    return health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
-  health_.clear(path);
-  if (facts.links > 1 && is_linked_elsewhere(path, facts)) return;
+void Discovery::add_file(DirectoryNode& directory, const std::string& name, const FileStat& stat) {
+  const std::string path = directory.first + '/' + name;
+  if (stat.type == FileType::symlink) return;  // never followed
+  if (!stat.is_regular()) return problems_.set_irregular(path);
+  problems_.clear(path);
+  if (stat.links > 1 && is_linked_elsewhere(path, stat)) return;
   if (files_ >= files_max)
-    return health_.set(place.second.root->path, "too many transcripts",
-                       "remove old ones: not all are followed");
-  const std::string stem(stem_of(name));
-  File& file = place.second.files[stem];
+    return problems_.set(directory.second.root->path, "too many transcripts",
+                         "remove old ones: some are not followed");
+  const std::string stem(stem_of(path));
+  File& file = directory.second.files[stem];
   ++files_;
-  file.inode = facts.inode;
-  file.size = facts.size;
-  file.modified_ms = facts.modified_ms();
-  keeper_.file_found(place, stem, file, facts);
+  file.inode = stat.inode;
+  file.size = stat.size;
+  file.modified_ms = stat.modified_ms();
+  observer_.on_file_found(directory, stem, file, stat);
 }
 
-/// One stream a file, by whatever names: of hard links the first that was found is it.
-bool Discovery::is_linked_elsewhere(const std::string& path, const Facts& facts) {
-  const Identity identity{facts.device, facts.inode};
-  auto at = linked_.find(identity);
-  if (at == linked_.end()) {
-    // The other name may have been found when it was the only one. Not while starting: then each shows its
-    // links.
-    std::string other;
-    if (starting_ || !path_of(identity, other)) {
-      linked_[identity] = {path, {}};
-      return false;
-    }
-    at = linked_.emplace(identity, Linked{other, {}}).first;
+/// A file is one stream, whatever its number of names: of hard links the one that was found first.
+bool Discovery::is_linked_elsewhere(const std::string& path, const FileStat& stat) {
+  const FileId id{stat.device, stat.inode};
+  auto at = hard_links_.find(id);
+  if (at == hard_links_.end()) {
+    // The other name may have been found while it was the only one. Not at start: each name has its links
+    // then.
+    const auto other = is_starting_ ? std::nullopt : find_path(id);
+    at = hard_links_.emplace(id, HardLinks{other.value_or(path), {}}).first;
   }
-  Linked& linked = at->second;
-  if (linked.owner == path) return false;
-  const Facts owner = facts_of(linked.owner);
-  if (owner.gone() || (!owner.error && Identity{owner.device, owner.inode} != identity)) {
-    linked.owner = path;
+  HardLinks& links = at->second;
+  if (links.stream == path) return false;
+  const FileStat stream = stat_file(links.stream);
+  if (stream.is_missing() || (!stream.error && FileId{stream.device, stream.inode} != id)) {
+    links.stream = path;
     return false;
   }
-  linked.others.insert(path);
-  // It may have been written to by this name.
-  if (File* file = find(parent_of(linked.owner), stem_of(last_of(linked.owner))))
-    if (const auto owners = directories_.find(parent_of(linked.owner)); owners != directories_.end())
-      keeper_.file_rang(*owners, std::string(stem_of(last_of(linked.owner))), *file, &facts);
+  links.others.insert(path);
+  // The file may have been written by this name.
+  const auto directory = directories_.find(parent_of(links.stream));
+  if (directory == directories_.end()) return true;
+  auto& files = directory->second.files;
+  if (const auto file = files.find(stem_of(links.stream)); file != files.end())
+    observer_.on_file_hint(*directory, file->first, file->second, &stat);
   return true;
 }
 
-const std::string* Discovery::path_of(const Identity& identity, std::string& into) const {
-  for (const auto& [path, directory] : directories_) {
-    if (directory.device != identity.first) continue;
-    for (const auto& [stem, file] : directory.files)
-      if (file.inode == identity.second) {
-        into = path + '/' + stem + ".jsonl";
-        return &into;
-      }
+std::optional<std::string> Discovery::find_path(const FileId& id) const {
+  for (const DirectoryNode& directory : directories_) {
+    if (directory.second.device != id.first) continue;
+    for (const auto& [stem, file] : directory.second.files)
+      if (file.inode == id.second) return transcript_path(directory, stem);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void Discovery::erase(const std::string& path) {
   if (const auto at = directories_.find(parent_of(path)); at != directories_.end())
-    if (const auto file = at->second.files.find(stem_of(last_of(path))); file != at->second.files.end()) {
+    if (const auto file = at->second.files.find(stem_of(path)); file != at->second.files.end()) {
       at->second.files.erase(file);
       --files_;
     }
-  for (auto each = linked_.begin(); each != linked_.end(); ++each) {
+  for (auto each = hard_links_.begin(); each != hard_links_.end(); ++each) {
     if (each->second.others.erase(path) > 0) return;
-    if (each->second.owner != path) continue;
+    if (each->second.stream != path) continue;
     const auto others = std::move(each->second.others);
-    linked_.erase(each);
+    hard_links_.erase(each);
     for (const auto& other : others)
-      disk_.soon([this, other] { ring_path(other); });  // the next one is it now
+      disk_.soon([this, other] { check_path(other); });  // one of them becomes the stream
     return;
   }
 }

@@ -1,19 +1,20 @@
-// Which directories and transcripts exist below the roots. Watches first, then scans; a ring says where to
-// scan again.
+// Finds the directories and transcripts below the roots. Each directory is watched, then scanned; a change
+// hint starts another scan.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "agents/claude_code/layout.hpp"
-#include "tail/files.hpp"
+#include "base/file.hpp"
 #include "tail/followed_file.hpp"
 #include "tail/health.hpp"
 #include "tail/io_thread.hpp"
@@ -25,103 +26,119 @@ namespace earshot::tail {
 
 class Discovery {
  public:
-  static constexpr std::size_t depth_max = 16;       // below projects/; what lies deeper is not looked for
-  static constexpr std::size_t scans_a_task = 64;    // directories that the second thread lists in one go
-  static constexpr std::size_t files_max = 1 << 20;  // more are not followed, and health() says so
+  static constexpr std::size_t depth_max = 16;       // below a transcript directory; deeper ones are ignored
+  static constexpr std::size_t scans_per_task = 64;  // directories listed in one task of the disk thread
+  static constexpr std::size_t files_max = 1 << 20;  // more are not followed; reported as a problem
   static constexpr std::size_t directories_max = 1 << 18;  // likewise
   static constexpr std::size_t tasks_max = 2;              // at a time
 
-  /// A known transcript. Small while nobody needs it: there are a hundred thousand of these.
+  /// A known transcript. Small while it is cold: there may be a hundred thousand of them.
   struct File {
     std::uint64_t inode = 0;
-    std::uint64_t size = 0;  // while cold: when it was last looked at
+    std::uint64_t size = 0;  // while cold: at its last examination
     std::int64_t modified_ms = 0;
-    std::shared_ptr<FollowedFile> live;  // null: cold
+    std::shared_ptr<FollowedFile> followed;  // null: cold
   };
-  struct Directory {
-    const Root* root = nullptr;  // of the tree's roots
-    TranscriptDir hall = TranscriptDir::projects;
-    std::uint16_t depth = 0;  // 0: the hall itself
-    std::uint64_t scan = 0;   // the number of the one that is under way; 0: none
-    bool again = false, retry_due = false;
+  struct DirectoryState {
+    const Root* root = nullptr;
+    std::uint8_t transcript_directory = 0;  // index into the program's transcript_directories()
+    std::uint16_t depth = 0;                // 0: the transcript directory itself
+    std::uint64_t scan = 0;                 // number of the scan in progress; 0: none
+    bool scan_again = false, retry_scheduled = false;
     std::uint64_t device = 0, inode = 0;
-    std::chrono::milliseconds retry{0};
-    std::map<std::string, File, std::less<>> files;  // by name without `.jsonl`
-    std::set<std::string, std::less<>> compactions;  // names
+    std::chrono::milliseconds retry_delay{0};
+    std::map<std::string, File, std::less<>> files;         // by stem
+    std::set<std::string, std::less<>> compaction_markers;  // names
   };
-  using Directories = std::map<std::string, Directory, std::less<>>;  // by path
-  using Place = Directories::value_type;
+  using Directories = std::map<std::string, DirectoryState, std::less<>>;  // by path
+  using DirectoryNode = Directories::value_type;
 
-  /// Hears what is found. `known` facts are those of a listing just made.
   class Observer {
    public:
     virtual ~Observer() = default;
-    virtual void file_found(Place& place, const std::string& stem, File& file, const Facts& facts) = 0;
-    virtual void file_rang(Place& place, const std::string& stem, File& file, const Facts* known) = 0;
-    virtual void file_dropped(Place& place, const std::string& stem,
-                              File& file) = 0;  // its directory is gone
-    virtual void meta_rang(Place& place, std::string_view stem) = 0;
-    virtual void compaction_rang(Place& place, const std::string& name, bool born) = 0;
-    virtual void scanned() = 0;  // the first time that everything has been
+    virtual void on_file_found(DirectoryNode& directory, const std::string& stem, File& file,
+                               const FileStat& stat) = 0;
+    /// `listed`: its attributes in a listing that was just made; null: unknown.
+    virtual void on_file_hint(DirectoryNode& directory, const std::string& stem, File& file,
+                              const FileStat* listed) = 0;
+    /// Its directory is gone.
+    virtual void on_file_dropped(DirectoryNode& directory, const std::string& stem, File& file) = 0;
+    virtual void on_meta_hint(DirectoryNode& directory, std::string_view stem) = 0;
+    virtual void on_compaction_hint(DirectoryNode& directory, const std::string& name, bool is_new) = 0;
+    /// Everything was scanned once.
+    virtual void on_scanned() = 0;
   };
 
-  Discovery(IoThread& disk, TimerQueue& later, HealthBook& health, const Options& options, Observer& keeper);
+  Discovery(IoThread& disk, TimerQueue& timers, FileProblems& problems, const Options& options,
+            Observer& observer);
   void start(watch::Watcher& watcher);
-  void ring(const watch::ChangeHint& ring);
+  void on_change(const watch::ChangeHint& hint);
 
   Directories& directories() { return directories_; }
   const Directories& directories() const { return directories_; }
   /// Null: no such file.
   File* find(std::string_view directory, std::string_view stem);
-  void erase(const std::string& path);  // of a transcript that is no more
+  /// Forgets a transcript that was removed.
+  void erase(const std::string& path);
   std::size_t files() const { return files_; }
-  bool starting() const { return starting_; }
-  /// `/<path>` below the hall.
-  static std::string_view below_hall(const Place& place);
+  bool is_starting() const { return is_starting_; }
+
+  /// Path below the transcript directory: empty, or with a leading slash.
+  static std::string_view path_below(const DirectoryNode& directory);
+  /// The same for a file in it, without a leading slash.
+  static std::string path_below(const DirectoryNode& directory, std::string_view stem);
+  static std::string transcript_path(const DirectoryNode& directory, std::string_view stem);
+  static std::string transcript_directory_path(const Root& root, std::size_t index);
 
  private:
-  using Identity = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
-  struct Linked {
-    std::string owner;             // the path that is the stream
-    std::set<std::string> others;  // hard links to it: no streams
+  using FileId = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
+  struct HardLinks {
+    std::string stream;            // the path that is the stream
+    std::set<std::string> others;  // no streams
   };
+  struct ScanTask;
+  using Scans = std::vector<std::pair<DirectoryListing, std::uint64_t>>;
 
-  void arm(const Root& root);
-  void arm_further(const Root& root, const std::string& watched);
-  void arm_later(const Root& root);
-  void arm_hall(const Root& root, TranscriptDir hall);
-  void enter(const std::string& path, const Root& root, TranscriptDir hall, std::size_t depth,
-             const Facts& facts);
+  void watch_root(const Root& root);
+  void continue_watching_root(const Root& root, const std::string& watched);
+  void retry_root(const Root& root);
+  void enter_transcript_directory(const Root& root, std::size_t index);
+  void enter(const std::string& path, const Root& root, std::size_t index, std::size_t depth,
+             const FileStat& stat);
+  bool is_entered_elsewhere(const std::string& path, const FileId& id);
   void leave(const std::string& path);
-  void scan(Place& place);
-  void next_scans();
-  void apply(const Listing& listing, std::uint64_t scanned);
-  void apply_entry(Place& place, const Entry& entry);
-  void unreadable(Place& place, int error);
-  void ring_path(const std::string& path);
-  void ring_subtree(const std::string& path);
-  void ring_directory(Place* parent, const std::string& path, std::string_view name);
-  void file_new(Place& place, const std::string& name, const Facts& facts);
-  bool is_linked_elsewhere(const std::string& path, const Facts& facts);
-  const std::string* path_of(const Identity& identity, std::string& into) const;
+  void scan(DirectoryNode& directory);
+  void start_scans();
+  std::vector<ScanTask> next_scan_tasks();
+  void apply(const DirectoryListing& listing, std::uint64_t scan_number);
+  void apply_removals(DirectoryNode& directory, const DirectoryListing& listing);
+  void apply_entry(DirectoryNode& directory, const DirectoryEntry& entry);
+  void on_unreadable(DirectoryNode& directory, int error);
+  void check_path(const std::string& path);
+  void check_subtree(const std::string& path);
+  void check_entry(DirectoryNode& directory, const std::string& path, const std::string& name);
+  void check_subdirectory(DirectoryNode& parent, const std::string& path, std::string_view name);
+  void add_file(DirectoryNode& directory, const std::string& name, const FileStat& stat);
+  bool is_linked_elsewhere(const std::string& path, const FileStat& stat);
+  std::optional<std::string> find_path(const FileId& id) const;
   void check_scanned();
 
   IoThread& disk_;
-  TimerQueue& later_;
-  HealthBook& health_;
+  TimerQueue& timers_;
+  FileProblems& problems_;
   const Options& options_;
-  Observer& keeper_;
+  Observer& observer_;
   watch::Watcher* watcher_ = nullptr;
 
   Directories directories_;
-  std::map<Identity, std::string> visited_;  // directories: a loop of links ends here
-  std::map<Identity, Linked> linked_;        // files with more than one link
-  std::set<const Root*> arms_due_;           // roots that could not be looked at
-  std::deque<std::string> to_scan_;
+  std::map<FileId, std::string> entered_;   // directories: detects loops of links
+  std::map<FileId, HardLinks> hard_links_;  // files with more than one link
+  std::set<const Root*> root_retries_;      // scheduled
+  std::deque<std::string> scan_queue_;
   std::size_t tasks_ = 0;
   std::uint64_t scans_ = 0;
   std::size_t files_ = 0;
-  bool starting_ = true;
+  bool is_starting_ = true;
 };
 
 }  // namespace earshot::tail

@@ -2,24 +2,96 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <utility>
-
-#include "tail/io_thread.hpp"
 
 namespace earshot::tail {
 namespace {
 
+constexpr std::size_t chunk_bytes = 256 << 10;
+constexpr std::size_t slice_bytes = 8 << 20;  // between slices the disk thread can do other work
+
 std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
-  PrefixHash prefix_hash(key);
-  prefix_hash.add_line(bytes);
-  return prefix_hash.value();
+  PrefixHash hash(key);
+  hash.add_line(bytes);
+  return hash.value();
+}
+
+class PrefixReader {
+ public:
+  explicit PrefixReader(PrefixCheck check)
+      : check_(std::move(check)), prefix_hash_(check_.hash_key), buffer_(chunk_bytes) {
+    tail_hash_.begin(check_.hash_key);
+  }
+
+  /// On the disk thread. True if the result is complete.
+  bool read_slice() {
+    if (!fd_ && !open()) return true;
+    for (std::size_t spent = 0; spent < slice_bytes;) {
+      const bool in_lines = offset_ < check_.end.offset;
+      const std::uint64_t end = in_lines ? check_.end.offset : check_.end.offset + check_.tail_bytes;
+      if (offset_ == end) {
+        const bool lines_match = check_.end == begin_cursor || prefix_hash_.value() == check_.end.prefix_hash;
+        result_.matches = lines_match && (check_.tail_bytes == 0 || tail_hash_.end() == check_.tail_hash);
+        return true;
+      }
+      const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end - offset_));
+      const long got = read_at(fd_.get(), buffer_.data(), wanted, offset_);
+      if (got < 0) result_.error = static_cast<int>(-got);
+      if (got <= 0) return true;  // the file is shorter than the prefix
+      const std::span<const char> chunk(buffer_.data(), static_cast<std::size_t>(got));
+      if (in_lines)
+        prefix_hash_.add(chunk);
+      else
+        tail_hash_.add(chunk);
+      offset_ += chunk.size();
+      spent += chunk.size();
+    }
+    return false;
+  }
+  const PrefixCheck::Result& result() const { return result_; }
+
+ private:
+  bool open() {
+    fd_ = open_for_reading(check_.path);
+    if (!fd_) {
+      result_.error = errno;
+      return false;
+    }
+    result_.stat = stat_file(fd_.get());
+    result_.error = result_.stat.error;
+    return !result_.error && result_.stat.is_regular();
+  }
+
+  const PrefixCheck check_;
+  PrefixHasher prefix_hash_;
+  LineHash tail_hash_;
+  std::vector<char> buffer_;
+  Fd fd_;
+  std::uint64_t offset_ = 0;
+  PrefixCheck::Result result_;
+};
+
+void continue_check(IoThread& disk, std::shared_ptr<PrefixReader> reader,
+                    std::function<void(const PrefixCheck::Result&)> done) {
+  auto work = [reader] { return reader->read_slice(); };
+  disk.run(std::move(work), [&disk, reader, done = std::move(done)](bool is_complete) mutable {
+    if (is_complete)
+      done(reader->result());
+    else
+      continue_check(disk, std::move(reader), std::move(done));
+  });
 }
 
 }  // namespace
 
-FollowedFile::FollowedFile(std::string name, std::string path, Identity identity, TranscriptOptions options,
-                           const Facts& now)
-    : facts(now),
+void check_prefix(IoThread& disk, PrefixCheck check, std::function<void(const PrefixCheck::Result&)> done) {
+  continue_check(disk, std::make_shared<PrefixReader>(std::move(check)), std::move(done));
+}
+
+FollowedFile::FollowedFile(std::string name, std::string path, StreamIdentity identity,
+                           TranscriptOptions options, const FileStat& now)
+    : stat(now),
       name_(std::move(name)),
       path_(std::move(path)),
       identity_(std::move(identity)),
@@ -30,23 +102,25 @@ const std::string& FollowedFile::session() const {
   return identity_.session.empty() ? transcript_.recorded_session() : identity_.session;
 }
 
-std::size_t FollowedFile::before() const {
-  return static_cast<std::size_t>(std::min<std::uint64_t>(read(), ReadPool::before_bytes));
+std::size_t FollowedFile::overlap_bytes() const {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(bytes_read(), ReadPool::overlap_bytes));
 }
 
-bool FollowedFile::continues(std::span<const char> bytes) const {
-  return bytes.size() == before() && (bytes.empty() || hash_of(options_.hash_key, bytes) == before_hash_);
+bool FollowedFile::matches_overlap(std::span<const char> overlap) const {
+  return overlap.size() == overlap_bytes() &&
+         (overlap.empty() || hash_of(options_.hash_key, overlap) == overlap_hash_);
 }
 
-bool FollowedFile::feed(std::span<const char> bytes, std::size_t before_fresh, Workspace& workspace,
+bool FollowedFile::feed(std::span<const char> bytes, std::size_t overlap, Workspace& workspace,
                         EventSink& sink) {
   const std::uint64_t lines_end = transcript_.end().offset;
-  const auto fresh = bytes.subspan(before_fresh);
+  const auto fresh = bytes.subspan(overlap);
   transcript_.feed(fresh, workspace, sink);
-  before_hash_ = hash_of(options_.hash_key, bytes.last(before()));
+  overlap_hash_ = hash_of(options_.hash_key, bytes.last(overlap_bytes()));
+  if (overlap == 0) verified_bytes = bytes_read();
 
-  // The unterminated line is in no mark yet: its own hash stands for it.
-  const std::uint64_t unterminated = read() - transcript_.end().offset;
+  // The prefix hash covers complete lines only: the unterminated line has a hash of its own.
+  const std::uint64_t unterminated = bytes_read() - transcript_.end().offset;
   if (unterminated == 0) {
     tail_.reset();
   } else if (unterminated <= fresh.size()) {
@@ -63,14 +137,15 @@ bool FollowedFile::feed(std::span<const char> bytes, std::size_t before_fresh, W
 void FollowedFile::restart() {
   transcript_ = Transcript(options_);
   tail_.reset();
-  before_hash_ = 0;
-  misses = 0;
-  unproven = doubted = false;
+  overlap_hash_ = 0;
+  short_reads = 0;
+  verify_requested = false;
+  verified_bytes = 0;
 }
 
-PrefixCheck FollowedFile::claim() const {
+PrefixCheck FollowedFile::prefix() const {
   const Cursor end = transcript_.end();
-  return {path_, options_.hash_key, end, read() - end.offset, tail_ ? tail_->end() : 0};
+  return {path_, options_.hash_key, end, bytes_read() - end.offset, tail_ ? tail_->end() : 0};
 }
 
 }  // namespace earshot::tail

@@ -1,4 +1,5 @@
-// A transcript that is followed: what was read of it, and how to tell whether the file still says so.
+// A transcript that is followed: what was read of it, its state, and how to verify that the file still begins
+// with that.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -9,69 +10,106 @@
 #include <string>
 #include <vector>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/agent.hpp"
 #include "base/clock.hpp"
+#include "base/file_system.hpp"
 #include "core/prefix_hash.hpp"
-#include "tail/files.hpp"
-#include "tail/prefix_check.hpp"
+#include "tail/io_thread.hpp"
 #include "tail/stream.hpp"
 
 namespace earshot::tail {
 
+/// The bytes a file must begin with.
+struct PrefixCheck {
+  std::string path;
+  std::uint64_t hash_key = 0;
+  Cursor end;                    // after the last complete line
+  std::uint64_t tail_bytes = 0;  // of the unterminated line that follows
+  std::uint64_t tail_hash = 0;
+
+  struct Result {
+    int error = 0;  // of errno; if not 0, nothing is known
+    bool matches = false;
+    FileStat stat;  // before the file was read
+  };
+};
+
+/// Reads the file on the disk thread, in slices, and calls `done` on this one.
+void check_prefix(IoThread& disk, PrefixCheck check, std::function<void(const PrefixCheck::Result&)> done);
+
+/// Discards events.
+class NullSink final : public EventSink {
+ public:
+  void on_event(const Event&) override {}
+};
+
 class FollowedFile final : public Stream, public std::enable_shared_from_this<FollowedFile> {
  public:
-  FollowedFile(std::string name, std::string path, Identity identity, TranscriptOptions options,
-               const Facts& facts);
+  FollowedFile(std::string name, std::string path, StreamIdentity identity, TranscriptOptions options,
+               const FileStat& stat);
 
   const std::string& name() const override { return name_; }
   const std::string& session() const override;
   const std::string& agent() const override { return identity_.agent; }
   const std::string& directory() const override { return identity_.directory; }
   const std::string& path() const override { return path_; }
-  const AgentMeta& meta() const override { return meta_; }
-  const Transcript* transcript() const override { return appeared ? &transcript_ : nullptr; }
-  std::int64_t modified_ms() const override { return facts.modified_ms(); }
-  std::uint64_t bytes() const override { return appeared ? read() : silent_bytes; }
+  const SubagentMeta& meta() const override { return meta_; }
+  const Transcript* transcript() const override { return is_added ? &transcript_ : nullptr; }
+  std::int64_t modified_ms() const override { return stat.modified_ms(); }
+  std::uint64_t published_bytes() const override { return is_added ? bytes_read() : fold_bytes; }
 
-  std::uint64_t read() const { return transcript_.bytes_read(); }
-  /// How many bytes before read() a look reads again.
-  std::size_t before() const;
-  /// Those bytes are what was read.
-  bool continues(std::span<const char> before) const;
-  /// The next bytes; the `before` bytes in front of them lie at `bytes`' beginning. True when whole lines
-  /// were among them.
-  bool feed(std::span<const char> bytes, std::size_t before, Workspace& workspace, EventSink& sink);
+  std::uint64_t bytes_read() const { return transcript_.bytes_read(); }
+  /// How many bytes before bytes_read() are read again to detect a rewrite.
+  std::size_t overlap_bytes() const;
+  /// True if these overlap bytes are the ones that were read before.
+  bool matches_overlap(std::span<const char> overlap) const;
+  /// Feeds the next bytes; the first `overlap` of them precede them in the file. True if they completed a
+  /// line.
+  bool feed(std::span<const char> bytes, std::size_t overlap, Workspace& workspace, EventSink& sink);
+  /// Begins a new history.
   void restart();
-  /// What the file must still say, for check().
-  PrefixCheck claim() const;
-  void set_meta(AgentMeta meta) { meta_ = std::move(meta); }
+  /// Everything that was read.
+  PrefixCheck prefix() const;
+  void set_meta(SubagentMeta meta) { meta_ = std::move(meta); }
 
-  // Where it stands in the machinery: Looks and Folds keep these.
-  bool appeared = false;           // the listener knows it
-  std::uint64_t silent_bytes = 0;  // until then: how far it is folded before it is told
-  bool removed = false;
-  bool queued = false;    // a look is due
-  bool busy = false;      // the second thread is at it: looks wait
-  bool again = false;     // rang meanwhile
-  bool later = false;     // a look at a later time is due
-  bool unproven = false;  // bytes were appended since all before them were compared
-  bool doubted = false;   // the next look compares them
-  int misses = 0;         // reads in a row that brought nothing though the file should hold more
-  Facts facts;            // of the file that was read; its times are those of read() bytes
-  Descriptor file;        // open while it is hot
-  watch::Clock::time_point used;
-  std::optional<watch::Clock::time_point> lingers_until;  // it is unlinked, and may still grow
-  std::chrono::milliseconds retry{0};
-  std::vector<std::function<void(const Stream*)>> waiters;  // for its fold
+  /// What the I/O threads are doing with the file. Events are delivered in `idle`, `reading` and `draining`
+  /// only.
+  enum class State : std::uint8_t {
+    folding,    // reading history before the stream is announced
+    idle,       // caught up, or waiting for its turn
+    reading,    // the disk thread is reading new bytes
+    verifying,  // the disk thread is comparing everything that was read with the file
+    draining,   // unlinked, but a writer may still have it open
+    removed,
+  };
+  State state = State::idle;
+  bool is_busy() const {
+    return state == State::folding || state == State::reading || state == State::verifying;
+  }
+  bool is_removed() const { return state == State::removed; }
+
+  bool is_added = false;         // the observer received on_added()
+  bool check_pending = false;    // a check is queued, or due when the file is no longer busy
+  bool retry_scheduled = false;  // a check is due at a later time
+  bool verify_requested = false;
+  std::uint64_t verified_bytes = 0;      // prefix known to match the file; bytes after it were appended since
+  std::uint64_t fold_bytes = 0;          // while folding: how many bytes precede the first event to deliver
+  int short_reads = 0;                   // in a row: fewer bytes than the file's size promised
+  FileStat stat;                         // of the file that was read; its times are those of bytes_read()
+  std::shared_ptr<const Fd> fd;          // null: closed; a read on the disk thread shares it
+  Clock::time_point used;         // when `fd` was used last
+  Clock::time_point drain_until;  // in `draining`
+  std::chrono::milliseconds retry_delay{0};
+  std::vector<std::function<void(const Stream*)>> waiters;  // for the end of folding
 
  private:
   std::string name_, path_;
-  Identity identity_;
+  StreamIdentity identity_;
   TranscriptOptions options_;
-  AgentMeta meta_;
+  SubagentMeta meta_;
   Transcript transcript_;
-  std::uint64_t before_hash_ = 0;  // of the last before() bytes
-  std::optional<LineHash> tail_;   // of the unterminated line
+  std::uint64_t overlap_hash_ = 0;
+  std::optional<LineHash> tail_;  // of the unterminated line
 };
 
 }  // namespace earshot::tail

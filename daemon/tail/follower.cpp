@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/clock.hpp"
-
 namespace earshot::tail {
 namespace {
 
-using watch::Clock;
+using State = FollowedFile::State;
+
+bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
 std::size_t open_files_allowed() {
   rlimit limit{};
@@ -20,344 +20,335 @@ std::size_t open_files_allowed() {
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, Follower::open_files_max);
 }
 
-class Tell final : public EventSink {
+class Delivery final : public EventSink {
  public:
-  Tell(Listener& listener, const Stream& stream, std::uint64_t& count)
-      : listener_(listener), stream_(stream), count_(count) {}
+  Delivery(StreamObserver& observer, const Stream& stream, std::uint64_t& count)
+      : observer_(observer), stream_(stream), count_(count) {}
   void on_event(const Event& event) override {
     ++count_;
-    listener_.on_event(stream_, event);
+    observer_.on_event(stream_, event);
   }
 
  private:
-  Listener& listener_;
+  StreamObserver& observer_;
   const Stream& stream_;
   std::uint64_t& count_;
 };
 
-class Silence final : public EventSink {
- public:
-  void on_event(const Event&) override {}
-};
-
 }  // namespace
 
-Follower::Follower(IoThread& disk, ReadPool& reads, TimerQueue& later, HealthBook& health,
-                   const Options& options, Listener& listener, Counters& counters,
-                   std::function<void(FollowedFile&)> removed)
+Follower::Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
+                   const Options& options, StreamObserver& observer, Counters& counters,
+                   std::function<void(FollowedFile&)> on_removed)
     : disk_(disk),
       reads_(reads),
-      later_(later),
-      health_(health),
+      timers_(timers),
+      problems_(problems),
       options_(options),
-      listener_(listener),
+      observer_(observer),
       counters_(counters),
-      removed_(std::move(removed)),
+      on_removed_(std::move(on_removed)),
       buffer_(ReadPool::make_buffer()),
       open_max_(open_files_allowed()) {}
 
-void Follower::want(FollowedFile& live) {
-  if (live.removed || live.queued) return;
-  if (live.busy) {
-    live.again = true;
-    return;
-  }
-  live.queued = true;
-  queue_.push_back(live.shared_from_this());
-  pump_soon();
+void Follower::check_soon(FollowedFile& file) {
+  if (file.is_removed() || std::exchange(file.check_pending, true) || file.is_busy()) return;
+  queue_.push_back(file.shared_from_this());
+  end_batch_soon();
 }
 
-void Follower::doubt(FollowedFile& live) {
-  if (!live.unproven) return;
-  live.doubted = true;
-  want(live);
+void Follower::request_verify(FollowedFile& file) {
+  if (file.verified_bytes == file.bytes_read()) return;
+  file.verify_requested = true;
+  check_soon(file);
 }
 
-void Follower::prove(FollowedFile& live, const Cursor& told) {
-  check(disk_, {live.path(), options_.hash_key, told, 0, 0},
-        [this, told, holder = live.shared_from_this()](const PrefixCheckResult& verdict) {
-          if (holder->removed) return;
-          if (verdict.error || (!verdict.fits && holder->busy))  // it is moving, or cannot be read: once more
-            return later_.after(options_.retry_first, [this, told, holder] {
-              if (!holder->removed) prove(*holder, told);
-            });
-          if (verdict.fits) return;
-          reset(*holder, verdict.facts, "rewritten");
-        });
+void Follower::verify_published(FollowedFile& file, const Cursor& end) {
+  check_prefix(disk_, {file.path(), options_.hash_key, end, 0, 0},
+               [this, end, holder = file.shared_from_this()](const PrefixCheck::Result& result) {
+                 if (holder->is_removed() || (!result.error && result.matches)) return;
+                 // Unreadable, or being read while it changes: try again.
+                 if (result.error || holder->is_busy())
+                   return timers_.after(options_.retry_first, [this, end, holder] {
+                     if (!holder->is_removed()) verify_published(*holder, end);
+                   });
+                 reset(*holder, result.stat, "rewritten");
+               });
 }
 
-void Follower::pump_soon() {
-  if (std::exchange(pumping_, true)) return;
+void Follower::end_batch_soon() {
+  if (std::exchange(batch_scheduled_, true)) return;
   disk_.soon([this] {
-    if (pumping_) pump();
+    if (batch_scheduled_) run_batch();
   });
 }
 
-void Follower::pump_now() {
-  if (pumping_ && !queue_.empty()) pump();
+void Follower::run_batch_now() {
+  if (batch_scheduled_ && !queue_.empty()) run_batch();
 }
 
-void Follower::pump() {
-  pumping_ = false;
-  spent_ = 0;
-  // A turn of bytes for all together, then whatever else waits on this thread: a firehose starves nobody.
-  for (std::size_t due = std::min(queue_.size(), looks_max); due > 0 && spent_ < pump_bytes && !stopped_;
-       --due) {
-    const auto live = std::move(queue_.front());
+void Follower::run_batch() {
+  batch_scheduled_ = false;
+  batch_read_ = 0;
+  const std::size_t due = std::min(queue_.size(), checks_max);
+  for (std::size_t n = 0; n < due && batch_read_ < batch_bytes && !stopped_; ++n) {
+    const auto file = std::move(queue_.front());
     queue_.pop_front();
-    live->queued = false;
-    if (!live->removed) look(*live);
+    if (file->is_removed() || file->is_busy()) continue;  // a busy one is queued again when it is done
+    if (std::exchange(file->check_pending, false)) check(*file);
   }
   if (stopped_) return;
-  listener_.on_pumped();
-  if (!queue_.empty()) pump_soon();
+  observer_.on_batch_end();
+  if (!queue_.empty()) end_batch_soon();
 }
 
-void Follower::look(FollowedFile& live) {
-  if (live.busy) {
-    live.again = true;
-    return;
+void Follower::check(FollowedFile& file) {
+  ++counters_.checks;
+  const FileStat now = stat_file(file.path());
+  if (now.is_missing()) return on_unlinked(file);
+  if (now.error) return retry_after_error(file, now.error);
+  if (!now.is_regular()) return remove_irregular(file);
+  file.state = State::idle;
+  const bool is_other_file = !now.is_same_file(file.stat);
+  if (is_other_file) close(file);
+  if (now.size < file.bytes_read()) return reset(file, now, is_other_file ? "replaced" : "truncated");
+  if (file.bytes_read() > 0) {
+    if (is_other_file) return verify(file, now, "replaced");
+    const bool changed_without_growth =
+        now.size == file.bytes_read() && now.changed_ns != file.stat.changed_ns;
+    if (changed_without_growth || file.verify_requested) return verify(file, now, "rewritten");
   }
-  ++counters_.looks;
-  const Facts now = facts_of(live.path());
-  if (now.gone()) return gone(live);
-  if (now.error) return trouble(live, now.error);
-  if (now.kind != Facts::Kind::regular) return not_a_file(live);
-  live.lingers_until.reset();
-  const bool other_file = !now.same_file(live.facts);
-  if (other_file) release(live);
-  if (now.size < live.read()) return reset(live, now, other_file ? "replaced" : "truncated");
-  if (live.read() > 0) {
-    if (other_file) return verify(live, now, "replaced");
-    if (now.size == live.read() && now.changed_ns != live.facts.changed_ns)
-      return verify(live, now, "rewritten");
-    if (live.doubted) return verify(live, now, "rewritten");
-  }
-  if (other_file) live.facts = now;
-  if (now.size > live.read()) return grow(live, now);
-  live.facts = now;
-  live.retry = {};
-  health_.clear(live.path());
+  if (is_other_file) file.stat = now;
+  if (now.size > file.bytes_read()) return read(file, now);
+  file.stat = now;
+  mark_current(file);
 }
 
-void Follower::grow(FollowedFile& live, const Facts& now) {
-  live.facts.modified_ns = now.modified_ns;
-  const bool is_held = static_cast<bool>(live.file);  // then it is the one of live.facts, and so is `now`
-  if (const int error = open(live)) {
-    // Deleted since its stat: no trouble, the next look finds out.
-    const bool is_gone = error == ENOENT || error == ENOTDIR;
-    return is_gone && ++live.misses < misses_max ? want(live) : trouble(live, error);
+std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size) const {
+  return file.overlap_bytes() +
+         static_cast<std::size_t>(std::min<std::uint64_t>(batch_bytes, size - file.bytes_read()));
+}
+
+void Follower::read(FollowedFile& file, const FileStat& now) {
+  file.stat.modified_ns = now.modified_ns;
+  const bool was_open = file.fd != nullptr;  // if so, it is the file of `file.stat` and of `now`
+  if (const int error = open(file)) {
+    // Removed since it was examined: the next check handles that.
+    if (is_missing(error) && ++file.short_reads < short_reads_max) return check_soon(file);
+    return retry_after_error(file, error);
   }
-  if (!is_held) {
-    const Facts opened = facts_of(live.file.get());
-    if (opened.error || !opened.same_file(now)) {
-      release(live);
-      return want(live);  // it was replaced just now
+  if (!was_open) {
+    const FileStat opened = stat_file(file.fd->get());
+    if (opened.error || !opened.is_same_file(now)) {  // replaced since it was examined
+      close(file);
+      return check_soon(file);
     }
   }
-  const std::size_t before = live.before();
-  const auto wanted =
-      before + static_cast<std::size_t>(std::min<std::uint64_t>(pump_bytes, now.size - live.read()));
-  const long got = read_at(live.file.get(), buffer_.get(), wanted, live.read() - before, true);
+  const std::size_t overlap = file.overlap_bytes();
+  const std::size_t wanted = next_read_bytes(file, now.size);
+  const long got =
+      read_at(file.fd->get(), buffer_.get(), wanted, file.bytes_read() - overlap, ReadMode::no_wait);
   if (got == -EAGAIN || got == -EOPNOTSUPP || got == -ENOSYS || got == -EINVAL)
-    return grow_on_disk(live, now, wanted);
-  took(live, now, buffer_.get(), before, got);
+    return read_on_disk(file, now, wanted);
+  on_read(file, now, buffer_.get(), overlap, got);
 }
 
-void Follower::grow_on_disk(FollowedFile& live, const Facts& now, std::size_t wanted) {
-  live.busy = true;
-  const auto holder = live.shared_from_this();
-  const std::size_t before = live.before();
-  const std::uint64_t offset = live.read() - before;
-  reads_.ask(
-      // The descriptor stays open while it is busy.
-      [fd = live.file.get(), wanted, offset](char* buffer) {
-        return read_at(fd, buffer, wanted, offset, false);
-      },
-      [this, holder, now, before](const char* buffer, long got) {
-        holder->busy = false;
-        if (holder->removed) return release(*holder);
-        took(*holder, now, buffer, before, got);
-        if (std::exchange(holder->again, false)) want(*holder);
-        pump_soon();
-      });
+void Follower::read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted) {
+  file.state = State::reading;
+  const std::size_t overlap = file.overlap_bytes();
+  reads_.request([fd = file.fd, wanted, offset = file.bytes_read() - overlap](
+                     char* buffer) { return read_at(fd->get(), buffer, wanted, offset); },
+                 [this, holder = file.shared_from_this(), now, overlap](const char* buffer, long got) {
+                   if (holder->is_removed()) return;
+                   holder->state = State::idle;
+                   const bool check_again = std::exchange(holder->check_pending, false);
+                   on_read(*holder, now, buffer, overlap, got);
+                   if (check_again) check_soon(*holder);
+                   end_batch_soon();
+                 });
 }
 
-void Follower::took(FollowedFile& live, const Facts& now, const char* buffer, std::size_t before, long got) {
-  if (got < 0) return trouble(live, static_cast<int>(-got));
-  const auto bytes = static_cast<std::size_t>(got);
-  if (bytes <= before) {  // shorter than its stat said: the next look knows more
-    if (++live.misses >= misses_max) return trouble(live, EIO);
-    return want(live);
+void Follower::on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap,
+                       long result) {
+  if (result < 0) return retry_after_error(file, static_cast<int>(-result));
+  const auto bytes = static_cast<std::size_t>(result);
+  if (bytes <= overlap) {  // shorter than it was when it was examined
+    if (++file.short_reads >= short_reads_max) return retry_after_error(file, EIO);
+    return check_soon(file);
   }
-  if (take(live, buffer, before, bytes) == Take::differs) return reset(live, now, "rewritten");
-  live.misses = 0;
-  live.retry = {};
-  health_.clear(live.path());
-  if (live.read() < now.size)
-    want(live);
+  if (!feed(file, buffer, overlap, bytes)) return reset(file, now, "rewritten");
+  file.short_reads = 0;
+  mark_current(file);
+  if (file.bytes_read() < now.size)
+    check_soon(file);
   else
-    live.facts = now;  // what was read is no newer than this: any later change moves the change time
+    file.stat = now;  // the bytes read are no newer than this: a later change has a later change time
 }
 
-Follower::Take Follower::take(FollowedFile& live, const char* buffer, std::size_t before, std::size_t bytes) {
+/// Delivers the events of new bytes. False if the overlap is not what was read before.
+bool Follower::feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes) {
   const std::span<const char> all(buffer, bytes);
-  if (!live.continues(all.first(before))) return Take::differs;
-  spent_ += bytes - before;
-  counters_.bytes_read += bytes - before;
-  live.unproven |= before > 0;
-  if (!live.appeared) {
-    Silence silence;
-    live.feed(all, before, workspace_, silence);
-    return Take::fed;
-  }
-  Tell tell(listener_, live, counters_.events);
-  if (live.feed(all, before, workspace_, tell) && !stopped_) listener_.on_changed(live);
-  return Take::fed;
-}
-
-void Follower::verify(FollowedFile& live, const Facts& now, std::string_view reason) {
-  ++counters_.verifications;
-  live.busy = true;
-  const auto holder = live.shared_from_this();
-  check(disk_, live.claim(), [this, holder, now, reason](const PrefixCheckResult& verdict) {
-    holder->busy = holder->again = false;
-    if (holder->removed) return release(*holder);
-    if (verdict.error) {
-      const bool is_gone = verdict.error == ENOENT || verdict.error == ENOTDIR;
-      return is_gone ? want(*holder) : trouble(*holder, verdict.error);
-    }
-    holder->doubted = holder->unproven = false;
-    if (!verdict.fits) {
-      reset(*holder, now, reason);
-    } else {
-      if (!verdict.facts.same_file(holder->facts)) release(*holder);  // the descriptor is of the one before
-      holder->facts = verdict.facts;
-      holder->retry = {};
-      health_.clear(holder->path());
-    }
-    want(*holder);
-  });
-}
-
-void Follower::reset(FollowedFile& live, const Facts& now, std::string_view reason) {
-  release(live);
-  live.restart();
-  live.facts = now;
-  live.facts.changed_ns = 0;  // of these bytes none was read
-  ++counters_.resets;
-  listener_.on_reset(live, reason);
-  want(live);
-  pump_soon();
-}
-
-void Follower::gone(FollowedFile& live) {
-  if (!live.file) return remove(live);
-  const Facts last = facts_of(live.file.get());
-  const auto now = Clock::now();
-  const std::uint64_t had = live.read();
-  if (!last.error && last.size > had && !drained(live, last.size)) return want(live);
-  if (last.error || last.links > 0) return remove(live);  // moved away: there it is another stream
-  if (!live.lingers_until || live.read() > had) live.lingers_until = now + options_.linger;
-  if (now >= *live.lingers_until) return remove(live);
-  later_.after(std::max(options_.linger / 10, std::chrono::milliseconds(1)),
-               [this, holder = live.shared_from_this()] { want(*holder); });
-}
-
-/// Reads what an unlinked file still holds, a turn at most. True when there is no more to be had.
-bool Follower::drained(FollowedFile& live, std::uint64_t size) {
-  const std::size_t before = live.before();
-  const auto wanted =
-      before + static_cast<std::size_t>(std::min<std::uint64_t>(pump_bytes, size - live.read()));
-  const long got = read_at(live.file.get(), buffer_.get(), wanted, live.read() - before, false);
-  if (got <= static_cast<long>(before)) return true;
-  if (take(live, buffer_.get(), before, static_cast<std::size_t>(got)) == Take::differs) return true;
-  return live.read() >= size;
-}
-
-void Follower::drop(FollowedFile& live) {
-  if (live.removed) return;
-  if (live.file && !live.busy)
-    for (Facts last = facts_of(live.file.get()); !last.error && last.size > live.read();)
-      if (drained(live, last.size)) break;
-  remove(live);
-}
-
-void Follower::not_a_file(FollowedFile& live) {
-  const std::string path = live.path();
-  drop(live);
-  health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
-}
-
-void Follower::trouble(FollowedFile& live, int error) {
-  release(live);
-  health_.set(live.path(), error);
-  live.misses = 0;
-  live.retry = std::clamp(live.retry * 2, options_.retry_first, options_.retry_last);
-  try_later(live, live.retry);
-}
-
-void Follower::try_later(FollowedFile& live, std::chrono::milliseconds delay) {
-  if (std::exchange(live.later, true)) return;
-  later_.after(delay, [this, holder = live.shared_from_this()] {
-    holder->later = false;
-    want(*holder);
-  });
-}
-
-void Follower::appear(FollowedFile& live) {
-  live.appeared = true;
-  listener_.on_appeared(live);
-  pump_soon();
-}
-
-void Follower::remove(FollowedFile& live) {
-  if (std::exchange(live.removed, true)) return;
-  const auto holder = live.shared_from_this();
-  if (!live.busy) release(live);
-  health_.clear(live.path());
-  removed_(live);
-  listener_.on_removed(live);
-  for (const auto& waiter : std::exchange(live.waiters, {})) waiter(nullptr);
-  pump_soon();
-}
-
-/// 0, or the error.
-int Follower::open(FollowedFile& live) {
-  live.used = Clock::now();
-  if (live.file) return 0;
-  const auto close_oldest = [&] {
-    const auto oldest = std::min_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
-      return std::pair(a->busy, a->used) < std::pair(b->busy, b->used);
-    });
-    if (oldest == open_.end() || (*oldest)->busy) return false;
-    release(**oldest);
+  if (!file.matches_overlap(all.first(overlap))) return false;
+  batch_read_ += bytes - overlap;
+  counters_.bytes_read += bytes - overlap;
+  if (!file.is_added) {
+    NullSink no_delivery;
+    file.feed(all, overlap, workspace_, no_delivery);
     return true;
-  };
-  if (open_.size() >= open_max_) close_oldest();
-  live.file = open_transcript(live.path());
-  while (!live.file && (errno == EMFILE || errno == ENFILE)) {
-    if (!close_oldest()) return EMFILE;
-    live.file = open_transcript(live.path());
   }
-  if (!live.file) return errno;
-  open_.push_back(live.shared_from_this());
-  if (!std::exchange(closing_, true)) later_.after(options_.quiet, [this] { close_quiet(); });
+  Delivery delivery(observer_, file, counters_.events);
+  if (file.feed(all, overlap, workspace_, delivery) && !stopped_) observer_.on_changed(file);
+  return true;
+}
+
+void Follower::verify(FollowedFile& file, const FileStat& now, std::string_view reason) {
+  ++counters_.verifications;
+  file.state = State::verifying;
+  check_prefix(disk_, file.prefix(),
+               [this, holder = file.shared_from_this(), now, reason](const PrefixCheck::Result& result) {
+                 if (!holder->is_removed()) on_verified(*holder, now, reason, result);
+               });
+}
+
+void Follower::on_verified(FollowedFile& file, const FileStat& now, std::string_view reason,
+                           const PrefixCheck::Result& result) {
+  file.state = State::idle;
+  file.check_pending = false;
+  if (result.error)
+    return is_missing(result.error) ? check_soon(file) : retry_after_error(file, result.error);
+  file.verify_requested = false;
+  file.verified_bytes = file.bytes_read();
+  if (!result.matches) {
+    reset(file, now, reason);
+  } else {
+    if (!result.stat.is_same_file(file.stat)) close(file);  // the descriptor is that of the replaced file
+    file.stat = result.stat;
+    mark_current(file);
+  }
+  check_soon(file);
+}
+
+void Follower::reset(FollowedFile& file, const FileStat& now, std::string_view reason) {
+  close(file);
+  file.restart();
+  file.stat = now;
+  file.stat.changed_ns = 0;  // none of its bytes were read
+  ++counters_.resets;
+  observer_.on_reset(file, reason);
+  check_soon(file);
+  end_batch_soon();
+}
+
+void Follower::on_unlinked(FollowedFile& file) {
+  if (!file.fd) return remove(file);
+  const FileStat last = stat_file(file.fd->get());
+  const auto now = Clock::now();
+  const std::uint64_t before = file.bytes_read();
+  if (!last.error && last.size > before && !drain(file, last.size)) return check_soon(file);
+  if (last.error || last.links > 0) return remove(file);  // renamed: it is another stream there
+  if (std::exchange(file.state, State::draining) != State::draining || file.bytes_read() > before)
+    file.drain_until = now + options_.linger;
+  if (now >= file.drain_until) return remove(file);
+  timers_.after(std::max(options_.linger / 10, std::chrono::milliseconds(1)),
+                [this, holder = file.shared_from_this()] { check_soon(*holder); });
+}
+
+/// Reads a part of what an unlinked file still contains. True if there is no more.
+bool Follower::drain(FollowedFile& file, std::uint64_t size) {
+  const std::size_t overlap = file.overlap_bytes();
+  const long got =
+      read_at(file.fd->get(), buffer_.get(), next_read_bytes(file, size), file.bytes_read() - overlap);
+  if (got <= static_cast<long>(overlap)) return true;
+  if (!feed(file, buffer_.get(), overlap, static_cast<std::size_t>(got))) return true;
+  return file.bytes_read() >= size;
+}
+
+void Follower::drain_and_remove(FollowedFile& file) {
+  if (file.is_removed()) return;
+  if (file.fd && !file.is_busy())
+    for (FileStat last = stat_file(file.fd->get()); !last.error && last.size > file.bytes_read();)
+      if (drain(file, last.size)) break;
+  remove(file);
+}
+
+void Follower::remove_irregular(FollowedFile& file) {
+  const std::string path = file.path();
+  drain_and_remove(file);
+  problems_.set_irregular(path);
+}
+
+void Follower::retry_after_error(FollowedFile& file, int error) {
+  close(file);
+  problems_.set(file.path(), error);
+  file.short_reads = 0;
+  file.retry_delay = std::clamp(file.retry_delay * 2, options_.retry_first, options_.retry_last);
+  if (std::exchange(file.retry_scheduled, true)) return;
+  timers_.after(file.retry_delay, [this, holder = file.shared_from_this()] {
+    holder->retry_scheduled = false;
+    check_soon(*holder);
+  });
+}
+
+void Follower::mark_current(FollowedFile& file) {
+  file.retry_delay = {};
+  problems_.clear(file.path());
+}
+
+void Follower::add(FollowedFile& file) {
+  file.is_added = true;
+  observer_.on_added(file);
+  end_batch_soon();
+}
+
+void Follower::remove(FollowedFile& file) {
+  if (std::exchange(file.state, State::removed) == State::removed) return;
+  const auto holder = file.shared_from_this();
+  close(file);
+  problems_.clear(file.path());
+  on_removed_(file);
+  observer_.on_removed(file);
+  for (const auto& waiter : std::exchange(file.waiters, {})) waiter(nullptr);
+  end_batch_soon();
+}
+
+/// Returns 0 or the error.
+int Follower::open(FollowedFile& file) {
+  file.used = Clock::now();
+  if (file.fd) return 0;
+  if (open_.size() >= open_max_) close_least_recent();
+  Fd fd = open_for_reading(file.path());
+  while (!fd && (errno == EMFILE || errno == ENFILE)) {
+    if (!close_least_recent()) return EMFILE;
+    fd = open_for_reading(file.path());
+  }
+  if (!fd) return errno;
+  file.fd = std::make_shared<const Fd>(std::move(fd));
+  open_.push_back(file.shared_from_this());
+  if (!std::exchange(close_scheduled_, true)) timers_.after(options_.quiet, [this] { close_unused(); });
   return 0;
 }
 
-void Follower::release(FollowedFile& live) {
-  if (!live.file) return;
-  live.file.close();
-  std::erase_if(open_, [&](const auto& each) { return each.get() == &live; });
+bool Follower::close_least_recent() {
+  const auto oldest = std::min_element(open_.begin(), open_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->is_busy(), a->used) < std::pair(b->is_busy(), b->used);
+  });
+  if (oldest == open_.end() || (*oldest)->is_busy()) return false;
+  close(**oldest);
+  return true;
 }
 
-void Follower::close_quiet() {
+void Follower::close(FollowedFile& file) {
+  if (!file.fd) return;
+  file.fd.reset();
+  std::erase_if(open_, [&](const auto& each) { return each.get() == &file; });
+}
+
+void Follower::close_unused() {
   const auto since = Clock::now() - options_.quiet;
-  for (const auto& live : std::vector(open_))
-    if (!live->busy && live->used <= since) release(*live);
-  closing_ = !open_.empty();
-  if (closing_) later_.after(options_.quiet, [this] { close_quiet(); });
+  for (const auto& file : std::vector(open_))
+    if (!file->is_busy() && file->used <= since) close(*file);
+  close_scheduled_ = !open_.empty();
+  if (close_scheduled_) timers_.after(options_.quiet, [this] { close_unused(); });
 }
 
 }  // namespace earshot::tail

@@ -1,5 +1,4 @@
-// Looking at a followed file: what happened to it since, by the file system's word, and the bytes that are
-// new.
+// Checks followed files for changes, reads new bytes and delivers their events.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -14,83 +13,95 @@
 #include "tail/followed_file.hpp"
 #include "tail/health.hpp"
 #include "tail/io_thread.hpp"
-#include "tail/listener.hpp"
+#include "tail/stream.hpp"
 #include "tail/tail.hpp"
 
 namespace earshot::tail {
 
 class Follower {
  public:
-  static constexpr std::size_t open_files_max = 256;   // the least recently used one is closed for another
-  static constexpr int misses_max = 3;                 // then the file is tried again later
-  static constexpr std::size_t looks_max = 256;        // a pump; the rest waits for the next one
-  static constexpr std::size_t pump_bytes = 64 << 10;  // read by a pump, of all together: who appends a line
-                                                       // waits for no more of a firehose than that
-  static constexpr std::size_t folds_max = 2;  // at a time, each with an open file; the rest waits in line
+  static constexpr std::size_t open_files_max = 256;  // the least recently used one is closed for another
+  static constexpr int short_reads_max = 3;           // then the file is checked again later
+  static constexpr std::size_t checks_max = 256;      // per batch; the rest waits for the next one
+  /// Read per batch from all files together, so that a busy file does not delay the others.
+  static constexpr std::size_t batch_bytes = 64 << 10;
+  static constexpr std::size_t folds_max = 2;  // at a time, with one open file each
 
-  /// `removed` hears of each stream that is no more, before the listener does.
-  Follower(IoThread& disk, ReadPool& reads, TimerQueue& later, HealthBook& health, const Options& options,
-           Listener& listener, Counters& counters, std::function<void(FollowedFile&)> removed);
+  /// `on_removed` is called for each removed stream, before the observer.
+  Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
+           const Options& options, StreamObserver& observer, Counters& counters,
+           std::function<void(FollowedFile&)> on_removed);
 
-  void want(FollowedFile& live);  // look at it soon
-  void doubt(
-      FollowedFile& live);  // and compare all that was read, if anything was appended since that was done
-  /// So far somebody was told of the file: if that is gone, it is a reset.
-  void prove(FollowedFile& live, const Cursor& told);
-  void pump_soon();                 // the listener was told something outside a look: ring it
-  void pump_now();                  // a look that waits for the next pump, if any does, waits no longer
-  void appear(FollowedFile& live);  // it is as the listener may know it
-  void remove(FollowedFile& live);
-  void drop(FollowedFile& live);  // its directory is gone: what its descriptor still gives, then the end
-  void fold(FollowedFile& live, std::uint64_t upto,
-            std::function<void(bool)> then);  // silently; it has not appeared yet
-  std::size_t folding() const { return folding_; }
+  /// Checks the file in the next batch, or when it is no longer busy.
+  void check_soon(FollowedFile& file);
+  /// Verifies everything that was read, if anything was appended since the last verification.
+  void request_verify(FollowedFile& file);
+  /// The file must still begin with the prefix that was published up to `end`, otherwise resets the stream.
+  void verify_published(FollowedFile& file, const Cursor& end);
+  /// Ends the batch soon: the observer received something outside a check.
+  void end_batch_soon();
+  /// Runs the next batch now, if checks are queued.
+  void run_batch_now();
+  /// Announces the stream.
+  void add(FollowedFile& file);
+  void remove(FollowedFile& file);
+  /// Its directory is gone: delivers what an open descriptor still provides, then removes the stream.
+  void drain_and_remove(FollowedFile& file);
+  /// Reads the first `bytes` bytes without delivering events; `then(true)` if they were read. The stream is
+  /// not added yet.
+  void fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then);
+  std::size_t pending_folds() const { return pending_folds_; }
   std::size_t open_files() const { return open_.size(); }
   void stop() { stopped_ = true; }
 
  private:
   struct Fold;
-  enum class Take { fed, differs };
 
-  void pump();
-  void look(FollowedFile& live);
-  void grow(FollowedFile& live, const Facts& now);
-  void grow_on_disk(FollowedFile& live, const Facts& now, std::size_t wanted);
-  void took(FollowedFile& live, const Facts& now, const char* buffer, std::size_t before, long bytes);
-  Take take(FollowedFile& live, const char* buffer, std::size_t before, std::size_t bytes);
-  void verify(FollowedFile& live, const Facts& now, std::string_view reason);
-  void reset(FollowedFile& live, const Facts& now, std::string_view reason);
-  void gone(FollowedFile& live);
-  bool drained(FollowedFile& live, std::uint64_t size);
-  void not_a_file(FollowedFile& live);
-  void trouble(FollowedFile& live, int error);
-  void release(FollowedFile& live);
-  int open(FollowedFile& live);
-  void close_quiet();
-  void try_later(FollowedFile& live, std::chrono::milliseconds delay);
+  void run_batch();
+  void check(FollowedFile& file);
+  void read(FollowedFile& file, const FileStat& now);
+  void read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted);
+  void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
+  bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
+  void verify(FollowedFile& file, const FileStat& now, std::string_view reason);
+  void on_verified(FollowedFile& file, const FileStat& now, std::string_view reason,
+                   const PrefixCheck::Result& result);
+  void reset(FollowedFile& file, const FileStat& now, std::string_view reason);
+  void on_unlinked(FollowedFile& file);
+  bool drain(FollowedFile& file, std::uint64_t size);
+  void remove_irregular(FollowedFile& file);
+  void retry_after_error(FollowedFile& file, int error);
+  void mark_current(FollowedFile& file);
+  std::size_t next_read_bytes(const FollowedFile& file, std::uint64_t size) const;
+  int open(FollowedFile& file);
+  bool close_least_recent();
+  void close(FollowedFile& file);
+  void close_unused();
   void start_folds();
-  void go_on(const std::shared_ptr<Fold>& fold);
-  void folded(Fold& fold, bool read);
+  void continue_fold(const std::shared_ptr<Fold>& fold);
+  void on_fold_read(const std::shared_ptr<Fold>& fold, const char* buffer, std::size_t overlap,
+                    std::size_t wanted, long result);
+  void finish_fold(Fold& fold, bool is_read);
 
   IoThread& disk_;
   ReadPool& reads_;
-  TimerQueue& later_;
-  HealthBook& health_;
+  TimerQueue& timers_;
+  FileProblems& problems_;
   const Options& options_;
-  Listener& listener_;
+  StreamObserver& observer_;
   Counters& counters_;
-  std::function<void(FollowedFile&)> removed_;
+  std::function<void(FollowedFile&)> on_removed_;
 
   Workspace workspace_;
   ReadPool::Buffer buffer_;
   std::deque<std::shared_ptr<FollowedFile>> queue_;
-  std::vector<std::shared_ptr<FollowedFile>> open_;  // those with a descriptor
+  std::vector<std::shared_ptr<FollowedFile>> open_;  // files with a descriptor
   std::size_t open_max_;
-  std::size_t spent_ = 0;                    // bytes of this pump
-  std::deque<std::shared_ptr<Fold>> folds_;  // in line
-  std::size_t folding_ = 0;                  // in line and under way
-  std::size_t under_way_ = 0;
-  bool pumping_ = false, closing_ = false, stopped_ = false;
+  std::size_t batch_read_ = 0;                    // bytes of this batch
+  std::deque<std::shared_ptr<Fold>> fold_queue_;  // waiting
+  std::size_t pending_folds_ = 0;                 // waiting and active
+  std::size_t active_folds_ = 0;
+  bool batch_scheduled_ = false, close_scheduled_ = false, stopped_ = false;
 };
 
 }  // namespace earshot::tail

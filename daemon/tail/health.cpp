@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/stream_name.hpp"
 
 namespace earshot::tail {
 namespace {
@@ -16,45 +16,49 @@ struct Advice {
   const char* text;
 };
 constexpr Advice advices[] = {
-    {EACCES, "let this user read it (chmod u+r); it is tried again"},
-    {EPERM, "let this user read it; it is tried again"},
-    {EIO, "check the disk; it is read on from the same place when it answers again"},
-    {ESTALE, "check the network mount; it is read on from the same place when it answers again"},
+    {EACCES, "let this user read it (chmod u+r); earshot tries again"},
+    {EPERM, "let this user read it; earshot tries again"},
+    {EIO, "check the disk; reading continues at the same position once it works"},
+    {ESTALE, "check the network mount; reading continues at the same position once it works"},
     {EMFILE, "raise the limit of open files (ulimit -n)"},
     {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
 };
 
 }  // namespace
 
-void HealthBook::set(const std::string& path, std::string reason, std::string advice) {
+void FileProblems::set(const std::string& path, std::string reason, std::string advice) {
   const auto at = entries_.find(path);
   if (at != entries_.end() && at->second.reason == reason) return;
   if (at == entries_.end() && entries_.size() >= entries_max) return;
-  spdlog::warn("{}: {}{}{}", percent(path), reason, advice.empty() ? "" : "; ", advice);
+  spdlog::warn("{}: {}{}{}", percent_encode(path), reason, advice.empty() ? "" : "; ", advice);
   entries_[path] = {path, std::move(reason), std::move(advice)};
 }
 
-void HealthBook::set(const std::string& path, int error) {
+void FileProblems::set(const std::string& path, int error) {
   const char* advice = "";
   for (const Advice& each : advices)
     if (each.error == error) advice = each.text;
   set(path, std::strerror(error), advice);
 }
 
-void HealthBook::clear(std::string_view path) {
+void FileProblems::set_irregular(const std::string& path) {
+  set(path, "not a regular file", "transcripts must be regular files; this one is ignored");
+}
+
+void FileProblems::clear(std::string_view path) {
   if (entries_.empty()) return;
   if (const auto at = entries_.find(path); at != entries_.end()) entries_.erase(at);
 }
 
-void HealthBook::clear_below(const std::string& directory) {
+void FileProblems::clear_below(const std::string& directory) {
   clear(directory);
   const std::string below = directory + '/';
   for (auto at = entries_.lower_bound(below); at != entries_.end() && at->first.starts_with(below);)
     at = entries_.erase(at);
 }
 
-std::vector<Health> HealthBook::list() const {
-  std::vector<Health> all;
+std::vector<FileProblem> FileProblems::list() const {
+  std::vector<FileProblem> all;
   for (const auto& [path, each] : entries_) all.push_back(each);
   return all;
 }

@@ -4,99 +4,99 @@
 #include <cerrno>
 #include <utility>
 
-#include "tail/files.hpp"
-#include "tail/prefix_check.hpp"
+#include "base/file_system.hpp"
+#include "tail/followed_file.hpp"
 
 namespace earshot::tail {
 namespace {
 
-/// Opened where a regular file stands; otherwise why not.
-int open_regular(const std::string& path, Descriptor& file) {
-  file = open_transcript(path);
-  if (!file) return errno;
-  const Facts facts = facts_of(file.get());
-  if (facts.error) return facts.error;
-  return facts.kind == Facts::Kind::regular ? 0 : EINVAL;
+/// Returns 0 or the error; EINVAL: not a regular file.
+int open_regular(const std::string& path, Fd& fd) {
+  fd = open_for_reading(path);
+  if (!fd) return errno;
+  const FileStat stat = stat_file(fd.get());
+  if (stat.error) return stat.error;
+  return stat.is_regular() ? 0 : EINVAL;
 }
 
 class FileHistory final : public History {
  public:
   FileHistory(IoThread& disk, std::string path, TranscriptOptions options)
-      : disk_(disk), options_(std::move(options)), reading_(std::make_shared<Reading>()) {
-    reading_->path = std::move(path);
+      : disk_(disk), options_(std::move(options)), reader_(std::make_shared<Reader>()) {
+    reader_->path = std::move(path);
   }
   const TranscriptOptions& options() const override { return options_; }
 
   void next(std::size_t bytes_max, std::function<void(const Piece&)> then) override {
     const std::size_t wanted = std::min(bytes_max, piece_bytes_max);
-    auto read = [reading = reading_, wanted] { return reading->next(wanted); };
-    disk_.run(std::move(read),
-              [weak = std::weak_ptr<Reading>(reading_), then = std::move(then), wanted](long got) {
-                const auto reading = weak.lock();
-                if (!reading) return;
+    auto work = [reader = reader_, wanted] { return reader->read(wanted); };
+    disk_.run(std::move(work),
+              [weak = std::weak_ptr<Reader>(reader_), then = std::move(then), wanted](long got) {
+                const auto reader = weak.lock();
+                if (!reader) return;
                 Piece piece;
                 piece.error = got < 0 ? static_cast<int>(-got) : 0;
                 const auto bytes = static_cast<std::size_t>(std::max(got, 0L));
-                piece.bytes = {reading->buffer.get(), bytes};
+                piece.bytes = {reader->buffer.get(), bytes};
                 piece.end = !piece.error && bytes < wanted;
-                const auto buffer = std::move(reading->buffer);  // one at rest owns none
+                const auto buffer = std::move(reader->buffer);  // an idle history has no buffer
                 then(piece);
               });
   }
 
  private:
-  struct Reading {  // by one thread at a time
+  struct Reader {  // used by one thread at a time
     std::string path;
-    Descriptor file;
-    std::uint64_t at = 0;
+    Fd fd;
+    std::uint64_t offset = 0;
     std::unique_ptr<char[]> buffer;
 
-    long next(std::size_t wanted) {
-      if (!file && at > 0) return -EBADF;
-      if (!file)
-        if (const int error = open_regular(path, file)) return -error;
+    long read(std::size_t wanted) {
+      if (!fd && offset > 0) return -EBADF;
+      if (!fd)
+        if (const int error = open_regular(path, fd)) return -error;
       buffer = std::make_unique_for_overwrite<char[]>(wanted + feed_padding);
-      std::size_t have = 0;
-      while (have < wanted) {
-        const long got = read_at(file.get(), buffer.get() + have, wanted - have, at, false);
+      std::size_t filled = 0;
+      while (filled < wanted) {
+        const long got = read_at(fd.get(), buffer.get() + filled, wanted - filled, offset);
         if (got < 0) return got;
         if (got == 0) break;
-        have += static_cast<std::size_t>(got);
-        at += static_cast<std::uint64_t>(got);
+        filled += static_cast<std::size_t>(got);
+        offset += static_cast<std::uint64_t>(got);
       }
-      std::fill_n(buffer.get() + have, feed_padding, '\0');
-      return static_cast<long>(have);
+      std::fill_n(buffer.get() + filled, feed_padding, '\0');
+      return static_cast<long>(filled);
     }
   };
 
   IoThread& disk_;
   const TranscriptOptions options_;
-  std::shared_ptr<Reading> reading_;
+  std::shared_ptr<Reader> reader_;
 };
 
-/// The line that ends at `end`: found backwards from there.
+/// The line that ends at `end`, searched backwards from there.
 RecordText line_before(const std::string& path, std::uint64_t end, std::size_t line_bytes_max) {
-  constexpr std::size_t piece_bytes = 64 << 10;
+  constexpr std::size_t chunk_bytes = 64 << 10;
   RecordText result;
-  Descriptor file;
-  result.error = open_regular(path, file);
+  Fd fd;
+  result.error = open_regular(path, fd);
   if (result.error) return result;
   std::string text;
   std::uint64_t begin = end;
   while (begin > 0 && text.size() <= line_bytes_max) {
-    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, begin));
-    std::string piece(wanted, '\0');
-    const long got = read_at(file.get(), piece.data(), wanted, begin - wanted, false);
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, begin));
+    std::string chunk(wanted, '\0');
+    const long got = read_at(fd.get(), chunk.data(), wanted, begin - wanted);
     if (got != static_cast<long>(wanted)) {
       result.error = got < 0 ? static_cast<int>(-got) : 0;
       if (!result.error) result.found = RecordText::Found::differs;
       return result;
     }
-    const bool first = begin == end;
-    const auto lf = first && wanted > 0 ? piece.rfind('\n', wanted - 2) : piece.rfind('\n');
-    const bool whole = lf != std::string::npos && !(first && wanted == 1);
-    text.insert(0, whole ? piece.substr(lf + 1) : piece);
-    if (whole) break;
+    const bool is_first = begin == end;  // it ends with the line's own LF
+    const auto lf = is_first ? chunk.rfind('\n', wanted - 2) : chunk.rfind('\n');
+    const bool is_complete = lf != std::string::npos && !(is_first && wanted == 1);
+    text.insert(0, is_complete ? chunk.substr(lf + 1) : chunk);
+    if (is_complete) break;
     begin -= wanted;
   }
   if (!text.empty() && text.back() == '\n') text.pop_back();
@@ -112,22 +112,22 @@ RecordText line_before(const std::string& path, std::uint64_t end, std::size_t l
 
 }  // namespace
 
-std::unique_ptr<History> read_again(IoThread& disk, std::string path, TranscriptOptions options) {
+std::unique_ptr<History> open_history(IoThread& disk, std::string path, TranscriptOptions options) {
   return std::make_unique<FileHistory>(disk, std::move(path), std::move(options));
 }
 
 void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,
                  std::size_t line_bytes_max, std::function<void(RecordText)> then) {
   if (end.offset == 0) return disk.soon([then] { then({RecordText::Found::differs, 0, {}}); });
-  check(disk, {path, hash_key, end, 0, 0},
-        [&disk, path, end, line_bytes_max, then](const PrefixCheckResult& verdict) {
-          if (verdict.error) return then({RecordText::Found::error, verdict.error, {}});
-          if (!verdict.fits) return then({RecordText::Found::differs, 0, {}});
-          auto read = [path, offset = end.offset, line_bytes_max] {
-            return line_before(path, offset, line_bytes_max);
-          };
-          disk.run(std::move(read), then);
-        });
+  check_prefix(disk, {path, hash_key, end, 0, 0},
+               [&disk, path, end, line_bytes_max, then](const PrefixCheck::Result& result) {
+                 if (result.error) return then({RecordText::Found::error, result.error, {}});
+                 if (!result.matches) return then({RecordText::Found::differs, 0, {}});
+                 auto work = [path, offset = end.offset, line_bytes_max] {
+                   return line_before(path, offset, line_bytes_max);
+                 };
+                 disk.run(std::move(work), then);
+               });
 }
 
 }  // namespace earshot::tail

@@ -1,16 +1,71 @@
-// The archive's readers: on the second thread, in slices.
+// Published events can be read again from their transcripts: this is the interface for it, and the readers.
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
-#include "tail/archive.hpp"
+#include "core/cursor.hpp"
+#include "core/transcript.hpp"
 #include "tail/io_thread.hpp"
+#include "tail/stream.hpp"
 
 namespace earshot::tail {
 
-/// Opens the file with the first piece; what it holds stays readable though its name may be another's then.
-std::unique_ptr<History> read_again(IoThread& disk, std::string path, TranscriptOptions options);
+/// Reads a transcript from its first byte, chunk by chunk.
+class History {
+ public:
+  static constexpr std::size_t piece_bytes_max = 256 << 10;
+
+  struct Piece {
+    std::span<const char> bytes;  // valid during the call; feed_padding bytes after them are readable
+    int error = 0;                // of errno
+    bool end = false;             // the file has no more bytes now
+  };
+
+  virtual ~History() = default;
+  /// Reads at most `bytes_max` and at most piece_bytes_max bytes. One call at a time; `then` is not called
+  /// after this object was destroyed.
+  virtual void next(std::size_t bytes_max, std::function<void(const Piece&)> then) = 0;
+  /// For a Transcript whose cursors are the stream's.
+  virtual const TranscriptOptions& options() const = 0;
+};
+
+/// One line of a transcript as it is in the file.
+struct RecordText {
+  enum class Found {
+    yes,
+    differs,  // the bytes before the cursor do not match its hash
+    error,    // see `error`
+  } found = Found::error;
+  int error = 0;     // of errno
+  std::string text;  // without its LF
+};
+
+/// All calls and callbacks happen on the thread that owns the state.
+class Archive {
+ public:
+  virtual ~Archive() = default;
+  /// Null: no such stream. Valid until the next call.
+  virtual const Stream* find(std::string_view name) const = 0;
+  /// Folds a cold stream without events; `then` receives null if it does not exist or cannot be read.
+  virtual void fold(std::string_view name, std::function<void(const Stream*)> then) = 0;
+  /// A client resumed this stream: verifies the whole prefix again, because an edit followed by an append is
+  /// not noticed otherwise. Once for everything that was appended; a difference is a reset.
+  virtual void request_verify(const Stream& stream) = 0;
+  /// A client received the events of a cold stream up to `end` from its file: if those bytes are different
+  /// when the file is examined next, the stream is reset.
+  virtual void mark_published(const Stream& stream, const Cursor& end) = 0;
+  virtual std::unique_ptr<History> history(const Stream& stream) = 0;
+  /// The line that ends at `end.offset`, if the bytes before it match `end.prefix_hash`.
+  virtual void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) = 0;
+};
+
+/// Opens the file with the first chunk and keeps it open: a rename does not change what is read.
+std::unique_ptr<History> open_history(IoThread& disk, std::string path, TranscriptOptions options);
 
 void read_record(IoThread& disk, std::string path, std::uint64_t hash_key, const Cursor& end,
                  std::size_t line_bytes_max, std::function<void(RecordText)> then);

@@ -1,29 +1,30 @@
-// How names of other machines become one word that a file system and a message broker take: a directory, a
-// file, a token of a subject. One way for all, so that a place can be found from either side.
+// Names of hosts and streams as one token that is valid as a file name and as a token of a NATS subject, and
+// the sessions of relayed streams.
 #pragma once
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "agents/claude_code/layout.hpp"
+#include "agents/agent.hpp"
 
 namespace earshot::tail {
 
-constexpr std::size_t word_bytes_max = 160;  // of what word() writes; a longer one ends in its hash
+constexpr std::size_t escaped_bytes_max = 160;  // of a result of escape(); longer ones end in a hash
 
-/// Letters, digits, `-` and `_` stay; every other byte becomes `=XX`. Two texts never give one word: what is
-/// too long is cut, and ends in `==` and 128 bits of hash; nothing at all is `=`.
-std::string word(std::string_view text);
-/// Nothing when word() did not write it, or cut it.
-std::optional<std::string> unword(std::string_view word);
+/// Keeps letters, digits, `-` and `_`; replaces every other byte by `=XX`. Different texts have different
+/// results: one that would be too long is cut and ends in `==` and a 128-bit hash; that of the empty text is
+/// `=`.
+std::string escape(std::string_view text);
+/// Absent if `text` is no result of escape(), or one that was cut.
+std::optional<std::string> unescape(std::string_view text);
 
-/// What divides a session's name from its host's, where sessions of many hosts are told.
-constexpr char at_host = '@';
-std::string session_at(std::string_view session, std::string_view host);
+/// Separates a session's name from its host's.
+constexpr char host_separator = '@';
+std::string session_on_host(std::string_view session, std::string_view host);
 
-/// Who a file `<word of the host>/<word of the stream>` speaks of. Without a session where only its lines
-/// tell.
-Identity identity_of_told(std::string_view below);
+/// The identity of a file `<escaped host>/<escaped stream>`. The session is empty where only the records name
+/// it. Assumes the layout of the default program.
+StreamIdentity relayed_identity(std::string_view below);
 
 }  // namespace earshot::tail

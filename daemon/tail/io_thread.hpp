@@ -1,5 +1,4 @@
-// The way to the second thread and back: work that may wait for a disk runs there, what comes of it is
-// handled here.
+// The disk thread, which runs whatever may block on a disk, and timers.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -17,13 +16,15 @@
 
 namespace earshot::tail {
 
+/// Runs work on the disk thread and its completions on the thread of `io`.
 class IoThread {
  public:
+  /// `executor` runs one task at a time, in order.
   IoThread(boost::asio::io_context& io, boost::asio::any_io_executor executor)
       : io_(io), executor_(std::move(executor)), alive_(std::make_shared<char>()) {}
 
-  /// `work()` on the second thread, in the order of the calls; then `done(result)` on this one, unless this
-  /// object is gone or closed.
+  /// Runs `work()` on the disk thread, in the order of the calls, then `done(result)` on this one, unless
+  /// this object was destroyed or closed.
   template <class Work, class Done>
   void run(Work work, Done done) {
     boost::asio::post(executor_, [work = std::move(work), done = std::move(done),
@@ -35,7 +36,7 @@ class IoThread {
     });
   }
 
-  /// `task()` on this thread, after what is already waiting there.
+  /// Runs `task()` on this thread after the handlers that are already queued.
   template <class Task>
   void soon(Task task) {
     boost::asio::post(io_, [task = std::move(task), weak = std::weak_ptr<char>(alive_)]() mutable {
@@ -51,32 +52,32 @@ class IoThread {
   std::shared_ptr<char> alive_;
 };
 
-/// Reads on the second thread into few buffers; who comes when all are in use waits in line.
+/// Reads on the disk thread into a fixed number of buffers; requests beyond that wait.
 class ReadPool {
  public:
-  static constexpr std::size_t turn_bytes = 256 << 10;  // of one read
-  static constexpr std::size_t before_bytes = 4 << 10;  // read again before it, to compare
-  static constexpr std::size_t buffers_max = 2;         // in flight: one is read while the other is folded
+  static constexpr std::size_t read_bytes = 256 << 10;   // new bytes per read
+  static constexpr std::size_t overlap_bytes = 4 << 10;  // before them, read again to detect a rewrite
+  static constexpr std::size_t buffers_max = 2;          // one is read while the other is processed
 
-  using Work = std::function<long(char* buffer)>;              // bytes, or -errno
-  using Done = std::function<void(const char* buffer, long)>;  // the buffer is the reader's until it returns
+  using Read = std::function<long(char* buffer)>;  // returns the number of bytes, or -errno
+  using Done = std::function<void(const char* buffer, long result)>;  // the buffer is valid during the call
 
   explicit ReadPool(IoThread& disk) : disk_(disk) {}
-  void ask(Work work, Done done);
+  void request(Read read, Done done);
 
   using Buffer = std::unique_ptr<char[]>;
   static Buffer make_buffer();  // feed_padding included
 
  private:
-  void next();
+  void start_next();
 
   IoThread& disk_;
   std::vector<Buffer> free_;
-  std::size_t made_ = 0;
-  std::deque<std::pair<Work, Done>> line_;
+  std::size_t buffers_ = 0;
+  std::deque<std::pair<Read, Done>> waiting_;
 };
 
-/// Tasks for later, in one timer.
+/// Delayed tasks, on one timer.
 class TimerQueue {
  public:
   explicit TimerQueue(boost::asio::io_context& io) : timer_(io), alive_(std::make_shared<char>()) {}
@@ -84,12 +85,11 @@ class TimerQueue {
   void clear();
 
  private:
-  using Clock = watch::Clock;
-  void arm();
+  void start();
 
-  watch::Timer timer_;
+  Timer timer_;
   std::multimap<Clock::time_point, std::function<void()>> tasks_;
-  std::shared_ptr<char> alive_;  // an expired wait may still be on its way
+  std::shared_ptr<char> alive_;  // a completed wait may still be queued
 };
 
 }  // namespace earshot::tail

@@ -1,40 +1,59 @@
-// One transcript as the rest of the house sees it.
+// A transcript as the rest of the daemon sees it, and the interface that receives its events.
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "agents/agent.hpp"
+#include "core/event.hpp"
 #include "core/transcript.hpp"
 
 namespace earshot::tail {
 
-/// What `agent-<id>.meta.json` says; every field may be empty.
-struct AgentMeta {
-  std::string agent_type, description;
-  std::string call;          // toolUseId: the parent's call
-  std::string parent_agent;  // parentAgentId
-  int depth = 0;             // spawnDepth; 0: not said
-  friend bool operator==(const AgentMeta&, const AgentMeta&) = default;
-};
-
 class Stream {
  public:
   virtual ~Stream() = default;
-  virtual const std::string& name()
-      const = 0;  // <root>/<path below projects/, without .jsonl>, percent-encoded
-  virtual const std::string& session()
-      const = 0;  // the session that it belongs to; may become known with the first lines
-  virtual const std::string& agent() const = 0;  // the subagent's id; empty for a session's main stream
-  virtual const std::string& directory()
-      const = 0;  // the name of its directory below projects/: stands for the project until cwd is known
+  /// `<root>/<path below the transcript directory without .jsonl>`, percent-encoded (agents/stream_name.hpp).
+  virtual const std::string& name() const = 0;
+  /// May become known with the first lines.
+  virtual const std::string& session() const = 0;
+  /// The subagent's id; empty: the session's main stream.
+  virtual const std::string& agent() const = 0;
+  /// First directory of the path: names the project until its cwd is known.
+  virtual const std::string& directory() const = 0;
   virtual const std::string& path() const = 0;
-  virtual const AgentMeta& meta() const = 0;
-  /// Null while the file is only known (cold). Its state is that after the last event that the listener was
-  /// given.
+  virtual const SubagentMeta& meta() const = 0;
+  /// Null for a cold stream, whose file is known but was not read. Its state is the one after the last event
+  /// that the observer received.
   virtual const Transcript* transcript() const = 0;
-  virtual std::int64_t modified_ms() const = 0;  // the file's change time, since 1970
-  /// So many bytes from its beginning have been told, or passed over in silence: what the listener hears next
-  /// is what a fold of the file gives beyond them.
-  virtual std::uint64_t bytes() const = 0;
+  /// Modification time of the file, since 1970.
+  virtual std::int64_t modified_ms() const = 0;
+  /// How many bytes were delivered or skipped: the observer receives next what a fold of the file yields
+  /// after them.
+  virtual std::uint64_t published_bytes() const = 0;
+};
+
+/// Receives changes of streams on the thread that owns the state. Order for each stream: added, then events
+/// and changes, then removed.
+class StreamObserver {
+ public:
+  virtual ~StreamObserver() = default;
+  /// The stream has a transcript now: folded without events up to here (at start or on request), or new and
+  /// empty; then its events follow.
+  virtual void on_added(const Stream& stream) = 0;
+  virtual void on_event(const Stream& stream, const Event& event) = 0;
+  /// Lines were consumed (their events came before this call), or its meta file or session became known: a
+  /// snapshot may differ.
+  virtual void on_changed(const Stream& stream) = 0;
+  /// The file does not begin with the published bytes any more. The events of the new history follow from its
+  /// first line.
+  virtual void on_reset(const Stream& stream, std::string_view reason) = 0;
+  /// Also for cold streams, whose files may have been read.
+  virtual void on_removed(const Stream& stream) = 0;
+  /// A compaction of this session has begun. Its transcript does not show that yet.
+  virtual void on_compacting(std::string_view session) = 0;
+  /// Everything found in one wake-up was delivered: wake the connections.
+  virtual void on_batch_end() = 0;
 };
 
 }  // namespace earshot::tail

@@ -1,33 +1,27 @@
 #include "tail/tail.hpp"
 
 #include <algorithm>
-#include <ctime>
-#include <unordered_map>
+#include <cerrno>
+#include <map>
+#include <set>
 #include <utility>
 
-#include "agents/claude_code/layout.hpp"
-#include "agents/agent.hpp"
-#include "agents/claude_code/reader.hpp"
-#include "agents/claude_code/subagent_meta.hpp"
+#include "agents/stream_name.hpp"
 #include "base/clock.hpp"
+#include "base/file.hpp"
 #include "tail/discovery.hpp"
 #include "tail/follower.hpp"
-#include "tail/history.hpp"
-#include "tail/host_names.hpp"
-#include "tail/io_thread.hpp"
-#include "tail/prefix_check.hpp"
 
 namespace earshot::tail {
 namespace {
 
-std::string path_of(const Discovery::Place& place, std::string_view stem) {
-  return place.first + '/' + std::string(stem) + ".jsonl";
-}
+using Node = Discovery::DirectoryNode;
 
-/// A known file that nobody needs: made when someone asks, kept nowhere.
-class Cold final : public Stream {
+/// A known file that was not read. Created for a caller and not kept.
+class ColdStream final : public Stream {
  public:
-  Cold(std::string name, std::string path, Identity identity, std::int64_t modified, std::uint64_t bytes)
+  ColdStream(std::string name, std::string path, StreamIdentity identity, std::int64_t modified,
+             std::uint64_t bytes)
       : name_(std::move(name)),
         path_(std::move(path)),
         identity_(std::move(identity)),
@@ -38,478 +32,482 @@ class Cold final : public Stream {
   const std::string& agent() const override { return identity_.agent; }
   const std::string& directory() const override { return identity_.directory; }
   const std::string& path() const override { return path_; }
-  const AgentMeta& meta() const override { return meta_; }
+  const SubagentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return nullptr; }
   std::int64_t modified_ms() const override { return modified_ms_; }
-  std::uint64_t bytes() const override { return bytes_; }
+  std::uint64_t published_bytes() const override { return bytes_; }
 
  private:
   std::string name_, path_;
-  Identity identity_;
-  AgentMeta meta_;
+  StreamIdentity identity_;
+  SubagentMeta meta_;
   std::int64_t modified_ms_;
   std::uint64_t bytes_;
 };
+
+const AgentProgram& program_of(const Node& directory) { return *directory.second.root->program; }
+
+StreamIdentity identify(const Node& directory, std::string_view stem) {
+  return program_of(directory).identify(Discovery::path_below(directory, stem));
+}
+
+/// Records the attributes of a cold file. Returns the size that was known before.
+std::uint64_t update_cold(Discovery::File& file, const FileStat& stat) {
+  file.inode = stat.inode;
+  file.modified_ms = stat.modified_ms();
+  return std::exchange(file.size, stat.size);
+}
+
+/// Directory and stem of a transcript's path.
+std::pair<std::string, std::string> split_path(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const std::size_t stem_bytes = path.size() - slash - 1 - transcript_suffix.size();
+  return {path.substr(0, slash), path.substr(slash + 1, stem_bytes)};
+}
 
 }  // namespace
 
 class Tail::Impl final : private Discovery::Observer {
  public:
-  static constexpr std::size_t told_max = 65'536;  // cold ones that somebody was told of; more are made live
-  static constexpr std::size_t compactions_max = 64;  // whose session is not known yet; more are not told
-  static constexpr std::size_t compaction_bytes_max = 256 << 10;  // of such a file, to find its session
+  static constexpr std::size_t published_max = 65'536;  // cold streams with a cursor; more are folded
+  static constexpr std::size_t compactions_max = 64;    // of unknown sessions; more are not reported
+  static constexpr std::size_t compaction_bytes_max = 256 << 10;  // read of such a file to find its session
 
-  Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
-       Options options, Listener& listener)
+  Impl(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
+       StreamObserver& observer)
       : options_(std::move(options)),
-        listener_(listener),
+        observer_(observer),
         disk_(io, std::move(disk)),
         reads_(disk_),
-        later_(io),
-        looks_(disk_, reads_, later_, health_, options_, listener_, counters_,
-               [this](FollowedFile& live) { removed(live); }),
-        tree_(disk_, later_, health_, options_, *this),
-        switchboard_(switchboard) {}
+        timers_(io),
+        follower_(disk_, reads_, timers_, problems_, options_, observer_, counters_,
+                  [this](FollowedFile& file) { on_removed(file); }),
+        discovery_(disk_, timers_, problems_, options_, *this),
+        mux_(mux) {}
 
-  void start(std::weak_ptr<Impl> self, std::function<void()> on_ready) {
+  void start(std::weak_ptr<Impl> weak, std::function<void()> on_ready) {
     on_ready_ = std::move(on_ready);
     recent_since_ms_ =
-        watch::wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
+        wall_now_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(options_.recent).count();
     std::vector<std::string> prefixes;
     for (const Root& root : options_.roots) prefixes.push_back(root.path);
-    tree_.start(
-        switchboard_.connect(std::move(prefixes), [self = std::move(self)](const watch::ChangeHint& ring) {
-          const auto house = self.lock();
-          if (!house || house->stopped_) return;
-          house->tree_.ring(ring);
-          // One way round the loop less between an append and whoever listens.
-          if (ring.last && !house->stopped_) house->looks_.pump_now();
-        }));
+    auto on_change = [weak = std::move(weak)](const watch::ChangeHint& hint) {
+      const auto self = weak.lock();
+      if (!self || self->is_stopped_) return;
+      self->discovery_.on_change(hint);
+      // Saves one turn of the loop between an append and the observer.
+      if (hint.last && !self->is_stopped_) self->follower_.run_batch_now();
+    };
+    discovery_.start(mux_.add_client(std::move(prefixes), std::move(on_change)));
   }
 
   void stop() {
-    stopped_ = true;
+    is_stopped_ = true;
     on_ready_ = nullptr;
-    looks_.stop();
-    later_.clear();
+    follower_.stop();
+    timers_.clear();
     disk_.close();
   }
 
   void for_each(const std::function<void(const Stream&)>& visit) {
-    for (const auto& place : tree_.directories())
-      for (const auto& [stem, file] : place.second.files) {
-        if (file.live && file.live->appeared)
-          visit(*file.live);
+    for (const auto& directory : discovery_.directories())
+      for (const auto& [stem, file] : directory.second.files) {
+        if (file.followed && file.followed->is_added)
+          visit(*file.followed);
         else
-          visit(cold(place, stem, file));
+          visit(cold_stream(directory, stem, file));
       }
   }
 
   const Stream* find(std::string_view name) {
-    Discovery::Place* place = nullptr;
-    std::string stem;
-    const Discovery::File* file = locate(name, place, stem);
-    if (!file) return nullptr;
-    if (file->live && file->live->appeared) return file->live.get();
-    found_ = std::make_unique<Cold>(cold(*place, stem, *file));
+    const auto located = locate(name);
+    if (!located.file) return nullptr;
+    const auto& followed = located.file->followed;
+    if (followed && followed->is_added) return followed.get();
+    found_ = std::make_unique<ColdStream>(cold_stream(*located.directory, located.stem, *located.file));
     return found_.get();
   }
 
   void fold(std::string_view name, std::function<void(const Stream*)> then) {
-    Discovery::Place* place = nullptr;
-    std::string stem;
-    Discovery::File* file = locate(name, place, stem);
-    if (!file) return then(nullptr);
-    if (file->live && file->live->appeared) return then(file->live.get());
-    if (!file->live) {
-      const Facts facts = facts_of(path_of(*place, stem));
-      if (facts.error || facts.kind != Facts::Kind::regular) return then(nullptr);
-      // Only what it was known to hold is passed over: who resumes meanwhile counts on hearing the rest.
-      const std::uint64_t had = known_now(*file, facts);
-      const auto live = make(*place, stem, *file, facts);
-      if (facts.size < had) {
-        begin_anew(*live, "truncated");
-        return then(live.get());
+    const auto located = locate(name);
+    if (!located.file) return then(nullptr);
+    Discovery::File& file = *located.file;
+    if (file.followed && file.followed->is_added) return then(file.followed.get());
+    if (!file.followed) {
+      const FileStat stat = stat_file(Discovery::transcript_path(*located.directory, located.stem));
+      if (stat.error || !stat.is_regular()) return then(nullptr);
+      // Only the known bytes are skipped: a client that resumes meanwhile receives the rest as events.
+      const std::uint64_t known_bytes = update_cold(file, stat);
+      const auto followed = follow(*located.directory, located.stem, file, stat);
+      if (stat.size < known_bytes) {
+        begin_new_history(*followed, "truncated");
+        return then(followed.get());
       }
-      fold_silently(live, had);
+      fold_known(followed, known_bytes);
     }
-    file->live->waiters.push_back(std::move(then));
+    file.followed->waiters.push_back(std::move(then));
   }
 
-  void doubt(const Stream& stream) {
-    Discovery::Place* place = nullptr;
-    std::string stem;
-    const Discovery::File* file = locate(stream.name(), place, stem);
-    if (file && file->live && file->live->appeared) looks_.doubt(*file->live);
+  void request_verify(const Stream& stream) {
+    const auto located = locate(stream.name());
+    if (located.file && located.file->followed && located.file->followed->is_added)
+      follower_.request_verify(*located.file->followed);
   }
 
-  void told(const Stream& stream, const Cursor& end) {
-    Discovery::Place* place = nullptr;
-    std::string stem;
-    const Discovery::File* file = locate(stream.name(), place, stem);
-    if (!file || end == begin_cursor) return;
-    if (file->live && file->live->appeared) return looks_.prove(*file->live, end);
-    if (told_.size() >= told_max)
-      return fold(stream.name(), [](const Stream*) {});  // a live one remembers for itself
-    const auto [at, is_first] = told_.emplace(path_of(*place, stem), end);
+  void mark_published(const Stream& stream, const Cursor& end) {
+    const auto located = locate(stream.name());
+    if (!located.file || end == begin_cursor) return;
+    const auto& followed = located.file->followed;
+    if (followed && followed->is_added) return follower_.verify_published(*followed, end);
+    if (published_.size() >= published_max) return fold(stream.name(), [](const Stream*) {});
+    const std::string path = Discovery::transcript_path(*located.directory, located.stem);
+    const auto [at, is_first] = published_.emplace(path, end);
     if (!is_first && at->second != end)
-      at->second.prefix_hash = ~end.prefix_hash;  // two histories: none of them is taken for it
+      at->second.prefix_hash = ~end.prefix_hash;  // two histories: matches none
   }
 
   std::unique_ptr<History> history(const Stream& stream) {
-    const std::string_view name = stream.name();
-    const auto root = std::find_if(options_.roots.begin(), options_.roots.end(), [&](const Root& each) {
-      return each.name == name.substr(0, name.find('/'));
-    });
-    return read_again(disk_, stream.path(),
-                      {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr,
-                       root == options_.roots.end() ? &claude_code::reader() : reader_of(*root)});
+    const Root* root = find_root(stream.name());
+    return open_history(disk_, stream.path(),
+                        {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr,
+                         root ? &root->program->reader() : &default_program().reader()});
   }
 
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
     read_record(disk_, stream.path(), options_.hash_key, end, options_.line_bytes_max, std::move(then));
   }
 
-  std::vector<Health> health() const {
-    std::vector<Health> all = health_.list();
-    if (std::string trouble = switchboard_.trouble(); !trouble.empty())
-      all.push_back({"", std::move(trouble), ""});
+  std::vector<FileProblem> problems() const {
+    std::vector<FileProblem> all = problems_.list();
+    if (std::string problem = mux_.problem(); !problem.empty()) all.push_back({"", std::move(problem), ""});
     return all;
   }
 
   Counters counters() const {
     Counters now = counters_;
-    now.open_files = looks_.open_files();
-    now.directories = tree_.directories().size();
-    now.known_files = tree_.files();
+    now.open_files = follower_.open_files();
+    now.directories = discovery_.directories().size();
+    now.known_files = discovery_.files();
     now.streams = streams_;
-    for (const auto& [path, directory] : tree_.directories())
+    for (const auto& [path, directory] : discovery_.directories())
       for (const auto& [stem, file] : directory.files)
-        if (file.live && file.live->transcript())
-          now.pending_bytes += file.live->transcript()->pending_bytes();
+        if (file.followed && file.followed->transcript())
+          now.pending_bytes += file.followed->transcript()->pending_bytes();
     return now;
   }
 
  private:
-  static const RecordReader* reader_of(const Root& root) {
-    return root.program ? &root.program->reader() : &claude_code::reader();
-  }
-  std::string name_of(const Discovery::Place& place, std::string_view stem) {
-    std::string below(Discovery::below_hall(place).substr(Discovery::below_hall(place).empty() ? 0 : 1));
-    if (!below.empty()) below += '/';
-    below += stem;
-    const Root& root = *place.second.root;
-    // The path below the hall, unless a file of projects/ is called so already.
-    const bool plain = place.second.hall == TranscriptDir::conversations &&
-                       place_of(percent(below))->hall == TranscriptDir::projects;
-    const std::string twin =
-        root.path + '/' + std::string(directory_of(TranscriptDir::projects)) + '/' + below;
-    const auto last = twin.rfind('/');
-    const bool taken = plain && tree_.find(twin.substr(0, last), twin.substr(last + 1)) != nullptr;
-    return root.name + '/' + (plain && !taken ? percent(below) : stream_name(place.second.hall, below));
-  }
+  struct Located {
+    Discovery::File* file = nullptr;  // null: no such stream
+    Node* directory = nullptr;
+    std::string stem;
+  };
 
-  Identity identity(const Discovery::Place& place, std::string_view stem) const {
-    const auto read = place.second.root->told ? identity_of_told : identity_of;
-    return read(
-        std::string(Discovery::below_hall(place)).substr(Discovery::below_hall(place).empty() ? 0 : 1) +
-        (Discovery::below_hall(place).empty() ? "" : "/") + std::string(stem));
-  }
-
-  Cold cold(const Discovery::Place& place, const std::string& stem, const Discovery::File& file) {
-    return {name_of(place, stem), path_of(place, stem), identity(place, stem), file.modified_ms,
-            file.live ? file.live->bytes() : file.size};
-  }
-
-  Discovery::File* locate(std::string_view name, Discovery::Place*& place, std::string& stem) {
-    const auto slash = name.find('/');
-    if (slash == std::string_view::npos) return nullptr;
-    const auto found = place_of(name.substr(slash + 1));
-    if (!found) return nullptr;
-    for (const Root& root : options_.roots) {
-      if (root.name != name.substr(0, slash)) continue;
-      if (Discovery::File* file = locate(root, *found, place, stem)) return file;
-      return locate(root, {TranscriptDir::conversations, found->below}, place, stem);
-    }
+  const Root* find_root(std::string_view stream_name) const {
+    for (const Root& root : options_.roots)
+      if (root.name == stream_name.substr(0, stream_name.find('/'))) return &root;
     return nullptr;
   }
 
-  Discovery::File* locate(const Root& root, const Place& wanted, Discovery::Place*& place,
-                          std::string& stem) {
-    const std::string path = root.path + '/' + std::string(directory_of(wanted.hall)) + '/' + wanted.below;
-    const auto last = path.rfind('/');
-    const auto at = tree_.directories().find(std::string_view(path).substr(0, last));
-    if (at == tree_.directories().end()) return nullptr;
-    stem = path.substr(last + 1);
-    place = &*at;
-    return tree_.find(at->first, stem);
+  Located locate(std::string_view name) {
+    const Root* root = find_root(name);
+    if (!root || name.size() <= root->name.size()) return {};
+    const auto path = parse_stream_name(*root->program, name.substr(root->name.size() + 1));
+    if (!path) return {};
+    Located located = locate(*root, path->directory, path->below);
+    // Names without a prefix may belong to any transcript directory (stream_name_of).
+    const std::size_t count = root->program->transcript_directories().size();
+    for (std::size_t index = 1; index < count && !located.file; ++index)
+      located = locate(*root, index, path->below);
+    return located;
   }
 
-  std::shared_ptr<FollowedFile> make(Discovery::Place& place, const std::string& stem, Discovery::File& file,
-                                     const Facts& facts) {
-    Identity who = identity(place, stem);
-    TranscriptOptions options{options_.hash_key, who.agent, options_.line_bytes_max, options_.filter,
-                              reader_of(*place.second.root)};
-    const bool is_agent = !who.agent.empty();
-    file.live = std::make_shared<FollowedFile>(name_of(place, stem), path_of(place, stem), std::move(who),
-                                               std::move(options), facts);
-    file.live->facts.changed_ns = 0;  // of its bytes none was read
-    if (is_agent) read_meta(place, stem, file.live);
-    return file.live;
-  }
-
-  void appear(FollowedFile& live) {
-    const auto told = told_.extract(live.path());
-    ++streams_;
-    looks_.appear(live);
-    if (told) looks_.prove(live, told.mapped());
-  }
-
-  void removed(FollowedFile& live) {
-    told_.erase(live.path());
-    if (live.appeared) --streams_;
-    const std::string path = live.path();
+  Located locate(const Root& root, std::size_t index, const std::string& below) {
+    const std::string path = Discovery::transcript_directory_path(root, index) + '/' + below;
     const auto slash = path.rfind('/');
-    const Discovery::File* file =
-        tree_.find(path.substr(0, slash), stem_of(std::string_view(path).substr(slash + 1)));
-    if (!file || file->live.get() == &live) tree_.erase(path);
+    const auto at = discovery_.directories().find(std::string_view(path).substr(0, slash));
+    if (at == discovery_.directories().end()) return {};
+    std::string stem = path.substr(slash + 1);
+    Discovery::File* file = discovery_.find(at->first, stem);
+    return {file, &*at, std::move(stem)};
   }
 
-  /// Of a cold one. The bytes that it was known to hold until now.
-  static std::uint64_t known_now(Discovery::File& file, const Facts& facts) {
-    file.inode = facts.inode;
-    file.modified_ms = facts.modified_ms();
-    return std::exchange(file.size, facts.size);
+  std::string stream_name_of(const Node& directory, std::string_view stem) {
+    const Root& root = *directory.second.root;
+    const std::size_t index = directory.second.transcript_directory;
+    const std::string below = Discovery::path_below(directory, stem);
+    if (index > 0) {
+      // The name needs no prefix unless a file in the first transcript directory has it.
+      std::string encoded = percent_encode(below);
+      const auto meaning = parse_stream_name(*root.program, encoded);
+      if (meaning && meaning->directory == 0 && !locate(root, 0, below).file)
+        return root.name + '/' + encoded;
+    }
+    return root.name + '/' + stream_name(*root.program, index, below);
   }
 
-  void fold_silently(const std::shared_ptr<FollowedFile>& live, std::uint64_t upto) {
-    live->silent_bytes = upto;
-    const auto told = told_.find(live->path());
-    if (told == told_.end()) return fold_proven(live, upto);
-    live->busy = true;
-    check(disk_, {live->path(), options_.hash_key, told->second, 0, 0},
-          [this, live, upto, proven = told->second](const PrefixCheckResult& is) {
-            live->busy = live->again = false;
-            if (live->removed) return;
-            if (is.fits) return fold_proven(live, upto, proven);
-            if (is.error) return could_not_be_read(*live, is.error);
-            begin_anew(*live, "rewritten");
-            for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
-          });
+  ColdStream cold_stream(const Node& directory, const std::string& stem, const Discovery::File& file) {
+    return {stream_name_of(directory, stem), Discovery::transcript_path(directory, stem),
+            identify(directory, stem), file.modified_ms,
+            file.followed ? file.followed->published_bytes() : file.size};
   }
 
-  /// All of it is new; whoever resumes, or was told of it, counts on what it had (Stream::bytes).
-  void begin_anew(FollowedFile& live, std::string_view reason) {
-    told_.erase(live.path());
-    appear(live);
-    listener_.on_reset(live, reason);
-    looks_.want(live);
+  std::shared_ptr<FollowedFile> follow(Node& directory, const std::string& stem, Discovery::File& file,
+                                       const FileStat& stat) {
+    StreamIdentity identity = identify(directory, stem);
+    TranscriptOptions options{options_.hash_key, identity.agent, options_.line_bytes_max, options_.filter,
+                              &program_of(directory).reader()};
+    const bool is_subagent = !identity.agent.empty();
+    file.followed = std::make_shared<FollowedFile>(stream_name_of(directory, stem),
+                                                   Discovery::transcript_path(directory, stem),
+                                                   std::move(identity), std::move(options), stat);
+    file.followed->stat.changed_ns = 0;  // none of its bytes were read
+    if (is_subagent) read_meta(directory, stem, file.followed);
+    return file.followed;
   }
 
-  void could_not_be_read(FollowedFile& live, int error) {
-    const auto holder = live.shared_from_this();
-    if (error) health_.set(live.path(), error);
-    if (!live.removed) back_to_cold(live);
-    for (const auto& waiter : std::exchange(live.waiters, {})) waiter(nullptr);
+  void add(FollowedFile& file) {
+    const auto published = published_.extract(file.path());
+    ++streams_;
+    follower_.add(file);
+    if (published) follower_.verify_published(file, published.mapped());
+  }
+
+  void on_removed(FollowedFile& file) {
+    published_.erase(file.path());
+    if (file.is_added) --streams_;
+    const auto [directory, stem] = split_path(file.path());
+    const Discovery::File* known = discovery_.find(directory, stem);
+    if (!known || known->followed.get() == &file) discovery_.erase(file.path());
+  }
+
+  /// Folds the first `bytes` bytes, which were known; the rest follows as events.
+  void fold_known(const std::shared_ptr<FollowedFile>& file, std::uint64_t bytes) {
+    file->fold_bytes = bytes;
+    const auto published = published_.find(file->path());
+    if (published == published_.end()) return fold_verified(file, bytes);
+    file->state = FollowedFile::State::folding;
+    check_prefix(disk_, {file->path(), options_.hash_key, published->second, 0, 0},
+                 [this, file, bytes, end = published->second](const PrefixCheck::Result& result) {
+                   if (file->is_removed()) return;
+                   file->state = FollowedFile::State::idle;
+                   file->check_pending = false;
+                   if (result.matches) return fold_verified(file, bytes, end);
+                   if (result.error) return on_fold_failed(*file, result.error);
+                   begin_new_history(*file, "rewritten");
+                   for (const auto& waiter : std::exchange(file->waiters, {})) waiter(file.get());
+                 });
+  }
+
+  /// `verified`: the published cursor that matches the file.
+  void fold_verified(const std::shared_ptr<FollowedFile>& file, std::uint64_t bytes,
+                     const Cursor& verified = {}) {
+    follower_.fold(*file, bytes, [this, file, verified](bool is_read) {
+      const auto published = published_.find(file->path());
+      const bool was_published_since = published != published_.end() && published->second != verified;
+      if (!is_read || was_published_since) return on_fold_failed(*file, 0);
+      fold_delays_.erase(file->path());
+      add(*file);
+      for (const auto& waiter : std::exchange(file->waiters, {})) waiter(file.get());
+      check_ready();
+    });
+  }
+
+  /// Delivers all of the file as new. A client that resumes, or received it from the file, counts on the
+  /// bytes that were known (Stream::published_bytes), so it needs the reset.
+  void begin_new_history(FollowedFile& file, std::string_view reason) {
+    published_.erase(file.path());
+    add(file);
+    observer_.on_reset(file, reason);
+    follower_.check_soon(file);
+  }
+
+  void on_fold_failed(FollowedFile& file, int error) {
+    const auto holder = file.shared_from_this();
+    if (error) problems_.set(file.path(), error);
+    if (!file.is_removed()) make_cold(file);
+    for (const auto& waiter : std::exchange(file.waiters, {})) waiter(nullptr);
     check_ready();
   }
 
-  /// `proven`: what somebody was told up to there is what the file says.
-  void fold_proven(const std::shared_ptr<FollowedFile>& live, std::uint64_t upto, const Cursor& proven = {}) {
-    looks_.fold(*live, upto, [this, live, proven](bool read) {
-      const auto told = told_.find(live->path());
-      const bool told_since = told != told_.end() && told->second != proven;  // to be proven first
-      if (!read || told_since) return could_not_be_read(*live, 0);
-      unreadable_.erase(live->path());
-      appear(*live);
-      for (const auto& waiter : std::exchange(live->waiters, {})) waiter(live.get());
-      check_ready();
-    });
-  }
-
-  /// It could not be read: known, cold, and tried again later.
-  void back_to_cold(FollowedFile& live) {
-    const std::string path = live.path();
-    const auto slash = path.rfind('/');
-    const std::string stem(stem_of(std::string_view(path).substr(slash + 1)));
-    if (Discovery::File* file = tree_.find(path.substr(0, slash), stem)) {
-      file->live = nullptr;
-      file->size = std::min(file->size, live.silent_bytes);  // what it has beyond is still to be told
+  /// The file could not be read: cold again, and folded later.
+  void make_cold(FollowedFile& file) {
+    const std::string path = file.path();
+    const auto [directory, stem] = split_path(path);
+    if (Discovery::File* known = discovery_.find(directory, stem)) {
+      known->followed = nullptr;
+      known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
     }
-    live.removed = true;
-    auto& delay = unreadable_[path];
+    file.state = FollowedFile::State::removed;
+    auto& delay = fold_delays_[path];
     delay = std::clamp(delay * 2, options_.retry_first, options_.retry_last);
-    later_.after(delay, [this, path, stem, directory = path.substr(0, slash)] {
-      const auto at = tree_.directories().find(directory);
-      Discovery::File* file = at == tree_.directories().end() ? nullptr : tree_.find(directory, stem);
-      if (!file) {
-        unreadable_.erase(path);
-        health_.clear(path);
-      } else if (unreadable_.contains(path)) {
-        file_rang(*at, stem, *file, nullptr);
+    timers_.after(delay, [this, path, directory = directory, stem = stem] {
+      const auto at = discovery_.directories().find(directory);
+      Discovery::File* known =
+          at == discovery_.directories().end() ? nullptr : discovery_.find(directory, stem);
+      if (!known) {
+        fold_delays_.erase(path);
+        problems_.clear(path);
+      } else if (fold_delays_.contains(path)) {
+        on_file_hint(*at, stem, *known, nullptr);
       }
     });
   }
 
-  // What the tree finds.
+  // Discovery::Observer
 
-  void file_found(Discovery::Place& place, const std::string& stem, Discovery::File& file,
-                  const Facts& facts) override {
-    if (tree_.starting()) {
-      if (file.modified_ms >= recent_since_ms_) fold_silently(make(place, stem, file, facts), facts.size);
+  void on_file_found(Node& directory, const std::string& stem, Discovery::File& file,
+                     const FileStat& stat) override {
+    if (discovery_.is_starting()) {
+      if (file.modified_ms >= recent_since_ms_) fold_known(follow(directory, stem, file, stat), stat.size);
       return;
     }
-    const auto live = make(place, stem, file, facts);
-    appear(*live);
-    looks_.want(*live);
+    const auto followed = follow(directory, stem, file, stat);
+    add(*followed);
+    follower_.check_soon(*followed);
   }
 
-  void file_rang(Discovery::Place& place, const std::string& stem, Discovery::File& file,
-                 const Facts* known) override {
-    if (file.live) {
-      const Facts& last = file.live->facts;
-      const bool as_before = known && file.live->appeared && known->same_file(last) &&
-                             known->size == file.live->read() && known->changed_ns == last.changed_ns;
-      if (!as_before) looks_.want(*file.live);
-      return;
+  void on_file_hint(Node& directory, const std::string& stem, Discovery::File& file,
+                    const FileStat* listed) override {
+    if (!file.followed) return check_cold(directory, stem, file, listed);
+    const FileStat& last = file.followed->stat;
+    const bool is_unchanged = listed && file.followed->is_added && listed->is_same_file(last) &&
+                              listed->size == file.followed->bytes_read() &&
+                              listed->changed_ns == last.changed_ns;
+    if (!is_unchanged) follower_.check_soon(*file.followed);
+  }
+
+  void check_cold(Node& directory, const std::string& stem, Discovery::File& file, const FileStat* listed) {
+    const std::string path = Discovery::transcript_path(directory, stem);
+    const FileStat stat = listed ? *listed : stat_file(path);
+    if (stat.is_missing() || (!stat.error && !stat.is_regular())) {
+      fold_delays_.erase(path);
+      stat.error ? problems_.clear(path) : problems_.set_irregular(path);
+      report_cold_removed(directory, stem, file);
+      return discovery_.erase(path);
     }
-    const std::string path = path_of(place, stem);
-    const Facts facts = known ? *known : facts_of(path);
-    if (facts.gone() || (!facts.error && facts.kind != Facts::Kind::regular)) {
-      unreadable_.erase(path);
-      facts.gone()
-          ? health_.clear(path)
-          : health_.set(path, "not a regular file", "transcripts are regular files; this one is left alone");
-      tell_removed(place, stem, file);
-      return tree_.erase(path);
-    }
-    if (facts.error) return health_.set(path, facts.error);
-    const std::uint64_t had = known_now(file, facts);
-    if (facts.size < had) {
-      begin_anew(*make(place, stem, file, facts), "truncated");
-    } else if (facts.size > had || unreadable_.contains(path) || told_.contains(path)) {
-      fold_silently(make(place, stem, file, facts), had);
-    }
+    if (stat.error) return problems_.set(path, stat.error);
+    const std::uint64_t known_bytes = update_cold(file, stat);
+    if (stat.size < known_bytes)
+      begin_new_history(*follow(directory, stem, file, stat), "truncated");
+    else if (stat.size > known_bytes || fold_delays_.contains(path) || published_.contains(path))
+      fold_known(follow(directory, stem, file, stat), known_bytes);
   }
 
-  void file_dropped(Discovery::Place& place, const std::string& stem, Discovery::File& file) override {
-    if (file.live) return looks_.drop(*std::shared_ptr(file.live));
-    tell_removed(place, stem, file);
+  void on_file_dropped(Node& directory, const std::string& stem, Discovery::File& file) override {
+    if (file.followed) return follower_.drain_and_remove(*std::shared_ptr(file.followed));
+    report_cold_removed(directory, stem, file);
   }
 
-  /// A cold one is no more. Somebody may have had it from its file.
-  void tell_removed(const Discovery::Place& place, const std::string& stem, const Discovery::File& file) {
-    told_.erase(path_of(place, stem));
-    listener_.on_removed(cold(place, stem, file));
-    looks_.pump_soon();
+  void report_cold_removed(const Node& directory, const std::string& stem, const Discovery::File& file) {
+    published_.erase(Discovery::transcript_path(directory, stem));
+    observer_.on_removed(cold_stream(directory, stem, file));
+    follower_.end_batch_soon();
   }
 
-  void meta_rang(Discovery::Place& place, std::string_view stem) override {
-    if (const Discovery::File* file = tree_.find(place.first, stem); file && file->live)
-      read_meta(place, stem, file->live);
+  void on_meta_hint(Node& directory, std::string_view stem) override {
+    if (const Discovery::File* file = discovery_.find(directory.first, stem); file && file->followed)
+      read_meta(directory, stem, file->followed);
   }
 
-  void read_meta(const Discovery::Place& place, std::string_view stem,
-                 const std::shared_ptr<FollowedFile>& live) {
-    ++metas_;
-    auto read = [path = place.first + '/' + std::string(stem) + ".meta.json"] {
-      return read_small(path, meta_bytes_max);
-    };
-    disk_.run(std::move(read), [this, live](const std::optional<std::string>& text) {
-      --metas_;
-      // Read while it is written it is no JSON, or less than it was: what it said stands until it says more.
-      if (text && !live->removed) {
-        AgentMeta meta = parse_meta(*text);
-        if (meta != live->meta() && meta != AgentMeta{}) {
-          live->set_meta(std::move(meta));
-          if (live->appeared) {
-            listener_.on_changed(*live);
-            looks_.pump_soon();
-          }
-        }
-      }
+  void read_meta(const Node& directory, std::string_view stem, const std::shared_ptr<FollowedFile>& file) {
+    const AgentProgram& program = program_of(directory);
+    std::string path = program.meta_file(directory.first + '/' + std::string(stem));
+    if (path.empty()) return;
+    ++pending_metas_;
+    auto work = [path = std::move(path)] { return read_small_file(path, AgentProgram::meta_bytes_max); };
+    disk_.run(std::move(work), [this, file, &program](const SmallFile& read) {
+      --pending_metas_;
+      if (read.ok() && !file->is_removed()) update_meta(*file, program.parse_subagent_meta(read.text));
       check_ready();
     });
   }
 
-  void compaction_rang(Discovery::Place& place, const std::string& name, bool born) override {
-    const std::string path = place.first + '/' + name;
-    if (born && compactions_.size() < compactions_max) compactions_.insert(path);
+  /// An empty result is ignored: the file may have been read while it was written.
+  void update_meta(FollowedFile& file, SubagentMeta meta) {
+    if (meta == file.meta() || meta == SubagentMeta{}) return;
+    file.set_meta(std::move(meta));
+    if (!file.is_added) return;
+    observer_.on_changed(file);
+    follower_.end_batch_soon();
+  }
+
+  void on_compaction_hint(Node& directory, const std::string& name, bool is_new) override {
+    const std::string path = directory.first + '/' + name;
+    if (is_new && compactions_.size() < compactions_max) compactions_.insert(path);
     if (!compactions_.contains(path)) return;
-    const Identity who = identity(place, stem_of(name));
-    if (!who.session.empty()) return tell_compaction(path, who.session);
-    // Beside the session: its lines say whose it is.
-    auto read = [path] {
+    const StreamIdentity identity = identify(directory, program_of(directory).stem_of(name));
+    if (!identity.session.empty()) return report_compaction(path, identity.session);
+    auto work = [path] {
       std::string text(compaction_bytes_max, '\0');
-      const Descriptor file = open_transcript(path);
-      const long got = file ? read_at(file.get(), text.data(), text.size() - feed_padding, 0, false) : 0;
+      const Fd fd = open_for_reading(path);
+      const long got = fd ? read_at(fd.get(), text.data(), text.size() - feed_padding, 0) : 0;
       return std::pair(std::move(text), static_cast<std::size_t>(std::max(got, 0L)));
     };
-    disk_.run(std::move(read), [this, path](const std::pair<std::string, std::size_t>& result) {
-      Transcript transcript({options_.hash_key, "acompact", options_.line_bytes_max});
-      class Silence final : public EventSink {
-        void on_event(const Event&) override {}
-      } silence;
-      transcript.feed(std::span(result.first).first(result.second), workspace_, silence);
+    const RecordReader* reader = &program_of(directory).reader();
+    disk_.run(std::move(work), [this, path, reader](const std::pair<std::string, std::size_t>& read) {
+      Transcript transcript({options_.hash_key, "acompact", options_.line_bytes_max, nullptr, reader});
+      NullSink no_events;
+      transcript.feed(std::span(read.first).first(read.second), workspace_, no_events);
       if (const std::string session = transcript.recorded_session(); !session.empty())
-        tell_compaction(path, session);
+        report_compaction(path, session);
     });
   }
 
-  void tell_compaction(const std::string& path, const std::string& session) {
+  void report_compaction(const std::string& path, const std::string& session) {
     if (compactions_.erase(path) == 0) return;
-    listener_.on_compacting(session);
-    looks_.pump_soon();
+    observer_.on_compacting(session);
+    follower_.end_batch_soon();
   }
 
-  void scanned() override { check_ready(); }
+  void on_scanned() override { check_ready(); }
 
   void check_ready() {
-    if (!on_ready_ || tree_.starting() || looks_.folding() > 0 || metas_ > 0) return;
+    if (!on_ready_ || discovery_.is_starting() || follower_.pending_folds() > 0 || pending_metas_ > 0) return;
     std::exchange(on_ready_, nullptr)();
   }
 
   const Options options_;
-  Listener& listener_;
+  StreamObserver& observer_;
   IoThread disk_;
   ReadPool reads_;
-  TimerQueue later_;
-  HealthBook health_;
+  TimerQueue timers_;
+  FileProblems problems_;
   Counters counters_;
-  Workspace workspace_;  // for compactions; the looks have their own
-  Follower looks_;
-  Discovery tree_;
-  watch::WatchMux& switchboard_;
+  Workspace workspace_;  // for compaction markers
+  Follower follower_;
+  Discovery discovery_;
+  watch::WatchMux& mux_;
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
-  std::size_t streams_ = 0, metas_ = 0;
-  std::unique_ptr<Cold> found_;
-  std::map<std::string, Cursor> told_;  // of cold files, by path: how far somebody was told of them
-  std::set<std::string> compactions_;   // born, and not told yet
-  std::map<std::string, std::chrono::milliseconds> unreadable_;  // cold files that refused to be folded
-  bool stopped_ = false;
+  std::size_t streams_ = 0, pending_metas_ = 0;
+  std::unique_ptr<ColdStream> found_;        // the last result of find()
+  std::map<std::string, Cursor> published_;  // of cold files, by path
+  std::set<std::string> compactions_;        // paths of markers that are not reported yet
+  std::map<std::string, std::chrono::milliseconds> fold_delays_;  // of cold files that could not be folded
+  bool is_stopped_ = false;
 };
 
-Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
-           Options options, Listener& listener)
-    : house_(std::make_shared<Impl>(io, std::move(disk), switchboard, std::move(options), listener)) {}
+Tail::Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux,
+           Options options, StreamObserver& observer)
+    : impl_(std::make_shared<Impl>(io, std::move(disk), mux, std::move(options), observer)) {}
 
-Tail::~Tail() { house_->stop(); }
+Tail::~Tail() { impl_->stop(); }
 
-void Tail::start(std::function<void()> on_ready) { house_->start(house_, std::move(on_ready)); }
-void Tail::stop() { house_->stop(); }
-void Tail::for_each(const std::function<void(const Stream&)>& visit) const { house_->for_each(visit); }
-const Stream* Tail::find(std::string_view name) const { return house_->find(name); }
+void Tail::start(std::function<void()> on_ready) { impl_->start(impl_, std::move(on_ready)); }
+void Tail::stop() { impl_->stop(); }
+void Tail::for_each(const std::function<void(const Stream&)>& visit) const { impl_->for_each(visit); }
+const Stream* Tail::find(std::string_view name) const { return impl_->find(name); }
 void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
-  house_->fold(name, std::move(then));
+  impl_->fold(name, std::move(then));
 }
-void Tail::doubt(const Stream& stream) { house_->doubt(stream); }
-void Tail::told(const Stream& stream, const Cursor& end) { house_->told(stream, end); }
-std::unique_ptr<History> Tail::history(const Stream& stream) { return house_->history(stream); }
+void Tail::request_verify(const Stream& stream) { impl_->request_verify(stream); }
+void Tail::mark_published(const Stream& stream, const Cursor& end) { impl_->mark_published(stream, end); }
+std::unique_ptr<History> Tail::history(const Stream& stream) { return impl_->history(stream); }
 void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {
-  house_->record(stream, end, std::move(then));
+  impl_->record(stream, end, std::move(then));
 }
-std::vector<Health> Tail::health() const { return house_->health(); }
-Counters Tail::counters() const { return house_->counters(); }
+std::vector<FileProblem> Tail::problems() const { return impl_->problems(); }
+Counters Tail::counters() const { return impl_->counters(); }
 
 }  // namespace earshot::tail

@@ -1,5 +1,4 @@
-// The tail room's front door: which transcripts exist below the roots, which are live, and every new line of
-// them as events.
+// Finds the transcripts below the roots, follows them and delivers the events of every new line.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -12,12 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tail/archive.hpp"
 #include "tail/health.hpp"
-#include "tail/listener.hpp"
+#include "tail/history.hpp"
 #include "tail/roots.hpp"
 #include "tail/stream.hpp"
-#include "watch/watch_mux.hpp"
+#include "watch/watchers.hpp"
 
 namespace earshot::tail {
 
@@ -26,55 +24,52 @@ struct Options {
   std::uint64_t hash_key = 0;              // the host's secret
   std::chrono::milliseconds recent = std::chrono::hours(24);  // files that changed since then are folded at start
   std::size_t line_bytes_max = 16 << 20;
-  std::chrono::milliseconds retry_first{1000};   // after an error of the disk or of permissions; doubles …
+  std::chrono::milliseconds retry_first{1000};   // after an I/O or permission error; doubles each time …
   std::chrono::milliseconds retry_last{60'000};  // … up to this
-  std::chrono::milliseconds linger{
-      500};  // an unlinked file that was open is read until nothing came for so long
-  std::chrono::milliseconds quiet{60'000};  // a descriptor that was not used for so long is closed
-  const TextFilter* filter = nullptr;       // of every transcript; outlives the tail
+  std::chrono::milliseconds linger{500};    // an unlinked open file is read until it did not grow for so long
+  std::chrono::milliseconds quiet{60'000};  // an unused descriptor is closed after this time
+  const TextFilter* filter = nullptr;       // for every transcript; outlives the tail
 };
 
 struct Counters {
   std::uint64_t bytes_read = 0;  // fed to transcripts
-  std::uint64_t looks = 0, resets = 0, verifications = 0, events = 0;
+  std::uint64_t checks = 0, resets = 0, verifications = 0, events = 0;
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
-  std::uint64_t pending_bytes = 0;  // read, but of lines that have no end yet
+  std::uint64_t pending_bytes = 0;  // read, but of unterminated lines
 };
 
-/// One thread owns it: every call, and every call of the listener, happens on `io`'s. Errors of files are
-/// values: health().
+/// All calls, and all calls of the observer, happen on the thread of `io`. Errors of files are reported by
+/// problems().
 class Tail final : public Archive {
  public:
-  /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The
-  /// switchboard and the listener outlive this object.
-  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& switchboard,
-       Options options, Listener& listener);
+  /// `disk` runs one task at a time, in order, on another thread; join it before `io` is destroyed. The mux
+  /// and the observer outlive this object.
+  Tail(boost::asio::io_context& io, boost::asio::any_io_executor disk, watch::WatchMux& mux, Options options,
+       StreamObserver& observer);
   ~Tail() override;
 
-  /// Watches, scans, folds what is recent (on_appeared for each), then calls `on_ready` once.
+  /// Watches and scans the roots, folds recent files (on_added for each), then calls `on_ready` once.
   void start(std::function<void()> on_ready);
-  /// No call of the listener after this.
+  /// The observer is not called after this.
   void stop();
 
-  /// Every known transcript, cold ones included (their transcript() is null). The reference is good during
-  /// the call.
+  /// Visits all known streams; those of cold ones are valid during the call.
   void for_each(const std::function<void(const Stream&)>& visit) const;
-  /// Null: no such transcript. That of a cold one is good until the next call of find() or for_each().
+  /// A cold stream is valid until the next call of find() or for_each().
   const Stream* find(std::string_view name) const override;
-  /// Folds a cold one silently, tells on_appeared, then calls `then` with it; with null when there is none or
-  /// it cannot be read. One that is folded already: at once.
+  /// Calls `then` after on_added(), or at once if the stream is not cold.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
-  void doubt(const Stream& stream) override;
-  void told(const Stream& stream, const Cursor& end) override;
+  void request_verify(const Stream& stream) override;
+  void mark_published(const Stream& stream, const Cursor& end) override;
   std::unique_ptr<History> history(const Stream& stream) override;
   void record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) override;
 
-  std::vector<Health> health() const;
+  std::vector<FileProblem> problems() const;
   Counters counters() const;
 
  private:
   class Impl;
-  std::shared_ptr<Impl> house_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace earshot::tail

@@ -84,7 +84,7 @@ bool EventStore::has_room(const std::string& name) const {
 }
 
 IngestAction EventStore::add(const ReceivedMessage& message) {
-  const std::string name = tail::word(message.host) + "/" + tail::word(message.stream);
+  const std::string name = tail::escape(message.host) + "/" + tail::escape(message.stream);
   auto found = files_.find(name);
   if (found == files_.end()) {
     const auto removed = removed_.find(name);

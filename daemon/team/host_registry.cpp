@@ -44,7 +44,7 @@ void HostRegistry::on_message(const StatusMessage& message) {
   if (is_new) host.last_heartbeat = Clock::now();
   if (is_heartbeat) return on_heartbeat(found->first, host, message);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
-  const std::string session = tail::session_at(frame->session, frame->host);
+  const std::string session = tail::session_on_host(frame->session, frame->host);
   const auto known = host.sessions.find(session);
   if (known != host.sessions.end() && known->second.status == *frame->status) return;
   store_status(host, session, *frame->status);
@@ -105,7 +105,7 @@ void HostRegistry::tick() {
 void HostRegistry::set_offline(const std::string& name, Host& host) {
   host.state = Host::State::offline;
   const status::Status status =
-      status::of_host_away(host.last_seen_ms ? format_time(host.last_seen_ms) : std::string());
+      status::host_offline_status(host.last_seen_ms ? format_time(host.last_seen_ms) : std::string());
   for (const auto& [session, last] : host.sessions) on_status_(session, status);
   changed_[name] = status;
 }

@@ -29,7 +29,7 @@ class HostRegistry {
   using OnStatus = std::function<void(const std::string& session, const status::Status&)>;
   /// The status of all sessions without one of their own, by host. Called once per tick, as the receiver
   /// iterates over all sessions.
-  using OnHosts = std::function<void(const status::OfHosts&)>;
+  using OnHosts = std::function<void(const status::HostStatuses&)>;
   HostRegistry(boost::asio::io_context& io, OnStatus on_status, OnHosts on_hosts);
   void start();
   void stop();
@@ -62,7 +62,7 @@ class HostRegistry {
 
   const OnStatus on_status_;
   const OnHosts on_hosts_;
-  status::OfHosts changed_;  // since the last tick
+  status::HostStatuses changed_;  // since the last tick
   watch::Timer tick_timer_;
   std::map<std::string, Host, std::less<>> hosts_;
   bool is_disconnected_ = false;

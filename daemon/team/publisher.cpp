@@ -209,13 +209,13 @@ void Publisher::subscribe_all() {
     const bool is_live = stream.transcript() != nullptr;
     if (known != streams_.end()) known->second.subscription_round = rounds_;
     if (!is_live && known == streams_.end()) return;
-    if (!is_live && known->second.last.offset == stream.bytes()) {
+    if (!is_live && known->second.last.offset == stream.published_bytes()) {
       cold.push_back(stream.name());
       if (!must_verify(known->second, stream)) return;
     }
     StreamProgress& progress = known == streams_.end() ? streams_[stream.name()] : known->second;
     progress.subscription_round = rounds_;
-    if (!is_live) progress.verified_bytes = stream.bytes();
+    if (!is_live) progress.verified_bytes = stream.published_bytes();
     progress.unreadable = false;
     if (progress.last == begin_cursor && !progress.subject.empty() && progress.history.empty())
       progress.history = random_hex(history_bytes);  // removed and created again
@@ -238,7 +238,7 @@ void Publisher::subscribe_all() {
 
 /// True if a cold file of the published length may have been replaced.
 bool Publisher::must_verify(const StreamProgress& progress, const tail::Stream& stream) const {
-  if (progress.verified_bytes == stream.bytes()) return false;
+  if (progress.verified_bytes == stream.published_bytes()) return false;
   return progress.last_event_ms == 0 || stream.modified_ms() > progress.last_event_ms + quiet_change_ms;
 }
 
@@ -248,7 +248,7 @@ void Publisher::mark_cold_published(const std::vector<std::string>& cold) {
   for (const std::string& name : cold) {
     const tail::Stream* stream = archive ? archive->find(name) : nullptr;
     const auto progress = streams_.find(name);
-    if (stream && progress != streams_.end()) archive->told(*stream, progress->second.last);
+    if (stream && progress != streams_.end()) archive->mark_published(*stream, progress->second.last);
   }
 }
 
@@ -404,7 +404,7 @@ void Publisher::publish_status(const std::string& session, const status::Status&
 void Publisher::on_record_request(RecordRequest request) {
   const auto frame = read_frame(request.text);
   const auto refuse = [&](std::string_view code, std::string_view reason, bool retry = false) {
-    broker_client_->send_reply(request.reply, {serve::message::error("", code, reason, retry)});
+    broker_client_->send_reply(request.reply, {serve::error_frame("", code, reason, retry)});
   };
   if (!frame || frame->stream.empty() || !frame->cursor) return refuse("bad_message", "no stream and cursor");
   if (!options_.read || !options_.full)
@@ -418,8 +418,7 @@ void Publisher::on_record_request(RecordRequest request) {
 /// The in-process client that reads them was replaced.
 void Publisher::cancel_reads() {
   for (const std::string& reply : pending_reads_)
-    broker_client_->send_reply(reply,
-                               {serve::message::error("", "busy", "the host resubscribed; retry", true)});
+    broker_client_->send_reply(reply, {serve::error_frame("", "busy", "the host resubscribed; retry", true)});
   pending_reads_.clear();
 }
 

@@ -11,6 +11,7 @@
 #include "base/json_writer.hpp"
 #include "base/time.hpp"
 #include "core/event_fields.hpp"
+#include "tail/host_names.hpp"
 
 namespace earshot {
 namespace {
@@ -202,6 +203,11 @@ class RelayedProgram final : public AgentProgram {
  public:
   std::string_view program() const override { return {}; }
   const RecordReader& reader() const override { return relayed_reader(); }
+  std::span<const std::string_view> transcript_directories() const override {
+    static constexpr std::array<std::string_view, 1> directories = {"projects"};
+    return directories;
+  }
+  StreamIdentity identify(std::string_view below) const override { return tail::relayed_identity(below); }
 };
 
 }  // namespace

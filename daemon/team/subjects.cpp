@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agents/stream_name.hpp"
 #include "tail/host_names.hpp"
 
 namespace earshot::team {
@@ -21,7 +22,7 @@ std::string_view project_of(std::string_view stream) {
   component();  // the root
   if (end == stream.npos) return {};
   const std::string_view first = component();
-  if (end != stream.npos && first == tail::directory_of(tail::TranscriptDir::conversations)) component();
+  if (end != stream.npos && is_directory_prefix(first)) component();
   return end == stream.npos ? std::string_view() : stream.substr(0, end);
 }
 
@@ -39,27 +40,27 @@ std::string main_subject(std::string_view host, std::string_view stream) {
   const std::string_view project = project_of(stream);
   const std::string_view rest = project.empty() ? project : stream.substr(project.size() + 1);
   if (rest.empty() || rest.find('/') != rest.npos) return {};
-  return std::string(events) + tail::word(host) + '.' + tail::word(project) + '.' + tail::word(rest);
+  return std::string(events) + tail::escape(host) + '.' + tail::escape(project) + '.' + tail::escape(rest);
 }
 std::string event_subject(std::string_view host, std::string_view session, std::string_view stream) {
   const std::string main = main_subject(host, stream);
   if (!main.empty() && stream.substr(stream.rfind('/') + 1) == session) return main;
-  return std::string(events) + tail::word(host) + '.' + tail::word(project_of(stream)) + '.' +
-         tail::word(session) + '.' + tail::word(stream);
+  return std::string(events) + tail::escape(host) + '.' + tail::escape(project_of(stream)) + '.' +
+         tail::escape(session) + '.' + tail::escape(stream);
 }
 bool is_subject_of(std::string_view subject, std::string_view host, std::string_view stream) {
   if (!subject.empty() && subject == main_subject(host, stream)) return true;
   const auto tokens = tokens_of(subject);
-  return tokens && tokens->host == tail::word(host) && tokens->stream == tail::word(stream);
+  return tokens && tokens->host == tail::escape(host) && tokens->stream == tail::escape(stream);
 }
 std::string all_events() { return std::string(events) + '>'; }
-std::string events_of(std::string_view host) { return std::string(events) + tail::word(host) + ".>"; }
+std::string events_of(std::string_view host) { return std::string(events) + tail::escape(host) + ".>"; }
 std::string status_subject(std::string_view host, std::string_view session) {
-  return std::string(statuses) + tail::word(host) + '.' + tail::word(session);
+  return std::string(statuses) + tail::escape(host) + '.' + tail::escape(session);
 }
-std::string heartbeat_subject(std::string_view host) { return std::string(statuses) + tail::word(host); }
+std::string heartbeat_subject(std::string_view host) { return std::string(statuses) + tail::escape(host); }
 std::string all_statuses() { return std::string(statuses) + '>'; }
-std::string read_subject(std::string_view host) { return std::string(reads) + tail::word(host); }
+std::string read_subject(std::string_view host) { return std::string(reads) + tail::escape(host); }
 
 std::optional<SubjectTokens> tokens_of(std::string_view subject) {
   if (!subject.starts_with(events)) return {};

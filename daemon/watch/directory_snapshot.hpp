@@ -1,5 +1,3 @@
-// What the sweep remembers of every watched directory: names and one 64-bit signature each. Touched on the
-// disk thread only.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -7,49 +5,55 @@
 #include <string_view>
 #include <vector>
 
-#include "watch/directory.hpp"
-#include "watch/sweep.hpp"
+#include "base/file_system.hpp"
+#include "watch/watcher.hpp"
 
 namespace earshot::watch {
 
-class Sweep::DirectorySnapshot {
+/// Inode, mode, size and times of a file as one number; of a directory inode and mode only, because its
+/// content has a watch of its own. Links are not followed. 1 if there is no such file; never 0.
+std::uint64_t signature_of(const std::string& path);
+
+// The state of all watched directories at the last sweep: names and a 64-bit signature each. Used on the disk
+// thread only.
+class DirectorySnapshot {
  public:
-  /// Takes down what the directory holds now; of one that is known already, too: whoever asks scans it next,
-  /// and what that scan finds must be known here when it goes again.
+  /// Records the present content. A known directory is recorded again: the caller scans it next, and a name
+  /// that this scan finds must be known here when it disappears.
   void add(const std::string& directory);
-  /// And what is below it. Whoever forgets it believes that it went: one that is there again by now, with the
-  /// inode that it had, rings in the directory above.
+  /// Forgets the directory and everything below it. If the directory exists after all, with the same inode,
+  /// the next sweep reports it in its parent.
   void remove(const std::string& directory);
 
-  /// Looks at the next `stats_max` entries, in turn. True when that was the last of this pass.
-  bool slice(std::size_t stats_max, std::vector<ChangeHint>& rings);
+  /// Checks the next `stats_max` entries, in turn. True if that completed a pass over all directories.
+  bool check_slice(std::size_t stats_max, std::vector<ChangeHint>& hints);
 
  private:
   struct Entry {
     std::uint64_t signature;
     std::uint32_t name_at, name_bytes;
   };
-  struct Directory {
-    std::string names;           // of all entries, one after the other
-    std::vector<Entry> entries;  // by name
+  struct Content {
+    std::string names;           // of all entries, each followed by a NUL
+    std::vector<Entry> entries;  // sorted by name
     std::int64_t modified_ns = 0, listed_ns = 0;
-    bool there = false;
+    bool exists = false;
     std::string_view name(const Entry& entry) const {
       return std::string_view(names).substr(entry.name_at, entry.name_bytes);
     }
-    void doubt(std::string_view name);  // as if it had been seen to be away
+    void mark_missing(std::string_view name);
   };
-  using Directories = std::map<std::string, Directory, std::less<>>;
+  using Directories = std::map<std::string, Content, std::less<>>;
 
-  static bool list(const OpenDirectory& directory, Directory& into);
-  static void compare(const std::string& path, const Directory& before, const Directory& after,
-                      std::vector<ChangeHint>& rings);
-  static std::size_t look(Directories::value_type& each, std::size_t from, std::size_t stats_max,
-                          std::vector<ChangeHint>& rings);
+  static bool list(const Directory& directory, Content& content);
+  static void compare(const std::string& path, const Content& before, const Content& after,
+                      std::vector<ChangeHint>& hints);
+  static std::size_t check(Directories::value_type& each, std::size_t from, std::size_t stats_max,
+                           std::vector<ChangeHint>& hints);
 
   Directories directories_;
-  std::string turn_;      // the directory whose turn it is; empty: the pass begins
-  std::size_t from_ = 0;  // its next entry
+  std::string next_;            // the directory to check next; empty: a pass begins
+  std::size_t next_entry_ = 0;  // in that directory
 };
 
 }  // namespace earshot::watch

@@ -1,6 +1,5 @@
 #include "watch/inotify.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,67 +11,66 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/file.hpp"
+
 namespace earshot::watch {
 namespace {
 
-// Following a link is decided by whoever asks for the watch; a watch only rings.
-constexpr std::uint32_t wanted = IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
-                                 IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK;
-constexpr std::uint32_t of_itself = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
+// Links are followed: the caller of watch() decides whether to pass one.
+constexpr std::uint32_t watched_events = IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
+                                         IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR |
+                                         IN_EXCL_UNLINK;
+constexpr std::uint32_t self_events = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
 
-/// One of inotify's limits; empty when it cannot be read, because no descriptor is to be had.
+/// The value of an inotify limit; empty if it cannot be read.
 std::string limit(const char* name) {
-  const int fd = ::open((std::string("/proc/sys/fs/inotify/") + name).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  char digits[32];
-  const ssize_t got = ::read(fd, digits, sizeof digits);
-  ::close(fd);
-  const std::string value(digits, got > 0 ? static_cast<std::size_t>(got) : 0);
-  return value.substr(0, value.find('\n'));
+  const SmallFile file = read_small_file(std::string("/proc/sys/fs/inotify/") + name, 32);
+  return file.text.substr(0, file.text.find('\n'));
 }
 
-std::string no_instance(int error) {
-  const std::string until = "; until then files are looked at in turn";
-  if (error != EMFILE) return std::string("inotify: ") + std::strerror(error) + until;
+std::string instance_problem(int error) {
+  const std::string polled = "; until then files are polled";
+  if (error != EMFILE) return std::string("inotify: ") + std::strerror(error) + polled;
   const std::string instances = limit("max_user_instances");
-  if (instances.empty()) return "inotify: the limit of open files is reached: raise it (ulimit -n)" + until;
+  if (instances.empty()) return "inotify: the limit of open files is reached: raise it (ulimit -n)" + polled;
   return "inotify: the limit of " + instances +
-         " instances is reached: raise it with sysctl fs.inotify.max_user_instances=1024" + until;
+         " instances is reached: raise it with sysctl fs.inotify.max_user_instances=1024" + polled;
 }
 
 }  // namespace
 
-/// Rings of one wake-up, each path once, in the order of their first notification.
-struct Inotify::Wakeup {
-  static constexpr std::size_t few = 8;  // so many are compared one by one: most wake-ups are of one file
-  bool everything = false;
-  std::vector<ChangeHint> rings;
-  std::unordered_set<std::string> seen;  // empty while they are few
+/// The hints of one wake-up: each path once, in the order of first notification.
+struct Inotify::Batch {
+  static constexpr std::size_t linear_max = 8;  // compared one by one: most wake-ups concern one file
+  bool overflow = false;
+  std::vector<ChangeHint> hints;
+  std::unordered_set<std::string> paths;  // used above linear_max
+
   void add(ChangeHint::Where where, std::string path) {
-    if (rings.size() < few) {
-      for (const ChangeHint& ring : rings)
-        if (ring.path == path) return;
+    if (hints.size() < linear_max) {
+      for (const ChangeHint& hint : hints)
+        if (hint.path == path) return;
     } else {
-      if (seen.empty())
-        for (const ChangeHint& ring : rings) seen.insert(ring.path);
-      if (!seen.insert(path).second) return;
+      if (paths.empty())
+        for (const ChangeHint& hint : hints) paths.insert(hint.path);
+      if (!paths.insert(path).second) return;
     }
-    rings.push_back({where, std::move(path)});
+    hints.push_back({where, std::move(path)});
   }
 };
 
-Inotify::Inotify(boost::asio::io_context& io, ChangeCallback bell)
-    : descriptor_(io), bell_(std::move(bell)), alive_(std::make_shared<char>()) {
+Inotify::Inotify(boost::asio::io_context& io, ChangeCallback on_change)
+    : descriptor_(io), on_change_(std::move(on_change)), alive_(std::make_shared<char>()) {
   const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0) {
-    trouble_ = no_instance(errno);
+    error_ = instance_problem(errno);
     return;
   }
   boost::system::error_code failed;
   descriptor_.assign(fd, failed);
   if (failed) {
     ::close(fd);
-    trouble_ = "inotify: " + failed.message() + "; files are looked at in turn";
+    error_ = "inotify: " + failed.message() + "; files are polled";
     return;
   }
   works_ = true;
@@ -85,14 +83,14 @@ void Inotify::wait() {
   descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                          [this, weak = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
                            if (failed || weak.expired()) return;
-                           drain();
+                           read_events();
                            if (!weak.expired()) wait();
                          });
 }
 
-void Inotify::drain() {
+void Inotify::read_events() {
   alignas(inotify_event) static thread_local std::array<char, buffer_bytes> buffer;
-  Wakeup wakeup;
+  Batch batch;
   for (int reads = 0; reads < reads_max; ++reads) {
     const ssize_t size = ::read(descriptor_.native_handle(), buffer.data(), buffer.size());
     if (size <= 0) {
@@ -101,38 +99,37 @@ void Inotify::drain() {
     }
     for (ssize_t at = 0; at < size;) {
       const auto& event = *reinterpret_cast<const inotify_event*>(buffer.data() + at);
-      take(event, buffer.data() + at + sizeof(inotify_event), wakeup);
+      add_event(event, buffer.data() + at + sizeof(inotify_event), batch);
       at += static_cast<ssize_t>(sizeof(inotify_event) + event.len);
     }
-    // With room left for another one, that was all; what came since then wakes the wait.
+    // If another event would have fitted, the queue is empty; later events cause another wake-up.
     if (static_cast<std::size_t>(size) + sizeof(inotify_event) + NAME_MAX + 1 <= buffer.size()) break;
   }
   const std::weak_ptr<char> weak(alive_);
-  if (wakeup.everything) bell_({ChangeHint::Where::everything, {}});
-  if (!wakeup.rings.empty()) wakeup.rings.back().last = true;
-  for (const ChangeHint& ring : wakeup.rings) {
+  if (batch.overflow) on_change_({ChangeHint::Where::everything, {}});
+  if (!batch.hints.empty()) batch.hints.back().last = true;
+  for (const ChangeHint& hint : batch.hints) {
     if (weak.expired()) return;
-    bell_(ring);
+    on_change_(hint);
   }
 }
 
-void Inotify::take(const inotify_event& event, const char* name, Wakeup& wakeup) {
+void Inotify::add_event(const inotify_event& event, const char* name, Batch& batch) {
   if (event.mask & IN_Q_OVERFLOW) {
-    wakeup.everything = true;
+    batch.overflow = true;
     return;
   }
   const auto found = directories_.find(event.wd);
-  if (found == directories_.end())
-    return;  // a late word of a watch that was given up: its paths were looked at then
+  if (found == directories_.end()) return;  // of a removed watch: its paths were checked then
   for (const auto& at : found->second) {
     if (event.len > 0)
-      wakeup.add(ChangeHint::Where::path, at->first + '/' + name);
-    else if (event.mask & of_itself)
-      wakeup.add(ChangeHint::Where::directory, at->first);
+      batch.add(ChangeHint::Where::path, at->first + '/' + name);
+    else if (event.mask & self_events)
+      batch.add(ChangeHint::Where::directory, at->first);
     else
-      wakeup.add(ChangeHint::Where::path, at->first);
+      batch.add(ChangeHint::Where::path, at->first);
   }
-  if (event.mask & IN_IGNORED) {  // the kernel gave this watch up: the directory is gone
+  if (event.mask & IN_IGNORED) {  // the kernel removed the watch: the directory is gone
     const auto paths = std::move(found->second);
     directories_.erase(found);
     for (const auto& at : paths) watches_.erase(at);
@@ -141,61 +138,61 @@ void Inotify::take(const inotify_event& event, const char* name, Wakeup& wakeup)
 
 void Inotify::watch(const std::string& directory) {
   if (!works_) return;
-  const int wd = inotify_add_watch(descriptor_.native_handle(), directory.c_str(), wanted);
+  const int wd = inotify_add_watch(descriptor_.native_handle(), directory.c_str(), watched_events);
   if (wd < 0) {
     if (errno == ENOSPC || errno == ENOMEM)
-      unwatched_.insert(directory);
+      refused_.insert(directory);
     else
-      unwatched_.erase(directory);  // gone, or not readable: whoever lists it finds out
+      refused_.erase(directory);  // missing or unreadable: the caller's listing reports it
     return;
   }
-  unwatched_.erase(directory);
+  refused_.erase(directory);
   auto at = watches_.find(directory);
   if (at != watches_.end()) {
     if (at->second == wd) return;
-    unmap(at);  // another directory stands there now
+    remove(at);  // the path names another directory now
   }
   at = watches_.emplace(directory, wd).first;
   directories_[wd].push_back(at);
 }
 
-void Inotify::try_again() {
-  while (!unwatched_.empty()) {
-    const std::string directory = *unwatched_.begin();
+void Inotify::retry_refused() {
+  while (!refused_.empty()) {
+    const std::string directory = *refused_.begin();
     watch(directory);
-    if (unwatched_.contains(directory)) return;  // refused again
+    if (refused_.contains(directory)) return;
     boost::asio::post(descriptor_.get_executor(), [this, directory, weak = std::weak_ptr<char>(alive_)] {
-      if (!weak.expired()) bell_({ChangeHint::Where::directory, directory});
+      if (!weak.expired()) on_change_({ChangeHint::Where::directory, directory});
     });
   }
 }
 
-void Inotify::unmap(Watches::iterator at) {
+void Inotify::remove(Watches::iterator at) {
   const auto found = directories_.find(at->second);
   std::erase(found->second, at);
   if (found->second.empty()) {
-    inotify_rm_watch(descriptor_.native_handle(), at->second);  // fails when the kernel was first: no matter
+    inotify_rm_watch(descriptor_.native_handle(), at->second);  // fails if the kernel removed it first
     directories_.erase(found);
   }
   watches_.erase(at);
 }
 
-void Inotify::forget(const std::string& directory) {
+void Inotify::unwatch(const std::string& directory) {
   const std::string below = directory + '/';
-  unwatched_.erase(directory);
-  for (auto at = unwatched_.lower_bound(below); at != unwatched_.end() && at->starts_with(below);)
-    at = unwatched_.erase(at);
-  if (const auto at = watches_.find(directory); at != watches_.end()) unmap(at);
+  refused_.erase(directory);
+  for (auto at = refused_.lower_bound(below); at != refused_.end() && at->starts_with(below);)
+    at = refused_.erase(at);
+  if (const auto at = watches_.find(directory); at != watches_.end()) remove(at);
   for (auto at = watches_.lower_bound(below); at != watches_.end() && at->first.starts_with(below);)
-    unmap(at++);
+    remove(at++);
 }
 
-std::string Inotify::trouble() const {
-  if (!trouble_.empty() || unwatched_.empty()) return trouble_;
+std::string Inotify::problem() const {
+  if (!error_.empty() || refused_.empty()) return error_;
   return "inotify: the limit of " + limit("max_user_watches") +
          " watches is reached: raise it with sysctl fs.inotify.max_user_watches=524288; until then " +
-         std::to_string(unwatched_.size()) + (unwatched_.size() == 1 ? " directory is" : " directories are") +
-         " looked at in turn";
+         std::to_string(refused_.size()) + (refused_.size() == 1 ? " directory is" : " directories are") +
+         " polled";
 }
 
 }  // namespace earshot::watch

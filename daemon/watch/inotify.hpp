@@ -1,5 +1,5 @@
-// Linux's notifications: one instance, directories only. A doorbell that says where to look, and nothing
-// else.
+// Linux notifications: one inotify instance, directories only. Events become hints and carry no other
+// information.
 #pragma once
 #include <sys/inotify.h>
 
@@ -19,44 +19,44 @@ namespace earshot::watch {
 class Inotify final : public Watcher {
  public:
   static constexpr std::size_t buffer_bytes = 64 << 10;
-  static constexpr int reads_max =
-      64;  // a wake-up; the rest waits for the next one, so that others run in between
+  /// Per wake-up; the rest waits for the next one so that other handlers can run.
+  static constexpr int reads_max = 64;
 
-  /// Never throws for the system's limits: without an instance `works()` is false and `trouble()` says what
-  /// to raise.
-  Inotify(boost::asio::io_context& io, ChangeCallback bell);
+  /// Does not throw for system limits: without an instance works() is false and problem() names the limit to
+  /// raise.
+  Inotify(boost::asio::io_context& io, ChangeCallback on_change);
   ~Inotify() override;
 
-  /// The limit may have been raised, or other watches given up: watches what was refused, while that is
-  /// granted, and rings for it later from the loop. Costs one call when nothing has changed.
-  void try_again();
+  /// Watches directories that were refused, as far as the limit allows now, and sends a hint for each from
+  /// the loop. Costs one system call if nothing has changed.
+  void retry_refused();
 
   bool works() const { return works_; }
-  /// Not everything that was asked for is watched: `trouble()` says why.
-  bool refused() const { return !trouble_.empty() || !unwatched_.empty(); }
+  /// True if some directories are not watched; problem() names the reason.
+  bool is_limited() const { return !error_.empty() || !refused_.empty(); }
   std::size_t watches() const { return watches_.size(); }
   void watch(const std::string& directory) override;
-  void forget(const std::string& directory) override;
-  std::string trouble() const override;
+  void unwatch(const std::string& directory) override;
+  std::string problem() const override;
 
  private:
   using Watches = std::map<std::string, int, std::less<>>;  // directory → watch descriptor
-  struct Wakeup;
+  struct Batch;
 
   void wait();
-  void drain();
-  void take(const inotify_event& event, const char* name, Wakeup& wakeup);
-  void unmap(Watches::iterator at);
+  void read_events();
+  void add_event(const inotify_event& event, const char* name, Batch& batch);
+  void remove(Watches::iterator at);
 
   boost::asio::posix::stream_descriptor descriptor_;
-  ChangeCallback bell_;
+  ChangeCallback on_change_;
   bool works_ = false;
-  std::string trouble_;  // of the instance itself
+  std::string error_;  // of the instance
   Watches watches_;
-  // A directory that is reached by two paths has one watch descriptor.
+  // A directory that is watched by two paths has one watch descriptor.
   std::unordered_map<int, std::vector<Watches::iterator>> directories_;
-  std::set<std::string> unwatched_;  // the limit of watches refused them
-  std::shared_ptr<char> alive_;      // a bell may lead to this object's end
+  std::set<std::string> refused_;  // at the limit of watches
+  std::shared_ptr<char> alive_;    // a callback may destroy this object
 };
 
 }  // namespace earshot::watch

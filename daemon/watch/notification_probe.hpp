@@ -1,5 +1,5 @@
-// Some mounts never notify. Nothing may be written below a root, so they are found out by what the sweep
-// finds first.
+// Detects mounts that never send notifications. Nothing may be written below a root, so the evidence is what
+// the sweep finds before any notification arrives.
 #pragma once
 #include <bitset>
 #include <chrono>
@@ -14,22 +14,25 @@ namespace earshot::watch {
 
 class NotificationProbe {
  public:
-  static constexpr std::size_t heard_bits =
-      1 << 18;  // one for each path that was heard of, by hash; two that share one are both taken as heard of
-  static constexpr std::size_t suspects_max = 16;  // more prove nothing more
-  static constexpr std::size_t deaf_from =
-      3;  // a hard link or a mapped write elsewhere is silent too: one is no proof
-  static constexpr std::chrono::seconds patience{2};  // a notification may come after the sweep's find
+  static constexpr std::size_t notified_bits = 1
+                                               << 18;  // by hash of the path; a collision counts as notified
+  static constexpr std::size_t suspects_max = 16;      // more add no evidence
+  /// Hard links and mapped writes elsewhere are silent too: a single silent change proves nothing.
+  static constexpr std::size_t silent_from = 3;
+  static constexpr std::chrono::seconds patience{2};  // a notification may arrive after the sweep's find
 
-  void heard(std::string_view path);  // a notification rang
-  /// Some rang nowhere, or were never asked for: what is found during the amnesty proves nothing.
-  void lost(Clock::duration amnesty, Clock::time_point now = Clock::now());
-  /// The sweep saw a change; `entry`: a name came or went.
-  void found(std::string_view path, bool entry, Clock::time_point now = Clock::now());
-  bool deaf(Clock::time_point now = Clock::now()) const;
-  /// A name came or went and nobody said so: no proof of a deaf mount, but a reason to sweep as if it were.
-  bool suspicious() const;
-  std::string trouble(Clock::time_point now = Clock::now()) const;
+  /// A notification for this path arrived.
+  void notified(std::string_view path);
+  /// Notifications were dropped or a watch was refused: changes found within `grace` prove nothing.
+  void notifications_lost(Clock::duration grace, Clock::time_point now = Clock::now());
+  /// The sweep found a change; `entry`: a name was created or removed.
+  void swept(std::string_view path, bool entry, Clock::time_point now = Clock::now());
+  /// True if enough changes were never notified.
+  bool is_silent(Clock::time_point now = Clock::now()) const;
+  /// True if a created or removed name was not notified yet: a reason to sweep at the short interval.
+  bool is_suspicious() const;
+  /// For users. Empty: no problem.
+  std::string problem(Clock::time_point now = Clock::now()) const;
 
  private:
   struct Suspect {
@@ -37,9 +40,9 @@ class NotificationProbe {
     Clock::time_point since;
     bool entry;
   };
-  std::bitset<heard_bits> heard_;
+  std::bitset<notified_bits> notified_;
   std::vector<Suspect> suspects_;
-  Clock::time_point amnesty_until_ = Clock::time_point::min();
+  Clock::time_point grace_until_ = Clock::time_point::min();
 };
 
 }  // namespace earshot::watch

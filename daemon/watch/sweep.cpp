@@ -3,125 +3,123 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "base/clock.hpp"
-#include "watch/directory.hpp"
 #include "watch/directory_snapshot.hpp"
 
 namespace earshot::watch {
 
 namespace asio = boost::asio;
 
-Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, ChangeCallback bell, SweepIntervals beats,
-             std::function<bool()> alone)
+Sweep::Sweep(asio::io_context& io, asio::any_io_executor disk, ChangeCallback on_change,
+             SweepIntervals intervals, std::function<bool()> is_alone)
     : io_(io),
       disk_(std::move(disk)),
-      bell_(std::move(bell)),
-      beats_(beats),
-      alone_(std::move(alone)),
+      on_change_(std::move(on_change)),
+      intervals_(intervals),
+      is_alone_(std::move(is_alone)),
       hot_timer_(io),
-      slow_timer_(io),
-      book_(std::make_shared<DirectorySnapshot>()),
+      pass_timer_(io),
+      snapshot_(std::make_shared<DirectorySnapshot>()),
       alive_(std::make_shared<Sweep*>(this)) {}
 
 Sweep::~Sweep() = default;
 
 void Sweep::watch(const std::string& directory) {
-  asked_ = true;
-  asio::post(disk_, [book = book_, directory] { book->add(directory); });
-  // Notifications may have become unreliable with this very directory: nobody waits for the slow beat then.
-  if (waits_slow_ && alone_ && alone_()) {
-    waits_slow_ = slow_armed_ = false;
-    slow_timer_.cancel();
+  has_directories_ = true;
+  asio::post(disk_, [snapshot = snapshot_, directory] { snapshot->add(directory); });
+  // Notifications may have become unreliable with this directory: do not wait for the slow interval then.
+  if (waits_slow_ && is_alone_ && is_alone_()) {
+    waits_slow_ = pass_scheduled_ = false;
+    pass_timer_.cancel();
   }
-  arm_slow();
+  schedule_pass();
 }
 
-void Sweep::forget(const std::string& directory) {
-  asio::post(disk_, [book = book_, directory] { book->remove(directory); });
+void Sweep::unwatch(const std::string& directory) {
+  asio::post(disk_, [snapshot = snapshot_, directory] { snapshot->remove(directory); });
 }
 
-void Sweep::heat(const std::string& path) {
-  const auto until = Clock::now() + beats_.hot_for;
-  if (const auto at = hot_.find(path); at != hot_.end()) {
+void Sweep::mark_hot(const std::string& path) {
+  const auto until = Clock::now() + intervals_.hot_for;
+  if (const auto at = hot_files_.find(path); at != hot_files_.end()) {
     at->second.until = until;
     return;
   }
-  if (hot_.size() >= hot_max) return;
-  hot_.emplace(path, Hot{0, until});
-  arm_hot();
+  if (hot_files_.size() >= hot_max) return;
+  hot_files_.emplace(path, HotFile{0, until});
+  schedule_hot();
 }
 
-void Sweep::arm_hot() {
-  if (hot_armed_ || hot_.empty()) return;
-  hot_armed_ = true;
-  hot_timer_.expires_after(beats_.hot);
+void Sweep::schedule_hot() {
+  if (hot_scheduled_ || hot_files_.empty()) return;
+  hot_scheduled_ = true;
+  hot_timer_.expires_after(intervals_.hot);
   hot_timer_.async_wait(
       [this, weak = std::weak_ptr<Sweep*>(alive_)](const boost::system::error_code& failed) {
-        if (!failed && !weak.expired()) look_at_hot();
+        if (!failed && !weak.expired()) check_hot();
       });
 }
 
-void Sweep::look_at_hot() {
+void Sweep::check_hot() {
   const auto now = Clock::now();
-  std::erase_if(hot_, [&](const auto& each) { return each.second.until < now; });
-  std::vector<std::pair<std::string, std::uint64_t>> asked;
-  asked.reserve(hot_.size());
-  for (const auto& [path, hot] : hot_) asked.emplace_back(path, hot.signature);
-  asio::post(disk_, [asked = std::move(asked), weak = std::weak_ptr<Sweep*>(alive_), &io = io_]() mutable {
-    std::erase_if(asked, [](auto& each) {
+  std::erase_if(hot_files_, [&](const auto& each) { return each.second.until < now; });
+  std::vector<std::pair<std::string, std::uint64_t>> files;
+  files.reserve(hot_files_.size());
+  for (const auto& [path, hot] : hot_files_) files.emplace_back(path, hot.signature);
+  asio::post(disk_, [files = std::move(files), weak = std::weak_ptr<Sweep*>(alive_), &io = io_]() mutable {
+    std::erase_if(files, [](auto& each) {
       return std::exchange(each.second, signature_of(each.first)) == each.second;
     });
-    asio::post(io, [asked = std::move(asked), weak] {
+    asio::post(io, [changed = std::move(files), weak] {
       if (weak.expired()) return;
       Sweep& self = **weak.lock();
-      self.hot_armed_ = false;
-      std::vector<ChangeHint> rings;
-      for (const auto& [path, signature] : asked) {
-        if (const auto at = self.hot_.find(path); at != self.hot_.end()) at->second.signature = signature;
-        rings.push_back({ChangeHint::Where::path, path});
+      self.hot_scheduled_ = false;
+      std::vector<ChangeHint> hints;
+      for (const auto& [path, signature] : changed) {
+        if (const auto at = self.hot_files_.find(path); at != self.hot_files_.end())
+          at->second.signature = signature;
+        hints.push_back({ChangeHint::Where::path, path});
       }
-      self.found(std::move(rings));
-      if (!weak.expired()) self.arm_hot();
+      self.report(std::move(hints));
+      if (!weak.expired()) self.schedule_hot();
     });
   });
 }
 
-void Sweep::arm_slow() {
-  if (slow_armed_ || !asked_) return;
-  slow_armed_ = true;
-  waits_slow_ = alone_ && !alone_();
-  slow_timer_.expires_after(waits_slow_ ? beats_.slow : beats_.alone);
-  slow_timer_.async_wait(
-      [this, weak = std::weak_ptr<Sweep*>(alive_)](const boost::system::error_code& failed) {
-        if (failed || weak.expired()) return;
-        Sweep& self = **weak.lock();
-        self.waits_slow_ = false;
-        self.pass();
-      });
+void Sweep::schedule_pass() {
+  if (pass_scheduled_ || !has_directories_) return;
+  pass_scheduled_ = true;
+  waits_slow_ = is_alone_ && !is_alone_();
+  pass_timer_.expires_after(waits_slow_ ? intervals_.slow : intervals_.alone);
+  pass_timer_.async_wait([weak = std::weak_ptr<Sweep*>(alive_)](const boost::system::error_code& failed) {
+    if (failed || weak.expired()) return;
+    Sweep& self = **weak.lock();
+    self.waits_slow_ = false;
+    self.run_pass();
+  });
 }
 
-void Sweep::pass() {
-  asio::post(disk_, [book = book_, weak = std::weak_ptr<Sweep*>(alive_), &io = io_] {
-    std::vector<ChangeHint> rings;
-    const bool last = book->slice(slice_stats, rings);
-    asio::post(io, [rings = std::move(rings), last, weak]() mutable {
+void Sweep::run_pass() {
+  asio::post(disk_, [snapshot = snapshot_, weak = std::weak_ptr<Sweep*>(alive_), &io = io_] {
+    std::vector<ChangeHint> hints;
+    const bool completed = snapshot->check_slice(slice_stats, hints);
+    asio::post(io, [hints = std::move(hints), completed, weak]() mutable {
       if (weak.expired()) return;
       Sweep& self = **weak.lock();
-      if (last)
-        self.slow_armed_ = false;
+      if (completed)
+        self.pass_scheduled_ = false;
       else
-        self.pass();
-      self.found(std::move(rings));
-      if (last && !weak.expired()) self.arm_slow();
+        self.run_pass();
+      self.report(std::move(hints));
+      if (completed && !weak.expired()) self.schedule_pass();
     });
   });
 }
 
-void Sweep::found(std::vector<ChangeHint> rings) {
+void Sweep::report(std::vector<ChangeHint> hints) {
   const std::weak_ptr<Sweep*> weak(alive_);
-  for (const ChangeHint& ring : rings) {
-    if (ring.where == ChangeHint::Where::path) heat(ring.path);
-    bell_(ring);
+  for (const ChangeHint& hint : hints) {
+    if (hint.where == ChangeHint::Where::path) mark_hot(hint.path);
+    on_change_(hint);
     if (weak.expired()) return;
   }
 }

@@ -1,5 +1,5 @@
-// Doorbells: "look at this path again". A ring says where to look, never what happened, and may be lost, late
-// or doubled.
+// The interface of the watch backends. A change hint names a path to check again. It does not say what
+// happened, and it may be lost, late or repeated.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,30 +8,29 @@ namespace earshot::watch {
 
 struct ChangeHint {
   enum class Where {
-    path,        // one file or directory was named
+    path,        // one file or directory
     directory,   // something in this directory: list it again
-    everything,  // notifications were lost: look everywhere
+    everything,  // notifications were lost: check all paths
   };
   Where where = Where::path;
-  std::string path;    // absolute; empty for everything
-  bool entry = false;  // said by the sweep: the name came or went, which a mount that notifies tells of
-  bool last = false;   // of those that came together: whoever gathers them may look now
+  std::string path;    // absolute; empty for `everything`
+  bool entry = false;  // set by the sweep: the name was created or removed, which a working mount reports
+  bool last = false;   // the last hint of one wake-up: a receiver that batches hints can process them now
 };
 
 using ChangeCallback = std::function<void(const ChangeHint&)>;
 
-/// One operating system mechanism, or the sweep. Either alone is sufficient.
+/// A watch backend (inotify, the sweep) or one client's handle of a WatchMux.
 class Watcher {
  public:
   virtual ~Watcher() = default;
-  /// Rings for entries of this directory that are created, grow, move or go. Not for what lies in its
-  /// subdirectories. Idempotent.
+  /// Sends hints for entries of this directory that are created, grow, move or disappear, but not for the
+  /// content of its subdirectories. Idempotent.
   virtual void watch(const std::string& directory) = 0;
-  /// No more rings from this directory or from below it.
-  virtual void forget(const std::string& directory) = 0;
-  /// Empty: all is well. Otherwise what is not watched and why, for people ("inotify: the limit of … watches
-  /// is reached: …").
-  virtual std::string trouble() const { return {}; }
+  /// Stops hints for this directory and everything below it.
+  virtual void unwatch(const std::string& directory) = 0;
+  /// For users: what is not watched, and why. Empty: no problem.
+  virtual std::string problem() const { return {}; }
 };
 
 }  // namespace earshot::watch

@@ -32,7 +32,7 @@ settle_s_max = 60   # per checkpoint: remaining differences are lost or duplicat
 slow_every = 6      # checkpoints; slow readers stay slow in between and fall far behind
 problems_max = 20   # differences that are printed; the rest is counted
 # stall_ms: a stalled client is dropped within a checkpoint; the others allow a resume that names every stream
-CONFIG = "[limits]\nstall_ms = 8000\ntarget_bytes = 1048576\nrequest_bytes = 1048576\nrequests = 100000\n"
+CONFIG = "[limits]\nstall = \"8s\"\ntarget_bytes = 1048576\nrequest_bytes = 1048576\nrequests = 100000\n"
 
 
 class Soak:

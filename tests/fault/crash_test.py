@@ -124,7 +124,7 @@ class State(fault_case.FaultCase, EndpointCase):
                         self.write(each, whole[each])
                     self.write(name, content)
                     daemon = self.start()
-                    daemon.wait_log(rf"{name} was torn")
+                    daemon.wait_log(rf"{name} was truncated")
                     self.assertEqual(self.read(name + ".torn"), content)
                     self.assertEqual(len(self.read(name)), len(text))
                     self.assertEqual(os.stat(os.path.join(self.state, name)).st_mode & 0o777, 0o600)

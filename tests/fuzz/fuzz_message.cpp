@@ -1,10 +1,11 @@
 // Client messages: parsed or refused with an error; a parsed message round-trips as JSON.
 #include <memory>
 
+#include "base/time.hpp"
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
 #include "serve/stream/control_frames.hpp"
-#include "serve/stream/message.hpp"
+#include "serve/stream/subscription.hpp"
 
 namespace {
 
@@ -39,11 +40,13 @@ struct Writer {
     out = R"({"type":"subscribe")";
     member("id", asked.id), member("deliver", asked.state ? "state" : "events");
     member("on_lag", asked.catch_up ? "catch_up" : "snapshot");
-    flag("snapshot", asked.snapshot), flag("all", asked.all);
-    append_list(out += R"(,"filter":{)", "project", asked.filter.project);
-    append_list(out += ',', "session", asked.filter.session);
-    append_list(out += ',', "host", asked.filter.host);
-    append_list(out += ',', "type", asked.filter.type);
+    flag("snapshot", asked.snapshot);
+    flag("all", asked.all);
+    member("new_streams", asked.from_beginning ? "beginning" : "snapshot");
+    if (asked.since_ms) member("since", format_time(*asked.since_ms));
+    out += R"(,"filter":{)";
+    for (const serve::FilterKey& key : serve::filter_keys)
+      append_list(&key == serve::filter_keys ? out : out += ',', key.name, asked.filter.*key.list);
     out += '}';
     if (asked.after) append_list(out += ',', "after", *asked.after);
   }
@@ -64,21 +67,17 @@ std::string written(const Message& message) {
 void require_bounds(const Message& message) {
   if (const auto* bad = std::get_if<Invalid>(&message)) {
     require(bad->code == "bad_message" || bad->code == "bad_filter" || bad->code == "bad_cursor",
-            "an error has a code of the protocol");
-    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "an error has a text");
-    require(fuzz::is_json(error(bad->id, bad->code, bad->text)), "an error is JSON");
+            "what is wrong has a code of the protocol");
+    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "what is wrong is said");
+    require(fuzz::is_json(serve::error_frame(bad->id, bad->code, bad->text)), "an error is JSON");
     return;
   }
   const auto* asked = std::get_if<Subscribe>(&message);
   if (!asked) return;
   require(asked->id.size() <= id_bytes_max, "an id is bounded");
-  require(!asked->state || !asked->after, "`after` requires events");
-  for (const auto* list :
-       {&asked->filter.project, &asked->filter.session, &asked->filter.host, &asked->filter.type}) {
-    require(list->size() <= serve::Filter::patterns_max, "patterns are bounded");
-    for (const std::string& pattern : *list)
-      require(pattern.size() <= serve::Filter::pattern_bytes_max, "a pattern is bounded");
-  }
+  require(!asked->state || !asked->after, "`after` goes with events");
+  require(asked->filter.is_within(serve::Filter::patterns_max, serve::Filter::pattern_bytes_max),
+          "patterns are bounded");
   require(fuzz::is_json(serve::control_frame("ready", asked->id)), "a frame with its id is JSON");
   if (!asked->after) return;
   for (const std::string& frame : serve::bookmark_frames(asked->id, *asked->after, true))

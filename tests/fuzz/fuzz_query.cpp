@@ -2,12 +2,12 @@
 // as a filter it is a pattern, an LF and a text.
 #include <vector>
 
+#include "base/glob.hpp"
 #include "base/utf8.hpp"
 #include "fuzz.hpp"
-#include "serve/http/event_query.hpp"
+#include "serve/http/event_stream.hpp"
 #include "serve/http/query.hpp"
-#include "serve/stream/filter.hpp"
-#include "serve/stream/message.hpp"
+#include "serve/stream/subscription.hpp"
 
 namespace {
 
@@ -64,20 +64,20 @@ void try_filter(std::string_view input) {
   const std::string_view text = input.substr(lf + 1, text_bytes_max);
   bool whole = true;
   const auto parts = characters(pattern, whole), letters = characters(text, whole);
-  const bool matches = serve::glob(pattern, text);
-  if (whole) require(matches == table(parts, letters), "a pattern matches as the reference does");
+  const bool matches = matches_glob(pattern, text);
+  if (whole) require(matches == table(parts, letters), "a pattern matches what the table says");
   serve::Filter filter;
   require(filter.empty() && filter.matches_type(text), "an empty filter asks nothing");
   filter.type = {"no such type", std::string(pattern)};
   require(filter.matches_type(text) == (matches || text == "no such type"), "patterns are ORed");
   filter.host = {std::string(pattern)}, filter.project = {"*"};
-  require(filter.matches_session(text, "s", "p") == matches, "keys are ANDed");
+  require(filter.matches_session({text, "s", "p"}) == matches, "keys are ANDed");
   // Stars that could each try every place: pattern × text steps, or libFuzzer's -timeout ends it.
   std::string stars, row;
   while (!pattern.empty() && stars.size() + pattern.size() + 1 <= serve::Filter::pattern_bytes_max)
     stars.append("*").append(pattern);
   while (!text.empty() && row.size() < 4 * text_bytes_max) row += text;
-  (void)serve::glob(stars, row);
+  (void)matches_glob(stars, row);
 }
 
 void try_query(std::string_view text) {
@@ -90,7 +90,7 @@ void try_query(std::string_view text) {
   const std::size_t number = limit.number("limit", 50, 1, 1000);
   require(number >= 1 && number <= 1000, "a number is within its bounds");
 
-  const serve::HttpResponse answer = serve::events_answer(text);
+  const serve::HttpResponse answer = serve::events_response(text);
   if (answer.kind != serve::HttpResponse::Kind::events) {
     require(answer.status == 400 && !answer.body.empty(), "an invalid query has an error");
     return;

@@ -19,7 +19,7 @@ def test_of(target):
     return test
 
 
-for name in run_fuzzers.AIMS:
+for name in run_fuzzers.COVERED:
     setattr(Fuzz, f"test_{name}", test_of(name))
 
 

@@ -11,10 +11,11 @@
 #include "fuzz.hpp"
 #include "redact/redactor.hpp"
 #include "response_check.hpp"
+#include "serve/connection.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
-#include "serve/stream/types.hpp"
-#include "serve/websocket/connection.hpp"
+#include "serve/stream/subscription.hpp"
+
 #include "unit/serve/memory_archive.hpp"
 
 namespace {
@@ -28,7 +29,7 @@ constexpr std::string_view secret =
     "abracadabra";  // in the sessions; must not reach an unauthenticated client
 
 /// A daemon with one transcript, without its doors.
-struct ServerFixture final : tail::Listener {
+struct ServerFixture final : tail::StreamObserver {
   ServerFixture()
       : archive(io),
         stream("claude/p/s1", "s1"),
@@ -36,7 +37,7 @@ struct ServerFixture final : tail::Listener {
         catch_ups(io, context),
         records(context) {
     static const redact::Redactor redactor;
-    context.server = "earshot/0.0.1", context.instance = "0011223344556677", context.token = token;
+    context.server = "earshot/0.0.1", context.instance = "0011223344556677", context.access.token = token;
     context.own_address = {"127.0.0.1", 7717};
     context.limits.send_buffer_bytes = 1 << 20;
     context.filter = &redactor;
@@ -49,14 +50,14 @@ struct ServerFixture final : tail::Listener {
     stream.write(lines, this);
     Session& session = context.sessions.session_of(stream);
     context.sessions.refresh(session);
-    session.changed_now(context.head());
+    session.changed_now(context.logs.head());
   }
 
-  void on_appeared(const tail::Stream&) override {}
+  void on_added(const tail::Stream&) override {}
   void on_event(const tail::Stream& from, const Event& event) override {
     Session& session = context.sessions.session_of(from);
     const Tags tags{session.id, type_of(event.body), context.sessions.stream_id(from), event.cursor};
-    context.append(tags, [&](Audience audience, std::string& out) {
+    context.logs.append(tags, [&](Audience audience, std::string& out) {
       append_event(out, event, {context.host, from.name(), from.session()}, context.encoding(audience));
     });
   }
@@ -64,7 +65,7 @@ struct ServerFixture final : tail::Listener {
   void on_reset(const tail::Stream&, std::string_view) override {}
   void on_removed(const tail::Stream&) override {}
   void on_compacting(std::string_view) override {}
-  void on_pumped() override {}
+  void on_batch_end() override {}
 
   boost::asio::io_context io{1};
   test::MemoryArchive archive;
@@ -196,7 +197,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(client.received().find(secret) == std::string::npos,
               "an unauthenticated client gets no session data");
   }
-  require(server.context.event_connections() == 0 && server.context.state_connections == 0,
+  require(server.context.logs.readers() == 0 && server.context.state_connections == 0,
           "no connection remains");
   server.io.restart();
   server.io.poll();

@@ -27,7 +27,7 @@ rss_mb_max = 2048
 output_lines_max = 60   # of a failed target
 
 # The files that each target tests: their coverage is printed.
-AIMS = {
+COVERED = {
     "fuzz_lines": ["daemon/core/transcript.cpp", "daemon/core/prefix_hash.cpp"],
     "fuzz_transcript": ["daemon/core/*.cpp", "daemon/agents/claude_code/reader*.cpp"],
     "fuzz_dialect": ["daemon/core/assembler*.cpp", "daemon/agents/claude_code/reader*.cpp", "daemon/core/event_json.cpp"],
@@ -97,7 +97,7 @@ def cover(target):
     subprocess.run(["llvm-profdata-19", "merge", "-sparse", *raw, "-o", profile], check=True)
     for path in raw:
         os.unlink(path)
-    files = sorted({path for aim in AIMS[target] for path in glob.glob(os.path.join(TOP, aim))})
+    files = sorted({path for aim in COVERED[target] for path in glob.glob(os.path.join(TOP, aim))})
     report = subprocess.run(["llvm-cov-19", "report", program(COVER, target), "-instr-profile=" + profile, *files],
                             capture_output=True, text=True, check=True).stdout
     print(f"  {target}:  lines, regions")
@@ -113,9 +113,9 @@ def main():
         jobs, arguments = int(arguments[1]), arguments[2:]
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         sys.exit(__doc__)
-    targets = [target for target in AIMS if not arguments or arguments[0] in target]
+    targets = [target for target in COVERED if not arguments or arguments[0] in target]
     if not targets:
-        sys.exit(f"no fuzz target matches '{arguments[0]}': {' '.join(AIMS)}")
+        sys.exit(f"no fuzz target matches '{arguments[0]}': {' '.join(COVERED)}")
     seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
     print(f"\n== fuzz: {len(targets)} targets, {seconds} s each, {jobs} at a time", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

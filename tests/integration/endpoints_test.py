@@ -163,7 +163,7 @@ class EventStreamOverHttp(EndpointCase):
         wait_for(lambda: self.health(daemon)["connections"] == 1, "the connection to close")
 
     def test_a_client_that_does_not_read_is_dropped_without_affecting_others(self):
-        daemon = self.configured("[limits]\nstall_ms = 1000\ntick_ms = 20\nsend_buffer_bytes = 4096\n")
+        daemon = self.configured("[limits]\nstall = \"1s\"\ntick = \"20ms\"\nsend_buffer_bytes = 4096\n")
         client = daemon.subscriber()
         stalled = socket.socket()
         self.addCleanup(stalled.close)

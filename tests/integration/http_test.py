@@ -178,7 +178,7 @@ class Limits(HttpCase):
 
 
 class Timeouts(HttpCase):
-    quick = "[limits]\nhandshake_ms = 200\nkeep_alive_ms = 300\nanswer_ms = 300\ngoodbye_ms = 100\ntick_ms = 20\n"
+    quick = "[limits]\nhandshake = \"200ms\"\nkeep_alive = \"300ms\"\nanswer = \"300ms\"\nclose = \"100ms\"\ntick = \"20ms\"\n"
 
     def test_an_incomplete_request_gets_408(self):
         daemon = self.configured(self.quick)

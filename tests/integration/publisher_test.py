@@ -138,10 +138,10 @@ class Publisher(TeamCase):
         self.assertNotIn("secret", text.partition("\r\n\r\n")[2])
         for path, wanted in (("/v1/health", 403), ("/metrics", 403)):
             self.assertEqual(http(hub.port, f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", f"Authorization: Bearer {token}")[0], wanted)
-        hub.wait_log(r"audit: ada from 127\.0\.0\.1:\d+ asks for /v1/ws and is shown full")
-        hub.wait_log(r"audit: eve from 127\.0\.0\.1:\d+ asks for /v1/ws and is shown meta")
+        hub.wait_log(r"audit: ada from 127\.0\.0\.1:\d+ requests /v1/ws and receives full")
+        hub.wait_log(r"audit: eve from 127\.0\.0\.1:\d+ requests /v1/ws and receives meta")
         self.assertEqual(http(hub.port, "GET /v1/sessions HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", "Authorization: Bearer wrong")[0], 401)
-        hub.wait_log(r"audit: nobody from 127\.0\.0\.1:\d+ asks for /v1/sessions and is shown nothing")
+        hub.wait_log(r"audit: anonymous from 127\.0\.0\.1:\d+ requests /v1/sessions and receives nothing")
 
     def test_a_record_is_read_only_where_its_host_allows_it(self):
         broker = self.broker()

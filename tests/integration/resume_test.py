@@ -71,7 +71,7 @@ class Resume(HttpCase):
     def test_a_filtered_client_resumes_from_its_bookmark(self):
         one = session(self)
         one.turn("first")
-        daemon = self.configured("[limits]\nbookmark_ms = 50\ntick_ms = 20\n")
+        daemon = self.configured("[limits]\nbookmark = \"50ms\"\ntick = \"20ms\"\n")
         client = daemon.subscriber(filter={"type": ["api.failed"]})
         one.turn("second")
         prefix_hash = client.wait_frame(type="bookmark")

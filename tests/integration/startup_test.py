@@ -13,7 +13,7 @@ class Configuration(DaemonCase):
         return daemon.stderr().decode()
 
     def test_an_unknown_key_is_reported_with_its_line_and_the_nearest_key(self):
-        stderr = self.refused('log-level = "info"\n\nrecnet = "24h"\n')
+        stderr = self.refused('log_level = "info"\n\nrecnet = "24h"\n')
         for word in ("earshot.toml:3", "recnet", "recent"):
             self.assertIn(word, stderr)
 
@@ -23,7 +23,7 @@ class Configuration(DaemonCase):
             self.assertIn(word, stderr)
 
     def test_a_syntax_error_is_reported_with_its_line(self):
-        self.assertIn("earshot.toml:2", self.refused('recent = "1h"\nlog-level = \n'))
+        self.assertIn("earshot.toml:2", self.refused('recent = "1h"\nlog_level = \n'))
 
     def test_an_invalid_duration_is_refused(self):
         self.assertIn("recent", self.refused('recent = "yesterday"\n'))

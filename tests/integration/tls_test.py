@@ -97,7 +97,7 @@ class Tls(EndpointCase):
         self.assertEqual(self.https(daemon, "/healthz", *origin, f"Origin: http://dev7.example:{daemon.port}")[0], 403)
 
     def test_old_tls_and_plain_text_are_refused(self):
-        daemon = self.encrypted("[limits]\nhandshake_ms = 300\ntick_ms = 20\n")
+        daemon = self.encrypted("[limits]\nhandshake = \"300ms\"\ntick = \"20ms\"\n")
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
         old.set_ciphers("ALL:@SECLEVEL=0")

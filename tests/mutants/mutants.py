@@ -38,36 +38,36 @@ SIMULATOR = ("sim", "1 400")  # arguments: first seed, number of runs
 # mutant → the tests that must detect it: (file, test), or the simulator.
 KILLERS = {
     "01-truncation-by-size-only": [
-        ("unit/tail/mutation_test.cpp", "fault 25: truncated, then grown past the offset between two looks, is a reset"),
-        ("unit/tail/mutation_test.cpp", "fault 28: an edit of the same length in the middle is a reset"),
+        ("unit/tail/follower_test.cpp", "fault 25: truncated, then grown past the offset between two checks, is a reset"),
+        ("unit/tail/follower_test.cpp", "fault 28: an edit of the same length in the middle is a reset"),
         SIMULATOR,
     ],
     "02-identity-by-head-only": [
-        ("unit/tail/mutation_test.cpp", "fault 28: an edit of the same length in the middle is a reset"),
+        ("unit/tail/follower_test.cpp", "fault 28: an edit of the same length in the middle is a reset"),
         SIMULATOR,
     ],
     "03-partial-line-emitted": [
         ("unit/core/transcript_test.cpp", "an unterminated line is not read, even if it is valid JSON"),
-        ("unit/tail/framing_test.cpp", "fault 2: an unterminated line is no event, and shows as pending"),
+        ("unit/tail/followed_file_test.cpp", "fault 2: an unterminated line yields no event and counts as pending"),
         SIMULATOR,
     ],
     "04-offset-of-a-continuation": [
         ("unit/core/transcript_property_test.cpp", "small sessions, split at every byte"),
-        ("unit/tail/framing_test.cpp", "fault 4: a torn line has the offset of its first byte"),
+        ("unit/tail/followed_file_test.cpp", "fault 4: a line in two writes has the offset of its first byte"),
         SIMULATOR,
     ],
     "05-overflow-ignored": [
-        ("unit/watch/watch_test.cpp", "an overflow of the queue asks for a look everywhere"),
+        ("unit/watch/watchers_test.cpp", "an overflow of the queue is reported as a change of everything"),
     ],
     "06-scan-before-watch": [
-        ("unit/tail/discovery_test.cpp", "watch first, then scan: what is born at the moment of the watch is found without a ring"),
+        ("unit/tail/discovery_test.cpp", "a directory is watched before it is scanned: a file created in between is found without a hint"),
     ],
     "07-resume-without-the-mark": [
-        ("unit/serve/resume_test.cpp", "a cursor that does not fit is a reset with its session, never an event"),
+        ("unit/serve/stream/resume_test.cpp", "a cursor that does not fit is a reset with its session, never an event"),
         SIMULATOR,
     ],
     "08-origin-by-suffix": [
-        ("unit/serve/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
+        ("unit/serve/http/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
     ],
     "09-redaction-on-raw-text": [
         ("unit/core/redaction_test.cpp", "JSON is redacted decoded and rewritten only where something was replaced"),

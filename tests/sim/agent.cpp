@@ -26,8 +26,9 @@ std::string assistant(const std::string& n, const std::string& content) {
 
 std::string Agent::line() {
   const std::string n = std::to_string(++lines_);
-  const std::string text = n + std::string(machine_.dice.below(machine_.dice.percent(5) ? 3000 : 60), 'x');
-  switch (machine_.dice.below(14)) {
+  const std::string text =
+      n + std::string(machine_.random.below(machine_.random.percent(5) ? 3000 : 60), 'x');
+  switch (machine_.random.below(14)) {
     case 0:
     case 1:
     case 2:
@@ -40,7 +41,8 @@ std::string Agent::line() {
     case 5:
     case 6:
       return head("user", n) + R"("role":"user","content":[{"type":"tool_result","tool_use_id":"c)" +
-             std::to_string(machine_.dice.between(1, calls_ + 1)) + R"(","content":")" + text + "\"}]}}\r\n";
+             std::to_string(machine_.random.between(1, calls_ + 1)) + R"(","content":")" + text +
+             "\"}]}}\r\n";
     case 7:
       return "not JSON " + text + "\n";
     case 8:
@@ -62,52 +64,54 @@ std::string Agent::lines(std::uint64_t count) {
 }
 
 std::string Agent::project() const {
-  const auto n = std::to_string(machine_.dice.below(3));
+  const auto n = std::to_string(machine_.random.below(3));
   return root_ + "/projects/p" + n;
 }
 
 std::string Agent::new_path() {
   std::string path = project();
-  if (machine_.dice.percent(20))
-    path += "/s" + std::to_string(machine_.dice.below(3)) + "/subagents/agent-";
+  if (machine_.random.percent(20))
+    path += "/s" + std::to_string(machine_.random.below(3)) + "/subagents/agent-";
   else
     path += "/s";
-  return path + std::to_string(machine_.dice.below(4)) + ".jsonl";
+  return path + std::to_string(machine_.random.below(4)) + ".jsonl";
 }
 
-File Agent::any(std::string& path) {
+NodePtr Agent::any(std::string& path) {
   const auto files = machine_.files(root_);
   if (files.empty()) return nullptr;
   auto at = files.begin();
-  std::advance(at, machine_.dice.below(files.size()));
+  std::advance(at, machine_.random.below(files.size()));
   path = at->first;
   return at->second;
 }
 
-/// More of what this file is owed, cut anywhere.
-std::string Agent::write_on(std::string& path, const File& file) {
-  std::string& owed = file->owed;
-  if (owed.empty())
-    owed = lines(machine_.dice.percent(10) ? machine_.dice.between(20, 60) : machine_.dice.between(1, 4));
-  const std::size_t n = machine_.dice.percent(40) ? owed.size() : machine_.dice.between(1, owed.size());
-  machine_.append(file, std::string_view(owed).substr(0, n));
-  owed.erase(0, n);
+/// Appends a random part of what the writer of this file has not written yet.
+std::string Agent::write_on(std::string& path, const NodePtr& file) {
+  std::string& unwritten = file->unwritten;
+  if (unwritten.empty())
+    unwritten =
+        lines(machine_.random.percent(10) ? machine_.random.between(20, 60) : machine_.random.between(1, 4));
+  const std::size_t n =
+      machine_.random.percent(40) ? unwritten.size() : machine_.random.between(1, unwritten.size());
+  machine_.append(file, std::string_view(unwritten).substr(0, n));
+  unwritten.erase(0, n);
   return "append " + std::to_string(n) + " to " + path + " → " + std::to_string(file->bytes.size());
 }
 
 std::string Agent::act() {
-  Dice& dice = machine_.dice;
+  Random& random = machine_.random;
   const auto files = machine_.files(root_);
-  const auto what = dice.below(100);
+  const auto what = random.below(100);
   std::string path;
   if (files.size() < 2 || (what < 6 && files.size() < files_max)) {
     path = new_path();
-    if (const File there = machine_.find(path); there) return write_on(path, there);
-    const File file = machine_.create(path);
-    if (dice.percent(80)) machine_.append(file, lines(dice.between(1, 3)));
+    if (const NodePtr there = machine_.find(path); there) return write_on(path, there);
+    const NodePtr file = machine_.create(path);
+    if (random.percent(80)) machine_.append(file, lines(random.between(1, 3)));
     return "create " + path + " with " + std::to_string(file->bytes.size());
   }
-  const File file = any(path);
+  const NodePtr file = any(path);
   if (what < 60) return write_on(path, file);
   const std::size_t size = file->bytes.size();
   const std::string short_of = path.substr(0, path.size() - 6);
@@ -116,30 +120,30 @@ std::string Agent::act() {
     case 61:
     case 62: {  // truncated and rewritten
       machine_.resize(file, 0);
-      file->owed.clear();
-      const std::string fresh = lines(dice.between(0, 8));
+      file->unwritten.clear();
+      const std::string fresh = lines(random.between(0, 8));
       if (!fresh.empty()) machine_.append(file, fresh);
       return "rewrite " + path + " with " + std::to_string(fresh.size());
     }
     case 63:
-    case 64: {  // cut anywhere, then perhaps grown past where it was
-      const std::size_t to = dice.below(size + 1);
+    case 64: {  // truncated anywhere, then possibly grown past its old size
+      const std::size_t to = random.below(size + 1);
       machine_.resize(file, to);
-      if (dice.percent(60)) machine_.append(file, lines(dice.between(1, 20)));
+      if (random.percent(60)) machine_.append(file, lines(random.between(1, 20)));
       return "truncate " + path + " from " + std::to_string(size) + " to " + std::to_string(to) + ", then " +
              std::to_string(file->bytes.size());
     }
     case 65:
-    case 66: {  // the first line kept
+    case 66: {  // only the first line kept
       const std::size_t first = file->bytes.find('\n') + 1;
       machine_.resize(file, first);
-      machine_.append(file, lines(dice.between(1, 10)));
+      machine_.append(file, lines(random.between(1, 10)));
       return "keep the first line of " + path + ", then " + std::to_string(file->bytes.size());
     }
     case 67:
     case 68: {  // one byte
       if (size == 0) return "nothing";
-      const std::size_t at = dice.below(size);
+      const std::size_t at = random.below(size);
       machine_.overwrite(file, at, file->bytes[at] == 'x' ? "y" : "x");
       return "edit " + path + " at " + std::to_string(at);
     }
@@ -147,9 +151,9 @@ std::string Agent::act() {
     case 70:
     case 71: {  // as rsync and editors do
       const std::string temporary = short_of + ".tmp";
-      const File copy = machine_.create(temporary);
+      const NodePtr copy = machine_.create(temporary);
       copy->hidden = file->hidden;
-      copy->bytes = file->bytes + (dice.percent(50) ? lines(dice.below(3)) : "");
+      copy->bytes = file->bytes + (random.percent(50) ? lines(random.below(3)) : "");
       machine_.rename(temporary, path);
       return "copy and rename over " + path + " → " + std::to_string(copy->bytes.size());
     }
@@ -169,19 +173,19 @@ std::string Agent::act() {
     }
     case 77:
     case 78:
-    case 79: {  // gone, and often another one at once, with its inode
+    case 79: {  // removed and often replaced at once by a file with its inode
       machine_.remove(path);
-      if (dice.percent(30)) unlinked_.push_back(file);
-      if (dice.percent(50)) return "remove " + path;
-      const File fresh = machine_.create(path);
-      machine_.append(fresh, lines(dice.between(1, 10)));
+      if (random.percent(30)) unlinked_.push_back(file);
+      if (random.percent(50)) return "remove " + path;
+      const NodePtr fresh = machine_.create(path);
+      machine_.append(fresh, lines(random.between(1, 10)));
       return "remove and recreate " + path + " with " + std::to_string(fresh->bytes.size());
     }
     case 80:
     case 81: {
       if (unlinked_.empty()) return "nothing";
       machine_.append(unlinked_.back(), lines(2));
-      if (dice.percent(50)) unlinked_.pop_back();
+      if (random.percent(50)) unlinked_.pop_back();
       return "write to an unlinked file";
     }
     case 82:
@@ -205,14 +209,14 @@ std::string Agent::act() {
       const std::string from = project(), to = project();
       return machine_.rename(from, to) ? "rename " + from + " to " + to : "nothing";
     }
-    case 89: {  // out of the root
+    case 89: {  // moved out of the root
       const std::string from = project(), to = "/away/d" + std::to_string(away_.size());
       machine_.make_directories("/away");
       if (!machine_.rename(from, to)) return "nothing";
       away_.push_back(to);
       return "move away " + from;
     }
-    case 90: {  // and in again
+    case 90: {  // and back
       if (away_.empty()) return "nothing";
       const std::string to = project();
       if (!machine_.rename(away_.back(), to)) return "nothing";
@@ -224,11 +228,11 @@ std::string Agent::act() {
       return "remove the root";
     }
     case 92: {
-      machine_.append(file, std::string(dice.between(1, 40), '\0'));
+      machine_.append(file, std::string(random.between(1, 40), '\0'));
       return "zeros at the end of " + path;
     }
-    case 93: {  // much at once
-      machine_.append(file, lines(dice.between(100, 400)));
+    case 93: {  // large append
+      machine_.append(file, lines(random.between(100, 400)));
       return "much to " + path + " → " + std::to_string(file->bytes.size());
     }
     default:

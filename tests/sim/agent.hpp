@@ -1,5 +1,5 @@
-// A program that writes transcripts, well and badly: one that is killed in mid line, starts again, copies,
-// moves and edits.
+// A simulated agent program that writes transcripts: it is killed inside a line, restarts, copies, moves and
+// edits files.
 #pragma once
 #include <string>
 
@@ -11,7 +11,7 @@ class Agent {
  public:
   Agent(Machine& machine, std::string root) : machine_(machine), root_(std::move(root)) {}
 
-  /// One thing that happens to the files. Says what, for the trace.
+  /// Changes the files once. Returns a description for the trace.
   std::string act();
 
  private:
@@ -19,14 +19,14 @@ class Agent {
   std::string lines(std::uint64_t count);
   std::string project() const;
   std::string new_path();
-  File any(std::string& path);  // null: there is none
+  NodePtr any(std::string& path);  // null: none
 
-  std::string write_on(std::string& path, const File& file);
+  std::string write_on(std::string& path, const NodePtr& file);
 
   Machine& machine_;
   const std::string root_;
   std::uint64_t lines_ = 0, calls_ = 0;
-  std::vector<File> unlinked_;     // still written to
+  std::vector<NodePtr> unlinked_;  // still written to
   std::vector<std::string> away_;  // directories that were moved out of the root
 };
 

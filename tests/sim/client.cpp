@@ -11,7 +11,7 @@
 namespace earshot::sim {
 namespace {
 
-/// Payloads of whole text frames; what is left over stays.
+/// Removes and returns the payloads of complete text frames.
 std::vector<std::string> unframed(std::string& bytes) {
   std::vector<std::string> payloads;
   std::size_t at = 0;
@@ -19,7 +19,7 @@ std::vector<std::string> unframed(std::string& bytes) {
     return static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i]));
   };
   while (bytes.size() - at >= 2) {
-    if (byte(at) != 0x81) throw std::runtime_error("what came is not a whole text frame");
+    if (byte(at) != 0x81) throw std::runtime_error("received bytes are not a complete text frame");
     std::uint64_t size = byte(at + 1);
     std::size_t head = 2;
     const std::size_t more = size == 126 ? 2 : size == 127 ? 8 : 0;
@@ -79,83 +79,83 @@ void append_list(std::string& out, std::string_view key, const std::vector<std::
 
 }  // namespace
 
-std::pair<std::string, std::string> parted(const std::string& place) {
+std::pair<std::string, std::string> split_position(const std::string& place) {
   const auto colon = place.rfind(':');
   return {place.substr(0, colon), place.substr(colon + 1)};
 }
 
 bool Client::wants(std::string_view type) const {
-  if (ways_.types.empty()) return true;
-  return std::any_of(ways_.types.begin(), ways_.types.end(), [&](const std::string& pattern) {
+  if (options_.types.empty()) return true;
+  return std::any_of(options_.types.begin(), options_.types.end(), [&](const std::string& pattern) {
     return type.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));  // `turn.*`
   });
 }
 
-void Client::connect(std::shared_ptr<Line> line, const std::set<std::string>& streams) {
-  line_ = std::move(line);
+void Client::connect(std::shared_ptr<Connection> line, const std::set<std::string>& streams) {
+  connection_ = std::move(line);
   partial_.clear();
   sessions_.clear();
   welcomed_ = ready_ = false;
-  if (ways_.whole)
+  if (options_.whole)
     for (const std::string& stream : streams) held_.try_emplace(stream);
   std::vector<std::string> after;
   for (auto& [stream, held] : held_) {
     held.unsure = held.restarted = false;
-    held.muddled.clear();
+    held.violation.clear();
     held.catching_up = true;
     after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
   }
   resumed_ = after.empty();
   std::string message = R"({"type":"subscribe","id":"a",)";
-  if (ways_.catch_up) message += R"("on_lag":"catch_up",)";
-  if (!ways_.types.empty()) {
-    append_list(message += R"("filter":{)", "type", ways_.types);
+  if (options_.catch_up) message += R"("on_lag":"catch_up",)";
+  if (!options_.types.empty()) {
+    append_list(message += R"("filter":{)", "type", options_.types);
     message += "},";
   }
   append_list(message, "after", after);
-  if (trace) trace(ways_.name + " says " + message);
-  line_->said.push_back(message + '}');
-  if (line_->moved) line_->moved();
+  if (trace) trace(options_.name + " says " + message);
+  connection_->said.push_back(message + '}');
+  if (connection_->moved) connection_->moved();
 }
 
 void Client::leave() {
-  if (!line_) return;
-  line_->left = true;
-  if (line_->moved) line_->moved();
-  line_ = nullptr;
+  if (!connection_) return;
+  connection_->left = true;
+  if (connection_->moved) connection_->moved();
+  connection_ = nullptr;
 }
 
-void Client::complain(const std::string& what, const std::string& frame) const {
-  throw std::runtime_error(ways_.name + ": " + what + "\n  frame: " + frame.substr(0, 600));
+void Client::fail(const std::string& what, const std::string& frame) const {
+  throw std::runtime_error(options_.name + ": " + what + "\n  frame: " + frame.substr(0, 600));
 }
 
-/// The file may be another by now, and what comes from it is ahead of what the log still holds of the one
-/// before: then a reset withdraws all of it.
-void Client::out_of_place(const std::string& stream, const std::string& what, const std::string& frame) {
-  std::string& why = held_[stream].muddled;
+/// The file may have been replaced, and events of the new one may arrive before the last events of the old
+/// one: then a reset follows.
+void Client::note_violation(const std::string& stream, const std::string& what, const std::string& frame) {
+  std::string& why = held_[stream].violation;
   if (why.empty()) why = what + "\n  frame: " + frame.substr(0, 400);
 }
 
 void Client::look() {
-  if (!line_) return;
-  if (!line_->http.empty()) complain("the upgrade was refused", line_->http);
-  partial_ += std::exchange(line_->heard, {});
+  if (!connection_) return;
+  if (!connection_->http.empty()) fail("the upgrade was refused", connection_->http);
+  partial_ += std::exchange(connection_->heard, {});
   for (const std::string& each : unframed(partial_)) frame(each);
 }
 
 void Client::frame(const std::string& text) {
   simdjson::dom::parser parser;
   simdjson::dom::element frame;
-  if (parser.parse(text).get(frame) != simdjson::SUCCESS) complain("no JSON", text);
+  if (parser.parse(text).get(frame) != simdjson::SUCCESS) fail("not JSON", text);
   const std::string type = text_at(frame, "type"), stream = text_at(frame, "stream"),
                     id = text_at(frame, "id");
   if (trace) {
     std::string line =
-        ways_.name + " is told " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
+        options_.name + " is told " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
     for (const std::string& place : list_at(frame, "cursors")) line += ' ' + place;
     trace(line + (type == "reset" ? text_at(frame, "reason") : ""));
   }
-  if ((type == "welcome") == welcomed_) complain("`welcome` comes first, and once", text);
+  if ((type == "welcome") == welcomed_) fail("`welcome` must be the first frame and only that", text);
   welcomed_ = true;
   if (type == "welcome" || type == "status") return;
   if (type == "session") return session(text, list_at(frame, "cursors"));
@@ -163,9 +163,9 @@ void Client::frame(const std::string& text) {
     ready_ = true;
   } else if (type == "bookmark") {
     for (const std::string& place : list_at(frame, "cursors")) {
-      const auto [name, cursor] = parted(place);
-      Held& held = held_[name];
-      if (place_of(cursor) < place_of(held.place())) out_of_place(name, "a bookmark that goes back", text);
+      const auto [name, cursor] = split_position(place);
+      ReceivedStream& held = held_[name];
+      if (place_of(cursor) < place_of(held.place())) note_violation(name, "a bookmark that goes back", text);
       held.advance(cursor);
     }
     bool complete = false;
@@ -178,23 +178,23 @@ void Client::frame(const std::string& text) {
       held_.erase(stream);
       return;
     }
-    Held& held = held_[stream] = {};
+    ReceivedStream& held = held_[stream] = {};
     held.restarted = !id.empty();
   } else if (type == "stream.removed") {
     held_.erase(stream);
   } else if (type == "lagged") {
-    if (ways_.catch_up) complain("lagged, though what is missed was to be caught up with", text);
+    if (options_.catch_up) fail("`lagged` in spite of on_lag: catch_up", text);
     for (auto& [name, held] : held_) held.unsure = true;
   } else if (type == "error") {
-    complain("an error", text);
+    fail("an error", text);
   } else {
     const std::string cursor = text_at(frame, "cursor");
-    if (cursor.empty()) complain("what is this?", text);
-    if (!wants(type)) complain("I did not ask for this type", text);
-    Held& held = held_[stream];
-    held.unsure = held.restarted = false;  // no session frame: nothing of it was missed
+    if (cursor.empty()) fail("an unknown frame without a cursor", text);
+    if (!wants(type)) fail("an event of a type that was not subscribed", text);
+    ReceivedStream& held = held_[stream];
+    held.unsure = held.restarted = false;  // no session frame: nothing was missed
     if (place_of(cursor) <= place_of(held.place()))
-      out_of_place(stream, "I had that: I am at " + held.place(), text);
+      note_violation(stream, "I had that: I am at " + held.place(), text);
     held.events.push_back({cursor, text});
   }
 }
@@ -202,16 +202,16 @@ void Client::frame(const std::string& text) {
 void Client::session(const std::string& text, const std::vector<std::string>& cursors) {
   sessions_.push_back(text);
   for (const std::string& place : cursors) {
-    const auto [stream, cursor] = parted(place);
+    const auto [stream, cursor] = split_position(place);
     const auto [at, is_new] = held_.try_emplace(stream);
-    Held& held = at->second;
+    ReceivedStream& held = at->second;
     if (!is_new && !held.unsure && !held.restarted) {
       const auto event = std::find_if(held.events.rbegin(), held.events.rend(),
-                                      [](const Heard& heard) { return !heard.text.empty(); });
+                                      [](const Received& heard) { return !heard.text.empty(); });
       const std::string& last = event == held.events.rend() ? held.base : event->cursor;
       if (held.catching_up) continue;
       if (place_of(cursor) < place_of(last))
-        out_of_place(stream, "the session frame says " + cursor + ", and I am at " + held.place(), text);
+        note_violation(stream, "the session frame says " + cursor + ", and I am at " + held.place(), text);
       if (place_of(cursor) > place_of(held.place())) held.advance(cursor);
       continue;
     }

@@ -1,4 +1,4 @@
-// A subscriber that believes what the protocol says and nothing else, and complains when it does not hold.
+// A subscriber that checks the guarantees of the protocol.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,21 +14,20 @@
 
 namespace earshot::sim {
 
-/// An event as it came, with its place; without text: a bookmark.
-struct Heard {
+/// A received event and its cursor; without text: a cursor only.
+struct Received {
   std::string cursor, text;
 };
 
-/// What a client holds of a stream.
-struct Held {
-  std::string base;  // from here on it was told everything that it asked for; empty: from the beginning
-  std::vector<Heard> events;  // after `base`
-  bool unsure = false;        // it `lagged`: a session frame says where it is, if anything was missed
-  bool restarted = false;  // a session frame may say where it is, else it begins anew: a `reset` with an id
-  std::string
-      muddled;  // what was out of place: a reset must come. (An edit that is hidden: only at a resume.)
-  bool catching_up = false;  // what `after` missed is still to come
-  /// Nothing that was wanted lies between where it is and there: the comparison finds out.
+/// The events of a stream that a client has.
+struct ReceivedStream {
+  std::string base;  // it has all events it subscribed to after this cursor; empty: from the beginning
+  std::vector<Received> events;  // after `base`
+  bool unsure = false;           // after `lagged`: a session frame gives its position if anything was missed
+  bool restarted = false;        // after a `reset` with an id: a session frame may give its position
+  std::string violation;  // an event out of order: a reset must follow (after a hidden edit only at a resume)
+  bool catching_up = false;  // events that `after` missed are still to be sent
+  /// No subscribed event lies in between; compare() checks that.
   void advance(const std::string& cursor) {
     if (place() != cursor) events.push_back({cursor, {}});
   }
@@ -37,46 +36,46 @@ struct Held {
 
 class Client {
  public:
-  struct Ways {
+  struct ClientOptions {
     std::string name;
     std::vector<std::string> types;  // of its filter; empty: all
     bool catch_up = false;           // on_lag
-    bool whole = false;              // of the streams that there are it wants everything from the beginning
+    bool whole = false;              // resumes all existing streams from the beginning
   };
 
-  explicit Client(Ways ways) : ways_(std::move(ways)) {}
+  explicit Client(ClientOptions options) : options_(std::move(options)) {}
 
-  /// A new connection, with what it holds as `after`; `streams` are those that a whole client knows of.
-  void connect(std::shared_ptr<Line> line, const std::set<std::string>& streams);
+  /// Connects and resumes what it has; `streams`: the existing streams, for a client with `whole`.
+  void connect(std::shared_ptr<Connection> line, const std::set<std::string>& streams);
   void leave();
-  bool connected() const { return line_ && !line_->ended; }
-  Line* line() { return line_.get(); }
+  bool connected() const { return connection_ && !connection_->ended; }
+  Connection* line() { return connection_.get(); }
 
-  /// Takes in what came. What the protocol does not say throws std::runtime_error.
+  /// Processes received frames. Throws std::runtime_error if they violate the protocol.
   void look();
-  std::function<void(const std::string&)> trace;  // hears of every frame; empty: nobody listens
+  std::function<void(const std::string&)> trace;  // called for each frame; may be empty
 
-  const Ways& ways() const { return ways_; }
-  const std::map<std::string, Held>& held() const { return held_; }
+  const ClientOptions& options() const { return options_; }
+  const std::map<std::string, ReceivedStream>& held() const { return held_; }
   bool wants(std::string_view type) const;
-  bool is_ready() const { return ready_; }                                // and has been sent what it missed
+  bool is_ready() const { return ready_; }                                // and received what it missed
   const std::vector<std::string>& sessions() const { return sessions_; }  // frames of this connection
 
  private:
   void frame(const std::string& text);
   void session(const std::string& text, const std::vector<std::string>& cursors);
-  void out_of_place(const std::string& stream, const std::string& what, const std::string& frame);
-  [[noreturn]] void complain(const std::string& what, const std::string& frame) const;
+  void note_violation(const std::string& stream, const std::string& what, const std::string& frame);
+  [[noreturn]] void fail(const std::string& what, const std::string& frame) const;
 
-  const Ways ways_;
-  std::shared_ptr<Line> line_;
-  std::map<std::string, Held> held_;
+  const ClientOptions options_;
+  std::shared_ptr<Connection> connection_;
+  std::map<std::string, ReceivedStream> held_;
   std::string partial_;
   std::vector<std::string> sessions_;
   bool welcomed_ = false, ready_ = false, resumed_ = false;
 };
 
 /// `<stream>:<cursor>`
-std::pair<std::string, std::string> parted(const std::string& place);
+std::pair<std::string, std::string> split_position(const std::string& place);
 
 }  // namespace earshot::sim

@@ -12,12 +12,13 @@ using boost::system::error_code;
 
 class SimTransport final : public serve::Transport {
  public:
-  explicit SimTransport(std::shared_ptr<Line> line) : line_(std::move(line)), socket_(line_->io) {
-    line_->moved = [this] { moved(); };
+  explicit SimTransport(std::shared_ptr<Connection> line)
+      : connection_(std::move(line)), socket_(connection_->io) {
+    connection_->moved = [this] { moved(); };
   }
   ~SimTransport() override {
-    line_->moved = nullptr;
-    line_->ended = true;
+    connection_->moved = nullptr;
+    connection_->ended = true;
   }
 
   Socket& socket() override { return socket_; }
@@ -28,10 +29,10 @@ class SimTransport final : public serve::Transport {
   void finish(Done done) override { later(std::move(done), {}); }
 
   void read_head(Read read) override {
-    asio::post(line_->io, [read] { read(serve::Fault::none); });
+    asio::post(connection_->io, [read] { read(serve::Fault::none); });
   }
   void read_body(Read read) override {
-    asio::post(line_->io, [read] { read(serve::Fault::none); });
+    asio::post(connection_->io, [read] { read(serve::Fault::none); });
   }
   bool begun() const override { return false; }
   bool expects_continue() const override { return false; }
@@ -47,7 +48,7 @@ class SimTransport final : public serve::Transport {
     return request;
   }
   void write(std::string bytes, Done done) override {
-    line_->http += bytes;
+    connection_->http += bytes;
     later(std::move(done), {});
   }
   void until_gone(Done done) override { later(std::move(done), {}); }
@@ -59,12 +60,12 @@ class SimTransport final : public serve::Transport {
     moved();
   }
   void ping(Done done) override {
-    if (line_->pongs) ++bytes_in_;
+    if (connection_->pongs) ++bytes_in_;
     later(std::move(done), {});
   }
   void close(std::uint16_t code, std::string_view, Done done) override {
     closed_ = true;
-    line_->close_code = code;
+    connection_->close_code = code;
     later(std::move(done), {});
   }
   bool closed() const override { return closed_; }
@@ -72,13 +73,13 @@ class SimTransport final : public serve::Transport {
   bool free() const override { return rest_.empty(); }
   void on_free(std::function<void()> call) override { on_free_ = std::move(call); }
   std::size_t send(std::span<const iovec> pieces, const std::shared_ptr<void>&, error_code& ec) override {
-    if (line_->left) {
+    if (connection_->left) {
       ec = asio::error::broken_pipe;
       return 0;
     }
     std::size_t sent = 0;
     for (const iovec& piece : pieces) {
-      const std::size_t n = std::min(piece.iov_len, line_->room);
+      const std::size_t n = std::min(piece.iov_len, connection_->room);
       take({static_cast<const char*>(piece.iov_base), n});
       sent += n;
       if (n < piece.iov_len) break;
@@ -94,7 +95,7 @@ class SimTransport final : public serve::Transport {
   std::uint64_t bytes_in() const override { return bytes_in_; }
   std::uint64_t bytes_out() const override { return bytes_out_; }
   void shut() override {
-    shut_ = line_->ended = true;
+    shut_ = connection_->ended = true;
     on_free_ = nullptr;
     if (read_) later_message(asio::error::operation_aborted, {});
     if (room_) later(std::exchange(room_, {}), asio::error::operation_aborted);
@@ -102,37 +103,37 @@ class SimTransport final : public serve::Transport {
 
  private:
   void take(std::string_view bytes) {
-    line_->heard += bytes;
-    line_->room -= bytes.size();
+    connection_->heard += bytes;
+    connection_->room -= bytes.size();
     bytes_out_ += bytes.size();
   }
   void later(Done done, error_code ec) {
-    asio::post(line_->io, [done = std::move(done), ec] { done(ec); });
+    asio::post(connection_->io, [done = std::move(done), ec] { done(ec); });
   }
   void later_message(error_code ec, std::string text) {
-    asio::post(line_->io,
+    asio::post(connection_->io,
                [done = std::exchange(read_, {}), ec, text = std::move(text)] { done(ec, {text}); });
   }
   void moved() {
     if (shut_) return;
-    if (read_ && line_->left) later_message(asio::error::eof, {});
-    if (read_ && !line_->said.empty()) {
-      std::string text = std::move(line_->said.front());
-      line_->said.pop_front();
+    if (read_ && connection_->left) later_message(asio::error::eof, {});
+    if (read_ && !connection_->said.empty()) {
+      std::string text = std::move(connection_->said.front());
+      connection_->said.pop_front();
       bytes_in_ += text.size();
       later_message({}, std::move(text));
     }
-    if (line_->room > 0 && !rest_.empty()) {
-      const std::size_t n = std::min(rest_.size(), line_->room);
+    if (connection_->room > 0 && !rest_.empty()) {
+      const std::size_t n = std::min(rest_.size(), connection_->room);
       take(std::string_view(rest_).substr(0, n));
       rest_.erase(0, n);
-      if (rest_.empty() && on_free_) asio::post(line_->io, on_free_);
+      if (rest_.empty() && on_free_) asio::post(connection_->io, on_free_);
     }
-    if (room_ && line_->left) later(std::exchange(room_, {}), asio::error::broken_pipe);
-    if (room_ && line_->room > 0 && rest_.empty()) later(std::exchange(room_, {}), {});
+    if (room_ && connection_->left) later(std::exchange(room_, {}), asio::error::broken_pipe);
+    if (room_ && connection_->room > 0 && rest_.empty()) later(std::exchange(room_, {}), {});
   }
 
-  const std::shared_ptr<Line> line_;
+  const std::shared_ptr<Connection> connection_;
   Socket socket_;
   std::function<void(error_code, Message)> read_;
   Done room_;
@@ -144,7 +145,7 @@ class SimTransport final : public serve::Transport {
 
 }  // namespace
 
-std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Line> line) {
+std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Connection> line) {
   return std::make_unique<SimTransport>(std::move(line));
 }
 

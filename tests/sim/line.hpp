@@ -1,4 +1,5 @@
-// A connection without a socket: the daemon's end is a Wire, the client's end takes bytes when it likes.
+// A simulated connection: the daemon's end is a Transport, the client's end accepts a limited number of
+// bytes.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <deque>
@@ -9,26 +10,26 @@
 
 namespace earshot::sim {
 
-/// What both ends hold.
-struct Line {
-  explicit Line(boost::asio::io_context& io) : io(io) {}
+/// Shared by both ends.
+struct Connection {
+  explicit Connection(boost::asio::io_context& io) : io(io) {}
 
   boost::asio::io_context& io;
   // From the client
-  std::deque<std::string> said;  // messages that the daemon has not read
-  std::size_t room = 0;          // bytes that the client will still take
+  std::deque<std::string> said;  // messages the daemon has not read
+  std::size_t room = 0;          // bytes the client accepts
   bool pongs = true;             // it answers pings
-  bool left = false;             // it is gone, and the daemon can see it
+  bool left = false;             // it closed the connection
   // To the client
   std::string heard;
   std::uint16_t close_code = 0;
   bool ended = false;  // the daemon has closed the connection
-  std::string http;    // an answer other than the upgrade
+  std::string http;    // a response other than the upgrade
 
-  /// Lets the daemon's end see what the client's end did; null when that is gone.
+  /// Notifies the daemon's end of changes by the client's end; null if it was destroyed.
   std::function<void()> moved;
 };
 
-std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Line> line);
+std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Connection> line);
 
 }  // namespace earshot::sim

@@ -7,13 +7,13 @@ namespace earshot::sim {
 namespace {
 
 Machine* machine = nullptr;
-constexpr std::chrono::nanoseconds switched_on{1'767'000'000'000'000'000};  // since 1970
+constexpr std::chrono::nanoseconds start_time{1'767'000'000'000'000'000};  // since 1970
 
 }  // namespace
 
-Node::Node(Machine& of, Kind is) : machine(of), kind(is) {
+Node::Node(Machine& owner, FileType of_type) : machine(owner), type(of_type) {
   auto& free = machine.free_inodes_;
-  if (!free.empty() && machine.dice.percent(70)) {
+  if (!free.empty() && machine.random.percent(70)) {
     inode = free.back();  // as ext4 does half the time
     free.pop_back();
   } else {
@@ -24,9 +24,9 @@ Node::Node(Machine& of, Kind is) : machine(of), kind(is) {
 
 Node::~Node() { machine.free_inodes_.push_back(inode); }
 
-Machine::Machine(std::uint64_t seed) : dice(seed) {
+Machine::Machine(std::uint64_t seed) : random(seed) {
   machine = this;
-  root_ = std::make_shared<Node>(*this, Node::Kind::directory);
+  root_ = std::make_shared<Node>(*this, FileType::directory);
 }
 
 Machine::~Machine() {
@@ -35,20 +35,20 @@ Machine::~Machine() {
   machine = nullptr;
 }
 
-Machine& Machine::the() { return *machine; }
+Machine& Machine::current() { return *machine; }
 
 std::int64_t Machine::file_time() const {
-  const std::int64_t date = (switched_on + now).count();
+  const std::int64_t date = (start_time + now).count();
   return date - date % tick_ns;
 }
 
-std::pair<File, std::string> Machine::place(std::string_view path) const {
+std::pair<NodePtr, std::string> Machine::place(std::string_view path) const {
   const auto slash = path.rfind('/');
   return {find(path.substr(0, slash)), std::string(path.substr(slash + 1))};
 }
 
-File Machine::find(std::string_view path) const {
-  File at = root_;
+NodePtr Machine::find(std::string_view path) const {
+  NodePtr at = root_;
   while (at && !path.empty()) {
     path.remove_prefix(1);  // the slash
     const std::string_view name = path.substr(0, path.find('/'));
@@ -60,60 +60,60 @@ File Machine::find(std::string_view path) const {
   return at;
 }
 
-void Machine::touched(const File& node, bool modified) {
+void Machine::touched(const NodePtr& node, bool modified) {
   wait(std::chrono::nanoseconds(tick_ns));
   node->changed_ns = file_time();
   if (modified) node->modified_ns = node->changed_ns;
 }
 
-void Machine::told(const File& node) {
-  const File directory = node->above.lock();
+void Machine::told(const NodePtr& node) {
+  const NodePtr directory = node->parent.lock();
   if (!directory || !on_change) return;
   for (const auto& [name, entry] : directory->entries)
     if (entry == node) return on_change(directory, name);
 }
 
-File Machine::make_directories(const std::string& path) {
-  if (File there = find(path)) return there;
+NodePtr Machine::make_directories(const std::string& path) {
+  if (NodePtr there = find(path)) return there;
   const auto [unused, name] = place(path);
-  const File above = make_directories(path.substr(0, path.rfind('/')));
-  const auto node = std::make_shared<Node>(*this, Node::Kind::directory);
-  node->above = above;
-  above->entries[name] = node;
-  touched(above, true);
-  if (on_change) on_change(above, name);
+  const NodePtr parent = make_directories(path.substr(0, path.rfind('/')));
+  const auto node = std::make_shared<Node>(*this, FileType::directory);
+  node->parent = parent;
+  parent->entries[name] = node;
+  touched(parent, true);
+  if (on_change) on_change(parent, name);
   return node;
 }
 
-File Machine::create(const std::string& path) {
-  if (const File there = find(path)) {
+NodePtr Machine::create(const std::string& path) {
+  if (const NodePtr there = find(path)) {
     resize(there, 0);
     return there;
   }
-  const File above = make_directories(path.substr(0, path.rfind('/')));
+  const NodePtr parent = make_directories(path.substr(0, path.rfind('/')));
   const std::string name = path.substr(path.rfind('/') + 1);
-  touched(above, true);
-  const auto node = std::make_shared<Node>(*this, Node::Kind::regular);
+  touched(parent, true);
+  const auto node = std::make_shared<Node>(*this, FileType::regular);
   node->links = 1;
-  node->above = above;
-  above->entries[name] = node;
-  if (on_change) on_change(above, name);
+  node->parent = parent;
+  parent->entries[name] = node;
+  if (on_change) on_change(parent, name);
   return node;
 }
 
-void Machine::append(const File& file, std::string_view bytes) {
+void Machine::append(const NodePtr& file, std::string_view bytes) {
   file->bytes += bytes;
   touched(file, true);
   told(file);
 }
 
-void Machine::resize(const File& file, std::size_t bytes) {
+void Machine::resize(const NodePtr& file, std::size_t bytes) {
   file->bytes.resize(bytes);
   touched(file, true);
   told(file);
 }
 
-void Machine::overwrite(const File& file, std::size_t at, std::string_view bytes) {
+void Machine::overwrite(const NodePtr& file, std::size_t at, std::string_view bytes) {
   file->bytes.replace(at, bytes.size(), bytes);
   file->hidden = true;
   touched(file, true);
@@ -121,17 +121,17 @@ void Machine::overwrite(const File& file, std::size_t at, std::string_view bytes
 }
 
 bool Machine::rename(const std::string& from, const std::string& to) {
-  const File node = find(from);
+  const NodePtr node = find(from);
   const auto [source, name] = place(from);
   const auto [target, new_name] = place(to);
-  if (!node || !target || find(to) == node || target->kind != Node::Kind::directory) return false;
+  if (!node || !target || find(to) == node || target->type != FileType::directory) return false;
   if (to.starts_with(from + '/')) return false;
-  if (const File there = find(to); there && there->kind != node->kind) return false;
-  if (const File there = find(to); there && !there->entries.empty()) return false;
+  if (const NodePtr there = find(to); there && there->type != node->type) return false;
+  if (const NodePtr there = find(to); there && !there->entries.empty()) return false;
   remove(to);
   source->entries.erase(name);
   target->entries[new_name] = node;
-  node->above = target;
+  node->parent = target;
   touched(node, false);
   touched(source, true);
   touched(target, true);
@@ -141,9 +141,9 @@ bool Machine::rename(const std::string& from, const std::string& to) {
 }
 
 bool Machine::link(const std::string& from, const std::string& to) {
-  const File node = find(from);
+  const NodePtr node = find(from);
   const auto [target, name] = place(to);
-  if (!node || !target || node->kind != Node::Kind::regular || find(to)) return false;
+  if (!node || !target || node->type != FileType::regular || find(to)) return false;
   target->entries[name] = node;
   ++node->links;
   touched(node, false);
@@ -153,29 +153,29 @@ bool Machine::link(const std::string& from, const std::string& to) {
 }
 
 void Machine::remove(const std::string& path) {
-  const File node = find(path);
+  const NodePtr node = find(path);
   if (!node) return;
   while (!node->entries.empty()) remove(path + '/' + node->entries.begin()->first);
-  const auto [above, name] = place(path);
-  above->entries.erase(name);
+  const auto [parent, name] = place(path);
+  parent->entries.erase(name);
   if (node->links > 0) --node->links;
   touched(node, false);
-  touched(above, true);
-  if (on_change) on_change(above, name);
+  touched(parent, true);
+  if (on_change) on_change(parent, name);
 }
 
-void Machine::deny(const File& node, bool denied) {
+void Machine::deny(const NodePtr& node, bool denied) {
   node->denied = denied;
   touched(node, false);
   told(node);
 }
 
-std::map<std::string, File> Machine::files(const std::string& directory) const {
-  std::map<std::string, File> all;
-  const File node = find(directory);
+std::map<std::string, NodePtr> Machine::files(const std::string& directory) const {
+  std::map<std::string, NodePtr> all;
+  const NodePtr node = find(directory);
   if (!node) return all;
   for (const auto& [name, entry] : node->entries) {
-    if (entry->kind == Node::Kind::regular)
+    if (entry->type == FileType::regular)
       all[directory + '/' + name] = entry;
     else
       all.merge(files(directory + '/' + name));
@@ -183,34 +183,34 @@ std::map<std::string, File> Machine::files(const std::string& directory) const {
   return all;
 }
 
-tail::Facts Machine::facts(const File& node) const {
-  tail::Facts facts;
+FileStat Machine::stat(const NodePtr& node) const {
+  FileStat stat;
   if (!node) {
-    facts.error = ENOENT;
-    return facts;
+    stat.error = ENOENT;
+    return stat;
   }
-  facts.kind = node->kind;
-  facts.links = node->links;
-  facts.device = 1;
-  facts.inode = node->inode;
-  facts.size = node->bytes.size();
-  facts.modified_ns = node->modified_ns;
-  facts.changed_ns = node->changed_ns;
-  if (tells_births) facts.born_ns = node->born_ns;
-  return facts;
+  stat.type = node->type;
+  stat.links = node->links;
+  stat.device = 1;
+  stat.inode = node->inode;
+  stat.size = node->bytes.size();
+  stat.modified_ns = node->modified_ns;
+  stat.changed_ns = node->changed_ns;
+  if (has_birth_times) stat.born_ns = node->born_ns;
+  return stat;
 }
 
 int Machine::open(std::string_view path, bool directory) {
-  if (fails(faults.open_error)) return dice.percent(50) ? -EMFILE : -EIO;
-  const File node = find(path);
+  if (fails(faults.open_error)) return random.percent(50) ? -EMFILE : -EIO;
+  const NodePtr node = find(path);
   if (!node) return -ENOENT;
   if (node->denied) return -EACCES;
-  if (directory && node->kind != Node::Kind::directory) return -ENOTDIR;
+  if (directory && node->type != FileType::directory) return -ENOTDIR;
   open_[descriptors_] = node;
   return descriptors_++;
 }
 
-File Machine::opened(int fd) const {
+NodePtr Machine::opened(int fd) const {
   const auto at = open_.find(fd);
   return at == open_.end() ? nullptr : at->second;
 }

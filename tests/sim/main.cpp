@@ -1,4 +1,4 @@
-// sim: as many simulated lives as one likes.
+// sim: runs any number of simulations.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -14,13 +14,13 @@
 namespace {
 
 constexpr const char* usage =
-    "usage: sim SEED              one life, told step by step\n"
-    "       sim FROM COUNT        that many, from this seed on; says which one failed\n"
-    "       sim --for SECONDS     from a random seed on, for so long\n";
+    "usage: sim SEED              one run, with a trace\n"
+    "       sim FROM COUNT        COUNT runs from this seed on; prints the failed ones\n"
+    "       sim --for SECONDS     runs from a random seed on for this time\n";
 
 int one(std::uint64_t seed) {
   const auto outcome = earshot::sim::run(seed, [](const std::string& line) { std::puts(line.c_str()); });
-  std::printf("%s\n", outcome.failure.empty() ? "all is well" : outcome.failure.c_str());
+  std::printf("%s\n", outcome.failure.empty() ? "passed" : outcome.failure.c_str());
   return outcome.failure.empty() ? 0 : 1;
 }
 
@@ -40,11 +40,11 @@ int many(std::uint64_t from, std::uint64_t count, std::chrono::seconds time) {
     }
     if (spent.count() / 10 > static_cast<long>(told)) {
       told = static_cast<std::uint64_t>(spent.count()) / 10;
-      std::fprintf(stderr, "sim: %llu lives, %llu failed\n", static_cast<unsigned long long>(done + 1),
+      std::fprintf(stderr, "sim: %llu runs, %llu failed\n", static_cast<unsigned long long>(done + 1),
                    static_cast<unsigned long long>(failed));
     }
   }
-  std::printf("%llu lives from seed %llu, %llu events compared, %llu failed\n",
+  std::printf("%llu runs from seed %llu, %llu events compared, %llu failed\n",
               static_cast<unsigned long long>(done), static_cast<unsigned long long>(from),
               static_cast<unsigned long long>(events), static_cast<unsigned long long>(failed));
   return failed == 0 ? 0 : 1;

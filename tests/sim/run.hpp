@@ -1,4 +1,4 @@
-// One life of a machine, a daemon, some agents and some clients, all of it out of one number.
+// One simulation of a machine, a daemon, agents and clients, determined by its seed.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,11 +7,11 @@
 namespace earshot::sim {
 
 struct Outcome {
-  std::string failure;  // empty: every client ended up with what the files say
+  std::string failure;  // empty: every client has the events of the files
   std::uint64_t events = 0, resets = 0, folds = 0;
 };
 
-/// `trace` hears what happens, line by line; empty: nobody listens.
+/// `trace` is called for each step; may be empty.
 Outcome run(std::uint64_t seed, const std::function<void(const std::string&)>& trace = {});
 
 }  // namespace earshot::sim

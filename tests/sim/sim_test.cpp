@@ -1,5 +1,5 @@
-// Simulated lives. A seed that fails is told step by step by `build/release/tests/sim/sim SEED`; what it
-// found is mended, and the seed is kept below.
+// Simulations. `build/release/tests/sim/sim SEED` prints the trace of a failed seed; after the correction the
+// seed is kept below.
 #include <spdlog/spdlog.h>
 
 #include <catch2/catch.hpp>
@@ -13,9 +13,9 @@ using namespace earshot;
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t lives = 200;  // each takes ten times as long
+constexpr std::uint64_t runs = 200;  // each takes ten times as long
 #else
-constexpr std::uint64_t lives = 2000;
+constexpr std::uint64_t runs = 2000;
 #endif
 
 void live(std::uint64_t seed, std::uint64_t& events) {
@@ -26,14 +26,14 @@ void live(std::uint64_t seed, std::uint64_t& events) {
 
 }  // namespace
 
-TEST_CASE("every client of a simulated life ends up with what the files say") {
+TEST_CASE("every client of a simulated run has the events of the files") {
   spdlog::set_level(spdlog::level::off);
   std::uint64_t events = 0;
-  for (std::uint64_t seed = 1; seed <= lives; ++seed) live(seed, events);
-  REQUIRE(events > lives * 100);  // something was there to be compared
+  for (std::uint64_t seed = 1; seed <= runs; ++seed) live(seed, events);
+  REQUIRE(events > runs * 100);  // enough events were compared
 }
 
-TEST_CASE("lives that went wrong once") {
+TEST_CASE("runs that failed once") {
   spdlog::set_level(spdlog::level::off);
   std::uint64_t events = 0;
   for (const std::uint64_t seed :
@@ -42,7 +42,7 @@ TEST_CASE("lives that went wrong once") {
     live(seed, events);
 }
 
-TEST_CASE("a life is the same each time") {
+TEST_CASE("a run is deterministic") {
   spdlog::set_level(spdlog::level::off);
   for (const std::uint64_t seed : {3u, 1392u}) {
     std::string once, again;

@@ -1,131 +1,81 @@
 #include "agents/claude_code/layout.hpp"
 
-#include <array>
+#include <algorithm>
 
-namespace earshot::tail {
+#include "agents/stream_name.hpp"
+
+namespace earshot::claude_code {
 namespace {
 
-constexpr std::string_view suffix = ".jsonl";
 constexpr std::string_view meta_suffix = ".meta.json";
-constexpr std::string_view conversations = "conversations";
-constexpr std::string_view conversations_escaped = "%63onversations";
+constexpr std::string_view agent_prefix = "agent-";
+constexpr std::string_view todo_suffix = ".json";
 
-bool is_continuation(unsigned char c) { return (c & 0xc0) == 0x80; }
-
-/// Bytes of the plain character that `text` begins with; 0: none that may stand in a name.
-std::size_t plain_bytes(std::string_view text) {
-  const auto at = [&](std::size_t n) { return static_cast<unsigned char>(n < text.size() ? text[n] : 0); };
-  const unsigned char c = at(0);
-  if (c < 0x80) return c < 0x20 || c == 0x7f || c == ':' || c == '%' ? 0 : 1;
-  if (c < 0xc2) return 0;
-  if (c < 0xe0) {
-    if (!is_continuation(at(1)) || (c == 0xc2 && at(1) < 0xa0)) return 0;  // U+0080 to U+009F are controls
-    return 2;
-  }
-  if (c < 0xf0) {
-    if (!is_continuation(at(1)) || !is_continuation(at(2))) return 0;
-    if ((c == 0xe0 && at(1) < 0xa0) || (c == 0xed && at(1) > 0x9f)) return 0;
-    return 3;
-  }
-  if (c > 0xf4 || !is_continuation(at(1)) || !is_continuation(at(2)) || !is_continuation(at(3))) return 0;
-  if ((c == 0xf0 && at(1) < 0x90) || (c == 0xf4 && at(1) > 0x8f)) return 0;
-  return 4;
+/// True for a name of one directory entry: 1 to 255 bytes, no separator, not `.` or `..`.
+bool is_entry_name(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+/// The session of `<session>-agent-<session>.json`; empty for other names, such as subagents' lists.
+std::string_view session_of_todo_file(std::string_view name) {
+  constexpr std::string_view middle = "-agent-";
+  if (!name.ends_with(todo_suffix)) return {};
+  name.remove_suffix(todo_suffix.size());
+  if (name.size() <= middle.size() || (name.size() - middle.size()) % 2 != 0) return {};
+  const std::size_t length = (name.size() - middle.size()) / 2;
+  const std::string_view session = name.substr(0, length);
+  const bool is_main_list =
+      name.substr(length, middle.size()) == middle && name.substr(length + middle.size()) == session;
+  return is_main_list ? session : std::string_view();
 }
 
-std::string_view first_component(std::string_view path) { return path.substr(0, path.find('/')); }
+std::string_view last_component(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
-std::string_view directory_of(TranscriptDir hall) {
-  return hall == TranscriptDir::projects ? "projects" : conversations;
-}
-
-std::string percent(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string text;
-  text.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const std::size_t plain = plain_bytes(bytes);
-    if (plain == 0) {
-      const auto c = static_cast<unsigned char>(bytes[0]);
-      text += {'%', digits[c >> 4], digits[c & 15]};
-      bytes.remove_prefix(1);
-    } else {
-      text += bytes.substr(0, plain);
-      bytes.remove_prefix(plain);
-    }
+std::vector<std::string> default_roots(const Environment& environment) {
+  std::vector<std::string> roots;
+  if (const auto directory = environment("CLAUDE_CONFIG_DIR"); directory && !directory->empty())
+    roots.push_back(*directory);
+  if (const auto home = environment("HOME"); home && !home->empty()) {
+    roots.push_back(*home + "/.claude");
+    roots.push_back(*home + "/.config/claude");
   }
-  return text;
+  return roots;
 }
 
-std::optional<std::string> unpercent(std::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '%') {
-      bytes += text[at];
-      continue;
-    }
-    if (text.size() - at < 3) return std::nullopt;
-    const int high = hex_digit(text[at + 1]), low = hex_digit(text[at + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes += static_cast<char>(high << 4 | low);
-    at += 2;
-  }
-  if (percent(bytes) != text) return std::nullopt;
-  return bytes;
+FileKind classify(std::string_view directory, std::string_view name) {
+  if (name.ends_with(meta_suffix))
+    return name.starts_with(agent_prefix) ? FileKind::subagent_meta : FileKind::other;
+  if (!name.ends_with(transcript_suffix) || name.size() == transcript_suffix.size()) return FileKind::other;
+  if (name.starts_with("agent-acompact-")) return FileKind::compaction_marker;
+  if (name.starts_with("agent-aprompt_suggestion-") || name == "history.jsonl") return FileKind::other;
+  if (name == "journal.jsonl" && directory.find("/workflows/") != directory.npos) return FileKind::other;
+  return FileKind::transcript;
 }
 
-std::string stream_name(TranscriptDir hall, std::string_view below) {
-  if (hall == TranscriptDir::conversations) return std::string(conversations) + '/' + percent(below);
-  const std::string_view first = first_component(below);
-  if (first == conversations && first.size() < below.size())
-    return std::string(conversations_escaped) + percent(below.substr(first.size()));
-  return percent(below);
+bool may_contain_transcripts(std::size_t depth, std::string_view name) {
+  if (depth < 2) return true;
+  return name != "tool-results" && name != "scripts";  // below a session: tool output, one file each
 }
 
-std::optional<Place> place_of(std::string_view name) {
-  Place place{TranscriptDir::projects, {}};
-  std::string prefix;
-  const std::string_view first = first_component(name);
-  if (first.size() < name.size()) {
-    if (first == conversations) {
-      place.hall = TranscriptDir::conversations;
-      name.remove_prefix(first.size() + 1);
-    } else if (first == conversations_escaped) {
-      prefix = conversations;
-      name.remove_prefix(first.size());
-    }
-  }
-  const auto rest = unpercent(name);
-  if (!rest || rest->empty()) return std::nullopt;
-  place.below = prefix + *rest;
-  return place;
-}
-
-Identity identity_of(std::string_view below) {
-  Identity identity;
+StreamIdentity identify(std::string_view below) {
+  StreamIdentity identity;
   const auto slash = below.rfind('/');
-  const std::string_view stem = slash == std::string_view::npos ? below : below.substr(slash + 1);
-  if (slash != std::string_view::npos) identity.directory = percent(first_component(below));
-  constexpr std::string_view prefix = "agent-";
-  if (!stem.starts_with(prefix) || stem.size() == prefix.size()) {
-    identity.session = percent(stem);
+  const std::string_view stem = last_component(below);
+  if (slash != below.npos) identity.directory = percent_encode(below.substr(0, below.find('/')));
+  if (!stem.starts_with(agent_prefix) || stem.size() == agent_prefix.size()) {
+    identity.session = percent_encode(stem);
     return identity;
   }
-  identity.agent = percent(stem.substr(prefix.size()));
+  identity.agent = percent_encode(stem.substr(agent_prefix.size()));
   // `<session>/subagents/**/agent-<id>`: the directory above the first `subagents`.
   std::string_view before, rest = below;
-  for (auto end = rest.find('/'); end != std::string_view::npos; end = rest.find('/')) {
+  for (auto end = rest.find('/'); end != rest.npos; end = rest.find('/')) {
     const std::string_view component = rest.substr(0, end);
     if (component == "subagents" && !before.empty()) {
-      identity.session = percent(before);
+      identity.session = percent_encode(before);
       break;
     }
     before = component;
@@ -134,30 +84,40 @@ Identity identity_of(std::string_view below) {
   return identity;
 }
 
+std::string meta_file(std::string_view stem) {
+  if (!last_component(stem).starts_with(agent_prefix)) return {};
+  return std::string(stem).append(meta_suffix);
+}
+
 std::string_view stem_of(std::string_view name) {
-  for (const std::string_view each : {suffix, meta_suffix})
-    if (name.ends_with(each)) return name.substr(0, name.size() - each.size());
+  for (const std::string_view suffix : {transcript_suffix, meta_suffix})
+    if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
   return name;
 }
 
-FileKind kind_of(std::string_view directory, std::string_view name) {
-  if (name.ends_with(meta_suffix))
-    return name.starts_with("agent-") ? FileKind::agent_meta : FileKind::nothing;
-  if (!name.ends_with(suffix) || name.size() == suffix.size()) return FileKind::nothing;
-  if (name.starts_with("agent-acompact-")) return FileKind::compaction;
-  if (name.starts_with("agent-aprompt_suggestion-") || name == "history.jsonl") return FileKind::nothing;
-  if (name == "journal.jsonl" && directory.find("/workflows/") != std::string_view::npos)
-    return FileKind::nothing;
-  return FileKind::transcript;
+std::vector<TodoSource> todo_sources(std::string_view session) {
+  if (!is_entry_name(session)) return {};
+  const std::string name(session);
+  return {{"todos", "todos/" + name + "-agent-" + name + ".json", false}, {"tasks", "tasks/" + name, true}};
 }
 
-bool worth_entering(std::size_t depth, std::string_view name) {
-  // Below a session: outputs of tools, one file each, and scripts.
-  constexpr std::array<std::string_view, 2> bulk = {"tool-results", "scripts"};
-  if (depth < 2) return true;
-  for (const auto& each : bulk)
-    if (name == each) return false;
-  return true;
+std::string session_of_todo_path(std::string_view path) {
+  const auto slash = path.find('/');
+  if (slash == path.npos) return {};
+  const std::string_view directory = path.substr(0, slash), rest = path.substr(slash + 1);
+  if (directory == "todos") return std::string(session_of_todo_file(rest));
+  if (directory == "tasks") return std::string(rest.substr(0, rest.find('/')));
+  return {};
 }
 
-}  // namespace earshot::tail
+bool matches_process(std::span<const std::string> arguments) {
+  if (arguments.empty()) return false;
+  const auto is_program = [](std::string_view path) {
+    return last_component(path) == "claude" || path.ends_with("/claude-code/cli.js");
+  };
+  if (is_program(arguments[0])) return true;
+  const std::string_view runtime = last_component(arguments[0]);
+  return (runtime == "node" || runtime == "bun") && arguments.size() > 1 && is_program(arguments[1]);
+}
+
+}  // namespace earshot::claude_code

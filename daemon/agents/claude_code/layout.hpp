@@ -1,54 +1,31 @@
-// What a path below a root means: is it a transcript, what is its stream called, whose session and which
-// agent's is it.
+// Where Claude Code keeps its files below a root, and what their paths mean.
 #pragma once
-#include <optional>
+#include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace earshot::tail {
+#include "agents/agent.hpp"
 
-/// The two directories of a root that hold transcripts.
-enum class TranscriptDir { projects, conversations };
-std::string_view directory_of(TranscriptDir hall);
+namespace earshot::claude_code {
 
-/// Bytes that are not plain UTF-8, control characters, `:` and `%` become `%XX`.
-std::string percent(std::string_view bytes);
-/// Nothing when the text is not what percent() writes.
-std::optional<std::string> unpercent(std::string_view text);
+constexpr std::array<std::string_view, 2> transcript_directories = {"projects", "conversations"};
+constexpr std::string_view registry_directory = "sessions";
+constexpr std::array<std::string_view, 2> todo_directories = {"todos", "tasks"};
 
-/// A name that no two files of a root can have. `below` is the path below the hall, without `.jsonl`. The
-/// root's name is put before it by whoever knows it. A file of conversations/ begins with `conversations/`; a
-/// project that is really called so is written
-/// `%63onversations`.
-std::string stream_name(TranscriptDir hall, std::string_view below);
+/// `$CLAUDE_CONFIG_DIR`, `~/.claude`, `~/.config/claude`, whether they exist or not.
+std::vector<std::string> default_roots(const Environment& environment);
 
-struct Place {
-  TranscriptDir hall;
-  std::string below;  // without .jsonl
-};
-/// The other way: nothing when no file has this name.
-std::optional<Place> place_of(std::string_view stream_name);
+// The rules of AgentProgram's methods of the same names.
+FileKind classify(std::string_view directory, std::string_view file_name);
+bool may_contain_transcripts(std::size_t depth, std::string_view directory_name);
+StreamIdentity identify(std::string_view below);
+std::string meta_file(std::string_view stem);
+std::string_view stem_of(std::string_view file_name);
 
-struct Identity {
-  std::string session;    // empty: only its lines tell
-  std::string agent;      // empty: a session's main stream
-  std::string directory;  // its first directory below the hall; empty: none
-};
-Identity identity_of(std::string_view below);
+std::vector<TodoSource> todo_sources(std::string_view session);
+std::string session_of_todo_path(std::string_view path);
 
-/// What a file of a hall is to us, by its name alone.
-enum class FileKind {
-  transcript,
-  agent_meta,  // agent-<id>.meta.json
-  compaction,  // agent-acompact-*.jsonl: its birth says that a compaction began
-  nothing,
-};
-FileKind kind_of(std::string_view directory, std::string_view name);
+bool matches_process(std::span<const std::string> arguments);
 
-/// `name` less its suffix (`.jsonl`, `.meta.json`).
-std::string_view stem_of(std::string_view name);
-
-/// False for directories that hold no transcripts, only bulk.
-bool worth_entering(std::size_t depth, std::string_view name);
-
-}  // namespace earshot::tail
+}  // namespace earshot::claude_code

@@ -1,5 +1,5 @@
-// Who came, in the log of a daemon that has users beside its owner: a line a connection, and one more
-// whenever who it is, or what it is given, is another. No token, code or query is in any of them.
+// The audit log of a daemon that has users besides its owner: one line per connection, and one per change of
+// identity or permissions. Lines contain no token, code or query.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,17 +10,17 @@ namespace earshot::serve {
 
 class Audit {
  public:
-  /// From here on there are lines. To be called while the socket is connected.
+  /// Enables the log for this connection; the socket is connected.
   void begin(Transport::Socket& socket, TransportKind transport_kind);
-  /// `audit: WHO from ADDRESS asks for WHAT and GETS`, unless the line before said the same of who and gets.
-  void note(std::string_view who, std::string_view what, std::string_view gets);
-  /// Likewise, in any case.
-  void tell(std::string_view who, std::string_view what, std::string_view gets);
-  /// It is to have a line, and had none.
-  bool owes() const { return !from_.empty() && last_.empty(); }
+  /// `audit: WHO from ADDRESS requests WHAT and RESULT`
+  void log(std::string_view who, std::string_view what, std::string_view result);
+  /// The same, unless the last line had the same `who` and `result`.
+  void log_change(std::string_view who, std::string_view what, std::string_view result);
+  /// Enabled, and nothing was logged yet.
+  bool is_pending() const { return !address_.empty() && last_.empty(); }
 
  private:
-  std::string from_;  // empty: there are no lines
+  std::string address_;  // empty: disabled
   std::string last_;
 };
 

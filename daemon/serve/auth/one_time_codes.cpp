@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/hex.hpp"
 #include "serve/auth/secrets.hpp"
 
 namespace earshot::serve {
@@ -20,7 +21,7 @@ std::string OneTimeCodes::make(Time now) {
 bool OneTimeCodes::take(std::string_view given, Time now) {
   std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
   auto found = codes_.end();
-  for (auto it = codes_.begin(); it != codes_.end(); ++it) {  // all of them, whether found or not
+  for (auto it = codes_.begin(); it != codes_.end(); ++it) {  // constant time
     if (same_secret(given, it->text)) found = it;
   }
   if (found == codes_.end()) return false;

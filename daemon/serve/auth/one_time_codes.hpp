@@ -1,5 +1,5 @@
-// One-time codes: a browser trades one for the token, so that the token is in no URL. Pure: the clock is an
-// argument.
+// One-time codes: a browser exchanges one for the token, so that URLs never contain the token. Pure: the time
+// is an argument.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace earshot::serve {
 class OneTimeCodes {
  public:
   using Time = watch::Clock::time_point;
-  static constexpr std::size_t outstanding_max = 16;  // one more: the oldest goes
+  static constexpr std::size_t outstanding_max = 16;  // one more replaces the oldest
   static constexpr std::chrono::seconds good_for{60};
 
-  /// 256 bits from the system, 64 hex digits.
+  /// 256 random bits as 64 hex digits.
   std::string make(Time now);
-  /// True once, and only while it is good. In a time that does not depend on how nearly right it is.
+  /// True once, while the code is valid. Takes the same time for every text.
   bool take(std::string_view code, Time now);
   std::size_t outstanding(Time now) const;
 

@@ -1,4 +1,4 @@
-// The page at `/` and what belongs to it; its files are in serve/page and are built into the program.
+// The page at `/` and its files, embedded at build time.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,12 +9,11 @@ struct PageAsset {
   std::string_view path, content_type, body;
 };
 
-/// That of this path; it must be one of `/`, `/app.js` and `/style.css`. They lie side by side, in this
-/// order.
+/// `path` is `/`, `/app.js` or `/style.css`. The assets are contiguous, in this order.
 const PageAsset& page_asset(std::string_view path);
 
-/// What the page may do: load its own script and style, and talk to the daemon at `host` (empty: only to
-/// where it came from).
+/// The Content-Security-Policy of the page: its own script and style, and connections to the daemon at `host`
+/// (empty: same origin only).
 std::string page_policy(std::string_view host, bool tls);
 
 }  // namespace earshot::serve

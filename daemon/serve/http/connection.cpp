@@ -1,183 +1,159 @@
-// A client's HTTP: requests, answers, and how long they may take.
+#include "serve/http/connection.hpp"
+
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "serve/http/router.hpp"
-#include "serve/websocket/client.hpp"
+#include "serve/http/event_stream.hpp"
+#include "serve/websocket/session.hpp"
 
 namespace earshot::serve {
 
 namespace asio = boost::asio;
 
-Client::Client(std::unique_ptr<Transport> transport, TransportKind transport_kind, ServerContext& context,
-               Admission admission, std::function<void(Connection&)> gone)
+HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, TransportKind transport_kind,
+                               ServerContext& context, Admission admission,
+                               std::function<void(Connection&)> on_closed)
     : context_(context),
       transport_(std::move(transport)),
       transport_kind_(transport_kind),
       admission_(admission),
-      gone_(std::move(gone)),
-      subscriber_(context),
-      messages_(context.limits.messages_per_second, context.limits.messages_burst) {
+      on_closed_(std::move(on_closed)),
+      rate_(context.limits.messages_per_second, context.limits.messages_burst) {
   ++context.counters.connections;
 }
 
-void Client::start() {
-  if (!context_.users.empty()) audit_.begin(transport_->socket(), transport_kind_);
-  subscriber_.on_more = [weak = weak_from_this()] {
-    if (const auto alive = weak.lock()) alive->wake_soon();
-  };
+void HttpConnection::start() {
+  if (!context_.access.users.empty()) audit_.begin(transport_->socket(), transport_kind_);
   transport_->open([self = shared_from_this()](error_code ec) {
-    if (self->phase_ == Phase::gone) return;
+    if (self->is_closed()) return;
     if (ec) return self->drop();
     self->read_request();
   });
 }
 
-Connection::Kind Client::kind() const {
-  if (phase_ == Phase::events) return Kind::events;
-  return phase_ == Phase::socket || phase_ == Phase::upgrade ? Kind::websocket : Kind::http;
-}
+// --- Requests ---
 
-void Client::read_request() {
-  enter(Phase::request);
-  begun_.reset();
+void HttpConnection::read_request() {
+  enter(State::reading);
+  request_began_.reset();
   transport_->read_head([self = shared_from_this()](Fault fault) {
-    if (self->phase_ != Phase::request) return;  // it came too late, or somebody is going
+    if (self->state_ != State::reading) return;  // too late, or closing
     if (fault != Fault::none) return self->on_fault(fault);
-    self->on_head(fault);
+    self->on_head();
   });
 }
 
-void Client::on_fault(Fault fault) {
-  switch (fault) {
-    case Fault::none:
-    case Fault::gone:
-      return drop();
-    case Fault::unreadable:
-      context_.counters.refuse(Refusal::unreadable);
-      return reply(text_response(400, "this request cannot be read"), true);
-    case Fault::head_too_long:
-      context_.counters.refuse(Refusal::too_long);
-      return reply(text_response(431, "the request's head is too long"), true);
-    case Fault::target_too_long:
-      context_.counters.refuse(Refusal::too_long);
-      return reply(text_response(414, "the path and its query are too long"), true);
-    case Fault::body_too_long:
-      context_.counters.refuse(Refusal::too_long);
-      return reply(text_response(413, "the request's body is too long"), true);
+void HttpConnection::on_fault(Fault fault) {
+  struct Answer {
+    Fault fault;
+    Refusal refusal;
+    unsigned status;
+    std::string_view text;
+  };
+  constexpr Answer answers[] = {
+      {Fault::unreadable, Refusal::unreadable, 400, "the request is not valid HTTP"},
+      {Fault::head_too_long, Refusal::too_long, 431, "the header of the request is too long"},
+      {Fault::target_too_long, Refusal::too_long, 414, "the path and query are too long"},
+      {Fault::body_too_long, Refusal::too_long, 413, "the body of the request is too long"},
+  };
+  for (const Answer& answer : answers) {
+    if (answer.fault != fault) continue;
+    context_.counters.refuse(answer.refusal);
+    return respond(text_response(answer.status, answer.text), true);
   }
+  drop();
 }
 
-/// Who may not ask at all is told so before a body is read.
-void Client::on_head(Fault) {
+/// Refuses what needs no body, before the body is read.
+void HttpConnection::on_head() {
   const Request request = transport_->request();
   if (admission_ == Admission::foreign) {
     context_.counters.refuse(Refusal::peer);
-    return reply(text_response(403, "this socket is another user's"), true);
+    return respond(text_response(403, "this socket belongs to another user"), true);
   }
   if (const auto refused = refuse(request, transport_kind_, context_.own_address)) {
     context_.counters.refuse(Refusal::host_or_origin);
-    return reply(*refused, true);
+    return respond(*refused, true);
   }
   if (admission_ == Admission::busy) {
     context_.counters.refuse(Refusal::connections);
-    return reply(text_response(503, "too many connections; close some, or come again"), true);
+    return respond(text_response(503, "too many connections: close some, or retry later"), true);
   }
-  if (!messages_.take(Clock::now())) {
+  if (!rate_.take(Clock::now())) {
     context_.counters.refuse(Refusal::too_often);
-    return reply(text_response(429, "too many requests; come again later"), true);
+    return respond(text_response(429, "too many requests: retry later"), true);
   }
   if (!transport_->expects_continue()) return read_body();
   transport_->write("HTTP/1.1 100 Continue\r\n\r\n", [self = shared_from_this()](error_code ec) {
-    if (self->phase_ != Phase::request) return;
+    if (self->state_ != State::reading) return;
     if (ec) return self->drop();
     self->read_body();
   });
 }
 
-void Client::read_body() {
+void HttpConnection::read_body() {
   transport_->read_body([self = shared_from_this()](Fault fault) {
-    if (self->phase_ != Phase::request) return;
+    if (self->state_ != State::reading) return;
     if (fault != Fault::none) return self->on_fault(fault);
-    self->act(false);
+    self->handle(false);
   });
 }
 
-void Client::act(bool cold_is_read) {
-  enter(Phase::work);
-  user_ = nullptr;  // each request says anew who asks
-  subscriber_.restrict_to(nullptr);
+void HttpConnection::handle(bool cold_sessions_read) {
+  enter(State::working);
   const Request request = transport_->request();
-  view_ = transport_kind_ == TransportKind::tls ? context_.remote_view : View::full;
-  RequestContext caller{transport_kind_, authenticate(request, transport_kind_, context_.token), Clock::now(),
-                        view_, cold_is_read};
-  if (caller.auth_result == AuthResult::wrong_token)
-    caller.user = find_user_by_token(context_.users, bearer_token(request));
-  if (caller.user) {
-    caller.auth_result = AuthResult::user;
-    known_as(*caller.user);
-    caller.view = view_;
-  }
-  HttpResponse answer = route(request, caller, context_);
-  owner_ = caller.auth_result == AuthResult::owner || caller.user;
-  by_token_ = caller.auth_result == AuthResult::owner && transport_kind_ != TransportKind::unix_socket;
-  if (answer.meta) view_ = View::meta;
-  audit(request, caller.auth_result, answer);
-  switch (answer.kind) {
+  RequestContext request_context{context_.access.identify(request, transport_kind_), Clock::now(),
+                                 cold_sessions_read};
+  HttpResponse response = route(request, request_context, context_);
+  Caller caller = request_context.caller;
+  if (response.meta) caller.view = View::meta;
+  log_access(request, caller, response);
+  switch (response.kind) {
     case HttpResponse::Kind::response:
-      return reply(answer);
+      return respond(response);
     case HttpResponse::Kind::cold:
-      return read_cold(std::move(answer));
+      return read_cold_sessions(std::move(response));
     case HttpResponse::Kind::events:
-      return stream(answer);
+      return EventStream::start(*this, session_, caller, response);
     case HttpResponse::Kind::websocket:
-      return upgrade(answer);
+      if (transport_->spoke_early()) {  // a client must wait for the response to its upgrade
+        context_.counters.refuse(Refusal::unreadable);
+        return respond(text_response(400, "the client sent data before the upgrade was accepted"), true);
+      }
+      ++context_.counters.answers[101];
+      session_ = std::make_unique<WebSocketSession>(*this, caller);
+      return run_session();
   }
 }
 
-void Client::known_as(const User& user) {
-  user_ = &user;
-  if (user.view == View::meta ||
-      (transport_kind_ == TransportKind::tls && context_.remote_view == View::meta))
-    view_ = View::meta;
-  subscriber_.restrict_to(&user.allowed);
-}
-
-/// Who it is, as the audit's lines call him.
-std::string_view Client::who() const {
-  return user_ ? std::string_view(user_->name) : owner_ ? "the owner" : "nobody";
-}
-
-std::string_view Client::sees() const {
-  return !owner_ ? "is shown nothing" : view_ == View::meta ? "is shown meta" : "is shown full";
-}
-
-/// What came of a request. That somebody listens from here on, or was handed a secret, is a line of its own.
-void Client::audit(const Request& request, AuthResult auth_result, const HttpResponse& answer) {
+/// New subscriptions and issued secrets are always logged, other requests if identity or view changed.
+void HttpConnection::log_access(const Request& request, const Caller& caller, const HttpResponse& response) {
   const std::string_view what = route_name(request.path());
-  if (!answer.issued_secret.empty())
-    return audit_.tell(owner_ ? who() : "who has a one-time code", what,
-                       "is given " + std::string(answer.issued_secret));
-  if (auth_result == AuthResult::wrong_token)
-    return audit_.note("nobody", what, "is shown nothing: the token is wrong");
-  if (answer.status >= 400) return audit_.note(who(), what, "is shown nothing");
-  const bool listens =
-      answer.kind == HttpResponse::Kind::websocket || answer.kind == HttpResponse::Kind::events;
-  listens ? audit_.tell(who(), what, sees()) : audit_.note(who(), what, sees());
+  if (!response.issued_secret.empty()) {
+    const std::string_view who = caller.is_authenticated() ? caller.name() : "the bearer of a one-time code";
+    return audit_.log(who, what, "receives " + std::string(response.issued_secret));
+  }
+  if (caller.auth_result == AuthResult::wrong_token)
+    return audit_.log_change("anonymous", what, "receives nothing: the token is wrong");
+  if (response.status >= 400) return audit_.log_change(caller.name(), what, "receives nothing");
+  const bool subscribes =
+      response.kind == HttpResponse::Kind::websocket || response.kind == HttpResponse::Kind::events;
+  subscribes ? audit_.log(caller.name(), what, caller.permission())
+             : audit_.log_change(caller.name(), what, caller.permission());
 }
 
-void Client::read_cold(HttpResponse answer) {
-  context_.read_cold(std::move(answer.wanted), [weak = weak_from_this()] {
+void HttpConnection::read_cold_sessions(HttpResponse response) {
+  context_.read_cold_sessions(std::move(response.wanted), [weak = weak_from_this()] {
     const auto self = weak.lock();
-    if (self && self->phase_ == Phase::work) self->act(true);
+    if (self && self->state_ == State::working) self->handle(true);
   });
 }
 
-/// The `last` answer closes the connection, whatever the client would like.
-void Client::reply(const HttpResponse& answer, bool last) {
-  if (audit_.owes()) audit_.note("nobody", "what is refused unread", "is shown nothing");
-  enter(Phase::answer);
-  ++context_.counters.answers[answer.status];
+/// The `last` response closes the connection.
+void HttpConnection::respond(const HttpResponse& response, bool last) {
+  if (audit_.is_pending()) audit_.log_change("anonymous", "a refused request", "receives nothing");
+  enter(State::responding);
+  ++context_.counters.answers[response.status];
   ++requests_;
   Delivery delivery;
   delivery.server = context_.server;
@@ -187,133 +163,120 @@ void Client::reply(const HttpResponse& answer, bool last) {
     delivery.http_1_0 = transport_->http_1_0();
     delivery.head = transport_->request().method == "HEAD";
   }
-  transport_->write(encode(answer, delivery),
-                    [self = shared_from_this(), keep = delivery.keep_alive](error_code ec) {
-                      if (self->phase_ == Phase::gone) return;
+  transport_->write(encode(response, delivery),
+                    [self = shared_from_this(), keep_alive = delivery.keep_alive](error_code ec) {
+                      if (self->is_closed()) return;
                       if (ec) return self->drop();
-                      self->replied(keep);
+                      self->count_bytes();
+                      if (keep_alive && !self->stopping_) return self->read_request();
+                      self->linger();
                     });
 }
 
-void Client::replied(bool keep_alive) {
-  count();
-  if (keep_alive && !stopping_) return read_request();
-  linger();
+void HttpConnection::run_session() {
+  ++requests_;
+  enter(State::session);
+  session_->start();
 }
 
-void Client::linger() {
-  enter(Phase::linger);
+void HttpConnection::linger() {
+  enter(State::lingering);
   transport_->finish([self = shared_from_this()](error_code) { self->drop(); });
 }
 
-/// A request that began and did not end in time is told so; one that never began is not.
-void Client::too_slow(Clock::time_point now) {
+/// A request that began and was not completed in time is answered by 408; an idle connection is closed.
+void HttpConnection::check_request_time(Clock::time_point now) {
   const auto& limits = context_.limits;
-  if (!begun_ && transport_->begun()) begun_ = requests_ == 0 ? entered_ : now;
-  if (!begun_) {
+  if (!request_began_ && transport_->begun()) request_began_ = requests_ == 0 ? entered_ : now;
+  if (!request_began_) {
     if (now - entered_ > (requests_ == 0 ? limits.handshake : limits.keep_alive)) drop();
     return;
   }
-  if (now - *begun_ <= limits.handshake) return;
+  if (now - *request_began_ <= limits.handshake) return;
   context_.counters.refuse(Refusal::too_slow);
-  enter(Phase::answer);  // what is being read is no request any more
+  enter(State::responding);
   transport_->cancel();
   asio::post(transport_->socket().get_executor(), [self = shared_from_this()] {
-    if (self->phase_ != Phase::gone)
-      self->reply(text_response(408, "the request did not come in time"), true);
+    if (!self->is_closed()) self->respond(text_response(408, "the request was not completed in time"), true);
   });
 }
 
-// --- All phases ---
+// --- All states ---
 
-void Client::wake() {
-  if (phase_ == Phase::events) {
-    if (writing_) return subscriber_.shed();
-    return send_lines();
-  }
-  if (phase_ != Phase::socket) return;
-  if (waits_room_ || !transport_->free()) return subscriber_.shed();
-  send();
+void HttpConnection::wake() {
+  if (state_ == State::session) session_->wake();
 }
 
-void Client::tick(Clock::time_point now) {
+void HttpConnection::session_changed(const Session& session) {
+  if (state_ == State::session) session_->subscriber().session_changed(session);
+}
+
+void HttpConnection::session_shown(const Session& session) {
+  if (state_ == State::session) session_->subscriber().session_shown(session);
+}
+
+void HttpConnection::stream_appeared(std::uint32_t stream) {
+  if (state_ == State::session) session_->subscriber().stream_appeared(stream);
+}
+
+void HttpConnection::tick(Clock::time_point now) {
   const auto& limits = context_.limits;
-  const auto in_phase = now - entered_;
-  count();
-  switch (phase_) {
-    case Phase::open:
-    case Phase::upgrade:
-      if (in_phase > limits.handshake) drop();
+  const auto in_state = now - entered_;
+  count_bytes();
+  switch (state_) {
+    case State::handshake:
+      if (in_state > limits.handshake) drop();
       return;
-    case Phase::request:
-      return too_slow(now);
-    case Phase::work:
-      return;  // what the answer needs is being read from the disk
-    case Phase::answer:
-      if (in_phase > limits.answer) drop();
+    case State::reading:
+      return check_request_time(now);
+    case State::working:
+      return;  // reading from disk
+    case State::responding:
+      if (in_state > limits.answer) drop();
       return;
-    case Phase::linger:
-    case Phase::closing:
-      if (in_phase > limits.goodbye) drop();
+    case State::lingering:
+      if (in_state > limits.goodbye) drop();
       return;
-    case Phase::socket:
-      tick_socket(now);
-      break;
-    case Phase::events:
-      tick_events(now);
-      break;
-    case Phase::gone:
+    case State::session:
+      return session_->tick(now);
+    case State::closed:
       return;
   }
-  if (!subscribed()) return;
-  subscriber_.tick(now);
-  wake();
 }
 
-void Client::stop() {
-  switch (phase_) {
-    case Phase::answer:
+void HttpConnection::stop() {
+  switch (state_) {
+    case State::responding:
       stopping_ = true;
       return;
-    case Phase::socket:
-    case Phase::events:
+    case State::session:
       stopping_ = true;
-      return wake();
-    case Phase::linger:
-    case Phase::closing:
-    case Phase::gone:
+      return session_->stop();
+    case State::lingering:
+    case State::closed:
       return;
-    case Phase::open:
-    case Phase::request:
-    case Phase::work:
-    case Phase::upgrade:
+    case State::handshake:
+    case State::reading:
+    case State::working:
       return drop();
   }
 }
 
-void Client::token_changed() {
-  if (!by_token_) return;
-  if (phase_ == Phase::socket) {
-    context_.counters.end(Ending::token_changed);
-    return close(close_not_authenticated, "there is a new token");
-  }
-  if (phase_ == Phase::events || phase_ == Phase::upgrade) {
-    context_.counters.end(Ending::token_changed);
-    drop();
-  }
+void HttpConnection::token_changed() {
+  if (state_ == State::session) session_->token_changed();
 }
 
-void Client::drop() {
-  if (phase_ == Phase::gone) return;
-  phase_ = Phase::gone;
-  if (audit_.owes()) audit_.note("nobody", "nothing", "is shown nothing");
-  count();
-  subscriber_.close();
+void HttpConnection::drop() {
+  if (is_closed()) return;
+  state_ = State::closed;
+  if (audit_.is_pending()) audit_.log_change("anonymous", "nothing", "receives nothing");
+  count_bytes();
+  if (session_) session_->subscriber().close();
   transport_->shut();
-  asio::post(transport_->socket().get_executor(), [self = shared_from_this()] { self->gone_(*self); });
+  asio::post(transport_->socket().get_executor(), [self = shared_from_this()] { self->on_closed_(*self); });
 }
 
-void Client::count() {
+void HttpConnection::count_bytes() {
   auto& counters = context_.counters;
   counters.bytes_in += transport_->bytes_in() - std::exchange(counted_in_, transport_->bytes_in());
   counters.bytes_out += transport_->bytes_out() - std::exchange(counted_out_, transport_->bytes_out());
@@ -321,11 +284,11 @@ void Client::count() {
 
 std::shared_ptr<Connection> connect(std::unique_ptr<Transport> transport, TransportKind transport_kind,
                                     ServerContext& context, Admission admission,
-                                    std::function<void(Connection&)> gone) {
-  auto client =
-      std::make_shared<Client>(std::move(transport), transport_kind, context, admission, std::move(gone));
-  client->start();
-  return client;
+                                    std::function<void(Connection&)> on_closed) {
+  auto connection = std::make_shared<HttpConnection>(std::move(transport), transport_kind, context, admission,
+                                                     std::move(on_closed));
+  connection->start();
+  return connection;
 }
 
 }  // namespace earshot::serve

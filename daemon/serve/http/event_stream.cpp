@@ -1,68 +1,114 @@
-// The live stream over HTTP: one line a frame, as long as the client reads. Another user of what a WebSocket
-// subscription is.
+#include "serve/http/event_stream.hpp"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <utility>
 
-#include "serve/http/event_lines.hpp"
-#include "serve/websocket/client.hpp"
+#include "base/json_writer.hpp"
+#include "serve/http/connection.hpp"
+#include "serve/http/query.hpp"
 
 namespace earshot::serve {
 namespace {
 
-/// Nothing is sent while nothing happens: the kernel asks whether the client is still there.
-void keep_asking(Transport::Socket& socket) {
+constexpr std::string_view text_keys[] = {"deliver", "on_lag", "since", "new_streams"};
+constexpr std::string_view known_keys[] = {"project", "session",  "program",     "host",    "type",
+                                           "after",   "since",    "new_streams", "deliver", "on_lag",
+                                           "all",     "snapshot", "view"};
+
+std::string subscribe_message(Query& query) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("type", "subscribe").member("id", "events").key("filter").begin_object();
+  for (const FilterKey& key : filter_keys)
+    if (const auto patterns = query.all(key.name); !patterns.empty()) json.array_member(key.name, patterns);
+  json.end_object();
+  for (const std::string_view key : text_keys)
+    if (query.has(key)) json.member(key, query.one(key));
+  if (const auto after = query.all("after"); !after.empty()) json.array_member("after", after);
+  json.member("snapshot", query.flag("snapshot", true)).member("all", query.flag("all", false)).end_object();
+  return out;
+}
+
+/// Detects a dead client while there is nothing to send.
+void enable_keep_alive(Transport::Socket& socket) {
   boost::system::error_code ignored;
   socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
-  constexpr int idle_s = 20, between_s = 5, unanswered = 4;
-  const int fd = socket.native_handle();  // a Unix socket has none of these: the kernel knows
+  constexpr int idle_s = 20, interval_s = 5, probes = 4;
+  const int fd = socket.native_handle();  // without effect on a Unix socket
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &unanswered, sizeof unanswered);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
 }  // namespace
 
-void Client::stream(const HttpResponse& answer) {
-  message::Message said = message::parse(answer.subscription);
-  if (const auto* bad = std::get_if<message::Invalid>(&said))
-    return reply(text_response(400, bad->code + ": " + bad->text));
-  auto* asked = std::get_if<message::Subscribe>(&said);
-  if (!asked) return reply(text_response(400, "this is no subscription"));
-  if (const auto bad = unfit(*asked)) return reply(text_response(400, bad->code + ": " + bad->text));
-  write_head(answer, std::move(*asked));
+HttpResponse events_response(std::string_view text) {
+  Query query = parse_query(text);
+  query.only(known_keys);
+  HttpResponse response;
+  response.kind = HttpResponse::Kind::events;
+  response.content_type = "application/x-ndjson";
+  response.meta = query.is_meta_view();
+  response.subscription = subscribe_message(query);
+  return query.error.empty() ? response : text_response(400, query.error);
 }
 
-void Client::write_head(const HttpResponse& answer, message::Subscribe asked) {
-  ++context_.counters.answers[answer.status];
-  ++requests_;
-  http_1_0_ = transport_->http_1_0();
+void append_lines(std::string& out, std::span<const char> frames) {
+  std::string_view rest(frames.data(), frames.size());
+  while (!rest.empty()) out.append(take_payload(rest)) += '\n';
+}
+
+void EventStream::start(HttpConnection& connection, std::unique_ptr<SubscriberSession>& session,
+                        const Caller& caller, const HttpResponse& response) {
+  message::Message message = message::parse(response.subscription);
+  auto* subscribe = std::get_if<message::Subscribe>(&message);
+  if (const auto* bad = std::get_if<message::Invalid>(&message))
+    return connection.respond(text_response(400, bad->code + ": " + bad->text));
+  if (!subscribe) return connection.respond(text_response(400, "not a subscription"));
+  auto stream = std::make_unique<EventStream>(connection, caller, response, std::move(*subscribe));
+  if (const auto bad = stream->check_limits(stream->subscribe_))
+    return connection.respond(text_response(400, bad->code + ": " + bad->text));
+  session = std::move(stream);
+  connection.run_session();
+}
+
+EventStream::EventStream(HttpConnection& connection, const Caller& caller, HttpResponse response,
+                         message::Subscribe subscribe)
+    : SubscriberSession(connection, caller),
+      response_(std::move(response)),
+      subscribe_(std::move(subscribe)) {}
+
+void EventStream::start() {
+  ++context_.counters.answers[response_.status];
+  http_1_0_ = transport_.http_1_0();
   Delivery delivery;
   delivery.server = context_.server;
   delivery.now = std::chrono::system_clock::now();
   delivery.http_1_0 = http_1_0_;
-  enter(Phase::events);
-  subscriber_.show(audience());
-  progress_ = entered_;
-  keep_asking(transport_->socket());
-  writing_ = true;
-  write_lines(encode(answer, delivery));
-  transport_->until_gone([self = shared_from_this()](error_code) {
-    if (self->phase_ == Phase::closing) return self->linger();  // it was we who ended that
-    self->drop();
+  enable_keep_alive(transport_.socket());
+  write(encode(response_, delivery));
+  transport_.until_gone([this, owner = connection_.shared_from_this()](error_code) {
+    if (closing_ && !connection_.is_closed()) return connection_.linger();
+    connection_.drop();
   });
-  subscribe(std::move(asked));
+  subscribe(std::move(subscribe_));
 }
 
-/// Whole frames, as many as one write may have; the next ones when they are gone.
-void Client::send_lines() {
+void EventStream::wake() {
+  if (closing_) return;
+  if (writing_) return subscriber_.shed();
+  send();
+}
+
+/// As many complete frames as one write may have.
+void EventStream::send() {
   Batch batch;
   subscriber_.gather(batch);
   if (batch.empty()) {
-    if (stopping_) end_stream();
+    if (connection_.is_stopping()) finish();
     return;
   }
   std::string lines;
@@ -70,39 +116,51 @@ void Client::send_lines() {
   for (const iovec& piece : batch.iovecs())
     append_lines(lines, {static_cast<const char*>(piece.iov_base), piece.iov_len});
   subscriber_.sent(batch, batch.bytes());
-  if (http_1_0_) return write_lines(std::move(lines));
+  frame_sent();
+  if (http_1_0_) return write(std::move(lines));
   std::string chunk;
   chunk.reserve(lines.size() + 16);
   append_chunk_head(chunk, lines.size());
   chunk.append(lines).append(chunk_end);
-  write_lines(std::move(chunk));
+  write(std::move(chunk));
 }
 
-void Client::write_lines(std::string bytes) {
+void EventStream::write(std::string bytes) {
   writing_ = true;
-  transport_->write(std::move(bytes), [self = shared_from_this()](error_code ec) {
-    self->writing_ = false;
-    if (self->phase_ != Phase::events) return;
-    if (ec) return self->drop();
-    self->wake();
+  transport_.write(std::move(bytes), [this, owner = connection_.shared_from_this()](error_code ec) {
+    writing_ = false;
+    if (closing_ || connection_.is_closed()) return;
+    if (ec) return connection_.drop();
+    wake();
   });
 }
 
-void Client::end_stream() {
-  enter(Phase::closing);
-  transport_->write(http_1_0_ ? "" : std::string(last_chunk), [self = shared_from_this()](error_code ec) {
-    if (self->phase_ == Phase::gone) return;
-    if (ec) return self->drop();
-    self->transport_->cancel();  // until_gone comes, and lingers
-  });
+void EventStream::finish() {
+  closing_ = true;
+  closing_since_ = Clock::now();
+  transport_.write(http_1_0_ ? "" : std::string(last_chunk),
+                   [this, owner = connection_.shared_from_this()](error_code ec) {
+                     if (connection_.is_closed()) return;
+                     if (ec) return connection_.drop();
+                     transport_.cancel();  // until_gone() returns, and lingers
+                   });
 }
 
-void Client::tick_events(Clock::time_point now) {
-  if (std::exchange(bytes_out_, transport_->bytes_out()) != transport_->bytes_out() || !writing_)
-    progress_ = now;
-  if (now - progress_ <= context_.limits.stall) return;
-  context_.counters.end(Ending::stalled);
-  drop();
+void EventStream::token_changed() {
+  if (!caller_.is_by_owner_token() || closing_) return;
+  context_.counters.end(Ending::token_changed);
+  connection_.drop();
+}
+
+void EventStream::tick(Clock::time_point now) {
+  if (closing_) {
+    if (now - closing_since_ > context_.limits.goodbye) connection_.drop();
+    return;
+  }
+  if (!check_progress(now, writing_)) return connection_.drop();
+  if (!writing_) send_heartbeat(now);
+  subscriber_.tick(now);
+  wake();
 }
 
 }  // namespace earshot::serve

@@ -1,4 +1,4 @@
-// `/v1/health`: what this daemon is and how it is, for `earshot doctor` and for people.
+// `/v1/health`: identity and state of the daemon, for `earshot doctor` and users.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,11 +13,11 @@ struct Health {
   struct Root {
     std::string name, path;
     bool there = false;
-    std::size_t transcripts = 0, live = 0;  // known below it; of those, read and followed
+    std::size_t transcripts = 0, live = 0;  // known; of those, followed
   };
   struct Watch {
     std::string mode;     // inotify, sweep, both
-    std::string trouble;  // empty: all is well
+    std::string trouble;  // empty: none
     std::size_t inotify_watches = 0;
   };
   struct Trouble {
@@ -30,12 +30,12 @@ struct Health {
   };
   struct Redaction {
     bool on = false;
-    std::vector<std::string> rules;  // that look, by name
+    std::vector<std::string> rules;  // active rules
   };
 
   std::string version, instance, host;
   std::int64_t pid = 0, uptime_s = 0;
-  std::string state, address, socket;  // paths and a URL; empty: there is none
+  std::string state, address, socket;  // paths and a URL; empty: none
   std::vector<Root> roots;
   Watch watch;
   std::vector<Trouble> troubles;
@@ -43,7 +43,7 @@ struct Health {
   TeamMetrics team;
   std::vector<Host> hosts;
   std::size_t connections = 0, sessions = 0;
-  std::vector<std::pair<std::string, std::uint64_t>> limits;  // as they are called in [limits]
+  std::vector<std::pair<std::string, std::uint64_t>> limits;  // by name
 };
 
 std::string health_json(const Health& health);

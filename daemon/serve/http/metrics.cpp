@@ -1,7 +1,14 @@
 #include "serve/http/metrics.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 
 namespace earshot::serve {
@@ -29,7 +36,7 @@ std::string text_of(double number) {
   return {digits.data(), end};
 }
 
-/// One metric: its HELP and TYPE come with the first sample, and none without one.
+/// One metric: HELP and TYPE precede the first sample; without a sample they are omitted.
 class Family {
  public:
   Family(std::string& out, std::string_view name, std::string_view type, std::string_view help)
@@ -83,7 +90,7 @@ void process_part(Page& page, const ProcessMetrics& process) {
   page.gauge("process_resident_memory_bytes", "Resident memory.").sample(process.resident_bytes);
   page.gauge("process_virtual_memory_bytes", "Virtual memory.").sample(process.virtual_bytes);
   page.gauge("process_open_fds", "Open file descriptors.").sample(process.open_fds);
-  page.gauge("process_max_fds", "The most that may be open.").sample(process.max_fds);
+  page.gauge("process_max_fds", "Limit of open file descriptors.").sample(process.max_fds);
   page.gauge("process_threads", "Threads of the process.").sample(process.threads);
 }
 
@@ -93,71 +100,62 @@ void counts_part(Page& page, const Counters& counters) {
   page.counter("earshot_received_bytes_total", "Bytes from clients.").sample(counters.bytes_in);
   page.counter("earshot_sent_bytes_total", "Bytes to clients.").sample(counters.bytes_out);
   page.counter("earshot_messages_total", "WebSocket messages from clients.").sample(counters.messages);
-  auto answers = page.counter("earshot_http_answers_total", "HTTP answers, by status.");
+  auto answers = page.counter("earshot_http_answers_total", "HTTP responses, by status.");
   for (const auto& [status, number] : counters.answers)
     answers.sample(number, {{"code", std::to_string(status)}});
-  auto refusals =
-      page.counter("earshot_refusals_total", "Clients and requests that were not served, by reason.");
+  auto refusals = page.counter("earshot_refusals_total", "Refused clients and requests, by reason.");
   for (std::size_t i = 0; i < refusal_names.size(); ++i)
     refusals.sample(counters.refusals[i], {{"reason", refusal_names[i]}});
-  auto endings = page.counter("earshot_endings_total", "Connections that the daemon ended, by reason.");
+  auto endings = page.counter("earshot_endings_total", "Connections closed by the daemon, by reason.");
   for (std::size_t i = 0; i < ending_names.size(); ++i)
     endings.sample(counters.endings[i], {{"reason", ending_names[i]}});
-  page.counter("earshot_lagged_total", "Times that a subscriber was told that it lagged.")
-      .sample(counters.lagged);
+  page.counter("earshot_lagged_total", "Times that a subscriber fell behind.").sample(counters.lagged);
 }
 
-void hub_part(Page& page, const Metrics& metrics) {
-  auto connections =
-      page.gauge("earshot_connections", "Connections now, by what they are and how they came.");
+void server_part(Page& page, const Metrics& metrics) {
+  auto connections = page.gauge("earshot_connections", "Current connections, by kind and listener.");
   for (const auto& one : metrics.connections)
     connections.sample(one.number, {{"kind", one.kind}, {"via", one.via}});
   page.gauge("earshot_subscribers", "Connections that have such a subscription.")
       .sample(metrics.event_subscribers, {{"deliver", "events"}})
       .sample(metrics.state_subscribers, {{"deliver", "state"}});
   page.gauge("earshot_log_bytes", "Memory of the live log.").sample(metrics.log_bytes);
-  page.gauge("earshot_log_max_bytes", "What it may have; then its oldest frames go.")
+  page.gauge("earshot_log_max_bytes", "Limit of the live log; above it the oldest frames are evicted.")
       .sample(metrics.log_bytes_max);
   page.counter("earshot_log_frames_total", "Frames that went into the live log.").sample(metrics.log_frames);
-  page.gauge("earshot_codes_outstanding", "One-time codes that are still good.")
-      .sample(metrics.codes_outstanding);
-  page.gauge("earshot_sessions", "Sessions that are known, by state.").each("state", metrics.sessions);
-  page.counter("earshot_catch_ups_total", "Streams that a client resumed.").sample(metrics.catch_ups);
-  page.gauge("earshot_catch_up_folds", "Transcripts that are read again for clients that resume.")
+  page.gauge("earshot_codes_outstanding", "Valid one-time codes.").sample(metrics.codes_outstanding);
+  page.gauge("earshot_sessions", "Known sessions, by state.").each("state", metrics.sessions);
+  page.counter("earshot_catch_ups_total", "Streams that clients resumed.").sample(metrics.catch_ups);
+  page.gauge("earshot_catch_up_folds", "Transcripts being read for resuming clients.")
       .sample(metrics.catch_up_folds);
-  page.gauge("earshot_catch_up_chunk_bytes", "Memory of what was read for them and not sent yet.")
+  page.gauge("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.")
       .sample(metrics.catch_up_chunk_bytes);
-  page.gauge("earshot_catch_up_chunk_max_bytes", "What that may be; then reading waits.")
+  page.gauge("earshot_catch_up_chunk_max_bytes", "Limit of that memory.")
       .sample(metrics.catch_up_chunk_bytes_max);
-  page.counter("earshot_events_total", "Events that were told, by type.").each("type", metrics.events);
+  page.counter("earshot_events_total", "Events, by type.").each("type", metrics.events);
 }
 
-void house_part(Page& page, const Metrics& metrics) {
-  page.counter("earshot_tail_read_bytes_total", "Bytes of transcripts that were read.")
-      .sample(metrics.tail_bytes);
-  page.counter("earshot_tail_looks_total", "Looks at transcripts.").sample(metrics.tail_looks);
-  page.counter("earshot_tail_resets_total", "Transcripts that turned out to be another history.")
+void tail_part(Page& page, const Metrics& metrics) {
+  page.counter("earshot_tail_read_bytes_total", "Bytes read from transcripts.").sample(metrics.tail_bytes);
+  page.counter("earshot_tail_looks_total", "Checks of transcripts for changes.").sample(metrics.tail_looks);
+  page.counter("earshot_tail_resets_total", "Transcripts that were found to have a new history.")
       .sample(metrics.tail_resets);
-  page.counter("earshot_tail_verifications_total", "Whole prefixes that were compared.")
+  page.counter("earshot_tail_verifications_total", "Verifications of complete prefixes.")
       .sample(metrics.tail_verifications);
-  page.counter("earshot_tail_events_total", "Events that transcripts gave.").sample(metrics.tail_events);
-  page.gauge("earshot_tail_pending_bytes", "Bytes of lines that are written in part, and no events yet.")
-      .sample(metrics.pending_bytes);
-  page.gauge("earshot_tail_open_files", "Transcripts that are open.").sample(metrics.open_files);
-  page.gauge("earshot_tail_known_files", "Transcripts that are known.").sample(metrics.known_files);
-  page.gauge("earshot_tail_directories", "Directories that are watched.").sample(metrics.directories);
-  page.gauge("earshot_streams", "Transcripts, followed (live) or only known (cold).")
+  page.counter("earshot_tail_events_total", "Events read from transcripts.").sample(metrics.tail_events);
+  page.gauge("earshot_tail_pending_bytes", "Bytes of incomplete lines.").sample(metrics.pending_bytes);
+  page.gauge("earshot_tail_open_files", "Open transcripts.").sample(metrics.open_files);
+  page.gauge("earshot_tail_known_files", "Known transcripts.").sample(metrics.known_files);
+  page.gauge("earshot_tail_directories", "Watched directories.").sample(metrics.directories);
+  page.gauge("earshot_streams", "Transcripts, followed (live) or not (cold).")
       .sample(metrics.streams_live, {{"state", "live"}})
       .sample(metrics.streams_cold, {{"state", "cold"}});
-  page.gauge("earshot_troubles", "Files and directories that cannot be read now.").sample(metrics.troubles);
-  page.gauge("earshot_inotify_watches", "Directories that the kernel reports on.")
-      .sample(metrics.inotify_watches);
-  page.gauge("earshot_watch_trouble",
-             "1 when changes are found by looking only, or later than they could be.")
+  page.gauge("earshot_troubles", "Unreadable files and directories.").sample(metrics.troubles);
+  page.gauge("earshot_inotify_watches", "inotify watches.").sample(metrics.inotify_watches);
+  page.gauge("earshot_watch_trouble", "1 if changes are found by sweeps only, or with delay.")
       .sample(std::uint64_t{metrics.watch_trouble});
-  page.counter("earshot_redactions_total", "Secrets that were replaced, by rule.")
-      .each("rule", metrics.redactions);
-  page.gauge("earshot_limit", "The bounds of this daemon, as they are called in [limits].")
+  page.counter("earshot_redactions_total", "Redacted secrets, by rule.").each("rule", metrics.redactions);
+  page.gauge("earshot_limit", "Limits of this daemon, by their name in [limits].")
       .each("name", metrics.limits);
 }
 
@@ -169,6 +167,29 @@ void team_part(Page& page, const TeamMetrics& team) {
   }
 }
 
+/// Fields of /proc/self/stat behind the name (proc(5)): the first one here is field 3.
+std::vector<std::string> stat_fields() {
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t end_of_name = line.rfind(')');
+  if (end_of_name == std::string::npos) return {};
+  std::istringstream rest(line.substr(end_of_name + 1));
+  std::vector<std::string> fields;
+  for (std::string word; rest >> word;) fields.push_back(word);
+  return fields;
+}
+
+std::optional<double> seconds_since_1970_at_boot() {
+  std::ifstream file("/proc/stat");
+  for (std::string key; file >> key;) {
+    double value = 0;
+    if (key == "btime" && file >> value) return value;
+    file.ignore(1 << 20, '\n');
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string metrics_text(const Metrics& metrics) {
@@ -176,11 +197,36 @@ std::string metrics_text(const Metrics& metrics) {
   page.gauge("earshot_build_info", "1; which daemon this is.")
       .sample(std::uint64_t{1}, {{"version", metrics.version}, {"instance_id", metrics.instance}});
   process_part(page, metrics.process);
-  hub_part(page, metrics);
+  server_part(page, metrics);
   counts_part(page, metrics.counters);
-  house_part(page, metrics);
+  tail_part(page, metrics);
   team_part(page, metrics.team);
   return page.text;
+}
+
+ProcessMetrics process_metrics() {
+  ProcessMetrics metrics;
+  const auto fields = stat_fields();
+  const auto number = [&](std::size_t field) { return std::stoull(fields[field - 3]); };
+  if (fields.size() >= 22) {
+    const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+    metrics.cpu_seconds = static_cast<double>(number(14) + number(15)) / ticks;
+    metrics.threads = number(20);
+    if (const auto boot = seconds_since_1970_at_boot())
+      metrics.start_time_seconds = *boot + static_cast<double>(number(22)) / ticks;
+    metrics.virtual_bytes = number(23);
+    metrics.resident_bytes = number(24) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+  std::error_code ec;
+  std::uint64_t open = 0;
+  for (auto it = std::filesystem::directory_iterator("/proc/self/fd", ec);
+       !ec && it != std::filesystem::directory_iterator(); it.increment(ec))
+    ++open;
+  if (!ec && open > 0) metrics.open_fds = open - 1;  // without the descriptor of this iteration
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    metrics.max_fds = limit.rlim_cur;
+  return metrics;
 }
 
 }  // namespace earshot::serve

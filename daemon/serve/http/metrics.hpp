@@ -1,4 +1,4 @@
-// Numbers for /metrics, and their text. Pure: numbers in, text out. Whoever has numbers fills in his part.
+// The values of /metrics and their text format. Pure: values in, text out; each module fills in its part.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace earshot::serve {
 
-using Labelled = std::vector<std::pair<std::string, std::uint64_t>>;  // label's value → number
+using Labelled = std::vector<std::pair<std::string, std::uint64_t>>;  // label value → number
 
-/// Of this process, as the kernel has it. Nothing: it could not be read.
+/// From /proc/self; absent: unreadable.
 struct ProcessMetrics {
   std::optional<double> cpu_seconds, start_time_seconds;
   std::optional<std::uint64_t> resident_bytes, virtual_bytes, open_fds, max_fds, threads;
@@ -24,7 +24,7 @@ struct Metrics {
   std::string version, instance;
   ProcessMetrics process;
 
-  // The hub's
+  // Server
   Counters counters;
   struct Connections {
     std::string kind, via;
@@ -35,13 +35,13 @@ struct Metrics {
   std::uint64_t log_bytes = 0, log_bytes_max = 0, log_frames = 0;  // frames: since the start
   std::uint64_t codes_outstanding = 0;
   Labelled sessions;  // by state
-  Labelled limits;    // as they are called in [limits]
+  Labelled limits;    // by name
 
-  // The catch-up of clients that resume
+  // Catch-up of resuming clients
   std::optional<std::uint64_t> catch_up_folds, catch_up_chunk_bytes, catch_up_chunk_bytes_max, catch_ups;
-  Labelled events;  // told since the start, by type
+  Labelled events;  // since the start, by type
 
-  // The house's
+  // Tail and watch
   std::uint64_t tail_bytes = 0, tail_looks = 0, tail_resets = 0, tail_verifications = 0, tail_events = 0;
   std::uint64_t pending_bytes = 0, open_files = 0, known_files = 0, directories = 0;
   std::uint64_t streams_live = 0, streams_cold = 0;

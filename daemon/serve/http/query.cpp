@@ -87,10 +87,16 @@ std::size_t Query::number(std::string_view key, std::size_t fallback, std::size_
   return fallback;
 }
 
+bool Query::is_meta_view() {
+  const std::string_view view = one("view", "full");
+  if (error.empty() && view != "full" && view != "meta") error = "`view` is full or meta";
+  return view == "meta";
+}
+
 void Query::only(std::span<const std::string_view> known) {
   for (const auto& [name, value] : pairs) {
     if (!error.empty() || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    error = "there is no `" + name + "` here, but:";
+    error = "unknown key `" + name + "`; known keys:";
     for (const std::string_view one : known) error.append(" ").append(one);
   }
 }
@@ -110,7 +116,7 @@ Query parse_query(std::string_view text) {
     auto key = decode(pair.substr(0, equals));
     auto value = decode(equals < pair.size() ? pair.substr(equals + 1) : std::string_view());
     if (!key || !value || !is_text(*key) || !is_text(*value)) {
-      query.error = "a percent sign has two hex digits behind it, and what they spell is UTF-8";
+      query.error = "the query must be percent-encoded UTF-8";
       return query;
     }
     query.pairs.emplace_back(std::move(*key), std::move(*value));

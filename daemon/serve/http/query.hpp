@@ -1,4 +1,4 @@
-// The part of a request's target behind the question mark, taken apart. Total: whatever the text is.
+// The query of a request: `a=b&c=d`. Never throws.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,23 +12,25 @@ namespace earshot::serve {
 struct Query {
   static constexpr std::size_t pairs_max = 512;  // more are an error
 
-  std::vector<std::pair<std::string, std::string>> pairs;  // decoded, in order; a key may come again
-  std::string error;                                       // for people; empty: all could be read
+  std::vector<std::pair<std::string, std::string>> pairs;  // decoded, in order; keys may repeat
+  std::string error;                                       // for users; empty: valid
 
-  /// Of two values the last one; `fallback` when there is none.
+  /// The last value of the key, or `fallback`.
   std::string_view one(std::string_view key, std::string_view fallback = {}) const;
   std::vector<std::string_view> all(std::string_view key) const;
   bool has(std::string_view key) const;
 
-  /// `true`, `1`, or nothing but the key; `false` or `0`. Anything else is told in `error`.
+  /// `true`, `1` or no value; `false` or `0`. Anything else sets `error`.
   bool flag(std::string_view key, bool fallback);
-  /// A whole number of these bounds. Anything else is told in `error`.
+  /// An integer in these bounds. Anything else sets `error`.
   std::size_t number(std::string_view key, std::size_t fallback, std::size_t min, std::size_t max);
-  /// A key that is none of these is told in `error`.
+  /// `view=meta`; another view than `full` or `meta` sets `error`.
+  bool is_meta_view();
+  /// Any other key sets `error`.
   void only(std::span<const std::string_view> known);
 };
 
-/// `a=b&c=d%20e`: as forms are encoded (`+` is a space). What is badly encoded, no UTF-8 or NUL is an error.
+/// Decodes a form-encoded query (`+` is a space). Invalid percent-encoding, invalid UTF-8 and NUL are errors.
 Query parse_query(std::string_view text);
 
 }  // namespace earshot::serve

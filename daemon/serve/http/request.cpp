@@ -13,8 +13,8 @@ bool same_word(std::string_view a, std::string_view b) {
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-/// `name:port`, where name is a loopback name, the address that we listen on, or (with TLS) one of the
-/// configuration. A browser leaves the port out where it is TLS's own.
+/// `name:port`, where name is a loopback name, the listener's address, or (with TLS) a configured name.
+/// Browsers omit port 443.
 bool is_own_authority(std::string_view authority, TransportKind transport_kind, const OwnAddress& own) {
   constexpr std::uint16_t tls_port = 443;
   const std::string port = ":" + std::to_string(own.port);
@@ -49,7 +49,7 @@ std::optional<HttpResponse> refuse(const Request& request, TransportKind transpo
                                    const OwnAddress& own) {
   if (transport_kind == TransportKind::unix_socket) {
     if (!request.origins.empty())
-      return text_response(403, "no page has business on this socket: send no Origin");
+      return text_response(403, "requests on the Unix socket must not have an Origin");
     return {};
   }
   if (request.hosts.size() != 1 || !is_own_authority(request.hosts.front(), transport_kind, own)) {

@@ -1,4 +1,4 @@
-// Who asks: judged before anything else is done with a request. Plain text: no socket.
+// A request's head, and the checks of Host, Origin and token. Pure.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace earshot::serve {
 
-/// How a connection came to us.
+/// The kind of listener that accepted a connection.
 enum class TransportKind { tcp, unix_socket, tls };
 
-/// Views of the head that is being answered.
+/// Views of the current request.
 struct Request {
   std::string_view method, target;
-  std::vector<std::string_view> hosts, origins, authorizations;  // as often as they stand there
+  std::vector<std::string_view> hosts, origins, authorizations;  // all values
   bool upgrade = false;                                          // asks for a WebSocket
   std::string_view content_type = {}, if_none_match = {}, body = {};
 
@@ -24,25 +24,24 @@ struct Request {
   std::string_view query() const;  // behind the question mark
 };
 
-/// The addresses that a browser may have used to reach us. Anything else is another site that had its name
-/// resolve to this machine (DNS rebinding), or a page that has no business here.
+/// The addresses of this daemon. Another Host may be a DNS rebinding attack, another Origin a foreign page.
 struct OwnAddress {
-  std::string address;  // that we listen on: 127.0.0.1, ::1
+  std::string address;  // of the listener
   std::uint16_t port = 0;
-  std::vector<std::string> names = {};  // further ones, of the configuration; for TLS only
+  std::vector<std::string> names = {};  // configured, for TLS only
 };
 
-/// A Host or an Origin that is not ours: 403. On the Unix socket any Host is ours, and no Origin is.
+/// A foreign Host or Origin: 403. On the Unix socket any Host is accepted, and no Origin.
 std::optional<HttpResponse> refuse(const Request& request, TransportKind transport_kind,
                                    const OwnAddress& own);
 
-/// Whether the owner asks: by the token, or because the Unix socket is the owner's.
-enum class AuthResult { anonymous, wrong_token, owner, user };  // user: by a token that lets see a part
+/// The result of checking the token; on the Unix socket the client is the owner.
+enum class AuthResult { anonymous, wrong_token, owner, user };  // user: of a hub, with a token of its own
 AuthResult authenticate(const Request& request, TransportKind transport_kind, std::string_view token);
-/// The token that was shown as a bearer's; empty: none, or not so.
+/// The token of the Authorization header; empty: none.
 std::string_view bearer_token(const Request& request);
 
-/// Authority of the request, when it can stand in a header of the answer; otherwise empty.
+/// The Host, if it is safe in a response header; otherwise empty.
 std::string_view plain_host(const Request& request);
 
 }  // namespace earshot::serve

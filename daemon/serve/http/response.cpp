@@ -39,7 +39,7 @@ constexpr Reason reasons[] = {
 constexpr std::string_view nothing_policy =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 constexpr std::string_view retry_after_seconds = "1";
-constexpr std::size_t etag_bytes = 16;  // of a SHA-256: nobody meets another text by chance
+constexpr std::size_t etag_bytes = 16;  // of a SHA-256
 
 void header(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ").append(value).append("\r\n");
@@ -130,7 +130,7 @@ std::string encode(const HttpResponse& answer, const Delivery& delivery) {
   if (stream && !delivery.http_1_0) header(out, "Transfer-Encoding", "chunked");
   if (!stream && has_body) header(out, "Content-Length", std::to_string(answer.body.size()));
   if (!answer.etag.empty()) header(out, "ETag", answer.etag);
-  // A page may be kept when it is asked for again each time; what is told of sessions is kept nowhere.
+  // A page may be cached if it is revalidated; session data must not be stored.
   header(out, "Cache-Control", answer.page_policy.empty() ? "no-store" : "no-cache");
   header(out, "Content-Security-Policy", answer.page_policy.empty() ? nothing_policy : answer.page_policy);
   header(out, "X-Content-Type-Options", "nosniff");

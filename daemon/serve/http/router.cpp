@@ -2,9 +2,10 @@
 
 #include <simdjson.h>
 
+#include "base/hex.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/assets.hpp"
-#include "serve/http/event_query.hpp"
+#include "serve/http/event_stream.hpp"
 #include "serve/http/health.hpp"
 #include "serve/http/metrics.hpp"
 #include "serve/http/query.hpp"
@@ -21,9 +22,9 @@ std::string field(std::string_view name, std::string_view value) {
   return out;
 }
 
-// --- What is at the paths ---
+// --- Handlers ---
 
-HttpResponse page(const Request& request, const RequestContext& caller, ServerContext&) {
+HttpResponse page(const Request& request, const RequestContext& request_context, ServerContext&) {
   const PageAsset& asset = page_asset(request.path());
   HttpResponse answer;
   answer.content_type = asset.content_type;
@@ -31,7 +32,8 @@ HttpResponse page(const Request& request, const RequestContext& caller, ServerCo
   static const std::string etags[] = {etag_of(page_asset("/").body), etag_of(page_asset("/app.js").body),
                                       etag_of(page_asset("/style.css").body)};
   answer.etag = etags[&asset - &page_asset("/")];
-  answer.page_policy = page_policy(plain_host(request), caller.transport_kind == TransportKind::tls);
+  answer.page_policy =
+      page_policy(plain_host(request), request_context.caller.transport_kind == TransportKind::tls);
   return or_not_modified(std::move(answer), request.if_none_match);
 }
 
@@ -39,9 +41,9 @@ HttpResponse healthz(const Request&, const RequestContext&, ServerContext&) {
   return text_response(200, "ok");
 }
 
-HttpResponse metrics(const Request&, const RequestContext& caller, ServerContext& context) {
+HttpResponse metrics(const Request&, const RequestContext& request_context, ServerContext& context) {
   Metrics metrics;
-  metrics.codes_outstanding = context.codes.outstanding(caller.now);
+  metrics.codes_outstanding = context.codes.outstanding(request_context.now);
   if (context.fill_metrics) context.fill_metrics(metrics);
   HttpResponse answer;
   answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -55,8 +57,8 @@ HttpResponse health(const Request&, const RequestContext&, ServerContext& contex
   return json_response(health_json(health));
 }
 
-HttpResponse codes(const Request&, const RequestContext& caller, ServerContext& context) {
-  const std::string code = context.codes.make(caller.now);
+HttpResponse codes(const Request&, const RequestContext& request_context, ServerContext& context) {
+  const std::string code = context.codes.make(request_context.now);
   HttpResponse answer = json_response("{" + field("code", code) +
                                       ",\"expires_in\":" + std::to_string(OneTimeCodes::good_for.count()) +
                                       "," + field("url", context.page_url + "#code=" + code) + "}\n");
@@ -74,61 +76,59 @@ bool is_json(std::string_view content_type) {
   return content_type.substr(0, content_type.find_first_of("; ")) == "application/json";
 }
 
-/// Not that of a form: no other site can have a browser send it without asking us first.
-HttpResponse token(const Request& request, const RequestContext& caller, ServerContext& context) {
+/// Not the type of a form: a browser sends it to another site only after a preflight request.
+HttpResponse token(const Request& request, const RequestContext& request_context, ServerContext& context) {
   if (!is_json(request.content_type)) return text_response(415, "send Content-Type: application/json");
   simdjson::dom::parser parser;
   std::string_view code;
   if (parser.parse(request.body.data(), request.body.size(), true)["code"].get(code) != simdjson::SUCCESS)
     return text_response(400, R"(the body is {"code":"…"})");
-  if (!context.codes.take(code, caller.now)) {
+  if (!context.codes.take(code, request_context.now)) {
     context.counters.refuse(Refusal::code);
-    return text_response(401, "this code was used, is too old or wrong: run `earshot open` again");
+    return text_response(401, "the code is wrong, used or expired: run `earshot open` again");
   }
-  return with_token(context.token, "the owner's token");
+  return with_token(context.access.token, "the owner's token");
 }
 
 HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {
   std::string fresh = random_hex(token_bytes);
-  if (!context.callbacks.store_token) return text_response(501, "this daemon keeps no token");
+  if (!context.callbacks.store_token) return text_response(501, "this daemon does not store a token");
   if (const std::string error = context.callbacks.store_token(fresh); !error.empty())
-    return text_response(500, "the token stays as it was: " + error);
-  context.token = std::move(fresh);
+    return text_response(500, "the token was not changed: " + error);
+  context.access.token = std::move(fresh);
   if (context.token_changed) context.token_changed();
-  return with_token(context.token, "a new token of the owner's");
+  return with_token(context.access.token, "a new owner token");
 }
 
 HttpResponse events(const Request& request, const RequestContext&, ServerContext&) {
-  return events_answer(request.query());
+  return events_response(request.query());
 }
 
-HttpResponse websocket(const Request& request, const RequestContext& caller, ServerContext&) {
+HttpResponse websocket(const Request& request, const RequestContext& request_context, ServerContext&) {
   constexpr std::string_view known[] = {"view"};
   Query query = parse_query(request.query());
   query.only(known);
-  const std::string_view view = query.one("view", "full");
-  if (query.error.empty() && view != "full" && view != "meta") query.error = "`view` is full or meta";
+  const bool meta = query.is_meta_view();
   if (!query.error.empty()) return text_response(400, query.error);
   if (!request.upgrade) {
-    HttpResponse answer = text_response(426, "this is a WebSocket: ask for an upgrade");
+    HttpResponse answer = text_response(426, "this path is a WebSocket: request an upgrade");
     answer.upgrade = "websocket";
     return answer;
   }
   HttpResponse answer;
   answer.kind = HttpResponse::Kind::websocket;
-  answer.authenticated = caller.auth_result == AuthResult::owner || caller.auth_result == AuthResult::user;
-  answer.meta = view == "meta";
+  answer.meta = meta;
   return answer;
 }
 
-// --- Where they are ---
+// --- Routes ---
 
 enum class Methods { get, get_head, post };
 enum class Open {
   to_all,
   to_owner,
-  to_users,    // and to the owner
-  to_unknown,  // who has no token may prove later that he is the owner; a wrong one is refused
+  to_users,            // and the owner
+  to_unauthenticated,  // a token may follow later; a wrong one is refused
 };
 
 struct Route {
@@ -146,7 +146,7 @@ constexpr Route routes[] = {
     {"/v1/health", Methods::get_head, Open::to_owner, health},
     {"/v1/sessions", Methods::get_head, Open::to_users, sessions_answer},
     {"/v1/events", Methods::get, Open::to_users, events},
-    {"/v1/ws", Methods::get, Open::to_unknown, websocket},
+    {"/v1/ws", Methods::get, Open::to_unauthenticated, websocket},
     {"/v1/codes", Methods::post, Open::to_owner, codes},
     {"/v1/token", Methods::post, Open::to_all, token},
     {"/v1/token/rotate", Methods::post, Open::to_owner, rotate},
@@ -176,31 +176,32 @@ std::string_view route_name(std::string_view path) {
   return "another path";
 }
 
-HttpResponse route(const Request& request, const RequestContext& caller, ServerContext& context) {
+HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context) {
   for (const Route& route : routes) {
     if (route.path != request.path()) continue;
     const std::string_view list = allowed[static_cast<std::size_t>(route.methods)].list;
     if (!is_in(request.method, list)) {
-      HttpResponse answer = text_response(405, "here one asks with: " + std::string(list));
+      HttpResponse answer = text_response(405, "method not allowed; use: " + std::string(list));
       answer.allow = list;
       return answer;
     }
-    const bool wrong = caller.auth_result == AuthResult::wrong_token && route.open != Open::to_all;
-    if (caller.auth_result == AuthResult::user && route.open == Open::to_owner) {
+    const bool wrong =
+        request_context.caller.auth_result == AuthResult::wrong_token && route.open != Open::to_all;
+    if (request_context.caller.auth_result == AuthResult::user && route.open == Open::to_owner) {
       context.counters.refuse(Refusal::token);
-      return text_response(403, "this is the owner's alone");
+      return text_response(403, "only the owner may use this path");
     }
     const bool closed = route.open == Open::to_owner || route.open == Open::to_users;
-    if (wrong || (caller.auth_result == AuthResult::anonymous && closed)) {
+    if (wrong || (request_context.caller.auth_result == AuthResult::anonymous && closed)) {
       context.counters.refuse(Refusal::token);
       return text_response(
-          401, wrong ? "the token is wrong: it is in the file `token` of the daemon's state directory"
+          401, wrong ? "wrong token: it is in the file `token` of the daemon's state directory"
                      : "send `Authorization: Bearer TOKEN`: it is in the file `token` of the daemon's "
                        "state directory");
     }
-    return route.answer(request, caller, context);
+    return route.answer(request, request_context, context);
   }
-  return text_response(404, "nothing is here; try /");
+  return text_response(404, "no such path; see /");
 }
 
 }  // namespace earshot::serve

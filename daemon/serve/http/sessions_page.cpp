@@ -11,7 +11,7 @@
 namespace earshot::serve {
 namespace {
 
-constexpr std::string_view known[] = {"after", "limit", "all", "project", "session", "view"};
+constexpr std::string_view known[] = {"after", "limit", "all", "project", "session", "program", "view"};
 constexpr std::size_t limit_default = 100, limit_max = 1000;
 
 using Names = std::set<std::string, std::less<>>;
@@ -21,55 +21,43 @@ struct Wanted {
   std::string after;
   std::size_t limit = limit_default;
   bool all = false;
-  Filter allowed;  // of a user: who is shown only a part
+  Filter allowed;  // of a restricted user
 
   bool by_name(const ServerContext& context, std::string_view name) const {
-    Filter only_name = filter;
-    only_name.project.clear();
-    return !name.empty() && name > after && only_name.matches_session(context.host_of(name), name, {}) &&
+    return !name.empty() && name > after && filter.matches_name(context.host_of(name), name) &&
            context.may_see_by_name(allowed, name);
   }
-  /// The project of a session is known once it is read: then the page cannot be chosen before.
-  bool by_project() const { return !filter.project.empty() || !allowed.project.empty(); }
+  /// Project and program are known after reading: the page cannot be chosen before.
+  bool by_content() const {
+    return !filter.project.empty() || !filter.program.empty() || !allowed.project.empty();
+  }
 };
 
 std::vector<std::string> strings(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-/// Empty: it fits.
-std::string unfit(const Filter& filter, const Limits& limits) {
-  for (const auto* key : {&filter.project, &filter.session}) {
-    bool fits = key->size() <= limits.patterns_max;
-    for (const std::string& pattern : *key) fits = fits && pattern.size() <= limits.pattern_bytes_max;
-    if (!fits) return "too many patterns, or one that is too long";
-  }
-  return {};
-}
-
-/// Sessions that are known and fit.
+/// Matching sessions in memory.
 Names warm(const Wanted& wanted, ServerContext& context) {
   Names names;
   context.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!wanted.by_name(context, session.name)) return;
-    if (!wanted.filter.matches_session(context.host_of(session.name), session.name,
-                                       session.project_or_directory()))
-      return;
+    if (!wanted.filter.matches_session(context.sessions.keys_of(session))) return;
     if (!context.may_see(wanted.allowed, session)) return;
     if (wanted.all || is_live(session, context.recent)) names.insert(session.name);
   });
   return names;
 }
 
-/// Sessions of which something has not been read yet.
+/// Sessions with unread transcripts that may match.
 Names cold(const Wanted& wanted, const ServerContext& context) {
   Names names;
-  if (!wanted.all || !context.read_cold) return names;
-  context.read_cold(
+  if (!wanted.all || !context.read_cold_sessions) return names;
+  context.read_cold_sessions(
       [&](std::string_view name) {
         if (wanted.by_name(context, name)) names.emplace(name);
-        return false;  // only looked at
+        return false;  // only list them
       },
       [] {});
   return names;
@@ -77,29 +65,31 @@ Names cold(const Wanted& wanted, const ServerContext& context) {
 
 }  // namespace
 
-HttpResponse sessions_answer(const Request& request, const RequestContext& caller, ServerContext& context) {
+HttpResponse sessions_answer(const Request& request, const RequestContext& request_context,
+                             ServerContext& context) {
   Query query = parse_query(request.query());
   query.only(known);
   Wanted wanted;
-  if (caller.user) wanted.allowed = caller.user->allowed;
+  if (const User* user = request_context.caller.user) wanted.allowed = user->allowed;
   wanted.filter.project = strings(query.all("project"));
   wanted.filter.session = strings(query.all("session"));
+  wanted.filter.program = strings(query.all("program"));
   wanted.after = query.one("after");
   wanted.limit = query.number("limit", limit_default, 1, limit_max);
   wanted.all = query.flag("all", false);
-  const std::string_view view = query.one("view", "full");
-  if (query.error.empty() && view != "full" && view != "meta") query.error = "`view` is full or meta";
-  if (query.error.empty()) query.error = unfit(wanted.filter, context.limits);
+  const View view = query.is_meta_view() ? View::meta : request_context.caller.view;
+  if (query.error.empty() &&
+      !wanted.filter.is_within(context.limits.patterns_max, context.limits.pattern_bytes_max))
+    query.error = "too many patterns, or a pattern is too long";
   if (!query.error.empty()) return text_response(400, query.error);
-  const View shown = view == "meta" ? View::meta : caller.view;
 
   Names names = warm(wanted, context);
   Names unread = cold(wanted, context);
-  if (!caller.cold_is_read) {
+  if (!request_context.cold_sessions_read) {
     Names due = unread;
     Names all = names;
     all.insert(unread.begin(), unread.end());
-    if (!wanted.by_project() && all.size() > wanted.limit) {
+    if (!wanted.by_content() && all.size() > wanted.limit) {
       const std::string last = *std::next(all.begin(), static_cast<std::ptrdiff_t>(wanted.limit) - 1);
       due.erase(due.upper_bound(last), due.end());
     }
@@ -111,8 +101,7 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& calle
     }
   }
 
-  // What cannot be read is of a project that nobody knows: that it is there is not told to whom it may not
-  // be.
+  // Unreadable transcripts have an unknown project: a restricted user must not learn that they exist.
   if (!wanted.allowed.project.empty()) unread.clear();
   std::string body = R"({"sessions":[)", last;
   std::size_t count = 0;
@@ -122,7 +111,7 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& calle
     if (!session) continue;
     if (count++ > 0) body += ',';
     body +=
-        session_payload(*session, context.host_of(session->name), {.view = shown, .filter = context.filter});
+        session_payload(*session, context.host_of(session->name), {.view = view, .filter = context.filter});
     last = name;
   }
   body += ']';

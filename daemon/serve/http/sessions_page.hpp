@@ -4,7 +4,8 @@
 
 namespace earshot::serve {
 
-/// A page, sorted by name; or Kind::cold when some of it is to be read first.
-HttpResponse sessions_answer(const Request& request, const RequestContext& caller, ServerContext& context);
+/// A page sorted by name, or Kind::cold if transcripts must be read first.
+HttpResponse sessions_answer(const Request& request, const RequestContext& request_context,
+                             ServerContext& context);
 
 }  // namespace earshot::serve

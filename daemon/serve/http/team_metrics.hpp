@@ -1,4 +1,4 @@
-// Numbers of a team's daemon: what a relay published, or what a hub received. For /metrics and /v1/health.
+// Metrics of a relay or a hub, for /metrics and /v1/health.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -7,13 +7,13 @@
 namespace earshot::serve {
 
 struct TeamMetric {
-  std::string_view name, help;  // of static texts
-  bool only_grows = false;      // since the start; else it goes up and down
+  std::string_view name, help;  // static texts
+  bool only_grows = false;      // a counter; otherwise a gauge
   std::uint64_t value = 0;
 };
 
 struct TeamMetrics {
-  std::string_view part;  // "relay" or "hub"; empty: this daemon is neither
+  std::string_view part;  // "relay" or "hub"; empty: neither
   std::vector<TeamMetric> all;
 };
 

@@ -5,15 +5,22 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "serve/stream/types.hpp"
+#include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
 namespace {
 using watch::Clock;
 
-constexpr std::size_t piece_bytes =
-    64 << 10;  // folded at once: what happens meanwhile waits for no more than that
+constexpr std::size_t piece_bytes = 64 << 10;  // folded without returning to the event loop
+constexpr std::size_t held_bytes_max = 256
+                                       << 10;  // of events before the first timed one; more match no `since`
 static_assert(piece_bytes <= tail::History::piece_bytes_max);
+
+struct Held {  // an event before the first timed one
+  Audience audience;
+  std::string payload;
+  Tags tags;
+};
 
 }  // namespace
 
@@ -32,63 +39,101 @@ struct CatchUps::Fold {
 
   std::uint64_t upto() const {
     std::uint64_t most = 0;
-    for (const Waiter& seat : seats) most = std::max(most, seat.missing.upto_offset);
+    for (const Waiter& waiter : waiters) most = std::max(most, waiter.missing.upto_offset);
     return most;
   }
-  bool anybody_reads() const {
-    return std::any_of(seats.begin(), seats.end(), [](const Waiter& seat) { return seat.reading; });
+  bool has_since() const {
+    return std::any_of(waiters.begin(), waiters.end(),
+                       [](const Waiter& waiter) { return waiter.missing.since_ms != EventRange::any_time; });
   }
-  bool everybody_reads() const {
-    return std::all_of(seats.begin(), seats.end(), [](const Waiter& seat) { return seat.reading; });
+  bool any_reading() const {
+    return std::any_of(waiters.begin(), waiters.end(), [](const Waiter& waiter) { return waiter.reading; });
+  }
+  bool all_reading() const {
+    return std::all_of(waiters.begin(), waiters.end(), [](const Waiter& waiter) { return waiter.reading; });
   }
 
   const std::string stream;
   std::string session, directory;
   std::unique_ptr<tail::History> history;
   Transcript transcript;
-  std::vector<Waiter> seats;
-  std::uint64_t fed = 0;  // bytes
+  std::vector<Waiter> waiters;
+  std::uint64_t fed = 0;     // bytes
+  std::int64_t time_ms = 0;  // of the last timed event; 0: none yet
+  std::vector<Held> held;    // events before it, for readers with `since`
+  std::size_t held_bytes = 0;
   std::shared_ptr<Chunk> chunk;
   Clock::time_point published;
   watch::Timer patience;
-  bool cold = false;     // nobody else knew what the file holds when it began
-  bool reading = false;  // bytes are on their way
+  bool cold = false;     // the stream had no transcript when the fold began
+  bool reading = false;  // a read is pending
   bool over = false;
 };
 
-/// Encodes each event that somebody wants, once for each way that it is shown.
+/// Encodes each requested event once per audience.
 class CatchUps::Collect final : public EventSink {
  public:
   Collect(CatchUps& owner, Fold& fold) : owner_(owner), fold_(fold) {}
 
   void on_event(const Event& event) override {
+    if (event.time_ms != 0) {
+      fold_.time_ms = event.time_ms;
+      flush();
+    }
+    // Before the first timed event the time is unknown: with `since`, wait for it.
+    const bool hold = fold_.time_ms == 0 && fold_.has_since() && fold_.held_bytes < held_bytes_max;
     std::array<bool, audience_count> wanted{};
-    for (Waiter& seat : fold_.seats) {
-      if (seat.differs || seat.over || !seat.missing.wants(event.cursor)) continue;
-      // Of the line that the reader has in part, nothing is shown before its mark is known to fit.
-      if (event.cursor.offset == seat.missing.from.offset &&
-          event.cursor.prefix_hash != seat.missing.from.prefix_hash) {
-        seat.differs = true;
+    for (Waiter& waiter : fold_.waiters) {
+      if (waiter.differs || waiter.over || !waiter.missing.contains(event.cursor)) continue;
+      // Nothing of a partly delivered line is sent before its prefix hash is verified.
+      if (event.cursor.offset == waiter.missing.from.offset &&
+          event.cursor.prefix_hash != waiter.missing.from.prefix_hash) {
+        waiter.differs = true;
         continue;
       }
-      seat.wants_chunk = true;
-      wanted[static_cast<std::size_t>(seat.reader->audience())] = true;
+      if (hold || waiter.missing.contains(event.cursor, fold_.time_ms))
+        wanted[static_cast<std::size_t>(waiter.reader->audience())] = true;
     }
     for (const Audience audience : all_audiences) {
       if (!wanted[static_cast<std::size_t>(audience)]) continue;
-      if (!fold_.chunk) fold_.chunk = owner_.new_chunk();
-      auto& log = fold_.chunk->logs[static_cast<std::size_t>(audience)];
-      if (!log) log = std::make_unique<LiveLog>(SIZE_MAX, Chunk::segment_bytes);
       const std::string& session =
           fold_.session.empty() ? fold_.transcript.recorded_session() : fold_.session;
       payload_.clear();
       append_event(payload_, event, {owner_.context_.host_of(session), fold_.stream, session},
                    owner_.context_.encoding(audience));
-      log->append(payload_, {0, type_of(event.body), 0, event.cursor});
+      const Tags tags{.type = type_of(event.body), .cursor = event.cursor, .time_ms = fold_.time_ms};
+      if (!hold) {
+        append(audience, payload_, tags);
+        continue;
+      }
+      fold_.held_bytes += payload_.size();
+      fold_.held.push_back({audience, payload_, tags});
     }
   }
 
+  /// Appends the held events, with the time of the event that follows them.
+  void flush() {
+    for (Held& held : std::exchange(fold_.held, {})) {
+      held.tags.time_ms = fold_.time_ms;
+      append(held.audience, held.payload, held.tags);
+    }
+    fold_.held_bytes = 0;
+  }
+
  private:
+  void append(Audience audience, std::string_view payload, const Tags& tags) {
+    bool wanted = false;
+    for (Waiter& waiter : fold_.waiters) {
+      if (waiter.differs || waiter.over || waiter.reader->audience() != audience) continue;
+      if (waiter.missing.contains(tags.cursor, tags.time_ms)) wanted = waiter.wants_chunk = true;
+    }
+    if (!wanted) return;
+    if (!fold_.chunk) fold_.chunk = owner_.new_chunk();
+    auto& log = fold_.chunk->logs[static_cast<std::size_t>(audience)];
+    if (!log) log = std::make_unique<LiveLog>(SIZE_MAX, Chunk::segment_bytes);
+    log->append(payload, tags);
+  }
+
   CatchUps& owner_;
   Fold& fold_;
   std::string payload_;
@@ -97,22 +142,22 @@ class CatchUps::Collect final : public EventSink {
 CatchUps::CatchUps(boost::asio::io_context& io, ServerContext& context) : io_(io), context_(context) {}
 CatchUps::~CatchUps() = default;
 
-// --- Who waits ---
+// --- Requests ---
 
 void CatchUps::want(CatchUpReader& reader, const std::string& stream, const EventRange& missing) {
-  Waiter seat{&reader, missing};
-  // A fold that has not come to its place yet takes it along.
+  Waiter waiter{&reader, missing};
+  // Join a fold that has not reached the cursor yet.
   for (const auto& fold : folds_) {
     if (fold->stream != stream || fold->over || missing.from.offset <= fold->fed) continue;
     if (loads_[&reader] >= context_.limits.catch_up_a_reader) break;
     ++loads_[&reader];
-    fold->seats.push_back(seat);
+    fold->waiters.push_back(waiter);
     const auto holder = fold;
-    return go_on(holder);
+    return advance(holder);
   }
   loads_.try_emplace(&reader, 0);
   auto [at, fresh] = waiting_.try_emplace(stream);
-  at->second.push_back(seat);
+  at->second.push_back(waiter);
   if (fresh) line_.push_back(stream);
   start_soon();
 }
@@ -121,13 +166,13 @@ void CatchUps::consumed(CatchUpReader& reader, const std::string& stream,
                         const std::optional<EventRange>& rest) {
   for (const auto& fold : folds_) {
     if (fold->stream != stream) continue;
-    const auto seat = std::find_if(fold->seats.begin(), fold->seats.end(), [&](const Waiter& each) {
+    const auto waiter = std::find_if(fold->waiters.begin(), fold->waiters.end(), [&](const Waiter& each) {
       return each.reader == &reader && each.reading;
     });
-    if (seat == fold->seats.end()) continue;
-    seat->reading = false;
+    if (waiter == fold->waiters.end()) continue;
+    waiter->reading = false;
     const auto holder = fold;
-    return go_on(holder);
+    return advance(holder);
   }
   const auto load = loads_.find(&reader);
   if (load != loads_.end() && load->second > 0) --load->second;
@@ -137,16 +182,16 @@ void CatchUps::consumed(CatchUpReader& reader, const std::string& stream,
 
 void CatchUps::forget(CatchUpReader& reader) {
   if (loads_.erase(&reader) == 0) return;
-  const auto is_theirs = [&](const Waiter& seat) { return seat.reader == &reader; };
+  const auto is_theirs = [&](const Waiter& waiter) { return waiter.reader == &reader; };
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     std::erase_if(at->second, is_theirs);
     at = at->second.empty() ? waiting_.erase(at) : std::next(at);
   }
   std::erase_if(line_, [&](const std::string& stream) { return !waiting_.contains(stream); });
   for (const auto& fold : std::vector(folds_.begin(), folds_.end())) {
-    if (std::erase_if(fold->seats, is_theirs) == 0) continue;
-    if (fold->reading) continue;  // what it reads is on its way; took() sees who is left
-    fold->seats.empty() ? end(fold) : go_on(fold);
+    if (std::erase_if(fold->waiters, is_theirs) == 0) continue;
+    if (fold->reading) continue;  // on_piece() continues with the remaining waiters
+    fold->waiters.empty() ? end(fold) : advance(fold);
   }
   start_soon();
 }
@@ -164,34 +209,34 @@ void CatchUps::start_soon() {
 
 void CatchUps::start() {
   const std::size_t each_max = context_.limits.catch_up_a_reader;
-  const auto has_room = [&](const Waiter& seat) { return loads_[seat.reader] < each_max; };
+  const auto has_room = [&](const Waiter& waiter) { return loads_[waiter.reader] < each_max; };
   while (running_ < context_.limits.catch_up_folds) {
     const bool any =
         std::any_of(loads_.begin(), loads_.end(), [&](const auto& load) { return load.second < each_max; });
     if (!any) return;
     const auto next = std::find_if(line_.begin(), line_.end(), [&](const std::string& stream) {
-      const auto& seats = waiting_.find(stream)->second;
-      return std::any_of(seats.begin(), seats.end(), has_room);
+      const auto& waiters = waiting_.find(stream)->second;
+      return std::any_of(waiters.begin(), waiters.end(), has_room);
     });
     if (next == line_.end()) return;
     const std::string stream = *next;
     const auto at = waiting_.find(stream);
     const auto served = std::stable_partition(at->second.begin(), at->second.end(),
-                                              [&](const Waiter& seat) { return !has_room(seat); });
-    std::vector<Waiter> seats(served, at->second.end());
+                                              [&](const Waiter& waiter) { return !has_room(waiter); });
+    std::vector<Waiter> waiters(served, at->second.end());
     at->second.erase(served, at->second.end());
     if (at->second.empty()) {
       waiting_.erase(at);
       line_.erase(next);
     }
-    begin(stream, std::move(seats));
+    begin(stream, std::move(waiters));
   }
 }
 
-void CatchUps::begin(const std::string& stream, std::vector<Waiter> seats) {
+void CatchUps::begin(const std::string& stream, std::vector<Waiter> waiters) {
   const tail::Stream* found = context_.archive ? context_.archive->find(stream) : nullptr;
   if (!found) {
-    for (const Waiter& seat : seats) seat.reader->on_caught(stream, ReplayResult::failed, {});
+    for (const Waiter& waiter : waiters) waiter.reader->on_caught(stream, ReplayResult::failed, {});
     return;
   }
   if (folds_.size() >= context_.limits.catch_up_parked) abandon_oldest();
@@ -199,22 +244,22 @@ void CatchUps::begin(const std::string& stream, std::vector<Waiter> seats) {
   fold->session = found->session();
   fold->directory = found->directory();
   fold->cold = !found->transcript();
-  for (Waiter& seat : seats) {
-    ++loads_[seat.reader];
-    seat.verified = seat.missing.from == begin_cursor && !seat.missing.inclusive;
-    seat.differs = seat.missing.from.offset == 0 && !seat.verified;
+  for (Waiter& waiter : waiters) {
+    ++loads_[waiter.reader];
+    waiter.verified = waiter.missing.from == begin_cursor && !waiter.missing.inclusive;
+    waiter.differs = waiter.missing.from.offset == 0 && !waiter.verified;
   }
-  fold->seats = std::move(seats);
+  fold->waiters = std::move(waiters);
   folds_.push_back(fold);
   ++folds_begun;
   read(fold);
 }
 
-/// One whose readers all take their time: each reads what it has, then asks again from there.
+/// Ends the fold whose readers have all been busy longest: each requests the rest after its chunk.
 void CatchUps::abandon_oldest() {
   auto oldest = folds_.end();
   for (auto at = folds_.begin(); at != folds_.end(); ++at) {
-    if ((*at)->reading || !(*at)->everybody_reads()) continue;
+    if ((*at)->reading || !(*at)->all_reading()) continue;
     if (oldest == folds_.end() || (*at)->published < (*oldest)->published) oldest = at;
   }
   if (oldest == folds_.end()) return;
@@ -226,7 +271,7 @@ void CatchUps::end(const std::shared_ptr<Fold>& fold) {
   if (std::exchange(fold->over, true)) return;
   if (std::exchange(fold->reading, false)) --running_;
   fold->patience.cancel();
-  fold->seats.clear();
+  fold->waiters.clear();
   std::erase(folds_, fold);
   start_soon();
 }
@@ -242,60 +287,62 @@ void CatchUps::read(const std::shared_ptr<Fold>& fold) {
                                alive = std::weak_ptr<char>(alive_)](const tail::History::Piece& piece) {
     const auto holder = weak.lock();
     if (alive.expired() || !holder || holder->over) return;
-    took(holder, piece);
+    on_piece(holder, piece);
   });
 }
 
-void CatchUps::took(const std::shared_ptr<Fold>& fold, const tail::History::Piece& piece) {
+void CatchUps::on_piece(const std::shared_ptr<Fold>& fold, const tail::History::Piece& piece) {
   fold->reading = false;
   --running_;
-  if (fold->seats.empty()) return end(fold);
+  if (fold->waiters.empty()) return end(fold);
   if (piece.error) {
-    const auto seats = std::move(fold->seats);
+    const auto waiters = std::move(fold->waiters);
     end(fold);
-    for (const Waiter& seat : seats) {
-      release(*seat.reader);
-      seat.reader->on_caught(fold->stream, ReplayResult::failed, {});
+    for (const Waiter& waiter : waiters) {
+      release(*waiter.reader);
+      waiter.reader->on_caught(fold->stream, ReplayResult::failed, {});
     }
     return;
   }
   bytes_read += piece.bytes.size();
-  feed(*fold, piece.bytes);
+  feed(*fold, piece.bytes, piece.end);
   publish(fold, piece.end);
 }
 
-/// Cut where a reader's cursor is, to see whether it fits, and where a reader has enough.
-void CatchUps::feed(Fold& fold, std::span<const char> bytes) {
+/// Stops at each cursor, to verify its prefix hash, and at the end of each range.
+void CatchUps::feed(Fold& fold, std::span<const char> bytes, bool file_over) {
   Collect collect(*this, fold);
-  const auto look = [&] {
+  const auto check = [&] {
     const Cursor end = fold.transcript.end();
-    for (Waiter& seat : fold.seats) {
-      const EventRange& missing = seat.missing;
-      if (!seat.verified && !seat.differs && missing.from.offset == fold.fed) {
+    for (Waiter& waiter : fold.waiters) {
+      const EventRange& missing = waiter.missing;
+      if (!waiter.verified && !waiter.differs && missing.from.offset == fold.fed) {
         const bool known = missing.from.index <= end.index && (!missing.inclusive || missing.from.index > 0);
-        seat.verified =
+        waiter.verified =
             end.offset == missing.from.offset && end.prefix_hash == missing.from.prefix_hash && known;
-        seat.differs = !seat.verified;
+        waiter.differs = !waiter.verified;
       }
-      if (!seat.over && missing.upto_offset <= fold.fed) {
-        seat.over = true;
-        seat.end = end;
+      if (!waiter.over && missing.upto_offset <= fold.fed) {
+        collect.flush();
+        waiter.over = true;
+        waiter.end = end;
       }
     }
   };
-  look();
+  check();
   while (!bytes.empty()) {
     std::uint64_t next = fold.fed + bytes.size();
-    for (const Waiter& seat : fold.seats) {
-      for (const std::uint64_t cut : {seat.missing.from.offset, seat.missing.upto_offset})
+    for (const Waiter& waiter : fold.waiters) {
+      for (const std::uint64_t cut : {waiter.missing.from.offset, waiter.missing.upto_offset})
         if (cut > fold.fed) next = std::min(next, cut);
     }
     const auto part = bytes.first(static_cast<std::size_t>(next - fold.fed));
     bytes = bytes.subspan(part.size());
     fold.transcript.feed(part, workspace_, collect);
     fold.fed = next;
-    look();
+    check();
   }
+  if (file_over) collect.flush();
 }
 
 void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
@@ -307,6 +354,8 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
     chunk->project =
         session ? std::string(session->project_or_directory()) : fold->transcript.state().project;
     if (chunk->project.empty()) chunk->project = fold->directory;
+    chunk->program =
+        session && !session->program.empty() ? session->program : fold->transcript.state().program;
     account(chunk);
   }
   struct Ended {
@@ -318,53 +367,52 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   std::vector<Ended> ended;
   std::vector<CatchUpReader*> served;
   std::vector<Waiter> left;
-  for (Waiter& seat : fold->seats) {
-    const bool gets_chunk = std::exchange(seat.wants_chunk, false) && !seat.differs;
+  for (Waiter& waiter : fold->waiters) {
+    const bool gets_chunk = std::exchange(waiter.wants_chunk, false) && !waiter.differs;
     if (gets_chunk) {
-      seat.reading = true;
-      served.push_back(seat.reader);
+      waiter.reading = true;
+      served.push_back(waiter.reader);
     }
-    if (seat.differs || seat.over || file_over) {
-      // A file that ends before what was told of it is not the one that it was told of.
+    if (waiter.differs || waiter.over || file_over) {
+      // A file that ends before the end of the range has another history.
       const ReplayResult how =
-          seat.differs || !seat.verified || !seat.over ? ReplayResult::differs : ReplayResult::up;
+          waiter.differs || !waiter.verified || !waiter.over ? ReplayResult::differs : ReplayResult::up;
       if (how == ReplayResult::differs) ++resets;
       const bool told = fold->cold && how == ReplayResult::up;
       const tail::Stream* cold = told ? context_.archive->find(fold->stream) : nullptr;
-      if (cold) context_.archive->told(*cold, seat.over ? seat.end : fold->transcript.end());
-      ended.push_back({seat.reader, how, seat.over ? seat.end : fold->transcript.end(), gets_chunk});
+      if (cold) context_.archive->mark_published(*cold, waiter.over ? waiter.end : fold->transcript.end());
+      ended.push_back({waiter.reader, how, waiter.over ? waiter.end : fold->transcript.end(), gets_chunk});
     } else {
-      left.push_back(seat);
+      left.push_back(waiter);
     }
   }
-  fold->seats = std::move(left);
+  fold->waiters = std::move(left);
   fold->published = Clock::now();
   for (CatchUpReader* reader : served) reader->on_chunk(fold->stream, chunk);
   for (const Ended& each : ended) {
     if (!each.has_chunk) release(*each.reader);
     each.reader->on_caught(fold->stream, each.how, each.end);
   }
-  fold->seats.empty() ? end(fold) : go_on(fold);
+  fold->waiters.empty() ? end(fold) : advance(fold);
   start_soon();
 }
 
-/// Reads on when nobody who sits here still has something to read, or when somebody waits and the others had
-/// their time.
-void CatchUps::go_on(const std::shared_ptr<Fold>& fold) {
+/// Reads on when all chunks were sent, or when some were and the other readers had their time.
+void CatchUps::advance(const std::shared_ptr<Fold>& fold) {
   if (fold->over || fold->reading) return;
-  if (fold->seats.empty()) return end(fold);
-  if (!fold->anybody_reads()) return read(fold);
-  if (fold->everybody_reads()) return;
+  if (fold->waiters.empty()) return end(fold);
+  if (!fold->any_reading()) return read(fold);
+  if (fold->all_reading()) return;
   const auto until = fold->published + context_.limits.catch_up_patience;
   if (Clock::now() >= until) {
-    std::erase_if(fold->seats, [](const Waiter& seat) { return seat.reading; });
+    std::erase_if(fold->waiters, [](const Waiter& waiter) { return waiter.reading; });
     return read(fold);
   }
   fold->patience.expires_at(until);
   fold->patience.async_wait([this, weak = std::weak_ptr<Fold>(fold),
                              alive = std::weak_ptr<char>(alive_)](boost::system::error_code ec) {
     const auto holder = weak.lock();
-    if (!ec && holder && !alive.expired()) go_on(holder);
+    if (!ec && holder && !alive.expired()) advance(holder);
   });
 }
 
@@ -382,7 +430,7 @@ std::shared_ptr<Chunk> CatchUps::new_chunk() {
           }};
 }
 
-/// Beyond the limit the oldest chunk is taken back, whoever has not read it yet.
+/// Above the limit the oldest chunk is revoked, even if it was not sent yet.
 void CatchUps::account(const std::shared_ptr<Chunk>& chunk) {
   chunk->counted = chunk->bytes();
   bytes_ += chunk->counted;
@@ -399,10 +447,10 @@ void CatchUps::account(const std::shared_ptr<Chunk>& chunk) {
     ++revoked;
     for (const auto& fold : folds_) {
       if (fold->chunk != oldest) continue;
-      std::erase_if(fold->seats, [](const Waiter& seat) { return seat.reading; });
+      std::erase_if(fold->waiters, [](const Waiter& waiter) { return waiter.reading; });
       boost::asio::post(io_, [this, weak = std::weak_ptr<Fold>(fold), alive = std::weak_ptr<char>(alive_)] {
         const auto holder = weak.lock();
-        if (holder && !alive.expired()) go_on(holder);
+        if (holder && !alive.expired()) advance(holder);
       });
     }
   }

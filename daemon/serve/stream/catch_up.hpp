@@ -1,5 +1,5 @@
-// What clients missed, from the files. One fold of a transcript serves all who wait for it; nobody's place is
-// kept here: a reader that is let go of asks again with the cursor that it has come to.
+// Events from the files, for clients that resume. One fold of a transcript serves all readers that wait for
+// it. No positions are stored: a reader whose chunk was revoked requests the rest from its own cursor.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -16,56 +16,60 @@
 #include "core/cursor.hpp"
 #include "core/transcript.hpp"
 #include "serve/server_context.hpp"
-#include "serve/stream/audience_log.hpp"
-#include "tail/archive.hpp"
+#include "serve/stream/live_log.hpp"
+#include "tail/history.hpp"
 
 namespace earshot::serve {
 
-/// A stretch of a stream's events.
+/// A range of a stream's events.
 struct EventRange {
-  Cursor from;             // the reader has all up to here: its mark must fit the file
-  bool inclusive = false;  // but not `from` itself
-  std::uint64_t upto_offset = 0;
-  std::uint32_t upto_index =
-      UINT32_MAX;  // of the line that ends at upto_offset: the last event that is wanted
+  static constexpr std::int64_t any_time = INT64_MIN;
 
-  bool wants(const Cursor& cursor) const {
-    const bool behind =
+  Cursor from;                            // the reader has everything before it: the prefix hash must match
+  bool inclusive = false;                 // the event of `from` is part of the range
+  std::uint64_t upto_offset = 0;          // end of the last line
+  std::uint32_t upto_index = UINT32_MAX;  // last event of that line
+  std::int64_t since_ms = any_time;       // events at or after this time, since 1970
+
+  bool contains(const Cursor& cursor) const {
+    const bool is_after =
         cursor.offset > from.offset || (cursor.offset == from.offset &&
                                         (inclusive ? cursor.index >= from.index : cursor.index > from.index));
-    return behind &&
+    return is_after &&
            (cursor.offset < upto_offset || (cursor.offset == upto_offset && cursor.index <= upto_index));
+  }
+  bool contains(const Cursor& cursor, std::int64_t time_ms) const {
+    return contains(cursor) && (since_ms == any_time || time_ms >= since_ms);
   }
 };
 
-/// Consecutive events of one stream, encoded. It may be taken back at any time while the loop runs.
+/// Consecutive encoded events of one stream. May be revoked between any two calls.
 struct Chunk {
   static constexpr std::size_t segment_bytes = 64 << 10;
 
   LiveLog& log(Audience audience) { return *logs[static_cast<std::size_t>(audience)]; }
   std::size_t bytes() const;
 
-  std::array<std::unique_ptr<LiveLog>, audience_count> logs;  // null: nobody reads it so
-  Cursor end;                                                 // where the fold had come to
-  std::string session, project;                               // what filters look at
+  std::array<std::unique_ptr<LiveLog>, audience_count> logs;  // null: no reader of this audience
+  Cursor end;                                                 // position of the fold
+  std::string session, project, program;                      // for filters
   bool revoked = false;
-  std::size_t counted = 0;  // bytes that CatchUps has counted
+  std::size_t counted = 0;  // bytes included in CatchUps::bytes()
 };
 
 enum class ReplayResult {
-  up,       // all that was asked for has been handed out
-  differs,  // the cursor's mark does not fit the file: it names another history
-  failed,   // the file is gone, or cannot be read
+  up,       // everything requested was delivered
+  differs,  // the prefix hash does not match the file: another history
+  failed,   // the file is missing or unreadable
 };
 
 class CatchUpReader {
  public:
   virtual ~CatchUpReader() = default;
   virtual Audience audience() const = 0;
-  /// Call CatchUps::consumed() when it is read. The next one of this stream comes only then.
+  /// Call CatchUps::consumed() when it was sent; the next chunk of this stream follows only then.
   virtual void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) = 0;
-  /// Nothing more comes of this stream. `end`: after up: the place that the reader is at, once it has read
-  /// its last chunk.
+  /// The last call for this stream. After `up`, `end` is the reader's position behind its last chunk.
   virtual void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) = 0;
 };
 
@@ -76,17 +80,16 @@ class CatchUps {
   CatchUps(const CatchUps&) = delete;
   CatchUps& operator=(const CatchUps&) = delete;
 
-  /// Once a reader and stream. The answers never come during the call.
+  /// Once per reader and stream. Never answers during the call.
   void want(CatchUpReader& reader, const std::string& stream, const EventRange& missing);
-  /// To be called once a chunk: the reader has read it, or found it revoked. `rest` is what it has not had;
-  /// nothing: it was told on_caught() and had all.
+  /// Once per chunk: it was sent, or found revoked. `rest` is still missing; empty after the last chunk.
   void consumed(CatchUpReader& reader, const std::string& stream, const std::optional<EventRange>& rest);
-  /// Wants nothing any more; no call comes after this.
+  /// Cancels all requests of this reader; no call follows.
   void forget(CatchUpReader& reader);
 
   std::size_t folds() const { return folds_.size(); }
   std::size_t waiting() const { return waiting_.size(); }  // streams
-  std::size_t bytes() const { return bytes_; }             // of chunks that somebody may still read
+  std::size_t bytes() const { return bytes_; }             // of chunks with readers
   std::uint64_t folds_begun = 0, bytes_read = 0, revoked = 0, resets = 0;
 
  private:
@@ -94,9 +97,9 @@ class CatchUps {
     CatchUpReader* reader;
     EventRange missing;
     bool verified = false, differs = false;
-    bool reading = false;  // has a chunk
+    bool reading = false;  // a chunk is being sent
     bool wants_chunk = false;
-    bool over = false;  // the fold has come to the end of what it wants
+    bool over = false;  // the fold has reached the end of its range
     Cursor end = {};    // there
   };
   struct Fold;
@@ -104,12 +107,12 @@ class CatchUps {
   using Folds = std::list<std::shared_ptr<Fold>>;
 
   void start();
-  void begin(const std::string& stream, std::vector<Waiter> seats);
+  void begin(const std::string& stream, std::vector<Waiter> waiters);
   void read(const std::shared_ptr<Fold>& fold);
-  void took(const std::shared_ptr<Fold>& fold, const tail::History::Piece& piece);
-  void feed(Fold& fold, std::span<const char> bytes);
+  void on_piece(const std::shared_ptr<Fold>& fold, const tail::History::Piece& piece);
+  void feed(Fold& fold, std::span<const char> bytes, bool file_over);
   void publish(const std::shared_ptr<Fold>& fold, bool over);
-  void go_on(const std::shared_ptr<Fold>& fold);
+  void advance(const std::shared_ptr<Fold>& fold);
   void abandon_oldest();
   void end(const std::shared_ptr<Fold>& fold);
   void release(CatchUpReader& reader);
@@ -120,11 +123,11 @@ class CatchUps {
   boost::asio::io_context& io_;
   ServerContext& context_;
   Workspace workspace_;
-  std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // that no fold serves yet, by stream
-  std::deque<std::string> line_;                                     // their order
+  std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // without a fold, by stream
+  std::deque<std::string> line_;                                     // in order of arrival
   Folds folds_;
-  std::map<CatchUpReader*, std::size_t> loads_;  // seats in folds, and chunks that are not read yet
-  std::size_t running_ = 0;                      // of them: that read
+  std::map<CatchUpReader*, std::size_t> loads_;  // requests in folds, and unread chunks
+  std::size_t running_ = 0;                      // folds with a pending read
   std::deque<std::weak_ptr<Chunk>> chunks_;
   std::size_t bytes_ = 0;
   bool starting_ = false;

@@ -1,25 +1,37 @@
-// Small frames that name a subscription.
+// Payloads of the frames that concern a subscription or a connection, not a session.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tail/stream.hpp"
 
 namespace earshot::serve {
 
 /// {"type":…,"id":…}
 std::string control_frame(std::string_view type, std::string_view id);
 
-/// `bookmark` frames for these `<stream>:<cursor>`. `complete`: there is at least one, and the last says so;
-/// otherwise none for no places.
-std::vector<std::string> bookmark_frames(std::string_view id, const std::vector<std::string>& places,
+/// {"type":"error",…}; an empty id is omitted.
+std::string error_frame(std::string_view id, std::string_view code, std::string_view text,
+                        bool retry = false);
+
+/// {"type":"heartbeat","time":…}; the time in milliseconds since 1970.
+std::string heartbeat_frame(std::int64_t time_ms);
+
+/// `<stream>:<cursor>`
+std::string stream_cursor(const tail::Stream& stream, const Cursor& cursor);
+
+/// `bookmark` frames for these stream cursors, at most 1,000 per frame. With `complete` there is at least one
+/// frame, and the last one has `"complete":true`.
+std::vector<std::string> bookmark_frames(std::string_view id, const std::vector<std::string>& cursors,
                                          bool complete);
 
-/// {"type":"reset",…} in answer to `after`, or (no id) to a client that fell behind. Empty fields are left
-/// out.
+/// {"type":"reset",…}; empty fields are omitted.
 std::string reset_frame(std::string_view id, std::string_view host, std::string_view session,
                         std::string_view stream, std::string_view reason);
 
-/// {"type":"stream.removed",…} to a client that fell behind.
+/// {"type":"stream.removed",…}
 std::string removed_frame(std::string_view host, std::string_view stream);
 
 }  // namespace earshot::serve

@@ -5,7 +5,53 @@
 #include <cassert>
 #include <cstring>
 
+#include "serve/stream/subscription.hpp"
+
 namespace earshot::serve {
+
+// --- Frames ---
+
+std::size_t write_frame_header(std::array<char, frame_header_bytes_max>& header, std::size_t payload_bytes) {
+  constexpr char text_and_final = static_cast<char>(0x81);
+  const std::uint64_t size = payload_bytes;
+  std::size_t length_bytes = 0;
+  header[0] = text_and_final;
+  if (size < 126) {
+    header[1] = static_cast<char>(size);
+  } else if (size < 65536) {
+    header[1] = 126;
+    length_bytes = 2;
+  } else {
+    header[1] = 127;
+    length_bytes = 8;
+  }
+  for (std::size_t i = 0; i < length_bytes; ++i)
+    header[2 + i] = static_cast<char>((size >> (8 * (length_bytes - 1 - i))) & 0xff);
+  return 2 + length_bytes;
+}
+
+Frame make_frame(std::string_view payload) {
+  std::array<char, frame_header_bytes_max> header;
+  const std::size_t header_bytes = write_frame_header(header, payload.size());
+  std::string bytes;
+  bytes.reserve(header_bytes + payload.size());
+  bytes.append(header.data(), header_bytes).append(payload);
+  return std::make_shared<const std::string>(std::move(bytes));
+}
+
+std::string_view take_payload(std::string_view& frames) {
+  assert(frames.size() >= 2 && static_cast<unsigned char>(frames[0]) == 0x81);
+  std::uint64_t length = static_cast<unsigned char>(frames[1]) & 0x7f;
+  const std::size_t length_bytes = length == 127 ? 8 : length == 126 ? 2 : 0;
+  if (length_bytes > 0) length = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i)
+    length = length << 8 | static_cast<unsigned char>(frames[2 + i]);
+  const std::string_view payload = frames.substr(2 + length_bytes, static_cast<std::size_t>(length));
+  frames.remove_prefix(2 + length_bytes + payload.size());
+  return payload;
+}
+
+// --- One log ---
 
 Position LiveLog::append(std::string_view payload, Tags tags) {
   std::array<char, frame_header_bytes_max> header;
@@ -90,14 +136,94 @@ LiveLog::Cut LiveLog::cut(const Run& run, std::size_t sent) const {
   const std::size_t at = segment.at(run.first).offset + sent;
   const auto begin = segment.entries.begin() + static_cast<std::ptrdiff_t>(run.first - segment.first);
   const auto end = segment.entries.begin() + static_cast<std::ptrdiff_t>(run.next - segment.first);
-  // The first frame that does not begin before the cut; the one before it is the frame that may be torn.
+  // The first frame that starts at or after the cut; the one before it may be partly sent.
   const auto next = std::partition_point(begin, end, [at](const Entry& e) { return e.offset < at; });
   Cut result{segment.first + static_cast<Position>(next - segment.entries.begin()), {}};
   if (next != begin) {
-    const Entry& torn = *std::prev(next);
-    result.rest = {segment.data.get() + at, torn.offset + torn.length - at};
+    const Entry& partial = *std::prev(next);
+    result.rest = {segment.data.get() + at, partial.offset + partial.length - at};
   }
   return result;
+}
+
+// --- The logs of all audiences ---
+
+AudienceLog::AudienceLog(std::size_t log_bytes_max) : log(log_bytes_max) {
+  log.on_evict = [this](Position next) {
+    for (EvictionListener* listener : catch_up_subscribers) listener->on_evict(next);
+    index_evicted(next);
+  };
+}
+
+void AudienceLog::remove_start(Position since) {
+  starts_.extract(since);
+  if (!starts_.empty()) return;
+  first_events_.clear();
+  first_event_count_ = 0;
+}
+
+/// Keeps the events that are the first one of their stream after some subscription's start: the log can no
+/// longer tell.
+void AudienceLog::index_evicted(Position next) {
+  for (Position at = log.first(); at < next; ++at) {
+    const Tags& tags = log.tags(at);
+    if (tags.type == type_removed) {
+      removed.emplace_back(at, std::make_shared<const std::string>(log.frame(at)));
+      if (removed.size() > removed_max) removed.pop_front();
+      const auto found = first_events_.find(tags.stream);
+      if (found == first_events_.end()) continue;
+      first_event_count_ -= found->second.size();
+      first_events_.erase(found);
+    }
+    const bool is_reset = tags.type == type_reset;
+    if ((tags.type >= event_types && !is_reset) || starts_.empty() || *starts_.begin() > at) continue;
+    std::vector<FirstEvent>& kept = first_events_[tags.stream];
+    if (is_reset) {
+      first_event_count_ -= kept.size();
+      kept.clear();
+    } else if (!kept.empty()) {
+      const auto start = starts_.upper_bound(kept.back().at);
+      if (start == starts_.end() || *start > at) continue;
+    }
+    kept.push_back({at, is_reset ? begin_cursor : tags.cursor});
+    ++first_event_count_;
+  }
+  if (first_event_count_ <= first_events_max) return;
+  first_events_.clear();
+  first_event_count_ = 0;
+}
+
+AudienceLog::FirstEvents AudienceLog::first_events(Position since) const {
+  FirstEvents first;
+  for (const auto& [stream, events] : first_events_) {
+    const auto event = std::find_if(events.begin(), events.end(),
+                                    [since](const FirstEvent& each) { return each.at >= since; });
+    if (event != events.end()) first.emplace(stream, event->cursor);
+  }
+  for (Position at = std::max(since, log.first()); at < log.head(); ++at) {
+    const Tags& tags = log.tags(at);
+    if (tags.type < event_types) first.emplace(tags.stream, tags.cursor);
+    if (tags.type == type_reset) first[tags.stream] = begin_cursor;
+  }
+  return first;
+}
+
+Position LogSet::first() const {
+  Position first = head();
+  for (const AudienceLog& each : logs_) first = std::min(first, each.log.first());
+  return first;
+}
+
+std::size_t LogSet::readers() const {
+  std::size_t sum = 0;
+  for (const AudienceLog& each : logs_) sum += each.readers;
+  return sum;
+}
+
+std::size_t LogSet::bytes() const {
+  std::size_t sum = 0;
+  for (const AudienceLog& each : logs_) sum += each.log.bytes();
+  return sum;
 }
 
 }  // namespace earshot::serve

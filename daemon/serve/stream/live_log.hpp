@@ -1,73 +1,92 @@
-// What is new, once: frames that are already encoded, in contiguous segments. Readers are positions; they
-// hold no reference.
+// The live log: each event encoded once, as ready-to-send WebSocket frames in contiguous segments. Readers
+// are positions in it.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/cursor.hpp"
-#include "serve/stream/frame.hpp"
+#include "core/event_json.hpp"
 
 namespace earshot::serve {
 
-using Position = std::uint64_t;  // the number of a frame, counted since the start
+// --- Frames ---
 
-/// What readers look at, without the frame's text.
+/// A complete WebSocket text frame of a server (header and payload, unmasked), shared by its recipients.
+using Frame = std::shared_ptr<const std::string>;
+
+constexpr std::size_t frame_header_bytes_max = 10;
+
+/// Writes the header of an unfragmented text frame; returns its length (RFC 6455, 5.2).
+std::size_t write_frame_header(std::array<char, frame_header_bytes_max>& header, std::size_t payload_bytes);
+
+Frame make_frame(std::string_view payload);
+
+/// Removes the first of the adjacent server frames from `frames` and returns its payload.
+std::string_view take_payload(std::string_view& frames);
+
+// --- One log ---
+
+using Position = std::uint64_t;  // number of a frame since the start
+
+/// What readers select frames by.
 struct Tags {
   std::uint32_t session = 0;  // Session::id
-  std::uint16_t type = 0;     // types.hpp
-  std::uint32_t stream = 0;   // Member::id, of an event and of what is said about a stream; 0: of none
+  std::uint16_t type = 0;     // type_of(), type_always, …
+  std::uint32_t stream = 0;   // Member::id, for frames about a stream; 0: none
   Cursor cursor = {};         // of an event
+  std::int64_t time_ms = 0;   // of an event that was read from a file: its time for `since`
 };
 
 class LiveLog {
  public:
-  static constexpr std::size_t bytes_max_default =
-      16 << 20;  // the oldest segment goes; who was in it has lagged
-  static constexpr std::size_t segment_bytes = 256 << 10;  // a longer frame gets a segment of its own
+  static constexpr std::size_t bytes_max_default = 16 << 20;  // beyond it the oldest segment is evicted
+  static constexpr std::size_t segment_bytes = 256 << 10;     // a longer frame has its own segment
 
   explicit LiveLog(std::size_t bytes_max = bytes_max_default, std::size_t segment = segment_bytes)
       : bytes_max_(bytes_max), segment_bytes_(segment) {}
 
-  /// Copies the payload behind its frame header; evicts what no longer fits. Returns the new frame's
-  /// position.
+  /// Copies the payload behind a frame header, evicting segments as needed. Returns the frame's position.
   Position append(std::string_view payload, Tags tags);
-  /// A frame that nobody reads here: only its number is used. What the log held is let go.
+  /// Advances the head without storing a frame, and drops all segments: for a log without readers.
   void skip();
-  /// Called before frames up to `next` are let go, while they can still be looked at.
+  /// Called before the frames before `next` are evicted; they are still readable during the call.
   std::function<void(Position next)> on_evict;
 
   Position first() const { return segments_.empty() ? head_ : segments_.front().first; }
   Position head() const { return head_; }  // of the next frame
   bool holds(Position position) const { return position >= first(); }
-  std::size_t bytes() const {
-    return bytes_;
-  }  // of all segments, full or not; sizeof(Entry) a frame come on top
+  std::size_t bytes() const { return bytes_; }  // capacity of all segments, without sizeof(Entry) per frame
   const Tags& tags(Position position) const { return segment_of(position).at(position).tags; }
   std::string_view frame(Position position) const;  // header and payload
 
-  /// Consecutive frames that lie side by side. Valid until the next append().
+  /// Consecutive frames, contiguous in memory. Valid until the next append().
   struct Run {
     Position first = 0, next = 0;  // frames [first, next); none when equal
     std::span<const char> bytes;
   };
 
-  /// Whole frames from `from` on, before `until`, of one segment: at most `bytes_max`, but at least one
-  /// frame. `from` must be held and below `until`, `until` not above head().
+  /// Complete frames of [from, until) in one segment: at most `bytes_max`, but at least one frame.
+  /// Requires first() <= from < until <= head().
   Run contiguous(Position from, Position until, std::size_t bytes_max) const;
 
-  /// The same for the frames that `wanted(Tags)` says: begins at the first such frame of [from, until), may
-  /// cross segments to find it. None: an empty run at `until`.
+  /// The same for frames for which `wanted(Tags)` is true, starting at the first such frame of [from, until)
+  /// in any segment. Returns an empty run at `until` if there is none.
   template <class Wanted>
   Run matching(Position from, Position until, std::size_t bytes_max, Wanted&& wanted) const;
 
-  /// A run of which only `sent` bytes went out: the first frame not begun, and the rest of the one that was
-  /// cut.
+  /// After `sent` bytes of a run were written: the first frame that was not started, and the unsent rest of
+  /// the frame before it.
   struct Cut {
     Position next = 0;
     std::span<const char> rest;
@@ -96,7 +115,7 @@ class LiveLog {
   std::size_t bytes_ = 0;
   Position head_ = 0;
   std::deque<Segment> segments_;
-  std::unique_ptr<char[]> spare_;  // the last evicted segment's memory, used again
+  std::unique_ptr<char[]> spare_;  // memory of the last evicted segment, for reuse
 };
 
 template <class Wanted>
@@ -115,5 +134,95 @@ LiveLog::Run LiveLog::matching(Position from, Position until, std::size_t bytes_
   }
   return {until, until, {}};
 }
+
+// --- The logs of all audiences ---
+
+/// How much a connection may see, and whether secrets are redacted.
+enum class Audience : std::uint8_t {
+  full,  // everything, redacted
+  meta,  // no text, no inputs, no outputs
+  raw,   // everything, unredacted: only for the owner on the Unix socket
+};
+constexpr std::size_t audience_count = 3;
+constexpr std::array<Audience, audience_count> all_audiences = {Audience::full, Audience::meta,
+                                                                Audience::raw};
+
+inline View view_of(Audience audience) { return audience == Audience::meta ? View::meta : View::full; }
+
+class EvictionListener {
+ public:
+  virtual ~EvictionListener() = default;
+  /// Frames before `next` are about to be evicted; they are still readable during the call.
+  virtual void on_evict(Position next) = 0;
+};
+
+/// The live log of one audience, and who reads it.
+struct AudienceLog {
+  static constexpr std::size_t removed_max = 4096;         // older `stream.removed` frames are not repeated
+  static constexpr std::size_t first_events_max = 65'536;  // beyond it the index is dropped, and a resumed
+                                                           // stream may repeat events
+
+  explicit AudienceLog(std::size_t log_bytes_max);
+  AudienceLog(const AudienceLog&) = delete;
+  AudienceLog& operator=(const AudienceLog&) = delete;
+
+  using FirstEvents = std::unordered_map<std::uint32_t, Cursor>;
+
+  /// Start positions of event subscriptions: first_events() answers for these.
+  void add_start(Position since) { starts_.insert(since); }
+  void remove_start(Position since);
+  /// By stream, the first event at or after `since` (which must have been added), evicted events included;
+  /// begin_cursor if a new history began there.
+  FirstEvents first_events(Position since) const;
+
+  LiveLog log;
+  std::size_t readers = 0;  // connections with an event subscription; 0: nothing is encoded
+  std::vector<EvictionListener*> catch_up_subscribers;  // receive evicted events from the files
+  std::deque<std::pair<Position, Frame>> removed;       // evicted `stream.removed` frames
+
+ private:
+  struct FirstEvent {
+    Position at;
+    Cursor cursor;
+  };
+  void index_evicted(Position next);
+
+  std::multiset<Position> starts_;
+  std::unordered_map<std::uint32_t, std::vector<FirstEvent>> first_events_;  // by stream, evicted ones only
+  std::size_t first_event_count_ = 0;
+};
+
+/// One log per audience; positions are the same in all of them.
+class LogSet {
+ public:
+  explicit LogSet(std::size_t log_bytes_max)
+      : logs_{AudienceLog(log_bytes_max), AudienceLog(log_bytes_max), AudienceLog(log_bytes_max)} {}
+
+  AudienceLog& of(Audience audience) { return logs_[static_cast<std::size_t>(audience)]; }
+  const AudienceLog& of(Audience audience) const { return logs_[static_cast<std::size_t>(audience)]; }
+  Position head() const { return logs_.front().log.head(); }  // position of the next frame
+  Position first() const;                                     // oldest frame in any log
+  std::size_t readers() const;                                // connections with an event subscription
+  std::size_t bytes() const;
+
+  /// Appends one frame: `encode(Audience, std::string&)` is called once for each audience with readers.
+  template <class Encode>
+  void append(const Tags& tags, Encode&& encode) {
+    for (const Audience audience : all_audiences) {
+      AudienceLog& to = of(audience);
+      if (to.readers == 0) {
+        to.log.skip();
+        continue;
+      }
+      scratch_.clear();
+      encode(audience, scratch_);
+      to.log.append(scratch_, tags);
+    }
+  }
+
+ private:
+  std::array<AudienceLog, audience_count> logs_;
+  std::string scratch_;
+};
 
 }  // namespace earshot::serve

@@ -5,24 +5,26 @@
 
 #include "base/utf8.hpp"
 #include "core/event_json.hpp"
+#include "serve/stream/control_frames.hpp"
 
 namespace earshot::serve {
 
-void Records::ask(RecordReader& reader, const message::Read& asked) {
+void Records::read(RecordReader& reader, const message::Read& asked) {
   auto request = std::make_shared<Request>();
   request->reader = &reader;
   request->asked = asked;
   if (reader.audience() == Audience::meta)
-    return refuse(request, "not_allowed", "this connection is shown the meta view: no records", false);
+    return refuse(request, "not_allowed", "this connection has the meta view: records are not available",
+                  false);
   const auto waiting = std::count_if(requests_.begin(), requests_.end(),
                                      [&](const auto& each) { return each->reader == &reader; });
   if (static_cast<std::size_t>(waiting) >= context_.limits.reads_waiting)
-    return refuse(request, "busy", "too many reads wait: ask again when some are answered", true);
+    return refuse(request, "busy", "too many reads are waiting: retry after some were answered", true);
   requests_.push_back(std::move(request));
   begin();
 }
 
-/// One at a time for a reader, a few for all.
+/// One request at a time per reader, `limits.reads` in total.
 void Records::begin() {
   for (std::size_t i = 0; i < requests_.size() && held_ < context_.limits.reads; ++i) {
     const auto request = requests_[i];
@@ -34,22 +36,22 @@ void Records::begin() {
     ++held_;
     const tail::Stream* stream = context_.archive ? context_.archive->find(request->asked.stream) : nullptr;
     if (!stream) {
-      refuse(request, "not_found", "no stream is called so", false);
+      refuse(request, "not_found", "there is no stream with this name", false);
       return begin();
     }
     context_.archive->record(*stream, request->asked.cursor,
                              [this, weak = std::weak_ptr<Request>(request),
                               alive = std::weak_ptr<char>(alive_)](tail::RecordText record) {
                                const auto asked = weak.lock();
-                               if (!alive.expired() && asked) took(asked, std::move(record));
+                               if (!alive.expired() && asked) on_text(asked, std::move(record));
                              });
   }
 }
 
-void Records::took(const std::shared_ptr<Request>& request, tail::RecordText record) {
+void Records::on_text(const std::shared_ptr<Request>& request, tail::RecordText record) {
   if (record.found == tail::RecordText::Found::differs) {
     return refuse(request, "bad_cursor",
-                  "the cursor does not fit the transcript: it was rewritten, or is longer no more", false);
+                  "the cursor does not match the transcript: it was rewritten or truncated", false);
   }
   if (record.found == tail::RecordText::Found::error)
     return refuse(request, "not_found",
@@ -67,7 +69,7 @@ void Records::took(const std::shared_ptr<Request>& request, tail::RecordText rec
 void Records::show(const std::shared_ptr<Request>& request, const std::string& text) {
   request->text = context_.record_text(request->reader->audience(), text, request->is_json);
   const std::size_t part_bytes = context_.limits.record_part_bytes;
-  // Parts end on characters: count them as they will be cut.
+  // Parts end on character boundaries: count them as send_next() cuts them.
   for (std::size_t at = 0; at < request->text.size() || request->parts == 0; ++request->parts) {
     const auto rest = std::string_view(request->text).substr(at);
     if (rest.empty()) {
@@ -76,13 +78,13 @@ void Records::show(const std::shared_ptr<Request>& request, const std::string& t
     }
     at += std::max<std::size_t>(cut_utf8(rest, part_bytes).size(), 1);
   }
-  request->there = true;
-  request->reader->on_record_there();
+  request->ready = true;
+  request->reader->on_record_ready();
 }
 
-void Records::give(RecordReader& reader) {
+void Records::send_next(RecordReader& reader) {
   const auto found = std::find_if(requests_.begin(), requests_.end(),
-                                  [&](const auto& each) { return each->reader == &reader && each->there; });
+                                  [&](const auto& each) { return each->reader == &reader && each->ready; });
   if (found == requests_.end()) return;
   const auto request = *found;
   const auto rest = std::string_view(request->text).substr(request->at);
@@ -100,17 +102,16 @@ void Records::give(RecordReader& reader) {
   const bool last = request->part == request->parts;
   if (last) drop(request);
   reader.on_record(out);
-  if (!last)
-    reader.on_record_there();  // the next part goes out behind this one, not when the daemon next wakes
+  if (!last) reader.on_record_ready();  // the next part follows at once
 }
 
 void Records::refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,
                      bool retry) {
   RecordReader& reader = *request->reader;
-  const std::string payload = message::error(request->asked.id, code, why, retry);
+  const std::string payload = error_frame(request->asked.id, code, why, retry);
   drop(request);
   reader.on_record(payload);
-  reader.on_record_there();
+  reader.on_record_ready();
 }
 
 void Records::drop(const std::shared_ptr<Request>& request) {

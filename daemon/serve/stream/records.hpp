@@ -1,4 +1,4 @@
-// Whole records, on demand: read from the file, redacted, and handed out in parts.
+// `read` requests: records read from the file, redacted, and sent in parts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "serve/server_context.hpp"
-#include "serve/stream/message.hpp"
+#include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
 
@@ -18,8 +18,8 @@ class RecordReader {
   virtual Audience audience() const = 0;
   /// A `record` or an `error` frame.
   virtual void on_record(std::string_view payload) = 0;
-  /// Parts can be had: give() hands them out, one at a time.
-  virtual void on_record_there() = 0;
+  /// send_next() has a part.
+  virtual void on_record_ready() = 0;
 };
 
 class Records {
@@ -28,26 +28,26 @@ class Records {
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
 
-  /// Answers through on_record(), perhaps at once.
-  void ask(RecordReader& reader, const message::Read& asked);
-  /// The next part of what this reader has asked for, if one is there: through on_record().
-  void give(RecordReader& reader);
+  /// Answers by on_record(), possibly during the call.
+  void read(RecordReader& reader, const message::Read& asked);
+  /// Sends the next part for this reader, if one is ready, by on_record().
+  void send_next(RecordReader& reader);
   void forget(RecordReader& reader);
-  std::size_t held() const { return held_; }  // records whose text is in memory, or on its way there
+  std::size_t held() const { return held_; }  // records in memory or being read
 
  private:
   struct Request {
     RecordReader* reader;
     message::Read asked;
     bool begun = false;  // counted in held_
-    bool there = false;
+    bool ready = false;
     bool is_json = true;
     std::string text;
     std::size_t part = 0, parts = 0, at = 0;
   };
 
   void begin();
-  void took(const std::shared_ptr<Request>& request, tail::RecordText record);
+  void on_text(const std::shared_ptr<Request>& request, tail::RecordText record);
   void show(const std::shared_ptr<Request>& request, const std::string& text);
   void refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,
               bool retry);

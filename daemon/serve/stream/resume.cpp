@@ -1,102 +1,169 @@
-// The part of a subscriber that comes from files: what `after` missed, and what the log has let go.
+// Events that a subscriber reads from files: what `after`, `since` and `new_streams` request, and what the
+// log has evicted.
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "serve/stream/control_frames.hpp"
 #include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
 
-// --- After ---
+// --- Requested events ---
 
-/// What each entry misses. What is wrong with an entry is told at once, behind `ready`.
-std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
-                                              const std::vector<std::string>& after) {
+/// The events that a new subscription requests. Entries that cannot be resumed are answered at once, after
+/// `ready`.
+std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, const message::Subscribe& asked) {
   auto resume = std::make_unique<Resume>();
   resume->id = subscription.id;
-  resume->who = subscription.bit;
-  for (const std::string& entry : after) {
-    const auto place = message::parse_stream_cursor(entry);
-    if (!place) {
-      constexpr std::size_t shown_bytes = 200;
-      push(Kind::answer, make_frame(message::error(
-                             subscription.id, "bad_cursor",
-                             "`after`: `" + entry.substr(0, shown_bytes) +
-                                 "` is not <stream>:<cursor>, as events and session frames give them")));
-      continue;
+  resume->subscribers = subscription.bit;
+  std::set<std::string, std::less<>> named;
+  if (asked.after) {
+    for (const std::string& entry : *asked.after) {
+      add_after(subscription, entry, *resume);
+      named.insert(entry.substr(0, entry.rfind(':')));
     }
-    const tail::Stream* stream = context_.archive ? context_.archive->find(place->stream) : nullptr;
-    if (!stream || !may_see(stream)) {
-      push(Kind::answer,
-           make_frame(reset_frame(subscription.id, context_.host, {}, place->stream, "unknown")));
-      continue;
-    }
-    context_.archive->doubt(*stream);
-    const Session* session = context_.sessions.find(stream->session());
-    const bool known = session && std::any_of(session->members.begin(), session->members.end(),
-                                              [&](const Member& member) { return member.stream == stream; });
-    const std::string_view project = known ? session->project_or_directory() : std::string_view();
-    // Of a cold one the project is known once it is read: its chunks are judged then.
-    if (known && !matches(subscription, session->name, project)) continue;
-    const Transcript* transcript = stream->transcript();
-    const bool has_all =
-        transcript && (place->cursor == transcript->end() || place->cursor == transcript->last_event());
-    if (has_all) {
-      resume->missing.erase(place->stream);
-      resume->places.push_back(place->stream + ":" + to_string(transcript->end()));
-      continue;
-    }
-    resume->missing[place->stream] = {place->cursor, false, stream->bytes(), UINT32_MAX};
-    if (context_.sessions.contains(*stream))
-      resume->streams[place->stream] = context_.sessions.stream_id(*stream);
   }
-  told_before(subscription, *resume);
+  if (asked.since_ms || asked.from_beginning) {
+    context_.sessions.for_each([&](Session& session) {
+      if (!is_in_snapshot(subscription, session)) return;
+      for (const Member& member : session.members) {
+        if (subscription.from_beginning) subscription.known_streams.insert(member.id);
+        if (named.contains(member.stream->name())) continue;
+        if (asked.since_ms && member.stream->modified_ms() < *asked.since_ms) continue;
+        EventRange range{begin_cursor, false, member.stream->published_bytes(), UINT32_MAX};
+        if (asked.since_ms) range.since_ms = *asked.since_ms;
+        add_stream(subscription, *member.stream, range, *resume);
+      }
+    });
+  }
+  exclude_delivered(subscription, *resume);
   return resume;
 }
 
-/// What another subscription of this connection has been told of these streams, or will be from the log, ends
-/// what this one misses: an event is delivered once.
-void Subscriber::told_before(const Subscription& fresh, Resume& resume) {
+void Subscriber::add_after(const Subscription& subscription, const std::string& entry, Resume& resume) {
+  const auto parsed = message::parse_stream_cursor(entry);
+  if (!parsed) {
+    constexpr std::size_t quoted_bytes = 200;
+    return push(Kind::answer,
+                make_frame(error_frame(subscription.id, "bad_cursor",
+                                       "`after`: `" + entry.substr(0, quoted_bytes) +
+                                           "` is not <stream>:<cursor> as in events and session frames")),
+                subscription.bit);
+  }
+  const tail::Stream* stream = context_.archive ? context_.archive->find(parsed->stream) : nullptr;
+  if (!stream || !may_see(stream)) {
+    return push(Kind::answer,
+                make_frame(reset_frame(subscription.id, context_.host, {}, parsed->stream, "unknown")),
+                subscription.bit);
+  }
+  context_.archive->request_verify(*stream);
+  const Transcript* transcript = stream->transcript();
+  const bool has_all =
+      transcript && (parsed->cursor == transcript->end() || parsed->cursor == transcript->last_event());
+  if (!has_all) {
+    add_stream(subscription, *stream, {parsed->cursor, false, stream->published_bytes(), UINT32_MAX}, resume);
+    return;
+  }
+  const Session* session = context_.sessions.find(stream->session());
+  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session)) return;
+  resume.missing.erase(parsed->stream);
+  resume.cursors.push_back(stream_cursor(*stream, transcript->end()));
+}
+
+/// False: the filter excludes the stream. The project of a cold one is unknown: its chunks are filtered.
+bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream& stream,
+                            const EventRange& range, Resume& resume) {
+  const bool is_known = context_.sessions.contains(stream);
+  const Session* session = context_.sessions.find(stream.session());
+  if (is_known && session && !wants(subscription, *session)) return false;
+  if (range.upto_offset == 0) return false;  // an empty file
+  resume.missing[stream.name()] = range;
+  if (is_known) resume.stream_ids[stream.name()] = context_.sessions.stream_id(stream);
+  return true;
+}
+
+/// The history of the streams of this session that the subscription was not shown before.
+void Subscriber::add_new_streams(Subscription& subscription, const Session& session, Resume& resume) {
+  for (const Member& member : session.members) {
+    if (!subscription.known_streams.insert(member.id).second) continue;
+    add_stream(subscription, *member.stream, {begin_cursor, false, member.stream->published_bytes(), UINT32_MAX},
+               resume);
+  }
+}
+
+/// An event is sent once per connection: what other subscriptions receive of these streams, live or from the
+/// files, is not sent again for this one.
+void Subscriber::exclude_delivered(const Subscription& subscription, Resume& resume) {
   for (const Subscription& other : subscriptions_) {
-    const bool covers =
-        !other.state && &other != &fresh && other.filter.type.empty() && log().holds(other.since);
-    if (!covers || resume.missing.empty()) continue;
-    std::set<std::uint32_t> seen;
-    for (Position at = other.since; at < log().head(); ++at) {
-      const Tags& tags = log().tags(at);
-      if (tags.stream == 0 || tags.type >= event_types || !seen.insert(tags.stream).second) continue;
-      const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
-      const Session* session = context_.sessions.find(tags.session);
-      if (!stream || !session || !wants(other, *session)) continue;
-      const auto missing = resume.missing.find(stream->name());
-      if (missing == resume.missing.end()) continue;
-      missing->second.upto_offset = tags.cursor.offset;
-      missing->second.upto_index = tags.cursor.index - 1;
+    if (other.state || resume.stream_ids.empty()) continue;
+    const auto first_events = audience_log().first_events(other.since);
+    for (const auto& [name, id] : resume.stream_ids) {
+      const auto first = first_events.find(id);
+      const auto missing = resume.missing.find(name);
+      if (first == first_events.end() || missing == resume.missing.end()) continue;
+      const tail::Stream* stream = context_.sessions.find_stream(id);
+      const Session* session = stream ? context_.sessions.find(stream->session()) : nullptr;
+      if (!session || !wants(other, *session)) continue;
+      resume.delivered[name].push_back({other.bit, {first->second, true, UINT64_MAX, UINT32_MAX}});
+    }
+  }
+  for (auto& [name, missing] : resume.missing) {
+    if (const auto resumed = resumed_.find(name); resumed != resumed_.end()) {
+      auto& delivered = resume.delivered[name];
+      delivered.insert(delivered.end(), resumed->second.begin(), resumed->second.end());
+    }
+    if (resumed_.size() < resumed_streams_max || resumed_.contains(name)) {
+      EventRange all = missing;
+      all.upto_offset = UINT64_MAX;
+      resumed_[name].push_back({subscription.bit, all});
+    }
+    // Do not read what is delivered completely anyway.
+    const auto delivered = resume.delivered.find(name);
+    if (delivered == resume.delivered.end()) continue;
+    for (const Resume::Delivered& each : delivered->second) {
+      const bool all_types = std::all_of(types_.begin(), types_.begin() + event_types,
+                                         [&](Mask mask) { return (mask & each.by) != 0; });
+      const Cursor& from = each.range.from;
+      const bool is_earlier = from.offset < missing.upto_offset ||
+                              (from.offset == missing.upto_offset && from.index <= missing.upto_index);
+      if (!all_types || each.range.since_ms != EventRange::any_time || !is_earlier) continue;
+      missing.upto_offset = from.offset;
+      missing.upto_index = each.range.inclusive && from.index > 0 ? from.index - 1 : from.index;
+      if (missing.upto_offset > missing.from.offset) continue;  // else read up to the cursor, to verify it
+      missing.upto_offset = missing.from.offset;
+      missing.upto_index = missing.from.index;
     }
   }
 }
 
-// --- Lag ---
+void Subscriber::forget_resumed(Mask bit) {
+  for (auto at = resumed_.begin(); at != resumed_.end();) {
+    std::erase_if(at->second, [bit](const Resume::Delivered& each) { return (each.by & bit) != 0; });
+    at = at->second.empty() ? resumed_.erase(at) : std::next(at);
+  }
+}
 
+// --- Falling behind ---
+
+/// Notes which events were evicted before they were sent.
 void Subscriber::on_evict(Position next) {
   if (!events_ || position_ >= next) return;
   if (!lost_from_) lost_from_ = position_;
   Mask catching_up = 0;
   for (const Subscription& subscription : subscriptions_)
-    if (subscription.keeps) catching_up |= subscription.bit;
+    if (subscription.catch_up) catching_up |= subscription.bit;
   if (!missed_) {
     missed_ = std::make_unique<Resume>();
-    missed_->who = catching_up;
+    missed_->subscribers = catching_up;
   }
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
     const Mask who = types_[tags.type] & catching_up & active_at(at);
-    if (tags.stream == 0 || who == 0 || (sessions_mask(tags.session) & who) == 0) continue;
-    if (muted(tags.stream, at)) continue;
+    if (tags.stream == 0 || who == 0 || (mask_of_session(tags.session) & who) == 0) continue;
+    if (is_muted(tags.stream, at)) continue;
     const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
-    if (!stream) continue;  // it is no more, and nothing of it can be read
-    missed_->streams[stream->name()] = tags.stream;
+    if (!stream) continue;  // deleted
+    missed_->stream_ids[stream->name()] = tags.stream;
     if (tags.type == type_reset) {
       missed_->missing[stream->name()] = {begin_cursor, false, 0, 0};
       missed_->new_histories.insert(stream->name());
@@ -109,60 +176,60 @@ void Subscriber::on_evict(Position next) {
   }
   position_ = next;
   if (missed_->missing.size() <= context_.limits.missed_streams) return;
-  // Too many to keep: those who wanted them are told that they fell behind, as everybody else is.
+  // Too many streams: these subscriptions receive `lagged` like the others.
   missed_ = std::make_unique<Resume>();
-  for (Subscription& subscription : subscriptions_) subscription.keeps = false;
+  for (Subscription& subscription : subscriptions_) subscription.catch_up = false;
 }
 
-/// The log has gone on without this client. Who keeps gets what it missed from the files; the others are told
-/// `lagged`. All get every session that is another since.
+/// The log has evicted frames that were not sent. Subscriptions that catch up receive the events from the
+/// files, the others `lagged`; all receive the frames of sessions that changed since.
 void Subscriber::on_lagged() {
   const Position missed_from = *std::exchange(lost_from_, std::nullopt);
   const Position head = log().head();
-  const auto is_keeper = [](const Subscription& subscription) { return subscription.keeps; };
-  const bool keep = keeps_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), is_keeper);
+  const auto catches_up = [](const Subscription& subscription) { return subscription.catch_up; };
+  const bool catch_up = catches_up_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), catches_up);
   ++context_.counters.lagged;
-  position_ = keep ? std::max(position_, log().first()) : head;
+  position_ = catch_up ? std::max(position_, log().first()) : head;
 
-  std::deque<OwnAddress> first, rest;
-  for (OwnAddress& own : own_) {
-    if (own.kind == Kind::snapshot) {
+  std::deque<Queued> first, rest;
+  for (Queued& queued : queue_) {
+    if (queued.kind == Kind::snapshot) {
       shed_ = true;
       continue;
     }
-    const bool is_resume = own.kind == Kind::resume;
-    own.at = position_;
-    rest.push_back(std::move(own));
+    const bool is_resume = queued.kind == Kind::resume;
+    queued.at = position_;
+    rest.push_back(std::move(queued));
     if (!is_resume) continue;
     std::move(rest.begin(), rest.end(), std::back_inserter(first));
     rest.clear();
   }
-  own_ = std::move(first);
-  // Before what is read again: a stream that went may have come again, and that is the one that is read.
-  const auto tell_removed = [this](Frame frame) {
-    if (allowed_) return;  // nobody knows any more whose it was
-    own_bytes_ += frame->size();
-    own_.push_back({position_, Kind::answer, std::move(frame), nullptr});
+  queue_ = std::move(first);
+  // Before the events from files: a removed stream may exist again, and that is the one being read.
+  const auto push_removed = [this](Frame frame) {
+    if (allowed_) return;  // its session can no longer be checked
+    answer_bytes_ += frame->size();
+    queue_.push_back({position_, Kind::answer, std::move(frame), nullptr, 0});
   };
   for (const auto& [at, frame] : audience_log().removed)
-    if (at >= missed_from) tell_removed(frame);
-  // Who goes on at the head passes over what the log still has, too.
+    if (at >= missed_from) push_removed(frame);
+  // A subscriber that continues at the head skips what the log still has.
   for (Position at = log().first(); at < position_; ++at)
     if (at >= missed_from && log().tags(at).type == type_removed)
-      tell_removed(std::make_shared<const std::string>(log().frame(at)));
-  if (keep && missed_ && !missed_->missing.empty())
-    own_.push_back({position_, Kind::resume, nullptr, std::move(missed_)});
+      push_removed(std::make_shared<const std::string>(log().frame(at)));
+  if (catch_up && missed_ && !missed_->missing.empty()) push_resume(position_, std::move(missed_));
   missed_.reset();
 
   for (Subscription& subscription : subscriptions_) {
-    if (subscription.state || subscription.keeps) continue;
-    subscription.since = head;
-    push(Kind::answer, make_frame(control_frame("lagged", subscription.id)));
+    if (subscription.state || subscription.catch_up) continue;
+    set_start(subscription, head);
+    forget_resumed(subscription.bit);
+    push(Kind::answer, make_frame(control_frame("lagged", subscription.id)), subscription.bit);
   }
-  for (OwnAddress& own : rest) {  // its session's frame was shed, and comes again below
-    if (own.kind != Kind::reset) continue;
-    own.at = head;
-    own_.push_back(std::move(own));
+  for (Queued& queued : rest) {  // its session frame was dropped, and is queued again below
+    if (queued.kind != Kind::reset) continue;
+    queued.at = head;
+    queue_.push_back(std::move(queued));
   }
   context_.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
@@ -175,34 +242,34 @@ void Subscriber::on_lagged() {
     if (wanted) push(Kind::snapshot, context_.sessions.frame(session, audience_));
   });
   shed_ = false;
-  for (OwnAddress& own : rest) {
-    if (own.kind == Kind::reset) continue;
-    own.at = head;
-    own_.push_back(std::move(own));
+  for (Queued& queued : rest) {
+    if (queued.kind == Kind::reset) continue;
+    queued.at = head;
+    queue_.push_back(std::move(queued));
   }
 }
 
-// --- From the files ---
+// --- Reading from files ---
 
 Resume* Subscriber::resume() {
-  for (OwnAddress& own : own_)
-    if (own.kind == Kind::resume) return own.resume.get();
+  for (Queued& queued : queue_)
+    if (queued.kind == Kind::resume) return queued.resume.get();
   return nullptr;
 }
 
-void Subscriber::insert_before_resume(std::string_view payload) {
-  const auto at =
-      std::find_if(own_.begin(), own_.end(), [](const OwnAddress& own) { return own.kind == Kind::resume; });
+void Subscriber::insert_before_resume(std::string_view payload, Mask owners) {
+  const auto at = std::find_if(queue_.begin(), queue_.end(),
+                               [](const Queued& each) { return each.kind == Kind::resume; });
   Frame frame = make_frame(payload);
-  own_bytes_ += frame->size();
-  own_.insert(at, OwnAddress{at->at, Kind::answer, std::move(frame), nullptr});
+  answer_bytes_ += frame->size();
+  queue_.insert(at, Queued{at->at, Kind::answer, std::move(frame), nullptr, owners});
 }
 
 void Subscriber::begin(Resume& resume) {
   resume.begun = true;
   for (const std::string& stream : resume.new_histories) {
     const tail::Stream* found = context_.archive ? context_.archive->find(stream) : nullptr;
-    if (!may_see(found)) continue;  // it is another's by now
+    if (!may_see(found)) continue;  // it belongs to another session by now
     const std::string session = found ? found->session() : std::string();
     insert_before_resume(reset_frame({}, context_.host_of(session), session, stream, "rewritten"));
   }
@@ -212,25 +279,25 @@ void Subscriber::begin(Resume& resume) {
 
 void Subscriber::finish(std::unique_ptr<Resume> resume) {
   const bool complete = resume->others.empty();
-  if (allowed_) {  // it may have become another's while it was read
-    std::erase_if(resume->places, [&](const std::string& place) {
-      return !may_see(context_.archive->find(place.substr(0, place.rfind(':'))));
+  const Mask owners = resume->id.empty() ? 0 : resume->subscribers;
+  if (allowed_) {  // a stream may have changed its session meanwhile
+    std::erase_if(resume->cursors, [&](const std::string& cursor) {
+      return !may_see(context_.archive->find(cursor.substr(0, cursor.rfind(':'))));
     });
   }
-  if (!resume->id.empty()) {
-    // In front of what the log has: just where the client is now.
-    auto frames = bookmark_frames(resume->id, resume->places, complete);
+  if (!resume->id.empty()) {  // before the log: this is the client's position now
+    auto frames = bookmark_frames(resume->id, resume->cursors, complete);
     for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload) {
       Frame frame = make_frame(*payload);
-      own_bytes_ += frame->size();
-      own_.push_front({position_, Kind::answer, std::move(frame), nullptr});
+      answer_bytes_ += frame->size();
+      queue_.push_front({position_, Kind::answer, std::move(frame), nullptr, owners});
     }
   }
   if (complete) return;
-  tell_others(*resume);
+  push_resets(*resume);
   if (resume->id.empty()) return;
   for (const std::string& payload : bookmark_frames(resume->id, {}, true))
-    push(Kind::answer, make_frame(payload));
+    push(Kind::answer, make_frame(payload), owners);
 }
 
 void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
@@ -250,41 +317,44 @@ void Subscriber::on_caught(const std::string& stream, ReplayResult how, const Cu
       return;
     }
     to->missing.erase(stream);
-    to->places.push_back(stream + ":" + to_string(end));
+    to->cursors.push_back(stream + ":" + to_string(end));
     return;
   }
   to->missing.erase(stream);
+  resumed_.erase(stream);
   std::erase_if(to->reading, [&](const Resume::Reading& reading) {
     if (reading.stream == stream) context_.catch_ups->consumed(*this, stream, {});
     return reading.stream == stream;
   });
-  if (!context_.archive->find(stream)) return gone(stream, *to);
-  differs(stream, how == ReplayResult::differs ? "rewritten" : "unreadable", *to);
+  if (!context_.archive->find(stream)) return on_missing_stream(stream, *to);
+  on_other_history(stream, how == ReplayResult::differs ? "rewritten" : "unreadable", *to);
 }
 
-/// It is no more. What the log has said of it until now may be of a history that the client's cursor is not
-/// of.
-void Subscriber::gone(const std::string& stream, const Resume& from) {
+/// The stream was deleted. Its frames in the log up to now may be of another history than the client's
+/// cursor.
+void Subscriber::on_missing_stream(const std::string& stream, const Resume& from) {
   insert_before_resume(from.id.empty() ? removed_frame(context_.host, stream)
-                                       : reset_frame(from.id, context_.host, {}, stream, "unknown"));
-  if (const auto was = from.streams.find(stream); was != from.streams.end())
-    mutes_.push_back({was->second, log().head()});
+                                       : reset_frame(from.id, context_.host, {}, stream, "unknown"),
+                       from.id.empty() ? 0 : from.subscribers);
+  if (const auto id = from.stream_ids.find(stream); id != from.stream_ids.end())
+    mutes_.push_back({id->second, log().head()});
 }
 
-/// What the client was told of a stream is not what its file says. It is told so, and its session is shown as
-/// it is then, when everything else has been read: finish().
-void Subscriber::differs(const std::string& stream, std::string_view reason, Resume& to) {
+/// The file does not match the client's cursor: `reset`, followed by the session's frame, after everything
+/// else was read (push_resets).
+void Subscriber::on_other_history(const std::string& stream, std::string_view reason, Resume& to) {
   to.others.push_back({stream, std::string(reason)});
-  // What still waits to be read of it lies before that place, too.
-  const auto let_go = [&](Resume* other) {
+  // The reset covers what other queued resumes wanted of this stream.
+  const auto drop = [&](Resume* other) {
     if (!other || other->begun) return;
     other->missing.erase(stream);
     other->new_histories.erase(stream);
   };
-  for (OwnAddress& own : own_) let_go(own.resume.get());
-  let_go(missed_.get());
-  // The frame of a cold one needs its transcript; the other streams go on meanwhile.
-  to.missing[stream + '\n'] = {};  // no stream is called so: it holds the resume open
+  for (Queued& queued : queue_) drop(queued.resume.get());
+  drop(missed_.get());
+  // The frame of a cold session requires its transcript. This entry, which cannot be the name of a stream,
+  // keeps the resume open until it was read.
+  to.missing[stream + '\n'] = {};
   context_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
     if (alive.expired()) return;
     if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
@@ -292,32 +362,35 @@ void Subscriber::differs(const std::string& stream, std::string_view reason, Res
   });
 }
 
-/// At the log's end, for there the sessions are as they are shown: of their other streams all has been told
-/// by then, and of these streams nothing is told in between.
-void Subscriber::tell_others(const Resume& resume) {
-  // With an id, also when the log had let it go: a session's frame follows, not the first line.
+/// Queued at the head: by then the events of all other streams were sent, and the session frames describe
+/// exactly that position. Frames of these streams before it are muted.
+void Subscriber::push_resets(const Resume& resume) {
+  // The id is sent also if the log had evicted the events: a session frame follows, not the first line.
   std::string id = resume.id;
   for (const Subscription& subscription : subscriptions_)
-    if (id.empty() && (subscription.bit & resume.who)) id = subscription.id;
+    if (id.empty() && (subscription.bit & resume.subscribers)) id = subscription.id;
   std::vector<Session*> sessions;
-  for (const Resume::Other& other : resume.others) {
-    const tail::Stream* there = context_.archive->find(other.stream);
-    const tail::Stream* found = may_see(there) ? there : nullptr;
-    const std::string session = found ? found->session() : std::string();
-    push(Kind::reset, make_frame(reset_frame(id, context_.host_of(session), session, other.stream,
-                                             found ? std::string_view(other.reason) : "unknown")));
-    Session* shown = session.empty() ? nullptr : context_.sessions.find(session);
-    if (shown && std::find(sessions.begin(), sessions.end(), shown) == sessions.end())
-      sessions.push_back(shown);
-    const auto was = resume.streams.find(other.stream);
-    if (was != resume.streams.end()) mutes_.push_back({was->second, log().head()});
-    if (found && context_.sessions.contains(*found))
-      mutes_.push_back({context_.sessions.stream_id(*found), log().head()});
+  for (const Resume::OtherHistory& other : resume.others) {
+    const tail::Stream* existing = context_.archive->find(other.stream);
+    const tail::Stream* stream = may_see(existing) ? existing : nullptr;
+    const std::string session_name = stream ? stream->session() : std::string();
+    push(Kind::reset,
+         make_frame(reset_frame(id, context_.host_of(session_name), session_name, other.stream,
+                                stream ? std::string_view(other.reason) : "unknown")),
+         resume.subscribers);
+    Session* session = session_name.empty() ? nullptr : context_.sessions.find(session_name);
+    if (session && std::find(sessions.begin(), sessions.end(), session) == sessions.end())
+      sessions.push_back(session);
+    const auto known = resume.stream_ids.find(other.stream);
+    if (known != resume.stream_ids.end()) mutes_.push_back({known->second, log().head()});
+    if (stream && context_.sessions.contains(*stream))
+      mutes_.push_back({context_.sessions.stream_id(*stream), log().head()});
   }
-  for (Session* session : sessions) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
+  for (Session* session : sessions)
+    push(Kind::snapshot, context_.sessions.frame(*session, audience_), resume.subscribers);
 }
 
-/// One chunk's events, as far as the batch has room. False: there is none to read now.
+/// Adds events of the first chunk as far as the batch has room. False: no chunk is ready.
 bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
   while (!resume.reading.empty()) {
     Resume::Reading& reading = resume.reading.front();
@@ -328,15 +401,26 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
       continue;
     }
     LiveLog& events = chunk.log(audience_);
-    Mask who = 0;
+    Mask receivers = 0;
     const bool allowed = !allowed_ || may_see(context_.sessions.find(chunk.session));
+    const SessionKeys keys{context_.host_of(chunk.session), chunk.session, chunk.project, chunk.program};
     for (const Subscription& subscription : subscriptions_) {
-      if (allowed && (subscription.bit & resume.who) && matches(subscription, chunk.session, chunk.project))
-        who |= subscription.bit;
+      if (allowed && (subscription.bit & resume.subscribers) && subscription.filter.matches_session(keys))
+        receivers |= subscription.bit;
     }
+    const auto delivered = resume.delivered.find(reading.stream);
+    const auto is_delivered = [&](const Tags& tags) {
+      return delivered != resume.delivered.end() &&
+             std::any_of(delivered->second.begin(), delivered->second.end(),
+                         [&](const Resume::Delivered& each) {
+                           return (types_[tags.type] & each.by) != 0 &&
+                                  each.range.contains(tags.cursor, tags.time_ms);
+                         });
+    };
     const LiveLog::Run run =
         events.matching(reading.at, events.head(), context_.limits.write_bytes_max, [&](const Tags& tags) {
-          return (types_[tags.type] & who) != 0 && missing->second.wants(tags.cursor);
+          return (types_[tags.type] & receivers) != 0 &&
+                 missing->second.contains(tags.cursor, tags.time_ms) && !is_delivered(tags);
         });
     if (run.first == run.next) {
       chunk_read(resume, reading);
@@ -348,7 +432,7 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
   return false;
 }
 
-/// Read to its end, or taken back.
+/// The first chunk was sent completely, or was revoked.
 void Subscriber::chunk_read(Resume& resume, Resume::Reading& reading) {
   const Resume::Reading read = std::move(reading);
   resume.reading.pop_front();
@@ -357,7 +441,7 @@ void Subscriber::chunk_read(Resume& resume, Resume::Reading& reading) {
   if (!read.chunk->revoked) {
     if (read.last) {
       resume.missing.erase(missing);
-      resume.places.push_back(read.stream + ":" + to_string(read.end));
+      resume.cursors.push_back(read.stream + ":" + to_string(read.end));
       return context_.catch_ups->consumed(*this, read.stream, {});
     }
     missing->second.from = read.chunk->end;

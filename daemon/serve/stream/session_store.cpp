@@ -33,7 +33,7 @@ Session& SessionStore::make(std::string_view name) {
   auto session = std::make_unique<Session>();
   session->id = next_id_++;
   session->name = name;
-  if (is_online_ && !name.empty() && !is_online_(host_of(name))) session->status = status::of_host_away({});
+  if (is_online_ && !name.empty() && !is_online_(host_of(name))) session->status = status::host_offline_status({});
   Session& made = *session;
   by_id_.emplace(made.id, std::move(session));
   if (!name.empty()) by_name_.emplace(made.name, &made);
@@ -59,7 +59,7 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
   Known& known = by_stream_[&stream];
   Session*& slot = known.session;
   if (slot && slot->name == stream.session()) return *slot;
-  if (slot) {  // it was nameless until now
+  if (slot) {  // its session was unknown until now
     std::erase_if(slot->members, [&](const Member& member) { return member.stream == &stream; });
     slot->frames = {};
     slot->retired = slot->changed;
@@ -98,10 +98,16 @@ void SessionStore::refresh(Session& session) {
       project = member.stream->transcript()->state().project;
   }
   const std::string_view directory = shown ? std::string_view(shown->directory()) : session.directory;
-  if (project.empty()) project = session.project;  // once known it stays, though its stream may be gone
-  if (project == session.project && directory == session.directory) return;
+  // Once known, the project and the program are kept, even if their stream is deleted.
+  if (project.empty()) project = session.project;
+  std::string_view program = session.program;
+  for (const Member& member : session.members)
+    if (program.empty() && member.stream->transcript())
+      program = member.stream->transcript()->state().program;
+  if (project == session.project && directory == session.directory && program == session.program) return;
   session.project = project;
   session.directory = directory;
+  session.program = program;
   ++session.generation;
 }
 
@@ -110,7 +116,7 @@ std::size_t SessionStore::purge(Position log_first) {
   for (auto it = by_id_.begin(); it != by_id_.end();) {
     Session& session = *it->second;
     const bool alive = !session.members.empty() || session.process_lives();
-    const bool retired = !alive && session.retired < log_first && !session.pending && !session.late;
+    const bool retired = !alive && session.retired < log_first && !session.pending && !session.is_throttled;
     if (!alive && !retired) ++waiting;
     if (!retired) {
       ++it;

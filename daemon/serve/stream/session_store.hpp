@@ -1,4 +1,4 @@
-// Streams grouped into what the user calls a session, and the frame that shows one.
+// Sessions, each with its streams, status and `session` frame.
 #pragma once
 #include <array>
 #include <chrono>
@@ -14,8 +14,8 @@
 
 #include "base/clock.hpp"
 #include "core/event_json.hpp"
-#include "serve/stream/audience_log.hpp"
-#include "serve/stream/frame.hpp"
+#include "serve/stream/live_log.hpp"
+#include "serve/stream/subscription.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
 
@@ -24,11 +24,11 @@ namespace earshot::serve {
 /// One stream of a session. The stream outlives its membership: SessionStore::remove_stream() comes first.
 struct Member {
   const tail::Stream* stream = nullptr;
-  bool meta_known = false;  // a session frame has been told since its meta file was read
+  bool meta_known = false;  // a session frame was sent after its meta file was read
   std::uint32_t id = 0;     // in the log's tags; never used twice
 };
 
-/// A todo list from files beside the transcripts.
+/// A todo list from a file.
 struct FileTodos {
   std::vector<Todo> todos;
   std::string time;  // RFC 3339; the transcript's list wins when it is newer
@@ -36,22 +36,23 @@ struct FileTodos {
 
 struct Session {
   std::uint32_t id = 0;          // in the log's tags; never used twice
-  std::uint32_t generation = 0;  // grows when what filters look at (project, directory) changes
-  std::string name;       // empty: a stream that does not know its session yet, alone; no frame shows it
-  std::string project;    // the first working directory; empty: not known
-  std::string directory;  // stands for the project until then
+  std::uint32_t generation = 0;  // grows when a key of filters changes
+  std::string name;              // empty: one stream whose session is unknown yet; without a frame
+  std::string project;           // the first working directory; empty: unknown
+  std::string program;           // agent program; empty: unknown
+  std::string directory;         // used instead of the project until then
 
   std::vector<Member> members;
   std::optional<status::Status> status;
   std::optional<FileTodos> todos;
 
-  Position changed = 0;           // where the log was when it last changed
-  bool pending = false;           // waits for the pump's end
-  bool summary_due = false;       // the board is to hear of it then
-  bool late = false;              // waits for its next turn to be told to those who asked for states
-  watch::Clock::time_point told;  // when those heard of it last
-  Position retired = 0;           // with no members: where the log was
-  std::array<Frame, audience_count> frames;  // null: to be built again
+  Position changed = 0;                                    // head of the log at the last change
+  bool pending = false;                                    // reported at the end of the pump
+  bool summary_due = false;                                // then also to the status tracker
+  bool is_throttled = false;                               // its state is sent after `limits.state`
+  std::optional<watch::Clock::time_point> states_sent_at;  // to connections with `deliver: state`
+  Position retired = 0;                                    // head of the log when the last member was removed
+  std::array<Frame, audience_count> frames;                // null: not encoded
 
   void changed_now(Position head) {
     frames = {};
@@ -66,18 +67,18 @@ struct Session {
   bool process_lives() const;        // as the registry has it
 };
 
-/// What the transcripts of a session say, for the status board.
+/// The state of the transcripts, for the status tracker.
 status::TranscriptSummary transcript_summary(const Session& session);
 
-/// A `session` frame's payload: in that view, through that filter; the other options do not matter.
-std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& shown = {});
+/// The payload of a `session` frame; uses the view and filter of `options`.
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options = {});
 
 class SessionStore {
  public:
   explicit SessionStore(std::string host) : host_(std::move(host)) {}
-  /// Through which the frames' texts go. It outlives this object.
+  /// The redactor, which outlives this object.
   void set_filter(const TextFilter& filter) { filter_ = &filter; }
-  /// Their names say whose they are: `<session>@<host>`. A session of a host that is not heard is shown so.
+  /// Sessions are named `<session>@<host>`; those of an offline host have the status `host_offline`.
   void set_multi_host(std::function<bool(std::string_view host)> is_online) {
     host_.clear();
     is_online_ = std::move(is_online);
@@ -85,27 +86,26 @@ class SessionStore {
   SessionStore(const SessionStore&) = delete;
   SessionStore& operator=(const SessionStore&) = delete;
 
-  /// The session of this stream, made when it is new; a stream that learnt its session moves there.
+  /// The session of this stream, created if needed; moves a stream whose session became known.
   Session& session_of(const tail::Stream& stream);
-  /// By name, made when there is none (a process without a transcript yet).
+  /// By name, created if needed (a process without a transcript).
   Session& find_or_create(std::string_view name);
   Session* find(std::string_view name);
   Session* find(std::uint32_t id);
 
-  /// Its session (still there, perhaps without members), or null when the stream was never told.
+  /// Returns the session, possibly without members, or null for an unknown stream.
   Session* remove_stream(const tail::Stream& stream, Position log_head);
-  /// What filters look at is read again from the transcripts.
+  /// Updates the keys of filters from the transcripts.
   void refresh(Session& session);
-  /// Forgets sessions without members and process that no frame in the log speaks of any more. Returns how
-  /// many must still wait.
+  /// Removes sessions without members and process that no frame in the log refers to. Returns the number of
+  /// those still referred to.
   std::size_t purge(Position log_first);
 
-  /// Encoded once until `session.frames` are reset; shared by all who are sent it.
+  /// Encoded once until `session.frames` are reset.
   Frame frame(Session& session, Audience audience);
-  /// The number of a stream that was told; 0: it was not.
   bool contains(const tail::Stream& stream) const { return by_stream_.contains(&stream); }
   std::uint32_t stream_id(const tail::Stream& stream) const;
-  /// Null: it is no more.
+  /// Null: removed.
   const tail::Stream* find_stream(std::uint32_t id) const;
 
   std::string_view host_of(std::string_view session) const {
@@ -114,13 +114,18 @@ class SessionStore {
     return at == session.npos ? std::string_view() : session.substr(at + 1);
   }
 
+  /// What filters compare with; valid until the session changes.
+  SessionKeys keys_of(const Session& session) const {
+    return {host_of(session.name), session.name, session.project_or_directory(), session.program};
+  }
+
   std::size_t size() const { return by_id_.size(); }
   void for_each(const std::function<void(Session&)>& visit);  // by name
 
  private:
   Session& make(std::string_view name);
 
-  std::string host_;                                      // empty: the sessions' names say whose they are
+  std::string host_;                                      // empty: the names of sessions have hosts
   std::function<bool(std::string_view host)> is_online_;  // likewise
   const TextFilter* filter_ = nullptr;
   struct Known {

@@ -1,75 +1,71 @@
-// What a connection asks for: subscriptions, their snapshots, and the queue of what is told to it alone.
 #include "serve/stream/subscriber.hpp"
 
 #include <algorithm>
 
-#include "core/event_json.hpp"
 #include "serve/stream/control_frames.hpp"
 
 namespace earshot::serve {
+namespace {
+
+constexpr std::size_t states_per_write = 16;  // later ones may still be replaced by newer states
+
+}  // namespace
+
+// --- Subscriptions ---
 
 void Subscriber::close() {
   if (context_.catch_ups) context_.catch_ups->forget(*this);
   if (context_.records) context_.records->forget(*this);
+  for (const Subscription& subscription : subscriptions_) {
+    if (!subscription.state) audience_log().remove_start(subscription.since);
+    if (subscription.from_beginning) --context_.from_beginning_subscriptions;
+  }
   subscriptions_.clear();
-  own_.clear();
-  own_bytes_ = 0;
+  queue_.clear();
+  answer_bytes_ = 0;
   missed_.reset();
   on_more = nullptr;
   subscriptions_changed();
-}
-
-void Subscriber::push(Kind kind, Frame frame) {
-  if (kind == Kind::answer || kind == Kind::reset) own_bytes_ += frame->size();
-  own_.push_back({log().head(), kind, std::move(frame), nullptr});
-}
-
-void Subscriber::own_gone(OwnAddress& own) {
-  if (own.kind == Kind::answer || own.kind == Kind::reset) own_bytes_ -= own.frame->size();
-}
-
-void Subscriber::tell(std::string_view payload) {
-  if (resume()) return insert_before_resume(payload);
-  push(Kind::answer, make_frame(payload));
-}
-
-bool Subscriber::matches(const Subscription& subscription, std::string_view session,
-                         std::string_view project) const {
-  return subscription.filter.matches_session(context_.host_of(session), session, project);
 }
 
 bool Subscriber::may_see(const Session* session) const {
   return !allowed_ || (session && context_.may_see(*allowed_, *session));
 }
 
-/// False as well for one that is not, and for one of which only its file is known.
+/// False also for a missing stream and for one that was never read.
 bool Subscriber::may_see(const tail::Stream* stream) const {
   if (!allowed_) return true;
   return stream && context_.sessions.contains(*stream) && may_see(context_.sessions.find(stream->session()));
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
-  return matches(subscription, session.name, session.project_or_directory()) && may_see(&session);
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&session);
+}
+
+bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
+  if ((session.members.empty() && !session.process_lives()) || !wants(subscription, session)) return false;
+  return subscription.all || is_live(session, context_.recent);
 }
 
 void Subscriber::subscriptions_changed() {
   const auto is_state = [](const Subscription& subscription) { return subscription.state; };
   const bool states = std::any_of(subscriptions_.begin(), subscriptions_.end(), is_state);
   const bool events = !std::all_of(subscriptions_.begin(), subscriptions_.end(), is_state);
-  const bool keeps = std::any_of(subscriptions_.begin(), subscriptions_.end(),
-                                 [](const Subscription& subscription) { return subscription.keeps; });
+  const bool catches_up = std::any_of(subscriptions_.begin(), subscriptions_.end(),
+                                      [](const Subscription& each) { return each.catch_up; });
+  auto& listeners = audience_log().catch_up_subscribers;
   if (events != events_) events ? ++audience_log().readers : --audience_log().readers;
   if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
-  if (keeps && !keeps_) audience_log().catch_up_subscribers.push_back(this);
-  if (!keeps && keeps_) std::erase(audience_log().catch_up_subscribers, this);
+  if (catches_up && !catches_up_) listeners.push_back(this);
+  if (!catches_up && catches_up_) std::erase(listeners, this);
   if (events && !events_) position_ = bookmarked_ = log().head();
   events_ = events;
   states_ = states;
-  keeps_ = keeps;
+  catches_up_ = catches_up;
   if (!states_) states_due_.clear();
-  if (!keeps_) missed_.reset();
+  if (!catches_up_) missed_.reset();
 
-  verdicts_.reset();
+  cached_masks_.reset();
   types_.fill(all_subscriptions);
   for (std::size_t type = 0; type < event_types; ++type) {
     types_[type] = 0;
@@ -80,66 +76,74 @@ void Subscriber::subscriptions_changed() {
   }
 }
 
+/// The subscription receives events from this position on.
+void Subscriber::set_start(Subscription& subscription, Position since) {
+  audience_log().add_start(since);
+  audience_log().remove_start(subscription.since);
+  subscription.since = since;
+}
+
 void Subscriber::subscribe(message::Subscribe asked) {
   const auto refuse = [&](std::string_view code, std::string_view text) {
-    tell(message::error(asked.id, code, text));
+    push_answer(error_frame(asked.id, code, text));
   };
   const auto same_id = [&](const Subscription& subscription) { return subscription.id == asked.id; };
-  if (std::any_of(subscriptions_.begin(), subscriptions_.end(), same_id)) {
-    return refuse("bad_message", "a subscription has this `id` already");
-  }
-  if (subscriptions_.size() >= std::min(context_.limits.subscriptions_max, masked_max))
+  if (std::any_of(subscriptions_.begin(), subscriptions_.end(), same_id))
+    return refuse("bad_message", "a subscription with this `id` exists");
+  if (subscriptions_.size() >= std::min(context_.limits.subscriptions_max, subscriptions_max))
     return refuse("limit", "too many subscriptions");
   if (asked.after && asked.after->size() > context_.limits.after_entries) {
     return refuse("limit", "`after` has more than " + std::to_string(context_.limits.after_entries) +
-                               " entries: take several subscriptions");
+                               " entries: use several subscriptions");
   }
 
   Mask taken = 0;
   for (const Subscription& subscription : subscriptions_) taken |= subscription.bit;
-  const Mask bit = ~taken & (taken + 1);  // the lowest that is free
-  subscriptions_.push_back({std::move(asked.id), std::move(asked.filter), asked.state, asked.all,
-                            asked.catch_up && !asked.state, log().head(), bit});
+  const Mask bit = ~taken & (taken + 1);  // the lowest free one
+  Subscription& subscription =
+      subscriptions_.emplace_back(Subscription{.id = asked.id,
+                                               .filter = std::move(asked.filter),
+                                               .state = asked.state,
+                                               .all = asked.all,
+                                               .catch_up = asked.catch_up && !asked.state,
+                                               .from_beginning = asked.from_beginning,
+                                               .since = log().head(),
+                                               .bit = bit});
+  if (!subscription.state) audience_log().add_start(subscription.since);
+  if (subscription.from_beginning) ++context_.from_beginning_subscriptions;
   subscriptions_changed();
-  const Subscription& subscription = subscriptions_.back();
-  if (asked.snapshot) snapshot(subscription);
-  push(Kind::answer, make_frame(control_frame("ready", subscription.id)));
-  if (!asked.after) return;
-  auto resume = resume_of(subscription, *asked.after);
-  own_.push_back({log().head(), Kind::resume, nullptr, std::move(resume)});
-}
-
-void Subscriber::snapshot(const Subscription& subscription) {
-  context_.sessions.for_each([&](Session& session) {
-    const bool empty = session.members.empty() && !session.process_lives();
-    if (empty || !wants(subscription, session)) return;
-    if (!subscription.all && !is_live(session, context_.recent)) return;
-    push(Kind::snapshot, context_.sessions.frame(session, audience_));
-  });
+  if (asked.snapshot) {
+    context_.sessions.for_each([&](Session& session) {
+      if (is_in_snapshot(subscription, session))
+        push(Kind::snapshot, context_.sessions.frame(session, audience_), bit);
+    });
+  }
+  push(Kind::answer, make_frame(control_frame("ready", subscription.id)), bit);
+  if (asked.after || asked.since_ms || asked.from_beginning)
+    push_resume(log().head(), make_resume(subscription, asked));
 }
 
 void Subscriber::unsubscribe(std::string_view id) {
   const auto found = std::find_if(subscriptions_.begin(), subscriptions_.end(),
-                                  [&](const Subscription& s) { return s.id == id; });
+                                  [&](const Subscription& each) { return each.id == id; });
   if (found == subscriptions_.end())
-    return tell(message::error(id, "bad_message", "no subscription has this `id`"));
+    return push_answer(error_frame(id, "bad_message", "there is no subscription with this `id`"));
   const Mask bit = found->bit;
+  const std::string ended = found->id;
+  if (!found->state) audience_log().remove_start(found->since);
+  if (found->from_beginning) --context_.from_beginning_subscriptions;
   subscriptions_.erase(found);
   subscriptions_changed();
-  std::erase_if(own_, [&](OwnAddress& own) {
-    if (own.kind != Kind::resume) return false;
-    own.resume->who &= ~bit;
-    if (own.resume->who != 0) return false;
-    if (own.resume->begun && context_.catch_ups) context_.catch_ups->forget(*this);
-    return true;
-  });
+  drop_queued(bit);
+  forget_resumed(bit);
+  push_answer(control_frame("unsubscribed", ended));
 }
 
 void Subscriber::read(const message::Read& asked) {
   if (!may_see(context_.archive ? context_.archive->find(asked.stream) : nullptr))
-    return tell(message::error(asked.id, "not_found", "no stream is called so"));
-  if (context_.records) return context_.records->ask(*this, asked);
-  tell(message::error(asked.id, "not_found", "nothing can be read again here"));
+    return push_answer(error_frame(asked.id, "not_found", "there is no stream with this name"));
+  if (context_.records) return context_.records->read(*this, asked);
+  push_answer(error_frame(asked.id, "not_found", "records are not available here"));
 }
 
 void Subscriber::session_changed(const Session& session) {
@@ -150,21 +154,38 @@ void Subscriber::session_changed(const Session& session) {
   if (wanted) states_due_.insert(session.id);
 }
 
-/// Which subscriptions are for this session, whatever the type.
-Subscriber::Mask Subscriber::sessions_mask(std::uint32_t id) {
-  const Session* session = context_.sessions.find(id);
-  if (!session) return 0;
-  if (!verdicts_) verdicts_ = std::make_unique<std::array<Verdict, verdicts>>();
-  Verdict& verdict = (*verdicts_)[id % verdicts];
-  if (verdict.session == id && verdict.generation == session->generation) return verdict.mask;
-  verdict = {id, session->generation, 0};
-  for (const Subscription& subscription : subscriptions_) {
-    if (!subscription.state && wants(subscription, *session)) verdict.mask |= subscription.bit;
+void Subscriber::session_shown(const Session& session) {
+  for (Subscription& subscription : subscriptions_) {
+    if (!subscription.from_beginning || !wants(subscription, session)) continue;
+    auto resume = std::make_unique<Resume>();
+    resume->id = subscription.id;
+    resume->subscribers = subscription.bit;
+    add_new_streams(subscription, session, *resume);
+    if (resume->missing.empty()) continue;
+    exclude_delivered(subscription, *resume);
+    push_resume(log().head(), std::move(resume));
   }
-  return verdict.mask;
 }
 
-/// Those that want frames from here on.
+void Subscriber::stream_appeared(std::uint32_t stream) {
+  for (Subscription& subscription : subscriptions_)
+    if (subscription.from_beginning) subscription.known_streams.insert(stream);
+}
+
+/// Subscriptions that match this session, for any type.
+Subscriber::Mask Subscriber::mask_of_session(std::uint32_t id) {
+  const Session* session = context_.sessions.find(id);
+  if (!session) return 0;
+  if (!cached_masks_) cached_masks_ = std::make_unique<std::array<CachedMask, cached_masks>>();
+  CachedMask& cached = (*cached_masks_)[id % cached_masks];
+  if (cached.session == id && cached.generation == session->generation) return cached.mask;
+  cached = {id, session->generation, 0};
+  for (const Subscription& subscription : subscriptions_)
+    if (!subscription.state && wants(subscription, *session)) cached.mask |= subscription.bit;
+  return cached.mask;
+}
+
+/// Subscriptions that receive frames at this position.
 Subscriber::Mask Subscriber::active_at(Position at) const {
   Mask active = 0;
   for (const Subscription& subscription : subscriptions_)
@@ -172,20 +193,14 @@ Subscriber::Mask Subscriber::active_at(Position at) const {
   return active;
 }
 
-bool Subscriber::muted(std::uint32_t stream, Position at) const {
+bool Subscriber::is_muted(std::uint32_t stream, Position at) const {
   return std::any_of(mutes_.begin(), mutes_.end(),
                      [&](const Mute& mute) { return mute.stream == stream && at < mute.until; });
 }
 
-void Subscriber::shed() {
-  if (!events_ || log().holds(position_)) return;
-  const auto released = std::erase_if(own_, [](const OwnAddress& own) { return own.kind == Kind::snapshot; });
-  if (released > 0) shed_ = true;
-}
-
-/// Where the streams are that have moved since, of those that a filtered subscription is for.
-std::vector<std::string> Subscriber::moved_places(Position since) {
-  std::vector<std::string> places;
+/// Current cursors of the streams that changed since then and match a filtered subscription.
+std::vector<std::string> Subscriber::moved_cursors(Position since) {
+  std::vector<std::string> cursors;
   context_.sessions.for_each([&](Session& session) {
     if (session.changed < since || session.name.empty()) return;
     const bool wanted =
@@ -195,10 +210,10 @@ std::vector<std::string> Subscriber::moved_places(Position since) {
     if (!wanted) return;
     for (const Member& member : session.members) {
       if (!member.stream->transcript()) continue;
-      places.push_back(member.stream->name() + ":" + to_string(member.stream->transcript()->end()));
+      cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));
     }
   });
-  return places;
+  return cursors;
 }
 
 void Subscriber::tick(Clock::time_point now) {
@@ -209,10 +224,200 @@ void Subscriber::tick(Clock::time_point now) {
       [](const Subscription& subscription) { return !subscription.state && !subscription.filter.empty(); });
   const Position head = log().head();
   const Position since = std::exchange(bookmarked_, head);
-  // One that is behind gets its cursors with the events themselves.
-  if (!filtered || since == head || !own_.empty() || position_ != head || lost_from_) return;
-  for (std::string& payload : bookmark_frames({}, moved_places(since), false))
+  // A subscriber that is behind receives the cursors with its events.
+  if (!filtered || since == head || !queue_.empty() || position_ != head || lost_from_) return;
+  for (const std::string& payload : bookmark_frames({}, moved_cursors(since), false))
     push(Kind::answer, make_frame(payload));
+}
+
+// --- The queue ---
+
+void Subscriber::push(Kind kind, Frame frame, Mask owners) {
+  if (kind == Kind::answer || kind == Kind::reset) answer_bytes_ += frame->size();
+  queue_.push_back({log().head(), kind, std::move(frame), nullptr, owners});
+}
+
+void Subscriber::push_resume(Position at, std::unique_ptr<Resume> resume) {
+  const Mask owners = resume->subscribers;
+  queue_.push_back({at, Kind::resume, nullptr, std::move(resume), owners});
+}
+
+void Subscriber::release(const Queued& queued) {
+  if (queued.kind == Kind::answer || queued.kind == Kind::reset) answer_bytes_ -= queued.frame->size();
+}
+
+void Subscriber::push_answer(std::string_view payload) {
+  if (resume()) return insert_before_resume(payload);
+  push(Kind::answer, make_frame(payload));
+}
+
+/// Drops the frames of a subscription that has ended.
+void Subscriber::drop_queued(Mask bit) {
+  std::erase_if(queue_, [&](Queued& queued) {
+    if ((queued.owners & bit) == 0) return false;
+    queued.owners &= ~bit;
+    if (queued.resume) queued.resume->subscribers = queued.owners;
+    if (queued.owners != 0) return false;
+    if (queued.resume && queued.resume->begun && context_.catch_ups) context_.catch_ups->forget(*this);
+    release(queued);
+    return true;
+  });
+}
+
+void Subscriber::shed() {
+  if (!events_ || log().holds(position_)) return;
+  const auto dropped = std::erase_if(queue_, [](const Queued& each) { return each.kind == Kind::snapshot; });
+  if (dropped > 0) shed_ = true;
+}
+
+// --- Sending ---
+
+void Batch::add(std::span<const char> bytes, From from, const LiveLog::Run& run, std::size_t bytes_max) {
+  iovecs_[count_] = {const_cast<char*>(bytes.data()), bytes.size()};
+  runs_[count_] = run;
+  from_[count_++] = from;
+  bytes_ += bytes.size();
+  full = count_ == pieces_max || bytes_ >= bytes_max;
+}
+
+/// Encodes the frames of sessions whose state is due. False: none is.
+bool Subscriber::add_states() {
+  std::size_t made = 0;
+  while (!states_due_.empty() && made < states_per_write) {
+    const auto first = states_due_.begin();
+    Session* session = context_.sessions.find(*first);
+    states_due_.erase(first);
+    if (!session || session->name.empty() || !may_see(session)) continue;
+    push(Kind::snapshot, context_.sessions.frame(*session, audience_));
+    ++made;
+  }
+  return made > 0;
+}
+
+/// Adds frames of the log before `until` as long as the batch has room, and advances `scanned`.
+void Subscriber::add_log(Batch& batch, Position until) {
+  std::erase_if(mutes_, [&](const Mute& mute) { return mute.until <= batch.scanned; });
+  const Mask active = active_at(batch.scanned);
+  const bool everything =
+      mutes_.empty() &&
+      std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
+        return !allowed_ && (subscription.bit & active) != 0 && subscription.filter.empty();
+      });
+  // Stop where another subscription starts: it is active from there on.
+  for (const Subscription& subscription : subscriptions_) {
+    if (!subscription.state && subscription.since > batch.scanned)
+      until = std::min(until, subscription.since);
+  }
+  if (active == 0) batch.scanned = until;
+  Position at = batch.scanned;
+  const auto wanted = [&](const Tags& tags) {
+    const Mask typed = types_[tags.type] & active;
+    if (typed == 0 || (mask_of_session(tags.session) & typed) == 0) return false;
+    return mutes_.empty() || tags.type == type_removed || !is_muted(tags.stream, at);
+  };
+  while (batch.scanned < until && !batch.full) {
+    const std::size_t room = context_.limits.write_bytes_max - batch.bytes_;
+    if (!mutes_.empty()) {  // one frame at a time while a stream is muted
+      at = batch.scanned;
+      if (!wanted(log().tags(at))) {
+        ++batch.scanned;
+        continue;
+      }
+    }
+    const LiveLog::Run run = everything        ? log().contiguous(batch.scanned, until, room)
+                             : !mutes_.empty() ? log().contiguous(batch.scanned, batch.scanned + 1, room)
+                                               : log().matching(batch.scanned, until, room, wanted);
+    if (run.first == run.next) {
+      batch.scanned = until;
+      return;
+    }
+    if (batch.count_ > 0 && run.bytes.size() > room) {
+      batch.full = true;
+      return;
+    }
+    batch.add(run.bytes, Batch::From::log, run, context_.limits.write_bytes_max);
+    batch.scanned = run.next;
+  }
+}
+
+/// Adds the next queued frame. False: nothing behind it may be sent now.
+bool Subscriber::add_queued(Batch& batch, std::size_t& next) {
+  Queued& queued = queue_[next];
+  if (queued.kind != Kind::resume) {
+    ++next;
+    batch.add({queued.frame->data(), queued.frame->size()}, Batch::From::queue, {},
+              context_.limits.write_bytes_max);
+    return true;
+  }
+  if (!batch.empty()) {  // send what precedes it first
+    batch.full = true;
+    return false;
+  }
+  Resume& resume = *queued.resume;
+  if (!resume.begun) {
+    begin(resume);
+    return true;  // it may have queued frames before the resume
+  }
+  if (add_chunk(batch, resume)) {
+    batch.full = true;
+    return false;
+  }
+  if (!resume.done()) return false;
+  auto finished = std::move(queued.resume);
+  queue_.pop_front();
+  finish(std::move(finished));
+  return true;
+}
+
+void Subscriber::gather(Batch& batch) {
+  partial_.reset();
+  if (answer_bytes_ == 0 && context_.records) context_.records->send_next(*this);
+  if (events_ && !lost_from_ && !log().holds(position_)) lost_from_ = position_;
+  if (lost_from_) on_lagged();
+  batch.scanned = position_;
+  std::size_t next = 0;
+  while (!batch.full) {
+    const bool has_queued = next < queue_.size();
+    const Position until = has_queued ? queue_[next].at : log().head();
+    if (events_ && batch.scanned < until) {
+      add_log(batch, until);
+      continue;
+    }
+    if (has_queued ? !add_queued(batch, next) : !add_states()) break;
+  }
+  if (batch.empty()) position_ = batch.scanned;
+}
+
+std::span<const char> Subscriber::sent(const Batch& batch, std::size_t bytes) {
+  const bool all = bytes == batch.bytes_;
+  for (std::size_t i = 0; i < batch.count_ && bytes > 0; ++i) {
+    const iovec& piece = batch.iovecs_[i];
+    const LiveLog::Run& run = batch.runs_[i];
+    const std::size_t written = std::min(bytes, piece.iov_len);
+    const bool is_partial = written < piece.iov_len;
+    bytes -= written;
+    if (batch.from_[i] == Batch::From::queue) {
+      release(queue_.front());
+      partial_ = std::move(queue_.front().frame);
+      queue_.pop_front();
+      if (is_partial) return std::span(partial_->data(), partial_->size()).subspan(written);
+      continue;
+    }
+    const bool from_log = batch.from_[i] == Batch::From::log;
+    Resume* from = from_log ? nullptr : resume();
+    LiveLog& source = from_log ? log() : from->reading.front().chunk->log(audience_);
+    Position& position = from_log ? position_ : from->reading.front().at;
+    const LiveLog::Cut cut = is_partial ? source.cut(run, written) : LiveLog::Cut{run.next, {}};
+    position = cut.next;
+    if (!from_log && position > run.first) {  // the new start, should the chunk be revoked
+      EventRange& missing = from->missing.find(from->reading.front().stream)->second;
+      missing.from = source.tags(position - 1).cursor;
+      missing.inclusive = false;
+    }
+    if (is_partial) return cut.rest;
+  }
+  if (all) position_ = std::max(position_, batch.scanned);
+  return {};
 }
 
 }  // namespace earshot::serve

@@ -1,5 +1,5 @@
-// What one connection has asked for and what it is owed, in order. No socket: it hands out bytes and hears
-// how many went.
+// The subscriptions of one connection and the ordered queue of frames it must receive. No socket: it returns
+// bytes to send and is informed how many were sent.
 #pragma once
 #include <sys/uio.h>
 
@@ -7,48 +7,48 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
-#include "serve/stream/filter.hpp"
-#include "serve/stream/message.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/stream/resume.hpp"
-#include "serve/stream/types.hpp"
+#include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
 
-/// Bytes for one gathered write, straight from where they lie. Valid until anything is appended to the log or
-/// told.
+/// Buffers for one gathered write; they refer to the log and the queue. Valid until a frame is appended or
+/// queued.
 class Batch {
  public:
-  static constexpr std::size_t pieces_max = 64;  // more wait for the next write
+  static constexpr std::size_t pieces_max = 64;  // further frames are sent by the next write
   std::span<const iovec> iovecs() const { return {iovecs_.data(), count_}; }
   std::size_t bytes() const { return bytes_; }
   bool empty() const { return count_ == 0; }
-  bool full = false;  // there is more
+  bool full = false;  // more frames are ready
 
  private:
   friend class Subscriber;
-  enum class From : std::uint8_t { own, log, chunk };
+  enum class From : std::uint8_t { queue, log, chunk };
   void add(std::span<const char> bytes, From from, const LiveLog::Run& run, std::size_t bytes_max);
 
   std::array<iovec, pieces_max> iovecs_;
   std::array<LiveLog::Run, pieces_max> runs_;
   std::array<From, pieces_max> from_;
   std::size_t count_ = 0, bytes_ = 0;
-  Position scanned = 0;  // everything before it is in the batch, was sent or is not wanted
+  Position scanned = 0;  // frames before it are in the batch, were sent or are not wanted
 };
 
-class Subscriber final : private CatchUpReader, private RecordReader {
+class Subscriber final : private CatchUpReader, private RecordReader, private EvictionListener {
  public:
   using Clock = watch::Clock;
 
@@ -57,139 +57,152 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
 
-  /// How much it is shown. Before the first subscription.
-  void show(Audience audience) { audience_ = audience; }
-  /// To which sessions it may listen at all; null: to all. Before the first subscription; outlives it. What
-  /// it may not see is for it as if it were not there, and so is a stream that nobody has read yet
-  /// (Client::look_up).
+  /// Before the first subscription.
+  void set_audience(Audience audience) { audience_ = audience; }
+  /// The sessions this connection may see; null: all. Other sessions, and streams that were never read, do
+  /// not exist for it. Before the first subscription; `allowed` outlives this object.
   void restrict_to(const Filter* allowed) { allowed_ = allowed && !allowed->empty() ? allowed : nullptr; }
   Audience audience() const override { return audience_; }
-  /// Called when something may be there to send that the log's growth does not tell of: ring it, but not
-  /// during the call.
+  /// Called when frames may be ready without growth of the log. Call gather() later, not during the call.
   std::function<void()> on_more;
 
-  /// A frame for this connection alone, behind all that the log holds now, but before what comes from files.
-  void tell(std::string_view payload);
+  /// Queues a frame for this connection, behind the frames in the log but before missed events from files.
+  void push_answer(std::string_view payload);
 
-  /// Queues the snapshot and `ready`, then what `after` missed, or an `error`. All belong to this very point
-  /// of the log.
+  /// Queues `session` frames, `ready` and missed events, or an `error`. All describe the current head.
   void subscribe(message::Subscribe asked);
   void unsubscribe(std::string_view id);
   void read(const message::Read& asked);
-  /// Wants nothing any more; what is shared is not touched after this.
+  /// Ends all subscriptions; shared state is not accessed afterwards.
   void close();
 
-  /// For `deliver: state`: this session is another than it was. The newest wins, whenever the client reads.
+  /// For `deliver: state`: queues the session's frame, encoded when it is sent.
   void session_changed(const Session& session);
-  /// Tells filtered subscriptions, now and then, how far streams have come.
+  /// A `session` frame was appended to the log: for `new_streams: beginning`, sends the history of streams
+  /// that it mentions for the first time.
+  void session_shown(const Session& session);
+  /// A stream without history appeared: its events arrive from the first one on.
+  void stream_appeared(std::uint32_t stream);
+  /// Sends bookmarks of streams to filtered subscriptions from time to time.
   void tick(Clock::time_point now);
 
-  /// What goes out next, in order. An empty batch: nothing is owed now.
+  /// Collects what is sent next. An empty batch: nothing is ready.
   void gather(Batch& batch);
-  /// Of this batch `bytes` went out. Returns the rest of the frame that was cut: to be copied now, and sent
-  /// before all else.
+  /// `bytes` of this batch were sent. Returns the unsent rest of a partly sent frame, to be copied now and
+  /// sent before anything else.
   std::span<const char> sent(const Batch& batch, std::size_t bytes);
 
-  /// The client is not reading: let go of snapshots that the log has outrun, so that it pins no memory.
+  /// The client is not reading: drops queued session frames that the log has overtaken, to free their memory.
   void shed();
-  /// Frames before `next` are about to leave the log: what this client has not had of them is noted, to be
-  /// read from the files. Only of those in Channel::keepers.
-  void on_evict(Position next);
-  /// More answers wait than a client may leave unread.
-  bool congested() const { return own_bytes_ > context_.limits.own_bytes_max; }
+  /// Too many unsent answers: read no further message.
+  bool is_congested() const { return answer_bytes_ > context_.limits.own_bytes_max; }
   std::size_t subscriptions() const { return subscriptions_.size(); }
 
  private:
-  using Mask = Resume::Mask;  // one bit a subscription
+  using Mask = Resume::Mask;  // one bit per subscription
   static constexpr Mask all_subscriptions = ~Mask{0};
-  static constexpr std::size_t masked_max = 32;  // more subscriptions than bits: error `limit`
+  static constexpr std::size_t subscriptions_max = 32;        // bits of a Mask; more: error `limit`
+  static constexpr std::size_t resumed_streams_max = 65'536;  // more are not recorded: see resumed_
 
   struct Subscription {
     std::string id;
     Filter filter;
     bool state = false, all = false;
-    bool keeps = false;  // what it falls behind of comes from the files
-    Position since = 0;  // earlier frames are in its snapshot
+    bool catch_up = false;        // missed events are sent from the files
+    bool from_beginning = false;  // new streams are sent from their first event
+    Position since = 0;           // earlier frames are covered by its snapshot
     Mask bit = 0;
+    std::unordered_set<std::uint32_t> known_streams = {};  // for from_beginning: they were mentioned before
   };
-  enum class Kind { answer, reset, snapshot, resume };  // reset: its session is shown behind it
-  struct OwnAddress {
-    Position at;  // goes out behind every frame before this one
+  /// reset: followed by its session's frame; snapshot: a `session` frame, shared with other connections.
+  enum class Kind { answer, reset, snapshot, resume };
+  struct Queued {
+    Position at;  // sent after the log frames before this position
     Kind kind;
-    Frame frame;                     // of resume: none
-    std::unique_ptr<Resume> resume;  // of the other kinds: none
+    Frame frame;                     // null for resume
+    std::unique_ptr<Resume> resume;  // null for the other kinds
+    Mask owners = 0;                 // subscriptions it belongs to; 0: to the connection
   };
-  struct Verdict {  // what the filters say about a session, until it or they change
+  struct CachedMask {  // subscriptions that match a session, until it or they change
     std::uint32_t session = 0, generation = 0;
     Mask mask = 0;
   };
-  static constexpr std::size_t verdicts = 256;  // direct-mapped; a collision is evaluated again
-  struct Mute {  // of a stream that was told by a snapshot meanwhile: the log's frames before this one
+  static constexpr std::size_t cached_masks = 256;  // direct-mapped; a collision is evaluated again
+  struct Mute {  // log frames of this stream before this position: a snapshot has replaced them
     std::uint32_t stream;
     Position until;
   };
 
-  AudienceLog& audience_log() { return context_.audience_log(audience_); }
+  AudienceLog& audience_log() { return context_.logs.of(audience_); }
   LiveLog& log() { return audience_log().log; }
 
-  // subscriber.cpp: what is asked for.
+  // subscriber.cpp: subscriptions and the queue
   bool wants(const Subscription& subscription, const Session& session) const;
-  bool matches(const Subscription& subscription, std::string_view session, std::string_view project) const;
+  bool is_in_snapshot(const Subscription& subscription, const Session& session) const;
   bool may_see(const Session* session) const;
   bool may_see(const tail::Stream* stream) const;
-  Mask sessions_mask(std::uint32_t session);
+  Mask mask_of_session(std::uint32_t session);
   Mask active_at(Position at) const;
-  bool muted(std::uint32_t stream, Position at) const;
+  bool is_muted(std::uint32_t stream, Position at) const;
   void subscriptions_changed();
-  void push(Kind kind, Frame frame);
-  void snapshot(const Subscription& subscription);
-  void own_gone(OwnAddress& own);
-  std::vector<std::string> moved_places(Position since);
+  void set_start(Subscription& subscription, Position since);
+  void push(Kind kind, Frame frame, Mask owners = 0);
+  void push_resume(Position at, std::unique_ptr<Resume> resume);
+  void drop_queued(Mask bit);
+  void release(const Queued& queued);
+  std::vector<std::string> moved_cursors(Position since);
+  bool add_states();
+  void add_log(Batch& batch, Position until);
+  bool add_queued(Batch& batch, std::size_t& next);
 
-  // resume.cpp: what comes from files.
-  std::unique_ptr<Resume> resume_of(const Subscription& subscription, const std::vector<std::string>& after);
-  void told_before(const Subscription& fresh, Resume& resume);
-  void insert_before_resume(std::string_view payload);
+  // resume.cpp: events from files
+  std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked);
+  void add_after(const Subscription& subscription, const std::string& entry, Resume& resume);
+  bool add_stream(const Subscription& subscription, const tail::Stream& stream, const EventRange& range,
+                  Resume& resume);
+  void add_new_streams(Subscription& subscription, const Session& session, Resume& resume);
+  void exclude_delivered(const Subscription& subscription, Resume& resume);
+  void forget_resumed(Mask bit);
+  void insert_before_resume(std::string_view payload, Mask owners = 0);
   void begin(Resume& resume);
   void finish(std::unique_ptr<Resume> resume);
-  void gone(const std::string& stream, const Resume& from);
-  void differs(const std::string& stream, std::string_view reason, Resume& to);
-  void tell_others(const Resume& resume);
+  void on_missing_stream(const std::string& stream, const Resume& from);
+  void on_other_history(const std::string& stream, std::string_view reason, Resume& to);
+  void push_resets(const Resume& resume);
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
   void on_lagged();
   Resume* resume();
+  void on_evict(Position next) override;
   void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) override;
   void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) override;
-  void on_record(std::string_view payload) override { tell(payload); }
-  void on_record_there() override {
+  void on_record(std::string_view payload) override { push_answer(payload); }
+  void on_record_ready() override {
     if (on_more) on_more();
   }
-
-  // delivery.cpp: what goes out.
-  bool add_states();
-  void add_log(Batch& batch, Position until);
-  bool add_own(Batch& batch, std::size_t& next_own);
 
   ServerContext& context_;  // outlives all connections
   Audience audience_ = Audience::full;
   Position position_ = 0;
   std::vector<Subscription> subscriptions_;
-  bool events_ = false, states_ = false, keeps_ = false;
-  bool shed_ = false;  // snapshots were let go: all sessions are told again
-  std::deque<OwnAddress> own_;
-  std::size_t own_bytes_ = 0;  // of answers; snapshots are shared
+  bool events_ = false, states_ = false, catches_up_ = false;
+  bool shed_ = false;  // session frames were dropped: all sessions are sent again
+  std::deque<Queued> queue_;
+  std::size_t answer_bytes_ = 0;  // of queued answers and resets; session frames are shared
   std::set<std::uint32_t> states_due_;
   std::array<Mask, frame_types> types_{};
-  std::unique_ptr<std::array<Verdict, verdicts>> verdicts_;
-  Frame torn_;  // the one that the last sent() cut
+  std::unique_ptr<std::array<CachedMask, cached_masks>> cached_masks_;
+  Frame partial_;  // the frame that the last sent() cut
   std::vector<Mute> mutes_;
-  std::optional<Position> lost_from_;  // the log has gone on from here without this client
-  std::unique_ptr<Resume> missed_;     // of what has left the log since, for those who keep
+  /// Which events of resumed streams the connection has received or will receive, so that a further
+  /// subscription does not repeat them.
+  std::map<std::string, std::vector<Resume::Delivered>, std::less<>> resumed_;
+  std::optional<Position> lost_from_;  // the log has evicted unsent frames from here on
+  std::unique_ptr<Resume> missed_;     // the evicted events, for subscriptions that catch up
   Position bookmarked_ = 0;
   Clock::time_point bookmarked_at_ = Clock::now();
   std::shared_ptr<char> alive_ = std::make_shared<char>();
-  const Filter* allowed_ = nullptr;  // null: to all
+  const Filter* allowed_ = nullptr;  // null: all sessions
 };
 
 }  // namespace earshot::serve

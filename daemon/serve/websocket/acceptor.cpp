@@ -10,7 +10,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
-constexpr auto pause = std::chrono::milliseconds(100);  // no descriptor is left: until one is
+constexpr auto pause = std::chrono::milliseconds(100);  // when the process is out of descriptors
 }
 
 Acceptor::Acceptor(asio::io_context& io, int family, int descriptor, TransportKind transport_kind,

@@ -1,4 +1,4 @@
-// One listening socket and its accept loop, whatever it listens on.
+// A listening socket and its accept loop.
 #pragma once
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -16,7 +16,7 @@ class Acceptor {
   using Socket = boost::asio::generic::stream_protocol::socket;
   using Admit = std::function<void(Socket socket, TransportKind transport_kind)>;
 
-  /// `descriptor` listens already; this owns it. Clients wait until begin().
+  /// Owns `descriptor`, which already listens. Connections are accepted from begin() on.
   Acceptor(boost::asio::io_context& io, int family, int descriptor, TransportKind transport_kind,
            Admit admit);
   Acceptor(const Acceptor&) = delete;

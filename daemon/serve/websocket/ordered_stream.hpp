@@ -1,6 +1,6 @@
-// The layer under websocket::stream: Beast's control frames and whole log frames share one ordered writer.
-// Beast goes first, or a busy log would starve pongs. Beast keeps at most one write outstanding, so one flag
-// gives it precedence.
+// The layer under websocket::stream: Beast's control frames and complete log frames share one ordered writer.
+// Beast has precedence, or a busy log would starve pongs. It has at most one pending write, so a flag is
+// enough.
 #pragma once
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -38,12 +38,12 @@ class OrderedStream {
   /// Called when Beast has written: frames may go out again.
   void on_free(std::function<void()> call) { on_free_ = std::move(call); }
 
-  std::uint64_t bytes_in() const { return bytes_in_; }    // any inbound byte is life
+  std::uint64_t bytes_in() const { return bytes_in_; }    // received
   std::uint64_t bytes_out() const { return bytes_out_; }  // taken by the kernel
-  bool closed() const { return closed_; }                 // a close frame went out: nothing may follow it
+  bool closed() const { return closed_; }                 // a close frame was sent: nothing may follow it
   bool has_rest() const { return !rest_.empty(); }
 
-  /// No one is writing, and Beast does not wait for its turn.
+  /// No write is pending, and Beast is not waiting.
   bool free() const { return !busy_ && !control_waits_ && !closed_ && rest_.empty(); }
 
   /// Sends what the socket takes at once. Only while free(). A full socket buffer is 0 bytes and no error.
@@ -64,9 +64,8 @@ class OrderedStream {
     }
   }
 
-  /// For a stream that cannot say what it would take at once (TLS): takes a copy of the beginning, and writes
-  /// it by and by. Only while free(). `owner` is kept until it is written; on_free, or on_written, comes
-  /// then.
+  /// For TLS, which cannot write synchronously: copies the beginning of `pieces` and writes it. Only while
+  /// free(). Keeps `owner` until then; calls on_written or on_free.
   std::size_t send_copy(std::span<const iovec> pieces, std::shared_ptr<void> owner, error_code& ec) {
     if (failed_) ec = failed_;
     if (ec) return 0;
@@ -80,13 +79,13 @@ class OrderedStream {
     return out_.size();
   }
 
-  /// The next time that all which was taken is written: this instead of on_free.
+  /// Called once, instead of on_free, when everything taken was written.
   void on_written(std::function<void(error_code)> call) { on_written_ = std::move(call); }
 
-  /// The rest of a frame that went out in part: nothing else is sent before it.
+  /// The rest of a partly sent frame: nothing is sent before it.
   void keep_rest(std::span<const char> rest) { rest_.assign(rest.data(), rest.size()); }
 
-  /// Sends of the rest what the socket takes; when it is gone, Beast has its turn.
+  /// Sends what the socket takes of the rest; then Beast has its turn.
   void send_rest(error_code& ec) {
     const iovec piece{rest_.data(), rest_.size()};
     rest_.erase(0, send_now({&piece, 1}, ec));
@@ -106,7 +105,7 @@ class OrderedStream {
         handler, next_);
   }
 
-  /// Beast's own: the answer to the upgrade, and control frames. All of it goes out, or an error.
+  /// For Beast: the response to the upgrade and control frames. Writes everything, or fails.
   template <class Buffers, class Handler>
   auto async_write_some(const Buffers& buffers, Handler&& handler) {
     return boost::asio::async_compose<Handler, void(error_code, std::size_t)>(
@@ -118,8 +117,7 @@ class OrderedStream {
             return self.complete(ec, n);
           }
           control_waits_ = true;
-          if (busy_ || !rest_.empty())
-            return turn_.async_wait(std::move(self));  // cancel() means: look again
+          if (busy_ || !rest_.empty()) return turn_.async_wait(std::move(self));  // until cancel()
           control_waits_ = false;
           mine = busy_ = true;
           if (opcode(buffers) == close_opcode) closed_ = true;
@@ -128,7 +126,7 @@ class OrderedStream {
         handler, next_);
   }
 
-  /// After the socket was closed: a write that waits for its turn looks again, and ends.
+  /// After the socket was closed: ends a waiting write.
   void abandon() {
     rest_.clear();
     turn_.cancel();
@@ -154,7 +152,7 @@ class OrderedStream {
                                rest_ = {};
                                turn_.cancel();  // Beast has its turn
                                if (on_written_) return std::exchange(on_written_, nullptr)(ec);
-                               if (const auto call = on_free_) call();  // which may put another one there
+                               if (const auto call = on_free_) call();  // may set another one
                              });
   }
 
@@ -174,7 +172,7 @@ class OrderedStream {
   std::function<void()> on_free_;
   std::function<void(error_code)> on_written_;
   std::string rest_;
-  std::string out_;    // the copy that is being written
+  std::string out_;    // the copy being written
   error_code failed_;  // of writing one
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   bool busy_ = false, control_waits_ = false, closed_ = false;

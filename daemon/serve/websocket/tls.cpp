@@ -11,7 +11,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr const char* ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";  // of TLS 1.2; those of 1.3 are all good
+constexpr const char* ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20";  // of TLS 1.2
 
 AuthError wrong(const std::string& file, const std::string& what) { return {file + ": " + what}; }
 
@@ -35,11 +35,12 @@ std::variant<std::unique_ptr<asio::ssl::context>, AuthError> load_tls(const std:
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);  // an idle client keeps no buffers
   boost::system::error_code ec;
-  if (SSL_CTX_set_cipher_list(native, ciphers) != 1) return wrong("TLS", "this OpenSSL has no sane ciphers");
+  if (SSL_CTX_set_cipher_list(native, ciphers) != 1)
+    return wrong("TLS", "OpenSSL supports none of the required ciphers");
   context->use_certificate_chain_file(certificate_file, ec);
-  if (ec) return wrong(certificate_file, "is no certificate in PEM that can be read: " + ec.message());
+  if (ec) return wrong(certificate_file, "not a PEM certificate: " + ec.message());
   context->use_private_key_file(key_file, asio::ssl::context::pem, ec);
-  if (ec) return wrong(key_file, "is no private key in PEM for " + certificate_file + ": " + ec.message());
+  if (ec) return wrong(key_file, "not a PEM private key for " + certificate_file + ": " + ec.message());
   return context;
 }
 

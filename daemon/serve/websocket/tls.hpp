@@ -1,4 +1,4 @@
-// The certificate and the key of a listener for other machines.
+// The TLS context of a listener.
 #pragma once
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
@@ -9,8 +9,7 @@
 
 namespace earshot::serve {
 
-/// A server's context: TLS 1.2 and later, forward secrecy only, no tickets. The key's file must be ours
-/// alone.
+/// TLS 1.2 and later, forward secrecy only, no tickets. The key file must not be readable by others.
 std::variant<std::unique_ptr<boost::asio::ssl::context>, AuthError> load_tls(
     const std::string& certificate_file, const std::string& key_file);
 

@@ -1,5 +1,5 @@
-// One socket and what runs on it: HTTP requests, then perhaps a WebSocket. What it means is the connection's
-// business. Plain on this side: Beast is heavy and stays in wire_plain.cpp and wire_tls.cpp.
+// HTTP and WebSocket on one socket. Beast, which is slow to compile, is only in transport_plain.cpp and
+// transport_tls.cpp.
 #pragma once
 #include <sys/uio.h>
 
@@ -19,11 +19,11 @@
 
 namespace earshot::serve {
 
-/// Why a request cannot be had.
+/// Why a request could not be read. `gone`: disconnected.
 enum class Fault { none, gone, unreadable, head_too_long, target_too_long, body_too_long };
 
-/// All calls and callbacks on one thread. Each callback comes once, later, and keeps its captures until then;
-/// one read and one write at a time. Whoever calls keeps the wire alive until its callbacks have come.
+/// All calls and callbacks on one thread. Each callback is called once, never during the call that sets it.
+/// One read and one write at a time. The caller keeps the transport alive until all callbacks were called.
 class Transport {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
@@ -33,55 +33,55 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual Socket& socket() = 0;
-  /// The TLS handshake; nothing when the wire is plain.
+  /// The TLS handshake, if any.
   virtual void open(Done done) = 0;
-  /// Ends what is being read: its callback comes, with an error.
+  /// Aborts the pending read, whose callback receives an error.
   virtual void cancel() = 0;
-  /// Says goodbye after the last byte, then drops what the client still sends until it closes: closing first
-  /// would reset the answer away.
+  /// Shuts down sending, then discards input until the client closes: closing first could reset the
+  /// connection before the client has read the response.
   virtual void finish(Done done) = 0;
 
   // HTTP
   virtual void read_head(Read read) = 0;
   virtual void read_body(Read read) = 0;
-  virtual bool begun() const = 0;  // a byte of the next request is there
+  virtual bool begun() const = 0;  // a byte of the next request was received
   virtual bool expects_continue() const = 0;
-  virtual bool keep_alive() const = 0;  // the client would like to ask more
+  virtual bool keep_alive() const = 0;  // the client accepts further requests
   virtual bool http_1_0() const = 0;
-  virtual bool spoke_early() const = 0;  // something came behind the request
+  virtual bool spoke_early() const = 0;  // data followed the request
   virtual Request request() const = 0;   // until the next read_head()
   virtual void write(std::string bytes, Done done) = 0;
-  /// Drops what the client sends; comes when it is gone, or sends more than it may.
+  /// Discards input; `done` when the client disconnects or sends more than 64 KiB.
   virtual void until_gone(Done done) = 0;
 
   // WebSocket
   struct Message {
-    std::string_view text;  // good during the call; empty for a binary message, which says nothing
+    std::string_view text;  // valid during the call; empty for a binary message
   };
   virtual void accept(const std::string& server, std::size_t message_bytes_max, Done done) = 0;
   virtual void message_max(std::size_t bytes) = 0;
   virtual void read_message(std::function<void(boost::system::error_code, Message)> done) = 0;
   virtual void ping(Done done) = 0;
   virtual void close(std::uint16_t code, std::string_view reason, Done done) = 0;
-  virtual bool closed() const = 0;  // a close frame went out: nothing may follow it
+  virtual bool closed() const = 0;  // a close frame was sent: nothing may follow it
 
-  // Whole frames beside those
-  /// Nobody is writing and nothing must go first.
+  // Frames of the log
+  /// No write is pending.
   virtual bool free() const = 0;
-  /// Called when it became so.
+  /// Called when free() becomes true.
   virtual void on_free(std::function<void()> call) = 0;
-  /// Takes what can go out now, only while free(). Nothing of `pieces` is referred to afterwards. `owner` is
-  /// kept while it is being written.
+  /// Sends as much as possible now and returns the number of bytes; requires free(). Does not refer to
+  /// `pieces` afterwards. `owner` is kept alive while a write is pending.
   virtual std::size_t send(std::span<const iovec> pieces, const std::shared_ptr<void>& owner,
                            boost::system::error_code& ec) = 0;
-  /// The rest of a frame of which send() took a part: goes before all else.
+  /// The rest of a partly sent frame, to be sent before anything else.
   virtual void keep_rest(std::span<const char> rest) = 0;
-  /// Comes when there is room for more, and that rest has gone.
+  /// Called when that rest was sent and there is room for more.
   virtual void wait_room(Done done) = 0;
 
-  virtual std::uint64_t bytes_in() const = 0;   // any inbound byte is life
+  virtual std::uint64_t bytes_in() const = 0;   // received
   virtual std::uint64_t bytes_out() const = 0;  // taken by the kernel
-  /// Closes the socket; callbacks that wait come with errors.
+  /// Closes the socket; pending callbacks receive errors.
   virtual void shut() = 0;
 };
 

@@ -1,4 +1,4 @@
-// The wire over any stream: a socket, or TLS on one. Included by the two files that make one of it each.
+// The transport over a socket or over TLS; included by the two files that instantiate it.
 #pragma once
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
@@ -253,12 +253,12 @@ class TransportOf final : public Transport {
                               });
   }
 
-  static constexpr std::size_t kept_bytes_max = 4 << 10;  // of a written answer's memory
+  static constexpr std::size_t kept_bytes_max = 4 << 10;  // memory kept after a response
 
   const Limits& limits_;
   websocket::stream<OrderedStream<Stream>, false> ws_;
   beast::flat_buffer buffer_;
-  std::unique_ptr<Head> head_;  // gone after the upgrade
+  std::unique_ptr<Head> head_;  // null after the upgrade
   std::unique_ptr<std::array<char, 1024>> scrap_;
   std::string out_;
   std::size_t out_done_ = 0, dropped_ = 0;

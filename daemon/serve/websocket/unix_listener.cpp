@@ -9,8 +9,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "serve/auth/secrets.hpp"
-#include "serve/state_lock.hpp"
+#include "base/file.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -31,14 +30,14 @@ int connect_to(const std::string& path) {
   return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
-/// Empty text: the place is free, or was made so.
-UnixError clear_place(const std::string& path, const UnixError& live) {
+/// Removes a stale socket. An empty text: the path is free.
+UnixError remove_stale(const std::string& path, const UnixError& live) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return errno == ENOENT ? UnixError{} : failed(path, errno);
   if (!S_ISSOCK(info.st_mode))
-    return {path + ": is there and is no socket; it is left alone: choose another path with --socket"};
+    return {path + ": exists and is not a socket: choose another path with --socket"};
   const int error = connect_to(path);
-  if (error == 0 || error == EAGAIN) return live;  // EAGAIN: its queue of clients is full
+  if (error == 0 || error == EAGAIN) return live;  // EAGAIN: its backlog is full
   if (error != ECONNREFUSED && error != ENOENT) return failed(path, error);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failed(path, errno);
   return {};
@@ -46,7 +45,7 @@ UnixError clear_place(const std::string& path, const UnixError& live) {
 
 }  // namespace
 
-std::variant<UnixListener, UnixError> UnixListener::claim(const std::string& given) {
+std::variant<UnixListener, UnixError> UnixListener::open(const std::string& given) {
   if (given.empty()) return UnixError{"socket: a path is needed"};
   const std::string path = std::filesystem::absolute(given).lexically_normal().string();
   if (path.size() > path_bytes_max) {
@@ -55,24 +54,26 @@ std::variant<UnixListener, UnixError> UnixListener::claim(const std::string& giv
                      ": choose a shorter one with --socket"};
   }
   const std::string directory = std::filesystem::path(path).parent_path().string();
-  if (std::string error = own_directory(directory); !error.empty()) return UnixError{std::move(error)};
+  if (std::string error = make_private_directory(directory); !error.empty())
+    return UnixError{std::move(error)};
 
   UnixListener listener;
-  std::string holder;
-  const Locked locked = lock_file(path + ".lock", listener.lock_, holder);
-  if (locked == Locked::error) return failed(path + ".lock", errno);
-  const UnixError live{path + ": another earshotd" + (holder.empty() ? "" : " (process " + holder + ")") +
-                           " answers there: stop that one, or choose another path with --socket",
+  FileLock lock = lock_file(path + ".lock");
+  const bool is_held = !lock.fd && lock.error == EWOULDBLOCK;
+  if (!lock.fd && !is_held) return failed(path + ".lock", lock.error);
+  const UnixError live{path + ": another earshotd" +
+                           (lock.holder.empty() ? "" : " (process " + lock.holder + ")") +
+                           " is using it: stop that one, or choose another path with --socket",
                        true};
-  if (locked == Locked::held) return live;
-  if (UnixError error = clear_place(path, live); !error.text.empty()) return error;
+  if (is_held) return live;
+  listener.lock_ = std::move(lock.fd);
+  if (UnixError error = remove_stale(path, live); !error.text.empty()) return error;
 
   listener.socket_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.socket_) return failed(path, errno);
   const int fd = listener.socket_.get();
   const sockaddr_un address = address_of(path);
-  // On Linux bind() gives the file the mode of the descriptor: there is no moment in which others could
-  // connect.
+  // On Linux bind() gives the file the mode of the descriptor, so others can never connect.
   ::fchmod(fd, 0600);
   struct stat info {};
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)

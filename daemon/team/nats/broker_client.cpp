@@ -183,7 +183,7 @@ class NatsBrokerClient final : public BrokerClient {
     const std::string inbox = connection.inbox();
     const NatsSubscription messages = connection.subscribe(inbox);
     // The name contains the host, so that permissions can restrict a host to its own consumer.
-    const std::string name = "last_" + tail::word(host);
+    const std::string name = "last_" + tail::escape(host);
     connection.api("CONSUMER.DELETE." + config_.stream + "." + name, "");
     const std::string subjects = events_of(host);
     const std::string request =

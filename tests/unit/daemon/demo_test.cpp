@@ -14,12 +14,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a fold of one file came to.
+/// The result of folding one file.
 struct Folded final : EventSink {
   std::map<std::string, int> events;    // by type
   std::map<std::string, int> outcomes;  // `turn.finished completed`
   std::vector<Todo> todos;
-  Counts counts;
+  RecordCounts counts;
   StreamState state;
   std::size_t pending = 0;
 
@@ -70,7 +70,7 @@ struct Stage : status::Loop {
 
 }  // namespace
 
-TEST_CASE("a session of the demo is understood whole") {
+TEST_CASE("the demo's session is assembled completely") {
   Stage stage(200);
   stage.demo.start();
   REQUIRE(stage.until([&] { return fs::exists(stage.registry()); }));
@@ -127,28 +127,31 @@ TEST_CASE("a session of the demo is understood whole") {
 
 #ifdef __linux__
 
-TEST_CASE("the demo's registry file tells a life that the board believes") {
+TEST_CASE("the status tracker reads the demo's registry file") {
   struct Bench : status::Loop {
     demo::Demo demo{io, 100};
-    watch::WatchMux switchboard;
-    watch::Inotify inotify{io, [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }};
-    status::Heard heard;
-    std::unique_ptr<status::StatusTracker> board;
+    watch::WatchMux mux;
+    watch::Inotify inotify{io, [this](const watch::ChangeHint& hint) { mux.notify(hint); }};
+    status::RecordingObserver observer;
+    std::unique_ptr<status::StatusTracker> tracker;
   } bench;
-  bench.switchboard.add(bench.inotify);
-  bench.board = std::make_unique<status::StatusTracker>(
-      bench.io, bench.disk.get_executor(), std::vector{bench.demo.root()}, bench.switchboard, bench.heard);
-  bench.board->start();
+  bench.mux.add_backend(bench.inotify);
+  bench.tracker = std::make_unique<status::StatusTracker>(bench.io, bench.disk.get_executor(),
+                                                          std::vector<status::Root>{{bench.demo.root()}},
+                                                          bench.mux, bench.observer);
+  bench.tracker->start();
   bench.demo.start();
-  const auto told = [&](const std::string& word) {
-    for (const auto& [session, status] : bench.heard.statuses) {
+  const auto published = [&](const std::string& word) {
+    for (const auto& [session, status] : bench.observer.statuses) {
       if (status.state == word) return true;
     }
     return false;
   };
-  CHECK(bench.until([&] { return told("idle") && told("working") && told("waiting") && told("ended"); }));
+  CHECK(bench.until([&] {
+    return published("idle") && published("working") && published("waiting") && published("ended");
+  }));
   bench.demo.stop();
-  bench.board.reset();
+  bench.tracker.reset();
   bench.disk.join();
 }
 

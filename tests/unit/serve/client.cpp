@@ -19,7 +19,7 @@ using boost::system::error_code;
 struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   Impl(asio::io_context& io, Client& client) : owner(&client), stream(io) {}
 
-  Client* owner;  // null once it is gone
+  Client* owner;  // null after its destruction
   websocket::stream<tcp::socket> stream;
   websocket::response_type response;
   beast::flat_buffer buffer;

@@ -13,9 +13,9 @@ namespace earshot::test {
 struct ClientOptions {
   std::string token;       // empty: no Authorization header
   std::string protocol;    // empty: none offered
-  std::string host;        // empty: the right one
+  std::string host;        // empty: the daemon's
   int receive_buffer = 0;  // SO_RCVBUF; 0: the system's
-  bool reading = true;     // false: takes nothing until read()
+  bool reading = true;     // false: reads nothing until read()
 };
 
 class Client {
@@ -28,19 +28,19 @@ class Client {
   void send(std::string text);
   void send_binary(std::string bytes);
   void send_raw(std::string bytes);  // below the WebSocket
-  void read();                       // begins to read, when the options said not to
+  void read();                       // starts reading
   void ping();
-  void vanish();  // closes the socket without a word
+  void vanish();  // closes the socket without a close frame
 
   std::vector<std::string> frames;  // payloads, in order
   bool open = false;
-  std::string protocol;                     // that the daemon chose
+  std::string protocol;                     // chosen by the daemon
   std::optional<unsigned> refused;          // the HTTP status instead of an upgrade
   bool ended = false;                       // the connection is over
-  std::optional<std::uint16_t> close_code;  // what the daemon said
+  std::optional<std::uint16_t> close_code;  // sent by the daemon
   std::size_t pongs = 0, pings_seen = 0;
 
-  bool has(std::string_view type) const;  // a frame of this type came
+  bool has(std::string_view type) const;  // a frame of this type was received
   std::vector<std::string> types() const;
 
  private:
@@ -48,7 +48,7 @@ class Client {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Sends these bytes to the daemon and returns all it answers until it closes.
+/// Sends these bytes to the daemon and returns everything received until it closes.
 std::string exchange(boost::asio::io_context& io, std::uint16_t port, std::string_view bytes);
 
 }  // namespace earshot::test

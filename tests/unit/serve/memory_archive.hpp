@@ -1,4 +1,4 @@
-// An archive whose files are what the tests' streams have been given.
+// An archive of the bytes of fake streams.
 #pragma once
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -13,7 +13,7 @@
 
 #include "agents/claude_code/reader.hpp"
 #include "core/prefix_hash.hpp"
-#include "tail/archive.hpp"
+#include "tail/history.hpp"
 #include "unit/serve/support.hpp"
 
 namespace earshot::test {
@@ -33,8 +33,10 @@ class MemoryArchive final : public tail::Archive {
   void fold(std::string_view name, std::function<void(const tail::Stream*)> then) override {
     then(find(name));
   }
-  void doubt(const tail::Stream& stream) override { doubted.insert(stream.name()); }
-  void told(const tail::Stream& stream, const Cursor& end) override { told_of[stream.name()] = end; }
+  void request_verify(const tail::Stream& stream) override { doubted.insert(stream.name()); }
+  void mark_published(const tail::Stream& stream, const Cursor& end) override {
+    told_of[stream.name()] = end;
+  }
   std::unique_ptr<tail::History> history(const tail::Stream& stream) override {
     ++opened;
     const auto& fake = static_cast<const FakeStream&>(stream);

@@ -1,5 +1,4 @@
-// A hub over real sockets on loopback: a fake source of transcripts on one side, WebSocket clients on the
-// other.
+// A server on real loopback sockets, with fake streams and WebSocket clients.
 #pragma once
 #include <algorithm>
 #include <boost/asio.hpp>
@@ -41,19 +40,19 @@ struct ServerFixture {
   FakeStream& stream(const std::string& session, const std::string& cwd = "/home/u/api") {
     streams.push_back(std::make_unique<FakeStream>("claude/p/" + session, session));
     FakeStream& made = *streams.back();
-    made.write(test::prompt(0, "begin", cwd), nullptr);  // history: told by nobody
-    server.on_appeared(made);
-    server.on_pumped();
+    made.write(test::prompt(0, "begin", cwd), nullptr);  // history
+    server.on_added(made);
+    server.on_batch_end();
     return made;
   }
-  /// One turn of an agent: eight events or so.
+  /// One turn: about eight events.
   void turn(FakeStream& stream, int n, const std::string& text = "more") {
     stream.write(test::prompt(10 * n, text) +
                      test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)) +
                      test::result(10 * n + 2, "c" + std::to_string(n), "ok") +
                      test::answer(10 * n + 3, "done"),
                  &server);
-    server.on_pumped();
+    server.on_batch_end();
   }
   std::unique_ptr<Client> client(ClientOptions options = with_token()) {
     return std::make_unique<Client>(io, port(), options);
@@ -63,7 +62,7 @@ struct ServerFixture {
     options.token = token;
     return options;
   }
-  /// The client has everything that this transcript says.
+  /// The client has received all events of this transcript.
   bool caught_up(const Client& client, const FakeStream& stream) {
     const std::string end = "\"" + to_string(stream.transcript()->end()) + "\"";
     return until([&] {
@@ -71,7 +70,7 @@ struct ServerFixture {
                          [&](const std::string& frame) { return at(frame, "/cursor") == end; });
     });
   }
-  /// A client that has subscribed and is ready.
+  /// A client with a subscription.
   std::unique_ptr<Client> listener(const std::string& more = "", ClientOptions options = with_token()) {
     auto made = client(std::move(options));
     made->send(R"({"type":"subscribe","id":"a")" + more + "}");

@@ -1,4 +1,4 @@
-// What clients hear, and in which order. Over real sockets.
+// Frames and their order, over real sockets.
 #include <catch2/catch.hpp>
 #include <optional>
 #include <set>
@@ -11,8 +11,7 @@ using namespace earshot::test;
 
 namespace {
 
-/// The sequence of cursors' offsets of a stream's events: strictly forward, or something came twice or out of
-/// order.
+/// Whether the cursors of a stream's events strictly increase: nothing repeated or out of order.
 bool is_forward(const std::vector<std::string>& frames, const std::string& stream) {
   std::pair<std::uint64_t, std::uint64_t> last{0, 0};
   for (const std::string& frame : frames) {
@@ -54,7 +53,8 @@ TEST_CASE(
   REQUIRE(at(welcome, "/server") == "\"earshot/0.0.1\"");
   REQUIRE(at(welcome, "/host") == "\"dev7\"");
   REQUIRE(at(welcome, "/view") == "\"full\"");
-  REQUIRE(at(welcome, "/limits") == R"({"frame_bytes":1048576,"subscriptions":32})");
+  REQUIRE(at(welcome, "/limits") ==
+          R"({"frame_bytes":1048576,"subscriptions":32,"outbound_bytes":16777216})");
   REQUIRE(at(client->frames[1], "/turn/prompt") == "\"begin\"");
   for (const std::string& frame : client->frames) REQUIRE(at(frame, "/type") != "no JSON");
 }
@@ -88,7 +88,7 @@ TEST_CASE("snapshots and events fit together without gap or repetition, whenever
     REQUIRE(fixture.until([&] {
       return !client->frames.empty() && at(client->frames.back(), "/cursor") == "\"" + whole(two) + "\"";
     }));
-    // The snapshot's cursors, then every event after them: exactly those that the transcript has.
+    // The snapshot's cursors, then exactly the transcript's events after them.
     for (const FakeStream* stream : {&one, &two}) {
       const std::string name = "\"" + stream->name() + "\"";
       std::optional<Cursor> from;
@@ -187,7 +187,7 @@ TEST_CASE("a client that vanishes leaves no trace") {
   REQUIRE(fixture.until([&] {
     return fixture.server.connections() == 1 && fixture.server.context().event_connections() == 1;
   }));
-  second->send_raw(std::string("\x81\xfe\x10", 3));  // begins a frame, and is gone
+  second->send_raw(std::string("\x81\xfe\x10", 3));  // an incomplete frame
   second->vanish();
   REQUIRE(fixture.until([&] {
     return fixture.server.connections() == 0 && fixture.server.context().event_connections() == 0;
@@ -250,7 +250,7 @@ TEST_CASE("status, reset and removal are told to whom the session concerns, what
   one.write(test::prompt(0, "anew"), &fixture.server);
   fixture.server.on_removed(two);
   fixture.server.on_removed(one);
-  fixture.server.on_pumped();
+  fixture.server.on_batch_end();
   REQUIRE(fixture.until([&] { return client->has("stream.removed"); }));
   const auto types = client->types();
   REQUIRE(std::vector<std::string>(types.begin() + 3, types.end()) ==
@@ -300,15 +300,38 @@ TEST_CASE("todos from files, and what becomes known of a subagent, send the sess
   REQUIRE(fixture.until([&] { return count(client->types(), "session") == 2; }));
   REQUIRE(at(client->frames.back(), "/todos/0/content") == "\"write it down\"");
   FakeStream agent("claude/p/s1/subagents/agent-a7", "s1", "a7");
-  fixture.server.on_appeared(agent);
+  fixture.server.on_added(agent);
   fixture.server.on_changed(agent);
-  fixture.server.on_pumped();
+  fixture.server.on_batch_end();
   agent.meta_.agent_type = "scout";
   for (int i = 0; i < 3; ++i) fixture.server.on_changed(agent);
   fixture.turn(main, 1);
   REQUIRE(fixture.caught_up(*client, main));
   REQUIRE(count(client->types(), "session") == 3);  // once, not at every change
   fixture.server.on_removed(agent);
+}
+
+TEST_CASE("an idle connection is sent heartbeats, one with frames is not") {
+  ServerOptions options;
+  options.limits.heartbeat = milliseconds(50);
+  ServerFixture fixture(options);
+  auto client = fixture.listener();
+  REQUIRE(fixture.until([&] { return count(client->types(), "heartbeat") >= 2; }));
+  const std::string& heartbeat = client->frames.back();
+  REQUIRE(at(heartbeat, "/time").size() == std::string_view(R"("2026-03-14T09:26:53.589Z")").size());
+  auto stranger = fixture.client(ClientOptions{});
+  REQUIRE(fixture.until([&] { return count(client->types(), "heartbeat") >= 5; }));
+  REQUIRE(stranger->frames.empty());  // nothing before the welcome
+}
+
+TEST_CASE("a session frame has its program, and the filter matches it") {
+  ServerFixture fixture;
+  fixture.stream("s1");
+  auto client = fixture.listener(R"(,"filter":{"program":["claude-*"]})");
+  REQUIRE(client->types() == std::vector<std::string>{"welcome", "session", "ready"});
+  REQUIRE(at(client->frames[1], "/program") == "\"claude-code\"");
+  auto other = fixture.listener(R"(,"filter":{"program":["codex"]})");
+  REQUIRE(other->types() == std::vector<std::string>{"welcome", "ready"});
 }
 
 TEST_CASE("for states there are session frames only, the newest wins, and not too many") {
@@ -319,7 +342,7 @@ TEST_CASE("for states there are session frames only, the newest wins, and not to
   fixture.stream("s2");
   auto client = fixture.listener(R"(,"deliver":"state","filter":{"session":["s1"]})");
   for (int n = 1; n <= 20; ++n) fixture.turn(one, n);
-  REQUIRE(fixture.until([&] { return client->types().size() == 4; }));  // the first change comes at once
+  REQUIRE(fixture.until([&] { return client->types().size() == 4; }));  // the first change is sent at once
   REQUIRE(client->types() == std::vector<std::string>{"welcome", "session", "ready", "session"});
   client->send(R"({"type":"subscribe","id":"b","snapshot":false,"filter":{"session":["nobody"]}})");
   REQUIRE(fixture.until([&] { return count(client->types(), "ready") == 2; }));
@@ -355,7 +378,7 @@ TEST_CASE("who asks for all sessions gets them once those that are only known ha
   REQUIRE(fixture.until([&] { return static_cast<bool>(finish); }));
   REQUIRE_FALSE(client->has("ready"));
   old.modified_ms_ = 0;
-  fixture.server.on_appeared(old);
+  fixture.server.on_added(old);
   finish();
   REQUIRE(fixture.until([&] { return client->has("ready"); }));
   REQUIRE(count(client->types(), "session") == 2);

@@ -21,14 +21,15 @@ std::int64_t now_ms() {
 
 class ToListener final : public EventSink {
  public:
-  ToListener(const tail::Stream& stream, tail::Listener* listener) : stream_(stream), listener_(listener) {}
+  ToListener(const tail::Stream& stream, tail::StreamObserver* listener)
+      : stream_(stream), listener_(listener) {}
   void on_event(const Event& event) override {
     if (listener_) listener_->on_event(stream_, event);
   }
 
  private:
   const tail::Stream& stream_;
-  tail::Listener* listener_;
+  tail::StreamObserver* listener_;
 };
 
 std::string quoted(std::string_view text) {
@@ -84,7 +85,7 @@ std::vector<Cursor> FakeStream::cursors(const std::function<bool(std::string_vie
   return collector.cursors;
 }
 
-void FakeStream::write(std::string_view lines, tail::Listener* listener) {
+void FakeStream::write(std::string_view lines, tail::StreamObserver* listener) {
   written_ += lines;
   std::string padded(lines);
   padded.resize(lines.size() + feed_padding);

@@ -1,5 +1,4 @@
-// What the tests of this room share: a transcript without a file, a daemon's hub without a tail, and
-// patience.
+// Fixtures of the serve tests: a stream without a file, transcript lines, and waiting for conditions.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -12,12 +11,11 @@
 #include <vector>
 
 #include "core/transcript.hpp"
-#include "tail/listener.hpp"
 #include "tail/stream.hpp"
 
 namespace earshot::test {
 
-/// A stream whose bytes come from the test; everything else is as the tail room would have it.
+/// A stream with the bytes that the test writes.
 class FakeStream final : public tail::Stream {
  public:
   FakeStream(std::string name, std::string session, std::string agent = {});
@@ -27,22 +25,24 @@ class FakeStream final : public tail::Stream {
   const std::string& agent() const override { return agent_; }
   const std::string& directory() const override { return directory_; }
   const std::string& path() const override { return name_; }
-  const tail::AgentMeta& meta() const override { return meta_; }
+  const SubagentMeta& meta() const override { return meta_; }
   const Transcript* transcript() const override { return transcript_.get(); }
   std::int64_t modified_ms() const override { return modified_ms_; }
-  std::uint64_t bytes() const override { return transcript_ ? transcript_->bytes_read() : written_.size(); }
+  std::uint64_t published_bytes() const override {
+    return transcript_ ? transcript_->bytes_read() : written_.size();
+  }
   const std::string& text() const { return written_; }
 
-  /// Feeds whole lines; events go to the listener (none: folded silently), then on_changed.
+  /// Feeds complete lines; events are sent to the listener (null: folded as history), then on_changed().
   void write(std::string_view lines, tail::Listener* listener);
   /// A new history.
   void restart();
-  /// The cursors of all events of what was written, folded in one piece: what a listener must have heard.
+  /// The cursors of all events, from folding everything written in one piece.
   std::vector<Cursor> cursors() const { return cursors(nullptr); }
-  /// Only of those whose type is wanted.
+  /// Only of events with a wanted type.
   std::vector<Cursor> cursors(const std::function<bool(std::string_view type)>& wanted) const;
 
-  tail::AgentMeta meta_;
+  SubagentMeta meta_;
   std::int64_t modified_ms_;
   std::string session_, directory_ = "-home-u-api";
 
@@ -61,10 +61,10 @@ std::string answer(int n, std::string_view text);
 /// The value at a JSON pointer, as compact JSON; `absent` when there is none; `no JSON` for other text.
 std::string at(std::string_view json, std::string_view pointer);
 
-/// Payloads of whole server frames; nothing is left over. Throws std::runtime_error for bytes that are none.
+/// Payloads of complete server frames. Throws std::runtime_error for anything else.
 std::vector<std::string> unframe(std::string_view bytes);
 
-/// Runs the loop until the condition holds; false after a generous while.
+/// Runs the loop until the condition is true; false after `patience`.
 bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition,
                std::chrono::seconds patience = std::chrono::seconds(60));
 

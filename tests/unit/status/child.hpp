@@ -1,4 +1,4 @@
-// A process that does nothing until it is ended.
+// A process that waits until it is killed.
 #pragma once
 #include <signal.h>
 #include <sys/wait.h>

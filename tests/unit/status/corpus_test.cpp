@@ -1,4 +1,4 @@
-// Extra: runs when recorded sessions are there.
+// Skipped without the recorded sessions.
 #include <simdjson.h>
 
 #include <catch2/catch.hpp>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agents/claude_code/evidence.hpp"
 #include "status/derive_status.hpp"
 #include "unit/places.hpp"
 
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The texts that registry files had, one after the other.
+/// The successive contents of registry files.
 std::vector<std::string> registry_texts(const fs::path& timeline) {
   std::vector<std::string> texts;
   std::ifstream file(timeline);
@@ -32,41 +33,41 @@ std::vector<std::string> registry_texts(const fs::path& timeline) {
   return texts;
 }
 
-Status said_by(const RegistryEntry& entry) {
+Status status_of(const earshot::RegistryEntry& entry) {
   Evidence evidence;
   evidence.entry = &entry;
-  evidence.life = Life::alive;
+  evidence.liveness = Liveness::alive;
   evidence.had_entry = true;
-  return decide(evidence, TranscriptSummary{});
+  return derive_status(evidence, TranscriptSummary{});
 }
 
 }  // namespace
 
-TEST_CASE("every registry file that was recorded is understood") {
+TEST_CASE("every recorded registry file is parsed") {
   const fs::path corpus = earshot::test::corpus();
   if (!fs::exists(corpus)) {
     WARN("skipped: no recorded sessions in " << corpus);
     return;
   }
-  int whole = 0, empty = 0;
+  int complete = 0, empty = 0;
   for (const auto& entry : fs::recursive_directory_iterator(corpus)) {
     if (entry.path().filename() != "timeline.jsonl") continue;
     for (const std::string& text : registry_texts(entry.path())) {
       CAPTURE(entry.path(), text);
-      const auto parsed = parse_entry(text);
+      const auto parsed = earshot::claude_code::parse_registry_file("0.json", text);
       CHECK(parsed.has_value() == !text.empty());
-      ++(parsed ? whole : empty);
+      ++(parsed ? complete : empty);
       if (!parsed) continue;
       CHECK(parsed->pid > 0);
       CHECK_FALSE(parsed->session.empty());
-      CHECK_FALSE(parsed->proc_start.empty());
-      const Status status = said_by(*parsed);
-      CHECK((status.source == "registry") == !parsed->status.empty());
-      CHECK((status.state == "unknown") == parsed->status.empty());
+      CHECK_FALSE(parsed->process_start.empty());
+      const Status status = status_of(*parsed);
+      CHECK((status.source == "registry") == !parsed->state.empty());
+      CHECK((status.state == "unknown") == parsed->state.empty());
     }
   }
-  CHECK(whole > 100);
-  INFO(empty << " were caught empty");
+  CHECK(complete > 100);
+  INFO(empty << " were empty");
 }
 
 TEST_CASE("a recorded session with two permission prompts") {
@@ -77,7 +78,7 @@ TEST_CASE("a recorded session with two permission prompts") {
   }
   std::vector<std::string> states;
   for (const std::string& text : registry_texts(timeline)) {
-    const Status status = said_by(parse_entry(text).value());
+    const Status status = status_of(earshot::claude_code::parse_registry_file("0.json", text).value());
     states.push_back(status.reason.empty() ? status.state : status.state + "/" + status.reason);
   }
   CHECK(states == std::vector<std::string>{"unknown", "idle", "working", "waiting/permission", "working",

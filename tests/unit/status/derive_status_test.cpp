@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "agents/claude_code/evidence.hpp"
+#include "base/display_text.hpp"
+#include "base/time.hpp"
 #include "status/pending_prompt.hpp"
-#include "status/text.hpp"
 
 using namespace earshot::status;
 using std::chrono::minutes;
@@ -14,39 +16,36 @@ namespace {
 constexpr std::int64_t noon_ms = 1'700'000'000'000;  // 2023-11-14T22:13:20Z
 const std::string noon = "2023-11-14T22:13:20.000Z";
 
-RegistryEntry entry(std::string word, std::string waiting_for = {}) {
-  RegistryEntry made;
-  made.pid = 42;
-  made.session = "s";
-  made.status = std::move(word);
-  made.waiting_for = std::move(waiting_for);
-  made.status_updated_ms = noon_ms;
-  return made;
+earshot::RegistryEntry entry(const std::string& status, const std::string& waiting_for = {}) {
+  const std::string text = R"({"sessionId":"s","statusUpdatedAt":1700000000000,"status":")" + status +
+                           R"(","waitingFor":")" + waiting_for + "\"}";
+  return earshot::claude_code::parse_registry_file("42.json", text).value();
 }
 
 TranscriptSummary turn_open(std::vector<OpenCall> calls = {}) {
-  TranscriptSummary said;
-  said.known = said.turn_open = true;
-  said.turn_started = "2023-11-14T22:10:00.000Z";
-  said.last_activity = "2023-11-14T22:12:00.000Z";
-  said.last_growth_ms = noon_ms;
-  said.calls = std::move(calls);
-  return said;
+  TranscriptSummary summary;
+  summary.known = summary.turn_open = true;
+  summary.turn_started = "2023-11-14T22:10:00.000Z";
+  summary.last_activity = "2023-11-14T22:12:00.000Z";
+  summary.last_growth_ms = noon_ms;
+  summary.calls = std::move(calls);
+  return summary;
 }
 
 TranscriptSummary turn_finished() {
-  TranscriptSummary said = turn_open();
-  said.turn_open = false;
-  said.turn_finished = "2023-11-14T22:11:00.000Z";
-  return said;
+  TranscriptSummary summary = turn_open();
+  summary.turn_open = false;
+  summary.turn_finished = "2023-11-14T22:11:00.000Z";
+  return summary;
 }
 
-Status with_entry(const RegistryEntry& spoken, Life life, const TranscriptSummary& said) {
+Status with_entry(const earshot::RegistryEntry& current, Liveness liveness,
+                  const TranscriptSummary& summary) {
   Evidence evidence;
-  evidence.entry = &spoken;
-  evidence.life = life;
+  evidence.entry = &current;
+  evidence.liveness = liveness;
   evidence.had_entry = true;
-  return decide(evidence, said);
+  return derive_status(evidence, summary);
 }
 
 const OpenCall bash{"c1", "Bash", R"({"command":"make test","description":"Run"})"};
@@ -58,7 +57,7 @@ const OpenCall subagent{"c5", "Agent", R"({"prompt":"look around"})"};
 
 }  // namespace
 
-TEST_CASE("a living registry's word decides") {
+TEST_CASE("the registry entry of a live process decides") {
   struct Row {
     std::string word, waiting_for;
     std::vector<OpenCall> calls;
@@ -92,9 +91,9 @@ TEST_CASE("a living registry's word decides") {
   for (const Row& row : rows) {
     for (const bool open : {true, false}) {
       CAPTURE(row.word, row.waiting_for, row.calls.size(), open);
-      TranscriptSummary said = open ? turn_open(row.calls) : turn_finished();
-      said.calls = row.calls;
-      const Status status = with_entry(entry(row.word, row.waiting_for), Life::alive, said);
+      TranscriptSummary summary = open ? turn_open(row.calls) : turn_finished();
+      summary.calls = row.calls;
+      const Status status = with_entry(entry(row.word, row.waiting_for), Liveness::alive, summary);
       CHECK(status.state == row.state);
       CHECK(status.reason == row.reason);
       CHECK(status.detail == row.detail);
@@ -104,38 +103,38 @@ TEST_CASE("a living registry's word decides") {
   }
 }
 
-TEST_CASE("a registry without a word, or with one we do not know, leaves it to the transcript") {
+TEST_CASE("without a known state in the registry the transcript decides") {
   for (const char* word : {"", "dreaming"}) {
     CAPTURE(word);
-    const Status working = with_entry(entry(word), Life::alive, turn_open());
+    const Status working = with_entry(entry(word), Liveness::alive, turn_open());
     CHECK(working.state == "working");
     CHECK(working.source == "transcript");
-    CHECK(with_entry(entry(word), Life::alive, turn_finished()).state == "idle");
-    const Status silent = with_entry(entry(word), Life::alive, TranscriptSummary{});
+    CHECK(with_entry(entry(word), Liveness::alive, turn_finished()).state == "idle");
+    const Status silent = with_entry(entry(word), Liveness::alive, TranscriptSummary{});
     CHECK(silent.state == "unknown");
     CHECK(silent.since == noon);
   }
 }
 
-TEST_CASE("a dead process has ended, whatever its file and the transcript say") {
+TEST_CASE("the session of a dead process has ended, whatever its file and transcript contain") {
   for (const char* word : {"busy", "idle", "waiting", "shell", ""}) {
-    for (const TranscriptSummary& said :
+    for (const TranscriptSummary& summary :
          {turn_open(), turn_open({ask}), turn_finished(), TranscriptSummary{}}) {
-      const Status status = with_entry(entry(word), Life::dead, said);
+      const Status status = with_entry(entry(word), Liveness::dead, summary);
       CHECK(status.state == "ended");
       CHECK(status.reason.empty());
       CHECK(status.detail.empty());
       CHECK(status.source == "registry");
-      CHECK(status.since == noon);  // later than the transcript's last line; when it died nobody saw
+      CHECK(status.since == noon);  // later than the transcript's last line; the time of death is unknown
     }
   }
 }
 
-TEST_CASE("a registry file that went means ended, since the moment when that was noticed") {
+TEST_CASE("a removed registry file means ended, since the moment that was noticed") {
   Evidence evidence;
   evidence.had_entry = evidence.seen_alive = true;
   evidence.ended_ms = noon_ms + 5;
-  const Status status = decide(evidence, turn_open());
+  const Status status = derive_status(evidence, turn_open());
   CHECK(status.state == "ended");
   CHECK(status.since == "2023-11-14T22:13:20.005Z");
 }
@@ -144,18 +143,18 @@ TEST_CASE("a turn that began after the end was noticed belongs to a version with
   Evidence evidence;
   evidence.had_entry = evidence.seen_alive = true;
   evidence.ended_ms = noon_ms;
-  TranscriptSummary said = turn_open();
-  said.turn_started = "2023-11-14T22:14:00.000Z";
-  CHECK(decide(evidence, said).state == "working");
-  said.turn_open = false;
-  CHECK(decide(evidence, said).state == "idle");
-  said.turn_started = "2023-11-14T22:13:00.000Z";
-  CHECK(decide(evidence, said).state == "ended");
+  TranscriptSummary summary = turn_open();
+  summary.turn_started = "2023-11-14T22:14:00.000Z";
+  CHECK(derive_status(evidence, summary).state == "working");
+  summary.turn_open = false;
+  CHECK(derive_status(evidence, summary).state == "idle");
+  summary.turn_started = "2023-11-14T22:13:00.000Z";
+  CHECK(derive_status(evidence, summary).state == "ended");
 }
 
 TEST_CASE("another machine's or namespace's process is unknown, never ended") {
   for (const char* word : {"busy", "idle", "waiting", "shell", ""}) {
-    const Status status = with_entry(entry(word), Life::foreign, turn_open({bash}));
+    const Status status = with_entry(entry(word), Liveness::foreign, turn_open({bash}));
     CHECK(status.state == "unknown");
     CHECK(status.source == "registry");
     CHECK(status.detail.empty());
@@ -165,88 +164,90 @@ TEST_CASE("another machine's or namespace's process is unknown, never ended") {
 TEST_CASE("without a registry the transcript decides") {
   const Evidence none;
   SECTION("an open turn is working since it was opened") {
-    const Status status = decide(none, turn_open());
+    const Status status = derive_status(none, turn_open());
     CHECK(status == Status{"working", "", "", "transcript", "2023-11-14T22:10:00.000Z"});
   }
   SECTION("a finished turn is idle since it finished") {
-    CHECK(decide(none, turn_finished()) == Status{"idle", "", "", "transcript", "2023-11-14T22:11:00.000Z"});
+    CHECK(derive_status(none, turn_finished()) ==
+          Status{"idle", "", "", "transcript", "2023-11-14T22:11:00.000Z"});
   }
   SECTION("an unanswered question is waiting since it was asked") {
-    CHECK(decide(none, turn_open({bash, ask})) ==
+    CHECK(derive_status(none, turn_open({bash, ask})) ==
           Status{"waiting", "question", "Tabs or spaces?", "transcript", "2023-11-14T22:11:30.000Z"});
   }
   SECTION("an unanswered plan is waiting; without a time of its own, since the last line") {
-    CHECK(decide(none, turn_open({plan})) ==
+    CHECK(derive_status(none, turn_open({plan})) ==
           Status{"waiting", "plan", "plan: Tidy the attic", "transcript", "2023-11-14T22:12:00.000Z"});
   }
-  SECTION("an open call is never taken for a permission prompt") {
+  SECTION("an open call is never reported as a permission prompt") {
     Evidence quiet;
     quiet.quiet = minutes(60 * 24);
-    CHECK(decide(quiet, turn_open({bash})).state == "working");
+    CHECK(derive_status(quiet, turn_open({bash})).state == "working");
   }
-  SECTION("no transcript is unknown") { CHECK(decide(none, TranscriptSummary{}).state == "unknown"); }
+  SECTION("no transcript is unknown") { CHECK(derive_status(none, TranscriptSummary{}).state == "unknown"); }
 }
 
 TEST_CASE("an open turn that has not grown for ten minutes is unknown, by the clock") {
   Evidence evidence;
   evidence.quiet = minutes(10) - std::chrono::milliseconds(1);
-  CHECK(decide(evidence, turn_open()).state == "working");
+  CHECK(derive_status(evidence, turn_open()).state == "working");
   evidence.quiet = minutes(10);
-  CHECK(decide(evidence, turn_open()) == Status{"unknown", "", "", "clock", "2023-11-14T22:23:20.000Z"});
-  CHECK(decide(evidence, turn_finished()).state == "idle");
-  CHECK(decide(evidence, turn_open({ask})).state == "waiting");
-  CHECK(with_entry(entry("busy"), Life::alive, turn_open()).state == "working");
+  CHECK(derive_status(evidence, turn_open()) ==
+        Status{"unknown", "", "", "clock", "2023-11-14T22:23:20.000Z"});
+  CHECK(derive_status(evidence, turn_finished()).state == "idle");
+  CHECK(derive_status(evidence, turn_open({ask})).state == "waiting");
+  CHECK(with_entry(entry("busy"), Liveness::alive, turn_open()).state == "working");
 }
 
-TEST_CASE("a compaction is work, but denies no wait, no end and no other machine") {
+TEST_CASE("a compaction is work, but does not override a wait, an end or a foreign process") {
   Evidence evidence;
   evidence.compacting_ms = noon_ms;
   const Status compaction{"working", "compaction", "", "transcript", noon};
-  CHECK(decide(evidence, turn_open()) == compaction);
-  CHECK(decide(evidence, turn_finished()) == compaction);
+  CHECK(derive_status(evidence, turn_open()) == compaction);
+  CHECK(derive_status(evidence, turn_finished()) == compaction);
   evidence.quiet = minutes(11);
-  CHECK(decide(evidence, turn_open()) == compaction);
+  CHECK(derive_status(evidence, turn_open()) == compaction);
 
-  RegistryEntry spoken = entry("busy");
-  evidence.entry = &spoken;
+  earshot::RegistryEntry current = entry("busy");
+  evidence.entry = &current;
   evidence.had_entry = true;
-  evidence.life = Life::alive;
-  CHECK(decide(evidence, turn_open()) == compaction);
-  spoken = entry("waiting", "permission prompt");
-  CHECK(decide(evidence, turn_open()).state == "waiting");
-  evidence.life = Life::foreign;
-  CHECK(decide(evidence, turn_open()).state == "unknown");
-  evidence.life = Life::dead;
-  CHECK(decide(evidence, turn_open()).state == "ended");
+  evidence.liveness = Liveness::alive;
+  CHECK(derive_status(evidence, turn_open()) == compaction);
+  current = entry("waiting", "permission prompt");
+  CHECK(derive_status(evidence, turn_open()).state == "waiting");
+  evidence.liveness = Liveness::foreign;
+  CHECK(derive_status(evidence, turn_open()).state == "unknown");
+  evidence.liveness = Liveness::dead;
+  CHECK(derive_status(evidence, turn_open()).state == "ended");
 }
 
-TEST_CASE("since stays while state and reason stay") {
+TEST_CASE("since is kept while state and reason are the same") {
   const Status before{"working", "", "", "transcript", "2023-01-01T00:00:00.000Z"};
-  CHECK(settle(before, {"working", "", "", "registry", noon}).since == before.since);
-  CHECK(settle(before, {"idle", "", "", "registry", noon}).since == noon);
-  CHECK(settle(Status{}, {"unknown", "", "", "transcript", noon}).since == noon);
+  CHECK(keep_since(before, {"working", "", "", "registry", noon}).since == before.since);
+  CHECK(keep_since(before, {"idle", "", "", "registry", noon}).since == noon);
+  CHECK(keep_since(Status{}, {"unknown", "", "", "transcript", noon}).since == noon);
 }
 
-TEST_CASE("a detail that comes late refines the status, with the same since") {
-  const RegistryEntry waiting = entry("waiting", "permission prompt");
-  const Status bare = with_entry(waiting, Life::alive, turn_open());
-  const Status joined = settle(bare, with_entry(waiting, Life::alive, turn_open({bash})));
+TEST_CASE("a late detail refines the status and keeps its since") {
+  const earshot::RegistryEntry waiting = entry("waiting", "permission prompt");
+  const Status bare = with_entry(waiting, Liveness::alive, turn_open());
+  const Status joined = keep_since(bare, with_entry(waiting, Liveness::alive, turn_open({bash})));
   CHECK(joined.detail == "approve Bash: make test");
   CHECK(joined.since == bare.since);
-  const Status question = settle(bare, with_entry(waiting, Life::alive, turn_open({ask})));
+  const Status question = keep_since(bare, with_entry(waiting, Liveness::alive, turn_open({ask})));
   CHECK(question.reason == "question");
   CHECK(question.since == bare.since);
 }
 
-TEST_CASE("a later wait that the registry tells is a new one, though nobody saw the work in between") {
-  RegistryEntry waiting = entry("waiting", "permission prompt");
-  const Status first = with_entry(waiting, Life::alive, turn_open({bash}));
-  waiting.status_updated_ms += 2000;
-  const Status second = settle(first, with_entry(waiting, Life::alive, turn_open({write_file})));
+TEST_CASE("a later wait in the registry is a new one even if the work in between was not seen") {
+  earshot::RegistryEntry waiting = entry("waiting", "permission prompt");
+  const Status first = with_entry(waiting, Liveness::alive, turn_open({bash}));
+  waiting.updated_ms += 2000;
+  const Status second = keep_since(first, with_entry(waiting, Liveness::alive, turn_open({write_file})));
   CHECK(second.since == "2023-11-14T22:13:22.000Z");
 }
 
-TEST_CASE("a detail says what is asked for") {
+TEST_CASE("a detail describes the pending call") {
   struct Row {
     std::string tool, input, detail;
   };
@@ -280,13 +281,13 @@ TEST_CASE("a long detail is cut on a character boundary") {
   CHECK(detail.size() <= detail_bytes_max);
   CHECK(detail.size() >= detail_bytes_max - 1);
   CHECK(detail.ends_with("ä"));
-  CHECK(one_line("aä", 2) == "a");
-  CHECK(one_line("aä", 3) == "aä");
+  CHECK(earshot::replace_controls("aä", 2) == "a");
+  CHECK(earshot::replace_controls("aä", 3) == "aä");
 }
 
 TEST_CASE("times are RFC 3339 in UTC with milliseconds") {
-  CHECK(rfc3339(noon_ms + 7) == "2023-11-14T22:13:20.007Z");
-  CHECK(rfc3339(0).empty());
-  CHECK(rfc3339(-5).empty());
-  CHECK(rfc3339(std::numeric_limits<std::int64_t>::max()).empty());
+  CHECK(earshot::format_time_if_valid(noon_ms + 7) == "2023-11-14T22:13:20.007Z");
+  CHECK(earshot::format_time_if_valid(0).empty());
+  CHECK(earshot::format_time_if_valid(-5).empty());
+  CHECK(earshot::format_time_if_valid(std::numeric_limits<std::int64_t>::max()).empty());
 }

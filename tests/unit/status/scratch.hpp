@@ -23,13 +23,13 @@ class Scratch {
   const std::string& path() const { return path_; }
   std::string at(const std::string& name) const { return path_ + "/" + name; }
 
-  /// In place: truncated, then written, as the agent program does.
+  /// Truncates and writes in place, as the agent program does.
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(at(name)).parent_path());
     std::ofstream file(at(name), std::ios::binary | std::ios::trunc);
     file << text;
   }
-  /// A temporary file, renamed over.
+  /// Writes a temporary file and renames it.
   void replace(const std::string& name, const std::string& text) const {
     write(name + ".tmp.1", text);
     std::filesystem::rename(at(name + ".tmp.1"), at(name));

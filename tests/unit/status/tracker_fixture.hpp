@@ -1,4 +1,4 @@
-// A board over a temporary root, its loop run by hand; what it told is kept.
+// A status tracker on a temporary root. The test runs the loop; the observer records what is published.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -13,11 +13,11 @@
 #include "unit/status/child.hpp"
 #include "unit/status/scratch.hpp"
 #include "watch/inotify.hpp"
-#include "watch/watch_mux.hpp"
+#include "watch/watchers.hpp"
 
 namespace earshot::status {
 
-struct Heard final : Listener {
+struct RecordingObserver final : StatusObserver {
   std::vector<std::pair<std::string, Status>> statuses;
   std::vector<std::string> todos;
   void on_status(const std::string& session, const Status& status) override {
@@ -25,7 +25,7 @@ struct Heard final : Listener {
   }
   void on_todos(const std::string& session) override { todos.push_back(session); }
 
-  /// `working`, `waiting/permission`, …, in the order told.
+  /// `working`, `waiting/permission`, …, in the order published.
   std::vector<std::string> states_of(const std::string& session) const {
     std::vector<std::string> states;
     for (const auto& [name, status] : statuses) {
@@ -36,16 +36,16 @@ struct Heard final : Listener {
   }
 };
 
-/// A watcher that only takes down what it was asked for: the test rings by hand.
+/// Records which directories are watched; the test sends the hints.
 struct SilentWatcher final : watch::Watcher {
   std::vector<std::string> watched;
   void watch(const std::string& directory) override { watched.push_back(directory); }
-  void forget(const std::string&) override {}
+  void unwatch(const std::string&) override {}
 };
 
 struct Loop {
   boost::asio::io_context io;
-  boost::asio::thread_pool disk{1};  // after io: its tasks end before io goes
+  boost::asio::thread_pool disk{1};  // after io: its tasks end before io is destroyed
 
   bool until(const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -56,62 +56,62 @@ struct Loop {
     }
     return true;
   }
-  /// Only for a board without a notification descriptor: until no timer, no disk task and no answer is left.
+  /// Runs until no timer and no disk task is left; only for a tracker without inotify.
   void drain() {
     io.restart();
     io.run();
   }
 };
 
-/// Rung by hand.
-struct QuietHouse : Loop {
+/// The test sends the hints.
+struct ManualFixture : Loop {
   Scratch root;
   SilentWatcher watcher;
-  Heard heard;
-  std::unique_ptr<StatusTracker> board;
-  explicit QuietHouse(StatusTrackerOptions options = {}) {
-    board = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector{root.path()}, watcher, heard,
-                                            options);
+  RecordingObserver observer;
+  std::unique_ptr<StatusTracker> tracker;
+  explicit ManualFixture(StatusTrackerOptions options = {}) {
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root.path()}},
+                                              watcher, observer, options);
   }
-  ~QuietHouse() {
-    board.reset();
+  ~ManualFixture() {
+    tracker.reset();
     disk.join();
   }
   void start() {
-    board->start();
+    tracker->start();
     drain();
   }
-  std::string state(const std::string& session) const { return board->status_of(session).state; }
+  std::string state(const std::string& session) const { return tracker->status_of(session).state; }
 };
 
 /// With real notifications.
-struct House : Loop {
+struct TrackerFixture : Loop {
   Scratch scratch;
   std::string root;
-  watch::WatchMux switchboard;
-  watch::Inotify inotify{io, [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }};
-  Heard heard;
-  std::unique_ptr<StatusTracker> board;
-  explicit House(const std::string& below = "root", StatusTrackerOptions options = {})
+  watch::WatchMux mux;
+  watch::Inotify inotify{io, [this](const watch::ChangeHint& hint) { mux.notify(hint); }};
+  RecordingObserver observer;
+  std::unique_ptr<StatusTracker> tracker;
+  explicit TrackerFixture(const std::string& below = "root", StatusTrackerOptions options = {})
       : root(scratch.at(below)) {
-    switchboard.add(inotify);
-    board = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector{root}, switchboard, heard,
-                                            options);
+    mux.add_backend(inotify);
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root}}, mux,
+                                              observer, options);
   }
-  ~House() {
-    board.reset();
+  ~TrackerFixture() {
+    tracker.reset();
     disk.join();
   }
-  std::string state(const std::string& session) const { return board->status_of(session).state; }
+  std::string state(const std::string& session) const { return tracker->status_of(session).state; }
 };
 
-/// A registry file's text, for a process as it is now.
+/// The content of a registry file of this process.
 inline std::string registry_of(pid_t pid, const std::string& session, const std::string& status = {},
                                const std::string& waiting_for = {}, std::int64_t at = 1'700'000'000'000) {
-  static const Processes processes;
+  static const ProcessTable processes;
   std::string text = R"({"pid":)" + std::to_string(pid);
   text += R"(,"sessionId":")" + session + R"(","cwd":"/home/x","procStart":")";
-  text += processes.start_of(pid) + R"(","pidDomain":")" + processes.domain() + "\"";
+  text += processes.start_of(pid) + R"(","pidDomain":")" + processes.pid_domain() + "\"";
   if (!status.empty()) text += R"(,"status":")" + status + R"(","statusUpdatedAt":)" + std::to_string(at);
   if (!waiting_for.empty()) text += R"(,"waitingFor":")" + waiting_for + "\"";
   return text + "}";
@@ -120,14 +120,14 @@ inline std::string registry_of(pid_t pid, const std::string& session, const std:
 inline std::string registry_name(pid_t pid) { return "sessions/" + std::to_string(pid) + ".json"; }
 
 inline TranscriptSummary working_turn(std::vector<OpenCall> calls = {}) {
-  TranscriptSummary said;
-  said.known = said.turn_open = true;
-  said.turn_started = said.last_activity = "2023-11-14T22:10:00.000Z";
-  said.last_growth_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                            std::chrono::system_clock::now().time_since_epoch())
-                            .count();
-  said.calls = std::move(calls);
-  return said;
+  TranscriptSummary summary;
+  summary.known = summary.turn_open = true;
+  summary.turn_started = summary.last_activity = "2023-11-14T22:10:00.000Z";
+  summary.last_growth_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  summary.calls = std::move(calls);
+  return summary;
 }
 
 }  // namespace earshot::status

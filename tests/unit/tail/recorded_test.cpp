@@ -1,17 +1,17 @@
-// Recorded sessions, growing in pieces cut anywhere: extra, when the corpus is there.
+// Recorded sessions that grow in pieces. Skipped without the corpus.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "rig.hpp"
+#include "tail_fixture.hpp"
 #include "unit/places.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
 using namespace earshot::test;
 
-TEST_CASE("recorded sessions that grow in pieces cut anywhere give the events of their final bytes") {
-  constexpr std::uintmax_t bytes_max = 4 << 20;  // of one transcript: the whole corpus is for other tests
+TEST_CASE("recorded sessions that grow in arbitrary pieces yield the events of their final bytes") {
+  constexpr std::uintmax_t bytes_max = 4 << 20;  // larger transcripts are left to other tests
   std::vector<std::string> files;
   if (fs::is_directory(corpus()))
     for (const auto& entry : fs::recursive_directory_iterator(corpus())) {
@@ -47,8 +47,8 @@ TEST_CASE("recorded sessions that grow in pieces cut anywhere give the events of
   }
 
   fs::create_directories(root / "projects");
-  Rig rig(root.path());
-  rig.start();
+  TailFixture fixture(root.path());
+  fixture.start();
   std::minstd_rand random(7);
   for (bool grown = true; grown;) {
     grown = false;
@@ -60,15 +60,15 @@ TEST_CASE("recorded sessions that grow in pieces cut anywhere give the events of
       one.written = std::min(one.bytes.size(), one.written + piece);
       grown = true;
       if (random() % 8 == 0) {
-        rig.io.restart();
-        rig.io.poll();
+        fixture.io.restart();
+        fixture.io.poll();
       }
     }
   }
   for (const Growing& one : all) {
     CAPTURE(one.name);
-    rig.read(one.name);
-    REQUIRE(rig.heard.streams[one.name].events == fold_of(one.bytes, one.own_agent));
-    REQUIRE(rig.heard.streams[one.name].resets.empty());
+    fixture.read(one.name);
+    REQUIRE(fixture.observer.streams[one.name].events == fold_of(one.bytes, one.own_agent));
+    REQUIRE(fixture.observer.streams[one.name].resets.empty());
   }
 }

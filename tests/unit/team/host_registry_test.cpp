@@ -16,7 +16,7 @@ struct Team {
   std::map<std::string, status::Status> shown;
   HostRegistry hosts{
       io, [this](const std::string& session, const status::Status& status) { shown[session] = status; },
-      [](const status::OfHosts&) {}};
+      [](const status::HostStatuses&) {}};
 
   void beat(const std::string& host, std::int64_t time_ms, bool is_replayed = false) {
     hosts.on_message({heartbeat_subject(host),

@@ -36,19 +36,20 @@ TEST_CASE("an escaped name is one token and can be reversed") {
       {std::string("\0\xff", 2), "=00=FF"},
   };
   for (const Row& row : rows) {
-    CHECK(tail::word(row.text) == row.word);
-    CHECK(tail::unword(row.word) == row.text);
+    CHECK(tail::escape(row.text) == row.word);
+    CHECK(tail::unescape(row.word) == row.text);
   }
-  for (const char* wrong : {"a.b", "=4", "=zz", "=41", "=2f", "a b", "=="}) CHECK_FALSE(tail::unword(wrong));
+  for (const char* wrong : {"a.b", "=4", "=zz", "=41", "=2f", "a b", "=="})
+    CHECK_FALSE(tail::unescape(wrong));
 }
 
 TEST_CASE("the length of an escaped name is limited, and long names with the same prefix differ") {
   const std::string one(400, 'x'), other = one + "y", spaces(100, ' ');
   for (const std::string& text : {one, other, spaces}) {
-    CHECK(tail::word(text).size() == tail::word_bytes_max);
-    CHECK_FALSE(tail::unword(tail::word(text)));
+    CHECK(tail::escape(text).size() == tail::escaped_bytes_max);
+    CHECK_FALSE(tail::unescape(tail::escape(text)));
   }
-  CHECK(tail::word(one) != tail::word(other));
+  CHECK(tail::escape(one) != tail::escape(other));
 }
 
 TEST_CASE("100,000 similar names have different escaped names") {
@@ -60,7 +61,7 @@ TEST_CASE("100,000 similar names have different escaped names") {
     for (auto n = dice() % 9; n > 0; --n) name += alphabet[dice() % alphabet.size()];
     names.insert(name);
   }
-  for (const std::string& name : names) words.insert(tail::word(name));
+  for (const std::string& name : names) words.insert(tail::escape(name));
   CHECK(words.size() == names.size());
 }
 
@@ -118,16 +119,16 @@ TEST_CASE("a valid host name has only characters that subjects, files and sessio
 
 TEST_CASE("the name of a stored file identifies host, session and agent") {
   const auto below = [](const std::string& host, const std::string& stream) {
-    return tail::word(host) + "/" + tail::word(stream);
+    return tail::escape(host) + "/" + tail::escape(stream);
   };
-  const tail::Identity main = tail::identity_of_told(below("ada.example", "claude/-home-ada/6f0c"));
+  const StreamIdentity main = tail::relayed_identity(below("ada.example", "claude/-home-ada/6f0c"));
   CHECK(main.session == "6f0c@ada.example");
   CHECK(main.agent.empty());
   CHECK(main.directory == "-home-ada");
-  const tail::Identity agent = tail::identity_of_told(below("bob", "claude/-p/6f0c/subagents/agent-a1"));
+  const StreamIdentity agent = tail::relayed_identity(below("bob", "claude/-p/6f0c/subagents/agent-a1"));
   CHECK(agent.session == "6f0c@bob");
   CHECK(agent.agent == "a1");
-  CHECK(tail::identity_of_told(below("bob", "claude/-p/agent-a1")).session.empty());
-  CHECK(tail::identity_of_told(below("bob", "claude/" + std::string(300, 'x'))).session.empty());
-  CHECK(tail::identity_of_told("nothing").session.empty());
+  CHECK(tail::relayed_identity(below("bob", "claude/-p/agent-a1")).session.empty());
+  CHECK(tail::relayed_identity(below("bob", "claude/" + std::string(300, 'x'))).session.empty());
+  CHECK(tail::relayed_identity("nothing").session.empty());
 }

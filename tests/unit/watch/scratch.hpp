@@ -1,4 +1,4 @@
-// A directory of one's own below /tmp, and plain ways to change what is in it.
+// A temporary directory and functions that change files in it.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>

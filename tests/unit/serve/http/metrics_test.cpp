@@ -1,4 +1,4 @@
-// Numbers as Prometheus reads them, and the daemon's health as JSON.
+// /metrics and /v1/health.
 #include "serve/http/metrics.hpp"
 
 #include <unistd.h>

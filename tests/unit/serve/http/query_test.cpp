@@ -53,5 +53,5 @@ TEST_CASE("values are found by their key, and judged") {
   REQUIRE(maybe.error == "`f` is true or false");
   constexpr std::string_view known[] = {"n", "list"};
   query.only(known);
-  REQUIRE(query.error == "there is no `yes` here, but: n list");
+  REQUIRE(query.error == "unknown key `yes`; known keys: n list");
 }

@@ -1,4 +1,4 @@
-// Who may ask for what: Host, Origin, token, path and method. No socket.
+// Requests: Host, Origin, token, path and method. No socket.
 #include "serve/http/request.hpp"
 
 #include <catch2/catch.hpp>
@@ -13,14 +13,14 @@ const std::string token(64, 'a');
 
 struct ServerFixture {
   ServerFixture() : context("dev7", LiveLog::bytes_max_default) {
-    context.token = token;
+    context.access.token = token;
     context.page_url = "http://127.0.0.1:7717/";
   }
   HttpResponse ask(std::string_view method, std::string_view target,
                    AuthResult auth_result = AuthResult::owner, std::string_view body = {},
                    std::string_view content_type = "application/json") {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
-    return route(request, {TransportKind::tcp, auth_result, now}, context);
+    return route(request, {{TransportKind::tcp, auth_result}, now}, context);
   }
   ServerContext context;
   std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
@@ -32,7 +32,7 @@ unsigned judged(std::vector<std::string_view> hosts, std::vector<std::string_vie
   return refused ? refused->status : 200;
 }
 
-/// What stands behind `"name":"` in a JSON text.
+/// The string value of `name` in a JSON text.
 std::string text_after(const std::string& json, const std::string& name) {
   const std::string key = "\"" + name + "\":\"";
   const std::size_t at = json.find(key);
@@ -175,16 +175,14 @@ TEST_CASE("each path has its methods and its door") {
 TEST_CASE("an upgrade is granted to the owner, and to whoever may still prove to be the owner") {
   ServerFixture fixture;
   const auto upgrade = [&](std::string_view target, AuthResult auth_result) {
-    return route({"GET", target, {}, {}, {}, true}, {TransportKind::tcp, auth_result, fixture.now},
+    return route({"GET", target, {}, {}, {}, true}, {{TransportKind::tcp, auth_result}, fixture.now},
                  fixture.context);
   };
   const HttpResponse owner = upgrade("/v1/ws", AuthResult::owner);
   REQUIRE(owner.kind == HttpResponse::Kind::websocket);
-  REQUIRE(owner.authenticated);
   REQUIRE_FALSE(owner.meta);
   const HttpResponse stranger = upgrade("/v1/ws?view=meta", AuthResult::anonymous);
   REQUIRE(stranger.kind == HttpResponse::Kind::websocket);
-  REQUIRE_FALSE(stranger.authenticated);
   REQUIRE(stranger.meta);
   REQUIRE(upgrade("/v1/ws", AuthResult::wrong_token).status == 401);
   REQUIRE(upgrade("/v1/ws?view=some", AuthResult::owner).status == 400);
@@ -232,7 +230,7 @@ TEST_CASE("a new token is kept first, and told to the connections then") {
   REQUIRE(answer.status == 200);
   REQUIRE(kept.size() == 64);
   REQUIRE(kept != token);
-  REQUIRE(fixture.context.token == kept);
+  REQUIRE(fixture.context.access.token == kept);
   REQUIRE(text_after(answer.body, "token") == kept);
   REQUIRE(told == 1);
 
@@ -240,7 +238,7 @@ TEST_CASE("a new token is kept first, and told to the connections then") {
   const HttpResponse failed = fixture.ask("POST", "/v1/token/rotate");
   REQUIRE(failed.status == 500);
   REQUIRE(failed.body.find("the disk is full") != std::string::npos);
-  REQUIRE(fixture.context.token == kept);
+  REQUIRE(fixture.context.access.token == kept);
   REQUIRE(told == 1);
 }
 
@@ -267,8 +265,8 @@ TEST_CASE("the live stream's query is the subscription that it stands for") {
 TEST_CASE("the page may talk to nobody but the daemon that it came from") {
   ServerFixture fixture;
   const auto policy = [&](std::vector<std::string_view> hosts, TransportKind transport_kind) {
-    return route({"GET", "/", std::move(hosts), {}, {}}, {transport_kind, AuthResult::anonymous, fixture.now},
-                 fixture.context)
+    return route({"GET", "/", std::move(hosts), {}, {}},
+                 {{transport_kind, AuthResult::anonymous}, fixture.now}, fixture.context)
         .page_policy;
   };
   REQUIRE(policy({"localhost:7717"}, TransportKind::tcp).find("connect-src 'self' ws://localhost:7717;") !=
@@ -284,7 +282,7 @@ TEST_CASE("the page may talk to nobody but the daemon that it came from") {
   Request again{"GET", "/app.js", {"localhost:7717"}, {}, {}};
   again.if_none_match = page.etag;
   const HttpResponse known =
-      route(again, {TransportKind::tcp, AuthResult::anonymous, fixture.now}, fixture.context);
+      route(again, {{TransportKind::tcp, AuthResult::anonymous}, fixture.now}, fixture.context);
   REQUIRE(known.status == 304);
   REQUIRE(known.body.empty());
   REQUIRE(known.etag == page.etag);

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "serve/http/event_lines.hpp"
-#include "serve/stream/frame.hpp"
+#include "serve/http/event_stream.hpp"
+#include "serve/stream/live_log.hpp"
 
 using namespace earshot::serve;
 

@@ -19,7 +19,7 @@ std::string payload(int n, std::size_t size) {
   return out;
 }
 
-/// Everything from a position on, run by run.
+/// All frames from a position on.
 std::string all_from(const LiveLog& log, Position from, std::size_t bytes_max) {
   std::string bytes;
   while (from < log.head()) {
@@ -103,7 +103,7 @@ TEST_CASE("a frame longer than a segment has one of its own") {
   REQUIRE(frames.size() == 3);
   REQUIRE(frames[1].size() == 700 << 10);
   REQUIRE(frames[2] == "after");
-  log.append(std::string(3 << 20, 'M'), {});  // longer than the whole log: it alone is kept
+  log.append(std::string(3 << 20, 'M'), {});  // longer than the log: only it is kept
   REQUIRE(log.first() == 3);
   REQUIRE(test::unframe(all_from(log, 3, 1)).front().size() == 3 << 20);
 }

@@ -1,189 +1,12 @@
-// Resuming and falling behind: whatever the log held, the client has each event once, in its stream's order.
+// Resuming and falling behind: each event is received once, in the order of its stream.
 #include <catch2/catch.hpp>
-#include <deque>
-#include <map>
 #include <random>
 
-#include "serve/stream/catch_up.hpp"
-#include "serve/stream/records.hpp"
-#include "serve/stream/subscriber.hpp"
-#include "unit/serve/memory_archive.hpp"
-#include "unit/serve/support.hpp"
+#include "unit/serve/stream/resume_fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
-using test::at;
-using test::FakeStream;
-
-namespace {
-
-std::string unquoted(std::string text) { return text.substr(1, text.size() - 2); }
-
-/// What the hub does with what the tail tells, and nothing else.
-struct Daemon final : tail::Listener {
-  explicit Daemon(std::size_t log_bytes = 2 * LiveLog::segment_bytes)
-      : context("dev7", log_bytes), catch_ups(io, context), records(context), archive(io) {
-    context.archive = &archive;
-    context.catch_ups = &catch_ups;
-    context.records = &records;
-  }
-
-  FakeStream& stream(const std::string& name) {
-    streams.push_back(std::make_unique<FakeStream>("claude/p/" + name, name));
-    archive.add(*streams.back());
-    context.sessions.session_of(*streams.back());
-    return *streams.back();
-  }
-  void about(const tail::Stream& stream, std::uint16_t type) {
-    Session& session = context.sessions.session_of(stream);
-    session.changed_now(context.head());
-    const std::string name = type == type_reset ? "reset" : "stream.removed";
-    context.append({session.id, type, context.sessions.stream_id(stream)}, [&](Audience, std::string& out) {
-      out = R"({"type":")" + name + R"(","stream":")" + stream.name() + "\"}";
-    });
-  }
-  void on_event(const tail::Stream& stream, const Event& event) override {
-    Session& session = context.sessions.session_of(stream);
-    session.changed_now(context.head());
-    context.sessions.refresh(session);
-    context.append({session.id, type_of(event.body), context.sessions.stream_id(stream), event.cursor},
-                   [&](Audience audience, std::string& out) {
-                     append_event(out, event, {context.host, stream.name(), stream.session()},
-                                  context.encoding(audience));
-                   });
-  }
-  void on_changed(const tail::Stream&) override {}
-  void on_appeared(const tail::Stream&) override {}
-  void on_reset(const tail::Stream& stream, std::string_view) override { about(stream, type_reset); }
-  void on_removed(const tail::Stream&) override {}
-  void on_compacting(std::string_view) override {}
-  void on_pumped() override {}
-
-  void turn(FakeStream& stream, std::size_t text_bytes = 10) {
-    const int n = 10 * ++turns[&stream];
-    stream.write(test::prompt(n, std::string(text_bytes, 'p')) +
-                     test::call(n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)) +
-                     test::result(n + 2, "c" + std::to_string(n), std::string(text_bytes, 'r')) +
-                     test::answer(n + 3, "done"),
-                 this);
-  }
-  /// Another history under the same name.
-  void rewrite(FakeStream& stream) {
-    stream.restart();
-    on_reset(stream, "rewritten");
-    turns[&stream] += 1000;
-    turn(stream);
-  }
-  void settle() {
-    io.restart();
-    while (io.poll() > 0) {
-    }
-  }
-
-  boost::asio::io_context io{1};
-  ServerContext context;
-  CatchUps catch_ups;
-  Records records;
-  test::MemoryArchive archive;
-  std::vector<std::unique_ptr<FakeStream>> streams;
-  std::map<FakeStream*, int> turns;
-};
-
-/// A client over a socket that takes as many bytes as the test says.
-struct Client {
-  explicit Client(Daemon& daemon)
-      : daemon(daemon), subscriber(std::make_unique<Subscriber>(daemon.context)) {}
-
-  void subscribe(std::vector<std::string> after, bool catch_up = false, Filter filter = {},
-                 const std::string& id = "a", bool snapshot = false) {
-    message::Subscribe asked;
-    asked.id = id;
-    asked.filter = std::move(filter);
-    asked.snapshot = snapshot;
-    asked.catch_up = catch_up;
-    asked.after = std::move(after);
-    subscriber->subscribe(std::move(asked));
-  }
-  bool take(std::size_t bytes) {
-    if (!rest.empty()) {
-      const std::size_t n = std::min(bytes, rest.size());
-      received += rest.substr(0, n);
-      rest.erase(0, n);
-      return true;
-    }
-    Batch batch;
-    subscriber->gather(batch);
-    if (batch.empty()) return false;
-    std::string offered;
-    for (const iovec& piece : batch.iovecs())
-      offered.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
-    const std::size_t n = std::min(bytes, offered.size());
-    received += offered.substr(0, n);
-    const auto left = subscriber->sent(batch, n);
-    rest.assign(left.data(), left.size());
-    return true;
-  }
-  /// Everything that there is, files and all.
-  void take_all() {
-    for (int quiet = 0; quiet < 3;) {
-      quiet = take(1 << 30) ? 0 : quiet + 1;
-      daemon.settle();
-    }
-    look();
-  }
-  /// What came since the last look: events by stream, and the other frames.
-  void look() {
-    if (!rest.empty()) {  // in the middle of a frame
-      while (!rest.empty()) take(1 << 30);
-    }
-    for (const std::string& frame : test::unframe(std::exchange(received, {}))) {
-      const std::string cursor = at(frame, "/cursor");
-      const std::string type = unquoted(at(frame, "/type"));
-      frames.push_back(frame);
-      if (cursor != "absent") events[unquoted(at(frame, "/stream"))].push_back(unquoted(cursor));
-      if (type == "reset") {
-        events[unquoted(at(frame, "/stream"))].clear();
-        ++resets;
-      }
-      types.push_back(cursor == "absent" ? type : "event");
-    }
-  }
-  /// Goes away, and comes back as somebody else with the same memory.
-  void reconnect() {
-    look();
-    subscriber = std::make_unique<Subscriber>(daemon.context);
-  }
-  std::vector<std::string> places() const {
-    std::vector<std::string> all;
-    for (const auto& [stream, cursors] : events)
-      all.push_back(stream + ":" + (cursors.empty() ? "" : cursors.back()));
-    return all;
-  }
-  std::size_t count(const std::string& type) const {
-    return static_cast<std::size_t>(std::count(types.begin(), types.end(), type));
-  }
-
-  Daemon& daemon;
-  std::unique_ptr<Subscriber> subscriber;
-  std::string received, rest;
-  std::vector<std::string> frames, types;
-  std::map<std::string, std::vector<std::string>> events;
-  std::size_t resets = 0;
-  Filter filter;
-};
-
-std::vector<std::string> expected(const FakeStream& stream, const Filter& filter = {}) {
-  std::vector<std::string> all;
-  const auto wanted = [&](std::string_view type) { return filter.matches_type(type); };
-  for (const Cursor& cursor : stream.cursors(wanted)) all.push_back(to_string(cursor));
-  return all;
-}
-
-std::string place(const FakeStream& stream, const Cursor& cursor) {
-  return stream.name() + ":" + to_string(cursor);
-}
-
-}  // namespace
+using namespace earshot::serve::test_resume;
 
 TEST_CASE("what was missed comes after ready, then a bookmark, then what is live") {
   Daemon daemon;
@@ -215,7 +38,7 @@ TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it read
   REQUIRE(from_start.events[one.name()] == expected(one));
   REQUIRE(up_to_date.types == std::vector<std::string>{"ready", "bookmark"});
   REQUIRE(daemon.archive.opened == 1);
-  // An edit under an append changes no end: whoever goes on has all that was told of the stream compared.
+  // An edit before an append does not change the end: resuming requests a verification of the prefix.
   REQUIRE(daemon.archive.doubted == std::set<std::string>{one.name()});
 }
 
@@ -264,7 +87,7 @@ TEST_CASE("a cursor that does not fit is a reset with its session, never an even
     REQUIRE(at(client.frames[reset], "/id") == "\"a\"");
     REQUIRE(client.count("event") == 0);
     REQUIRE(client.count("session") == (row.answer == "rewritten" ? 1 : 0));
-    // It goes on live.
+    // Live events follow.
     daemon.turn(one);
     client.take_all();
     REQUIRE(client.count("event") == 7);
@@ -303,7 +126,7 @@ TEST_CASE("to whom only some may be shown, the others are as if they were not") 
   FakeStream cold("claude/p/cold", "cold");
   daemon.archive.add(cold);
   Filter allowed;
-  allowed.project = {"/home/*", "-home-*"};  // the directory's name is no project
+  allowed.project = {"/home/*", "-home-*"};  // the name of the directory is not a project
   const std::string mark = ":10.0.00000000000000ff";
   Client client(daemon);
   client.subscriber->restrict_to(&allowed);
@@ -337,7 +160,7 @@ TEST_CASE("what becomes another's while it is read again is not shown when that 
   Client client(daemon);
   client.subscriber->restrict_to(&allowed);
   client.subscribe({one.name() + ":", other.name() + ":10.0.00000000000000ff"});
-  client.take(1);  // it has begun
+  client.take(1);  // the resume has begun
   for (const FakeStream* stream : {&one, &other}) {
     Session& session = daemon.context.sessions.session_of(*stream);
     session.project = "/srv/secret";
@@ -406,7 +229,7 @@ TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
     REQUIRE(daemon.catch_ups.bytes() <= daemon.context.limits.catch_up_bytes + (1 << 20));
   }
   for (const auto& stream : daemon.streams) REQUIRE(awake.events[stream->name()] == expected(*stream));
-  // And those who wake up have all of it, each event once, though what lay ready for them was taken back.
+  // The clients that wake up receive each event once, although their chunks were revoked.
   for (const auto& client : asleep) {
     client->take_all();
     for (const auto& stream : daemon.streams) REQUIRE(client->events[stream->name()] == expected(*stream));
@@ -449,7 +272,7 @@ TEST_CASE(
   std::vector<std::unique_ptr<Client>> clients;
   const auto subscribe = [&](Client& client) {
     std::vector<std::string> after = client.places();
-    for (const auto& stream : daemon.streams)  // of those that it has never heard of, all
+    for (const auto& stream : daemon.streams)  // unknown streams: all
       if (!client.events.contains(stream->name())) after.push_back(stream->name() + ":");
     client.subscribe(after, true, client.filter);
   };
@@ -485,7 +308,7 @@ TEST_CASE(
         if (below(2)) daemon.settle();
     }
   }
-  // Nobody waits for the slower ones now: they are drained one after the other.
+  // Now the slower clients are drained one after the other.
   daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
   for (int round = 0; round < 3; ++round)
     for (const auto& client : clients) client->take_all();
@@ -496,7 +319,7 @@ TEST_CASE(
       const bool asked =
           client->filter.matches_session("dev7", stream->session(), "") || client->filter.session.empty();
       const auto all = asked ? expected(*stream, client->filter) : std::vector<std::string>{};
-      if (rewrites) {  // after a reset in answer to a cursor its session frame stands for what was before
+      if (rewrites) {  // after a reset for a cursor, the session frame replaces earlier events
         REQUIRE(got.size() <= all.size());
         REQUIRE(std::equal(got.rbegin(), got.rend(), all.rbegin()));
       } else {

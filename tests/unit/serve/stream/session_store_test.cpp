@@ -80,6 +80,24 @@ TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
   REQUIRE(at(session_payload(session, "lamp"), "/todos/0/content") == "\"buy a lamp\"");
 }
 
+TEST_CASE("a cut text is a string, and `truncated` has its path and size") {
+  FakeStream stream("claude/p/s1", "s1");
+  stream.write(test::prompt(0, "hello"), nullptr);
+  SessionStore sessions("h");
+  Session& session = sessions.session_of(stream);
+  REQUIRE(at(payload_of(sessions, session), "/truncated") == "absent");
+  session.todos =
+      FileTodos{{{"1", "short", "pending", "", ""}, {"2", std::string(600, 'x'), "pending", "", ""}},
+                "2027-01-01T00:00:00Z"};
+  const std::string frame = session_payload(session, "h");
+  REQUIRE(at(frame, "/todos/1/content") == "\"" + std::string(512, 'x') + "\"");
+  REQUIRE(at(frame, "/truncated") == R"({"todos/1/content":600})");
+  REQUIRE(frame.ends_with(R"(,"truncated":{"todos/1/content":600}})"));
+  const std::string meta = session_payload(session, "h", {.view = View::meta});
+  REQUIRE(at(meta, "/todos/1/content") == "absent");
+  REQUIRE(at(meta, "/truncated") == "absent");
+}
+
 TEST_CASE("a frame is encoded once, until something changes") {
   FakeStream stream("claude/p/s1", "s1");
   stream.write(test::prompt(0, "hello"), nullptr);
@@ -93,8 +111,7 @@ TEST_CASE("a frame is encoded once, until something changes") {
   REQUIRE(at(later, "/turn/open") == "false");
   REQUIRE(at(later, "/turn/outcome") == "\"completed\"");
   REQUIRE(at(later, "/last_text") == "\"done\"");
-  REQUIRE(at(test::unframe(*first).front(), "/turn/open") ==
-          "true");  // who holds the old one still has it whole
+  REQUIRE(at(test::unframe(*first).front(), "/turn/open") == "true");  // the old frame is unchanged
 }
 
 TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") {

@@ -16,7 +16,7 @@ namespace {
 const auto turn_started = type_of(event::TurnStarted{});
 const auto usage_updated = type_of(event::UsageUpdated{});
 
-/// A log, a few sessions, one subscriber, and a socket that takes as many bytes as the test says.
+/// A log, sessions, one subscriber, and a socket that takes as many bytes as the test allows.
 struct Bench {
   explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default)
       : context("dev7", log_bytes), subscriber(context) {}
@@ -37,11 +37,11 @@ struct Bench {
   void event(Session& session, int n, std::uint16_t type = turn_started, std::size_t size = 20) {
     std::string payload = R"({"n":)" + std::to_string(n) + R"(,"x":")";
     payload += std::string(size, 'x') + "\"}";
-    session.changed = context.head();
+    session.changed = context.logs.head();
     session.frames = {};
-    context.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
+    context.logs.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
   }
-  /// The socket takes `bytes` more; false when nothing was owed.
+  /// The socket takes `bytes` more; false if nothing was ready.
   bool take(std::size_t bytes) {
     if (!rest.empty()) {
       const std::size_t n = std::min(bytes, rest.size());
@@ -69,7 +69,7 @@ struct Bench {
     received.clear();
     return frames;
   }
-  /// The numbers of the events that came, or the frame's type.
+  /// The numbers of the received events, or the type of the frame.
   std::vector<std::string> names() {
     std::vector<std::string> out;
     for (const std::string& frame : take_all()) {
@@ -140,7 +140,7 @@ TEST_CASE("several subscriptions are a union: an event comes once") {
   bench.subscriber.unsubscribe("b");
   bench.event(one, 7, usage_updated);
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.context.event_connections() == 0);
+  REQUIRE(bench.context.logs.readers() == 0);
 }
 
 TEST_CASE("a second subscription's snapshot stands between what was before it and what comes after") {
@@ -235,7 +235,7 @@ TEST_CASE("for states, the newest frame wins and none comes twice") {
   }
   REQUIRE(bench.names() == Names{"session"});
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.context.event_connections() == 0);
+  REQUIRE(bench.context.logs.readers() == 0);
   REQUIRE(bench.context.state_connections == 1);
 }
 
@@ -289,7 +289,7 @@ TEST_CASE("however the socket tears the writes, every frame arrives whole, once 
       bench.subscriber.tell(R"({"answer":)" + std::to_string(step) + "}");
       expected.push_back(R"({"answer":)" + std::to_string(step) + "}");
     }
-    if (below(2) == 0) bench.take(below(8000));  // on the whole a little more than comes
+    if (below(2) == 0) bench.take(below(8000));  // a little more than is produced on average
   }
   REQUIRE(bench.take_all() == expected);
 }

@@ -1,4 +1,4 @@
-// Who may come in: requests, tokens, limits, and what breaks the protocol. Over real sockets.
+// Requests, tokens, limits and protocol violations, over real sockets.
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -42,7 +42,7 @@ TEST_CASE("without a header, hello comes first") {
     client->send(R"({"type":"hello","token":")" + token + R"(","client":"test/1"})");
     REQUIRE(fixture.until([&] { return client->has("welcome"); }));
     REQUIRE(client->protocol.empty());
-    client->send(R"({"type":"hello","token":")" + token + R"("})");  // once more is no harm
+    client->send(R"({"type":"hello","token":")" + token + R"("})");  // repeated
     client->send(R"({"type":"hello","token":"wrong"})");
     REQUIRE(fixture.until([&] { return client->has("error"); }));
     REQUIRE(client->types() == std::vector<std::string>{"welcome", "error"});
@@ -161,7 +161,7 @@ TEST_CASE("violations of the WebSocket protocol have their close codes") {
     std::uint16_t code;
   };
   std::string huge = std::string("\x81\xff\x00\x00\x00\x00\x40\x00\x00\x00", 10) + std::string(4, '\0') +
-                     "x";  // says: 1 GiB
+                     "x";  // length: 1 GiB
   std::string flood = masked(0x01, "a");
   for (int i = 0; i < 20000; ++i) flood += masked(0x00, std::string(100, 'b'));
   const Row rows[] = {
@@ -205,8 +205,7 @@ TEST_CASE("the accept loop lives through a want of descriptors") {
   auto before = fixture.listener();
   rlimit old{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
-  // UBSan learns an object's type through a pipe, which it cannot have below: let it know the logger now, and
-  // let nothing be formatted then.
+  // UBSan needs a pipe to find an object's type, which is impossible without descriptors: use the logger now.
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);
   spdlog::debug("known");
@@ -220,7 +219,7 @@ TEST_CASE("the accept loop lives through a want of descriptors") {
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   boost::system::error_code ec;
   waiting.connect(fixture.server.endpoint(), ec);
-  for (int i = 0; i < 20; ++i) {  // the loop meets the want, among its ticks
+  for (int i = 0; i < 20; ++i) {  // the loop runs without descriptors
     fixture.io.restart();
     fixture.io.run_one();
   }

@@ -1,4 +1,4 @@
-// The Unix socket and the lock of the state directory: made, taken over, left alone.
+// The Unix socket and the lock of the state directory.
 #include "serve/websocket/unix_listener.hpp"
 
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "serve/state_lock.hpp"
+#include "serve/auth/secrets.hpp"
 #include "unit/serve/support.hpp"
 
 using namespace earshot;
@@ -22,13 +22,13 @@ unsigned mode_of(const std::string& path) {
 }
 
 UnixListener claimed(const std::string& path) {
-  auto result = UnixListener::claim(path);
+  auto result = UnixListener::open(path);
   if (const auto* error = std::get_if<UnixError>(&result)) FAIL(error->text);
   return std::get<UnixListener>(std::move(result));
 }
 
 UnixError refused(const std::string& path) {
-  auto result = UnixListener::claim(path);
+  auto result = UnixListener::open(path);
   const auto* error = std::get_if<UnixError>(&result);
   return error ? *error : UnixError{};
 }
@@ -144,15 +144,15 @@ TEST_CASE("who is at the other end is known") {
 TEST_CASE("a state directory has one daemon") {
   const test::TemporaryDirectory home;
   {
-    auto first = StateLock::take(home.path);
+    auto first = StateLock::acquire(home.path);
     REQUIRE(std::holds_alternative<StateLock>(first));
     REQUIRE(mode_of(home / "lock") == 0600);
-    auto second = StateLock::take(home.path);
+    auto second = StateLock::acquire(home.path);
     const auto* error = std::get_if<AuthError>(&second);
     REQUIRE(error);
     REQUIRE(error->text.find("process " + std::to_string(::getpid())) != std::string::npos);
     REQUIRE(error->text.find("--state") != std::string::npos);
   }
-  REQUIRE(std::holds_alternative<StateLock>(StateLock::take(home.path)));
-  REQUIRE(std::holds_alternative<AuthError>(StateLock::take(home / "absent")));
+  REQUIRE(std::holds_alternative<StateLock>(StateLock::acquire(home.path)));
+  REQUIRE(std::holds_alternative<AuthError>(StateLock::acquire(home / "absent")));
 }

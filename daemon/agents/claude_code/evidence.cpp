@@ -1,0 +1,166 @@
+#include "agents/claude_code/evidence.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace earshot::claude_code {
+namespace {
+
+using simdjson::dom::array;
+using simdjson::dom::element;
+using simdjson::dom::object;
+
+constexpr std::string_view json_suffix = ".json";
+
+std::string text_of(const object& from, std::string_view key) {
+  std::string_view text;
+  if (from[key].get(text) != simdjson::SUCCESS) return {};
+  return std::string(text);
+}
+
+std::int64_t number_of(const object& from, std::string_view key) {
+  element value;
+  if (from[key].get(value) != simdjson::SUCCESS) return 0;
+  if (std::int64_t integer = 0; value.get(integer) == simdjson::SUCCESS) return integer;
+  double real = 0;  // some versions write fractions of a millisecond
+  if (value.get(real) == simdjson::SUCCESS && std::abs(real) < 9e15) return static_cast<std::int64_t>(real);
+  return 0;
+}
+
+/// A string in some versions, a number in others.
+std::string text_or_number(const object& from, std::string_view key) {
+  if (std::string text = text_of(from, key); !text.empty()) return text;
+  std::int64_t number = 0;
+  return from[key].get(number) == simdjson::SUCCESS ? std::to_string(number) : std::string();
+}
+
+/// The number in `<n>.json`.
+template <class Number>
+std::optional<Number> number_in_name(std::string_view name) {
+  if (!name.ends_with(json_suffix)) return std::nullopt;
+  name.remove_suffix(json_suffix.size());
+  Number number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+struct StateRule {
+  std::string_view value, state, reason;
+};
+constexpr std::array states = {
+    StateRule{"busy", "working", ""},
+    StateRule{"idle", "idle", ""},
+    StateRule{"shell", "idle", "background"},
+    StateRule{"waiting", "waiting", "dialog"},
+};
+constexpr std::array waits = {
+    StateRule{"permission prompt", "waiting", "permission"},
+    StateRule{"input needed", "waiting", "question"},
+};
+
+const StateRule* find_rule(const auto& rules, std::string_view value) {
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const StateRule& rule) { return rule.value == value; });
+  return found == rules.end() ? nullptr : &*found;
+}
+
+void set_state(RegistryEntry& entry, std::string_view status, std::string_view waiting_for) {
+  const StateRule* rule = find_rule(states, status);
+  if (!rule) return;
+  if (rule->state == "waiting")
+    if (const StateRule* wait = find_rule(waits, waiting_for)) rule = wait;
+  entry.state = rule->state;
+  entry.reason = rule->reason;
+}
+
+Todo todo_of(const object& from, std::string_view content_key) {
+  Todo todo;
+  todo.id = text_or_number(from, "id");
+  todo.content = text_or_number(from, content_key);
+  todo.status = text_or_number(from, "status");
+  todo.active_form = text_or_number(from, "activeForm");
+  todo.priority = text_or_number(from, "priority");
+  if (todo.status.empty()) todo.status = "pending";
+  return todo;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> registry_pid(std::string_view file_name) {
+  const auto pid = number_in_name<std::int64_t>(file_name);
+  return pid && *pid > 0 ? pid : std::nullopt;
+}
+
+std::optional<RegistryEntry> parse_registry_file(std::string_view file_name, std::string_view text) {
+  if (text.size() > AgentProgram::registry_bytes_max) return std::nullopt;
+  simdjson::dom::parser parser;
+  object from;
+  if (parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS) return std::nullopt;
+  RegistryEntry entry;
+  entry.pid = number_of(from, "pid");
+  if (entry.pid <= 0) entry.pid = registry_pid(file_name).value_or(0);
+  entry.session = text_of(from, "sessionId");
+  entry.cwd = text_of(from, "cwd");
+  entry.name = text_of(from, "name");
+  entry.version = text_of(from, "version");
+  entry.process_start = text_of(from, "procStart");
+  if (entry.process_start.empty())
+    if (const std::int64_t start = number_of(from, "procStart"); start > 0)
+      entry.process_start = std::to_string(start);
+  entry.pid_domain = text_of(from, "pidDomain");
+  set_state(entry, text_of(from, "status"), text_of(from, "waitingFor"));
+  for (const char* time : {"statusUpdatedAt", "updatedAt", "startedAt"})
+    if (entry.updated_ms == 0) entry.updated_ms = number_of(from, time);
+  return entry;
+}
+
+SubagentMeta parse_subagent_meta(std::string_view text) {
+  SubagentMeta meta;
+  simdjson::dom::parser parser;
+  object from;
+  if (parser.parse(text.data(), text.size()).get(from)) return meta;
+  meta.agent_type = text_of(from, "agentType");
+  meta.description = text_of(from, "description");
+  meta.call = text_of(from, "toolUseId");
+  meta.parent_agent = text_of(from, "parentAgentId");
+  if (std::int64_t depth = 0; !from["spawnDepth"].get(depth))
+    meta.depth = static_cast<int>(std::clamp<std::int64_t>(depth, 0, 1000));
+  return meta;
+}
+
+std::optional<std::vector<Todo>> parse_todo_list(std::string_view text) {
+  simdjson::dom::parser parser;
+  array from;
+  if (text.size() > AgentProgram::todo_bytes_max ||
+      parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
+    return std::nullopt;
+  std::vector<Todo> todos;
+  for (const element each : from) {
+    object todo;
+    if (todos.size() == AgentProgram::todos_max) break;
+    if (each.get(todo) == simdjson::SUCCESS) todos.push_back(todo_of(todo, "content"));
+  }
+  return todos;
+}
+
+std::optional<std::uint64_t> todo_number(std::string_view file_name) {
+  return number_in_name<std::uint64_t>(file_name);
+}
+
+std::optional<Todo> parse_todo(std::string_view text) {
+  simdjson::dom::parser parser;
+  object from;
+  if (text.size() > AgentProgram::todo_bytes_max ||
+      parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
+    return std::nullopt;
+  Todo todo = todo_of(from, "subject");
+  if (todo.content.empty()) return std::nullopt;
+  return todo;
+}
+
+}  // namespace earshot::claude_code

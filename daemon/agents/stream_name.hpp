@@ -1,0 +1,50 @@
+// Names of streams: the path of a transcript as text that is safe on the wire, and back.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "agents/agent.hpp"
+
+namespace earshot {
+
+/// Replaces bytes that are not UTF-8, control characters, `:` and `%` by `%XX`.
+std::string percent_encode(std::string_view bytes);
+/// Absent if the text is not a result of percent_encode().
+std::optional<std::string> percent_decode(std::string_view text);
+
+/// A transcript below a root.
+struct TranscriptPath {
+  std::size_t directory = 0;  // index into AgentProgram::transcript_directories()
+  std::string below;          // path below that directory, without `.jsonl`
+};
+
+/// The stream's name without `<root>/`, unique within a root. Streams of the first transcript directory are
+/// named by the path below it; names of the others begin with their directory (`conversations/`). A directory
+/// of that name in the first one is written with its first character encoded (`%63onversations`).
+std::string stream_name(const AgentProgram& program, std::size_t directory, std::string_view below);
+/// The inverse; absent if no transcript has this name.
+std::optional<TranscriptPath> parse_stream_name(const AgentProgram& program, std::string_view name);
+
+/// True for the first component of stream names that begin with their transcript directory, in any program.
+bool is_directory_prefix(std::string_view component);
+
+/// Stream name, session and agent of a transcript anywhere in the file system, by its path alone. All parts
+/// are percent-encoded.
+struct TranscriptPlace {
+  std::string stream;   // `<root>/<name>`, or the file's stem if the path has no transcript directory
+  std::string session;  // empty: only the records name it
+  std::string agent;    // empty: a session's main transcript
+};
+/// `path`: absolute, without `.` and `..`. The root is the directory above the last transcript directory.
+TranscriptPlace place_transcript(const AgentProgram& program, std::string_view path);
+/// True if discovery follows a file of this path.
+bool is_transcript_path(const AgentProgram& program, std::string_view path);
+
+/// The last component of a directory without a leading dot, with other characters than [A-Za-z0-9_-] replaced
+/// by `-`.
+std::string root_name(std::string_view directory);
+
+}  // namespace earshot

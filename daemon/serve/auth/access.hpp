@@ -1,0 +1,95 @@
+// Who uses a connection, what it may see, and how often it may send messages.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "core/event_json.hpp"
+#include "serve/http/request.hpp"
+#include "serve/stream/live_log.hpp"
+#include "serve/stream/subscription.hpp"
+
+namespace earshot::serve {
+
+/// A user of a hub, besides the owner.
+struct User {
+  std::string name;
+  std::string token_sha256;  // 64 hex digits: the token itself is not stored
+  Filter allowed;            // hosts and projects; empty lists: all (the configuration requires one)
+  View view = View::meta;    // the most this user may see
+};
+
+std::string sha256_hex(std::string_view text);
+
+/// Null: unknown, or an empty token. Takes the same time for every token.
+const User* find_user_by_token(const std::vector<User>& users, std::string_view token);
+
+/// Who sent a request or a `hello`.
+struct Caller {
+  TransportKind transport_kind = TransportKind::tcp;
+  AuthResult auth_result = AuthResult::anonymous;
+  View view = View::full;      // the most it may see
+  const User* user = nullptr;  // of AuthResult::user
+
+  bool is_authenticated() const {
+    return auth_result == AuthResult::owner || auth_result == AuthResult::user;
+  }
+  /// By the owner's token, which may be rotated.
+  bool is_by_owner_token() const {
+    return auth_result == AuthResult::owner && transport_kind != TransportKind::unix_socket;
+  }
+  const Filter* allowed() const { return user ? &user->allowed : nullptr; }
+  std::string_view name() const {  // in the audit log
+    return user ? std::string_view(user->name) : is_authenticated() ? "the owner" : "anonymous";
+  }
+  std::string_view permission() const {
+    return !is_authenticated() ? "receives nothing" : view == View::meta ? "receives meta" : "receives full";
+  }
+};
+
+struct AccessPolicy {
+  std::string token;              // the owner's; never logged
+  std::vector<User> users;        // of a hub
+  View remote_view = View::meta;  // over TLS
+  bool redact = true;             // false: the owner on the Unix socket receives unredacted text
+
+  Caller identify(const Request& request, TransportKind transport_kind) const;
+  /// By the token of a `hello`.
+  Caller identify(std::string_view given_token, TransportKind transport_kind) const;
+  Audience audience_of(const Caller& caller) const;
+
+ private:
+  View view_of_transport(TransportKind kind) const {
+    return kind == TransportKind::tls ? remote_view : View::full;
+  }
+  Caller as_user(const User& user, TransportKind transport_kind) const;
+};
+
+/// Limits a rate: `burst` at once, then `per_second`. Pure: the time is an argument.
+class TokenBucket {
+ public:
+  using Time = watch::Clock::time_point;
+
+  TokenBucket(std::size_t per_second, std::size_t burst)
+      : per_second_(static_cast<double>(per_second)), burst_(static_cast<double>(burst)), left_(burst_) {}
+
+  /// False: above the rate.
+  bool take(Time now) {
+    if (last_ != Time())
+      left_ = std::min(burst_, left_ + std::chrono::duration<double>(now - last_).count() * per_second_);
+    last_ = now;
+    if (left_ < 1) return false;
+    left_ -= 1;
+    return true;
+  }
+
+ private:
+  double per_second_, burst_, left_;
+  Time last_;
+};
+
+}  // namespace earshot::serve

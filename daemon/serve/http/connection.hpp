@@ -1,0 +1,91 @@
+// A client's HTTP requests, until one of them starts a WebSocket or an event stream.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.hpp"
+#include "serve/auth/access.hpp"
+#include "serve/auth/audit.hpp"
+#include "serve/connection.hpp"
+#include "serve/http/router.hpp"
+#include "serve/stream/subscriber_session.hpp"
+
+namespace earshot::serve {
+
+class HttpConnection final : public Connection, public std::enable_shared_from_this<HttpConnection> {
+ public:
+  using Clock = watch::Clock;
+  using error_code = boost::system::error_code;
+
+  HttpConnection(std::unique_ptr<Transport> transport, TransportKind transport_kind, ServerContext& context,
+                 Admission admission, std::function<void(Connection&)> on_closed);
+  void start();
+
+  void wake() override;
+  void session_changed(const Session& session) override;
+  void session_shown(const Session& session) override;
+  void stream_appeared(std::uint32_t stream) override;
+  void tick(Clock::time_point now) override;
+  void stop() override;
+  void token_changed() override;
+  void drop() override;
+  Kind kind() const override { return session_ ? session_->kind() : Kind::http; }
+  TransportKind transport_kind() const override { return transport_kind_; }
+
+  // For the session that took over the connection
+  ServerContext& context() { return context_; }
+  Transport& transport() { return *transport_; }
+  Audit& audit() { return audit_; }
+  TokenBucket& rate() { return rate_; }
+  bool is_stopping() const { return stopping_; }
+  bool is_closed() const { return state_ == State::closed; }
+  /// Sends a response instead of starting the session.
+  void respond(const HttpResponse& response, bool last = false);
+  /// The session has been set: it handles the connection from here on.
+  void run_session();
+  /// Ends the connection once the client has read everything.
+  void linger();
+
+ private:
+  enum class State {
+    handshake,   // TLS
+    reading,     // a request, or waiting for one
+    working,     // the response is being made
+    responding,  // the response is being written
+    lingering,   // the last response was written: waiting for the client to close
+    session,     // a WebSocket or an event stream
+    closed
+  };
+  void enter(State state) {
+    state_ = state;
+    entered_ = Clock::now();
+  }
+
+  void read_request();
+  void on_fault(Fault fault);
+  void on_head();
+  void read_body();
+  void handle(bool cold_sessions_read);
+  void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
+  void read_cold_sessions(HttpResponse response);
+  void check_request_time(Clock::time_point now);
+  void count_bytes();
+
+  ServerContext& context_;
+  const std::unique_ptr<Transport> transport_;
+  const TransportKind transport_kind_;
+  const Admission admission_;
+  std::function<void(Connection&)> on_closed_;
+  std::unique_ptr<SubscriberSession> session_;
+  Audit audit_;
+  TokenBucket rate_;  // of requests and messages
+  State state_ = State::handshake;
+  Clock::time_point entered_ = Clock::now();
+  std::optional<Clock::time_point> request_began_;  // when its first byte was seen
+  std::size_t requests_ = 0;                        // answered ones
+  bool stopping_ = false;
+  std::uint64_t counted_in_ = 0, counted_out_ = 0;
+};
+
+}  // namespace earshot::serve

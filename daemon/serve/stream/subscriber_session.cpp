@@ -1,0 +1,139 @@
+#include "serve/stream/subscriber_session.hpp"
+
+#include <boost/asio/post.hpp>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "serve/http/connection.hpp"
+#include "serve/stream/control_frames.hpp"
+
+namespace earshot::serve {
+
+SubscriberSession::SubscriberSession(HttpConnection& connection, const Caller& caller)
+    : connection_(connection),
+      context_(connection.context()),
+      transport_(connection.transport()),
+      subscriber_(connection.context()) {
+  set_caller(caller);
+  subscriber_.on_more = [this, weak = connection.weak_from_this()] {
+    if (const auto alive = weak.lock()) wake_soon();
+  };
+}
+
+void SubscriberSession::set_caller(const Caller& caller) {
+  caller_ = caller;
+  subscriber_.restrict_to(caller.allowed());
+  subscriber_.set_audience(context_.access.audience_of(caller));
+}
+
+void SubscriberSession::wake_soon() {
+  if (std::exchange(wake_posted_, true)) return;
+  boost::asio::post(transport_.socket().get_executor(), [this, owner = connection_.shared_from_this()] {
+    wake_posted_ = false;
+    if (!connection_.is_closed()) wake();
+  });
+}
+
+std::optional<message::Invalid> SubscriberSession::check_limits(const message::Subscribe& asked) const {
+  const auto& limits = context_.limits;
+  if (asked.filter.is_within(limits.patterns_max, limits.pattern_bytes_max)) return {};
+  return message::Invalid{asked.id, "bad_filter",
+                          "a filter key has at most " + std::to_string(limits.patterns_max) +
+                              " patterns of " + std::to_string(limits.pattern_bytes_max) + " bytes"};
+}
+
+bool SubscriberSession::check_progress(Clock::time_point now, bool has_unsent) {
+  if (std::exchange(bytes_out_, transport_.bytes_out()) != transport_.bytes_out() || !has_unsent)
+    progress_ = now;
+  if (now - progress_ <= context_.limits.stall) return true;
+  context_.counters.end(Ending::stalled);
+  return false;
+}
+
+void SubscriberSession::send_heartbeat(Clock::time_point now) {
+  if (now - last_frame_ < context_.limits.heartbeat) return;
+  last_frame_ = now;
+  subscriber_.push_answer(heartbeat_frame(watch::wall_now_ms()));
+}
+
+// --- Cold sessions ---
+
+/// A request that needs the content of cold transcripts.
+struct SubscriberSession::ColdRead {
+  std::vector<std::string> streams;  // named by a client that may not see all sessions
+  std::size_t next = 0;
+  std::set<std::string, std::less<>> sessions;           // of these streams
+  std::function<bool(std::string_view session)> wanted;  // further sessions; null: none
+  std::function<void()> then;
+};
+
+/// With `all`, the snapshot requires all cold sessions that may match. A restricted client's streams are read
+/// to know their sessions.
+void SubscriberSession::subscribe(message::Subscribe asked) {
+  auto request = std::make_shared<ColdRead>();
+  if (asked.all && asked.snapshot && context_.read_cold_sessions) {
+    request->wanted = [this, filter = asked.filter](std::string_view session) {
+      return filter.matches_name(context_.host_of(session), session) &&
+             (!caller_.user || context_.may_see_by_name(caller_.user->allowed, session));
+    };
+  }
+  if (caller_.user && asked.after && asked.after->size() <= context_.limits.after_entries) {
+    for (const std::string& entry : *asked.after)
+      if (auto parsed = message::parse_stream_cursor(entry))
+        request->streams.push_back(std::move(parsed->stream));
+  }
+  request->then = [this, asked = std::move(asked)]() mutable { subscriber_.subscribe(std::move(asked)); };
+  read_cold(request);
+}
+
+void SubscriberSession::read(message::Read asked) {
+  auto request = std::make_shared<ColdRead>();
+  if (caller_.user) request->streams.push_back(asked.stream);
+  request->then = [this, asked = std::move(asked)] { subscriber_.read(asked); };
+  read_cold(request);
+}
+
+/// A session's project is known when all of its streams were read: one of them may have another directory.
+void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
+  const Filter* allowed = caller_.allowed();
+  const bool restricted = allowed && !allowed->empty() && context_.archive && context_.read_cold_sessions;
+  while (restricted && request->next < request->streams.size()) {
+    const std::string& name = request->streams[request->next++];
+    const tail::Stream* stream = context_.archive->find(name);
+    if (!stream || context_.sessions.contains(*stream)) continue;
+    if (!stream->session().empty()) {
+      if (context_.may_see_by_name(*allowed, stream->session())) request->sessions.insert(stream->session());
+      continue;
+    }
+    reading_cold_ = true;
+    const auto on_folded = [this, allowed, weak = connection_.weak_from_this(),
+                            request](const tail::Stream* read) {
+      const auto owner = weak.lock();
+      if (!owner || owner->is_closed() || !is_open()) return;
+      if (read && context_.may_see_by_name(*allowed, read->session()))
+        request->sessions.insert(read->session());
+      boost::asio::post(transport_.socket().get_executor(), [this, owner, request] {
+        if (!owner->is_closed() && is_open()) read_cold(request);
+      });
+    };
+    return context_.archive->fold(name, on_folded);
+  }
+  if (!reading_cold_ && !request->wanted && request->sessions.empty()) return request->then();
+  const auto done = [this, weak = connection_.weak_from_this(), request] {
+    const auto owner = weak.lock();
+    if (!owner || owner->is_closed() || !is_open()) return;
+    reading_cold_ = false;
+    request->then();
+    wake();
+    on_request_done();
+  };
+  if (!request->wanted && request->sessions.empty()) return done();
+  reading_cold_ = true;
+  const auto wanted = [request](std::string_view session) {
+    return request->sessions.contains(session) || (request->wanted && request->wanted(session));
+  };
+  context_.read_cold_sessions(wanted, done);
+}
+
+}  // namespace earshot::serve

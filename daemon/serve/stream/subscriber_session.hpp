@@ -1,0 +1,74 @@
+// What a WebSocket and an event stream have in common: a subscriber, reading cold sessions before a request
+// is carried out, heartbeats and the detection of stalled clients.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "serve/auth/access.hpp"
+#include "serve/connection.hpp"
+#include "serve/stream/subscriber.hpp"
+
+namespace earshot::serve {
+
+class HttpConnection;
+
+/// Owned by its connection, which its callbacks keep alive.
+class SubscriberSession {
+ public:
+  using Clock = watch::Clock;
+  using error_code = boost::system::error_code;
+
+  virtual ~SubscriberSession() = default;
+  virtual Connection::Kind kind() const = 0;
+  virtual void start() = 0;
+  virtual void wake() = 0;
+  virtual void tick(Clock::time_point now) = 0;
+  virtual void stop() = 0;
+  virtual void token_changed() = 0;
+  Subscriber& subscriber() { return subscriber_; }
+
+ protected:
+  SubscriberSession(HttpConnection& connection, const Caller& caller);
+
+  /// Subscriptions are possible: not closing.
+  virtual bool is_open() const = 0;
+  /// A request was carried out: the next one may be read.
+  virtual void on_request_done() {}
+
+  /// Sets who the client is, and with it what it may see.
+  void set_caller(const Caller& caller);
+  /// Reads cold sessions as needed, then subscribes.
+  void subscribe(message::Subscribe asked);
+  void read(message::Read asked);
+  bool is_reading_cold() const { return reading_cold_; }
+  /// What is beyond the limits of this daemon.
+  std::optional<message::Invalid> check_limits(const message::Subscribe& asked) const;
+  /// wake() from the loop, for frames that are not in the log.
+  void wake_soon();
+  /// Records progress, and drops or closes a client that takes nothing. False: it has stalled.
+  bool check_progress(Clock::time_point now, bool has_unsent);
+  void frame_sent() { last_frame_ = Clock::now(); }
+  /// Queues a `heartbeat` if no frame was sent for `limits.heartbeat`.
+  void send_heartbeat(Clock::time_point now);
+
+  HttpConnection& connection_;
+  ServerContext& context_;
+  Transport& transport_;
+  Caller caller_;
+  Subscriber subscriber_;
+
+ private:
+  struct ColdRead;
+  void read_cold(const std::shared_ptr<ColdRead>& request);
+
+  bool reading_cold_ = false;
+  bool wake_posted_ = false;
+  std::uint64_t bytes_out_ = 0;
+  Clock::time_point progress_ = Clock::now();  // when the client last took a byte, or nothing was unsent
+  Clock::time_point last_frame_ = Clock::now();
+};
+
+}  // namespace earshot::serve

@@ -1,0 +1,85 @@
+"""What a subscription can request: recent events, new streams from their first event, each event once; and heartbeats."""
+from support.harness import DaemonCase
+from support.transcripts import Session
+
+
+class Heartbeat(DaemonCase):
+    def test_an_idle_websocket_is_sent_heartbeats_after_its_welcome(self):
+        client = self.configured("[limits]\nheartbeat_ms = 300\n").client()
+        client.wait(lambda: len(client.all(type="heartbeat")) > 1, "two heartbeats")
+        self.assertEqual(client.frames[0]["type"], "welcome")
+        self.assertRegex(client.find(type="heartbeat")["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+    def test_the_welcome_states_the_size_of_the_largest_frame(self):
+        client = self.start().client()
+        self.assertEqual(client.wait_frame(type="welcome")["limits"]["outbound_bytes"], 16 << 20)
+
+
+class Since(DaemonCase):
+    def test_events_from_the_time_on_are_sent_then_a_bookmark_then_live_events(self):
+        daemon = self.start()
+        session = Session(self.root)
+        session.turn("old")
+        before = daemon.client()
+        before.subscribe(id="all", new_streams="beginning")
+        before.wait_frame(type="bookmark", id="all")
+        before.wait_frame(type="turn.finished")
+        last = max(frame["time"] for frame in before.frames if "cursor" in frame and "time" in frame)
+        client = daemon.client()
+        client.subscribe(id="s", since=last)
+        client.wait_frame(type="bookmark", id="s")
+        times = {frame["time"] for frame in client.frames if "cursor" in frame and "time" in frame}
+        self.assertEqual(times, {last})
+        session.prompt("live")
+        client.wait_frame(type="turn.started", prompt="live")
+
+    def test_a_malformed_time_is_an_error(self):
+        client = self.start().client()
+        client.subscribe(id="s", since="yesterday", wait=False)
+        self.assertEqual(client.wait_frame(type="error", id="s")["code"], "bad_message")
+
+
+class NewStreams(DaemonCase):
+    def test_the_streams_of_the_snapshot_are_sent_from_their_first_event(self):
+        daemon = self.start()
+        session = Session(self.root)
+        session.turn("before")
+        first = daemon.client()
+        first.wait(lambda: first.subscribe(id=f"p{len(first.frames)}"), "the session")
+        client = daemon.client()
+        client.subscribe(id="n", new_streams="beginning")
+        client.wait_frame(type="bookmark", id="n")
+        session.turn("after")
+        client.wait(lambda: len(client.all(type="turn.finished")) == 2, "both turns")
+        self.assertEqual([frame["prompt"] for frame in client.all(type="turn.started")], ["before", "after"])
+
+
+class Once(DaemonCase):
+    def test_a_second_subscription_that_resumes_repeats_nothing(self):
+        daemon = self.start()
+        session = Session(self.root)
+        session.turn("one")
+        client = daemon.client()
+        client.subscribe(id="a", new_streams="beginning")
+        stream = client.wait_frame(type="turn.started")["stream"]
+        client.subscribe(id="b", after=[stream + ":"], snapshot=False)
+        client.wait_frame(type="bookmark", id="b")
+        session.turn("two")
+        client.wait(lambda: len(client.all(type="turn.finished")) == 2, "both turns")
+        cursors = [frame["cursor"] for frame in client.frames if "cursor" in frame]
+        self.assertEqual(len(cursors), len(set(cursors)))
+
+
+class Unsubscribed(DaemonCase):
+    def test_unsubscribe_is_acknowledged_and_no_event_follows(self):
+        daemon = self.start()
+        session = Session(self.root)
+        client, other = daemon.client(), daemon.client()
+        for each in (client, other):
+            each.subscribe(id="a")
+        client.send(type="unsubscribe", id="a")
+        client.wait_frame(type="unsubscribed", id="a")
+        session.turn("after")
+        other.wait_frame(type="turn.finished")
+        client.subscribe(id="b", snapshot=False)
+        self.assertFalse([frame for frame in client.frames if "cursor" in frame])
