@@ -170,12 +170,9 @@ std::string EventStore::write() {
 
 std::string EventStore::sync() const {
 #ifdef __linux__
-  const int descriptor = ::open(directory_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-  if (descriptor < 0) return directory_ + ": " + std::strerror(errno);
-  const int failed = ::syncfs(descriptor);
-  const std::string error = failed ? directory_ + ": " + std::strerror(errno) : std::string();
-  ::close(descriptor);
-  return error;
+  const Fd directory(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (!directory || ::syncfs(directory.get()) != 0) return directory_ + ": " + std::strerror(errno);
+  return {};
 #else
   ::sync();
   return {};

@@ -10,7 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "core/event_json.hpp"
+#include "base/file.hpp"
+#include "base/json_writer.hpp"
 #include "team/payload.hpp"
 #include "team/subjects.hpp"
 
@@ -55,60 +56,36 @@ std::string format_line(const ReceivedMessage& message, std::string_view payload
   return line;
 }
 
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 /// Creates the host's directory if necessary.
-int open_for_writing(const std::string& path, int how) {
+Fd open_for_writing(const std::string& path, int how) {
   const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | how;
-  const int descriptor = ::open(path.c_str(), flags, 0600);
-  if (descriptor >= 0 || errno != ENOENT) return descriptor;
+  Fd file(::open(path.c_str(), flags, 0600));
+  if (file || errno != ENOENT) return file;
   ::mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
-  return ::open(path.c_str(), flags, 0600);
+  return Fd(::open(path.c_str(), flags, 0600));
 }
 
-std::string read_at(int descriptor, std::uint64_t at, std::size_t bytes) {
-  std::string text(bytes, '\0');
-  std::size_t have = 0;
-  while (have < bytes) {
-    const ssize_t n = ::pread(descriptor, text.data() + have, bytes - have, static_cast<off_t>(at + have));
-    if (n < 0 && errno == EINTR) continue;
+/// Reads up to `bytes` bytes; fewer at the end of the file or after an error.
+std::string read_range(const Fd& fd, std::uint64_t at, std::uint64_t bytes) {
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const long n = read_at(fd.get(), text.data() + size, text.size() - size, at + size);
     if (n <= 0) break;
-    have += static_cast<std::size_t>(n);
+    size += static_cast<std::size_t>(n);
   }
-  text.resize(have);
+  text.resize(size);
   return text;
 }
 
-/// Opens a file for the lifetime of the object.
-class ReadFile {
- public:
-  ReadFile(const std::string& path, int how)
-      : descriptor(::open(path.c_str(), how | O_CLOEXEC | O_NOFOLLOW)) {}
-  ~ReadFile() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  ReadFile(const ReadFile&) = delete;
-  ReadFile& operator=(const ReadFile&) = delete;
-  const int descriptor;
-};
-
-bool copy(int from, int to, std::uint64_t bytes) {
+bool copy(const Fd& from, const Fd& to, std::uint64_t bytes) {
   for (std::uint64_t at = 0; at < bytes;) {
-    const std::string piece =
-        read_at(from, at, static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, bytes - at)));
+    const std::string piece = read_range(from, at, std::min<std::uint64_t>(piece_bytes, bytes - at));
     if (piece.empty()) {
       errno = EIO;  // the file is shorter than expected
       return false;
     }
-    if (!write_all(to, piece)) return false;
+    if (!write_all(to.get(), piece)) return false;
     at += piece.size();
   }
   return true;
@@ -117,16 +94,15 @@ bool copy(int from, int to, std::uint64_t bytes) {
 }  // namespace
 
 bool StreamFile::load() {
-  const ReadFile file(path_, O_RDWR);
+  const Fd file(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
-  if (file.descriptor < 0 || ::fstat(file.descriptor, &info) != 0)
-    throw std::runtime_error(error_text(path_));
+  if (!file || ::fstat(file.get(), &info) != 0) throw std::runtime_error(error_text(path_));
   const auto size = static_cast<std::uint64_t>(info.st_size);
   std::string text;
   auto end = text.npos, before = text.npos;
   for (std::size_t wanted = end_bytes_first;; wanted = end_bytes_last) {
-    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(size, wanted));
-    text = read_at(file.descriptor, size - bytes, bytes);
+    const auto bytes = std::min<std::uint64_t>(size, wanted);
+    text = read_range(file, size - bytes, bytes);
     end = text.rfind('\n');
     before = end == text.npos || end == 0 ? text.npos : text.rfind('\n', end - 1);
     const bool has_line = end != text.npos && (before != text.npos || bytes == size);
@@ -134,7 +110,7 @@ bool StreamFile::load() {
   }
   bytes_ = end == text.npos ? size - text.size() : size - text.size() + end + 1;
   const bool is_cut = bytes_ != size;
-  if (is_cut && ::ftruncate(file.descriptor, static_cast<off_t>(bytes_)) != 0)
+  if (is_cut && ::ftruncate(file.get(), static_cast<off_t>(bytes_)) != 0)
     throw std::runtime_error(error_text(path_));
   modified_ms = static_cast<std::int64_t>(info.st_mtime) * 1000;
   position = {};
@@ -163,10 +139,9 @@ const std::vector<StoredEvent>& StreamFile::entries() {
     text.erase(0, at);
     done += at;
   };
-  const ReadFile file(path_, O_RDONLY);
-  while (file.descriptor >= 0 && read < on_disk) {
-    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, on_disk - read));
-    const std::string more = read_at(file.descriptor, read, bytes);
+  const Fd file = open_for_reading(path_);
+  while (file && read < on_disk) {
+    const std::string more = read_range(file, read, std::min<std::uint64_t>(piece_bytes, on_disk - read));
     if (more.empty()) break;
     read += more.size();
     text += more;
@@ -211,17 +186,17 @@ void StreamFile::restart(const ReceivedMessage& message, std::size_t kept_events
 
 std::string StreamFile::write_replacement() {
   const std::string temporary = path_ + std::string(temporary_suffix);
-  const int descriptor = open_for_writing(temporary, O_TRUNC);
-  if (descriptor < 0) return error_text(temporary);
+  Fd file = open_for_writing(temporary, O_TRUNC);
+  if (!file) return error_text(temporary);
   bool written = true;
   if (kept_bytes_ > 0) {
-    const ReadFile old(path_, O_RDONLY);
-    written = old.descriptor >= 0 && copy(old.descriptor, descriptor, kept_bytes_);
+    const Fd old = open_for_reading(path_);
+    written = old && copy(old, file, kept_bytes_);
   }
   // Sync before the rename: a power failure must not leave an empty file.
-  written = written && write_all(descriptor, pending_) && ::fsync(descriptor) == 0;
+  written = written && write_all(file.get(), pending_) && ::fsync(file.get()) == 0;
   const std::string error = written ? std::string() : error_text(temporary);
-  ::close(descriptor);
+  file.reset();
   if (!written) return error;
   if (::rename(temporary.c_str(), path_.c_str()) != 0) return error_text(path_);
   close();
@@ -235,23 +210,18 @@ std::string StreamFile::write_replacement() {
 std::string StreamFile::write() {
   if (is_replacing_) return write_replacement();
   if (pending_.empty()) return {};
-  if (descriptor_ < 0) descriptor_ = open_for_writing(path_, O_APPEND);
-  if (descriptor_ < 0) return error_text(path_);
-  if (!write_all(descriptor_, pending_)) {
+  if (!file_) file_ = open_for_writing(path_, O_APPEND);
+  if (!file_) return error_text(path_);
+  if (!write_all(file_.get(), pending_)) {
     const std::string error = error_text(path_);
     // Remove a partial write; the next call writes all lines again.
-    if (::ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
+    if (::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0)
       return error + "; the partial write cannot be removed";
     return error;
   }
   bytes_ += pending_.size();
   std::string().swap(pending_);
   return {};
-}
-
-void StreamFile::close() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
 }
 
 void StreamFile::remove() {

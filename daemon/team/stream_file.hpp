@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "team/ingest_action.hpp"
 
 namespace earshot::team {
@@ -11,9 +12,6 @@ namespace earshot::team {
 class StreamFile {
  public:
   explicit StreamFile(std::string path) : path_(std::move(path)) {}
-  ~StreamFile() { close(); }
-  StreamFile(const StreamFile&) = delete;
-  StreamFile& operator=(const StreamFile&) = delete;
 
   /// Reads the position from the file. Returns true if an incomplete last line was removed. Throws
   /// std::runtime_error with a message for users.
@@ -24,7 +22,7 @@ class StreamFile {
 
   std::uint64_t bytes() const { return bytes_; }  // on disk
   bool has_pending() const { return is_replacing_ || !pending_.empty(); }
-  bool is_open() const { return descriptor_ >= 0; }
+  bool is_open() const { return static_cast<bool>(file_); }
 
   /// The events in order. Loaded at the first call.
   const std::vector<StoredEvent>& entries();
@@ -39,7 +37,7 @@ class StreamFile {
 
   /// Returns an error message, or an empty string. After an error nothing is lost; call again.
   std::string write();
-  void close();
+  void close() { file_.reset(); }
   void remove();
 
   static constexpr std::string_view suffix = ".jsonl", temporary_suffix = ".fresh";
@@ -50,7 +48,7 @@ class StreamFile {
 
   const std::string path_;
   std::uint64_t bytes_ = 0;
-  int descriptor_ = -1;
+  Fd file_;              // for appending; opened on demand
   std::string pending_;  // lines to append
   // The next write replaces the file atomically with its first `kept_bytes_` bytes and the pending lines.
   bool is_replacing_ = false;

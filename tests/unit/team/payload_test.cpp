@@ -22,6 +22,13 @@ TEST_CASE("read_frame reads the fields of events and session frames") {
   for (const char* wrong : {"", "[]", "{", "{}", R"({"type":7})", "\"type\""}) CHECK_FALSE(read_frame(wrong));
 }
 
+TEST_CASE("a heartbeat names the host, its owner and its instance") {
+  CHECK(heartbeat_payload({"ada", "o", "i"}) ==
+        R"({"type":"host","host":"ada","owner":"o","instance":"i","beat_ms":5000})");
+  CHECK(owner_id(1).size() == 16);
+  CHECK(owner_id(1) != owner_id(2));
+}
+
 TEST_CASE("the longest members of a long event are truncated and listed") {
   const std::string longest(700'000, 'x');
   const std::string payload =
