@@ -99,7 +99,7 @@ class NatsBrokerClient final : public BrokerClient {
       for (const std::string& name : {config_.stream, config_.status_stream()}) {
         if (!find_stream(*session->connection, name).exists)
           throw BrokerError("JetStream has no stream `" + name +
-                            "`: start a hub, which creates it, or create it");
+                            "`: start a hub, which creates it, or create it yourself");
       }
       const std::uint64_t heartbeat_sequence = claim_host_name(*session->connection, heartbeat, generation);
       auto published = last_messages(*session->connection, heartbeat.host);
