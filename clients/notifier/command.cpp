@@ -117,14 +117,14 @@ Delivery run_words(const std::vector<std::string>& asked, const std::vector<std:
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0)
-    return {.hopeless = failed != EAGAIN && failed != ENOMEM,
+    return {.permanent = failed != EAGAIN && failed != ENOMEM,
             .why = words.front() + ": " + std::strerror(failed)};
   theirs.close();
   saying.close();
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  std::string heard;
+  std::string received;
   int status = 0;
-  const bool in_time = talk(ours, said, input, heard, end) && wait_for(child, status, end);
+  const bool in_time = talk(ours, said, input, received, end) && wait_for(child, status, end);
   if (!in_time) {
     end_group(child, status);
     return {.why = words.front() + " took longer than " + say_duration(timeout_ms) + " and was ended"};
@@ -133,7 +133,7 @@ Delivery run_words(const std::vector<std::string>& asked, const std::vector<std:
   std::string why =
       words.front() + (WIFEXITED(status) ? " exited with " + std::to_string(WEXITSTATUS(status))
                                          : " was ended by signal " + std::to_string(WTERMSIG(status)));
-  if (const std::string line = clean_line(heard, words_kept); !line.empty()) why += ": " + line;
+  if (const std::string line = clean_line(received, words_kept); !line.empty()) why += ": " + line;
   return {.why = std::move(why)};
 }
 
@@ -149,10 +149,10 @@ Delivery run_command(const Sink& sink, const Notice& notice) {
 Delivery ring_bell(const Sink& sink) {
   const std::string path = sink.tty.empty() ? "/dev/tty" : sink.tty;
   const Descriptor terminal{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
-  if (terminal.value < 0) return {.hopeless = true, .why = path + ": " + std::strerror(errno)};
-  if (::isatty(terminal.value) == 0) return {.hopeless = true, .why = path + " is no terminal"};
+  if (terminal.value < 0) return {.permanent = true, .why = path + ": " + std::strerror(errno)};
+  if (::isatty(terminal.value) == 0) return {.permanent = true, .why = path + " is no terminal"};
   if (::write(terminal.value, "\a", 1) != 1)
-    return {.hopeless = errno != EAGAIN, .why = path + ": " + std::strerror(errno)};
+    return {.permanent = errno != EAGAIN, .why = path + ": " + std::strerror(errno)};
   return {.done = true};
 }
 

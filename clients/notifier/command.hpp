@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 #include "notifier/rules.hpp"
 
 namespace earshot::notifier {

@@ -60,7 +60,7 @@ int run_command(const Options& options) {
     return exit_failed;
   }
   common::Client client;
-  Station station(rules, options.daemon, client, places, options.verbose);
+  Notifier station(rules, options.daemon, client, places, options.verbose);
   common::Backoff backoff;
   Teller teller;
   while (true) {

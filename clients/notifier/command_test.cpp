@@ -61,27 +61,27 @@ class Outbox {
   Delivery send(const Sink& sink, const Notice& notice) {
     if (sink.kind == SinkKind::command) return run_command(sink, notice);
     if (sink.kind == SinkKind::bell) return ring_bell(sink);
-    Letter letter;
-    letter.notice = notice;
-    letter.sink = sink.name;
+    QueuedNotice queued;
+    queued.notice = notice;
+    queued.sink = sink.name;
     const auto done = [this](const std::string&, const Delivery& delivery) {
       const std::lock_guard lock(mutex_);
       delivery_ = delivery;
       wake_.notify_one();
     };
     std::unique_ptr<Desktop> desktop;
-    std::unique_ptr<WebCourier> courier;
+    std::unique_ptr<HttpSender> courier;
     if (sink.kind == SinkKind::desktop) {
       Desktop::Hooks hooks{done, [] {}, [](const Shown&) {}, [](const std::string&) {}};
       desktop = Desktop::make(std::move(hooks), {});
-      desktop->show(letter);
+      desktop->show(queued);
     } else {
       const auto keys = read_keys(sink);
       if (const auto* trouble = std::get_if<SecretTrouble>(&keys)) return {.why = trouble->why};
       auto request = web_request(sink, std::get<Keys>(keys), notice, now_ms());
       if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return {.why = trouble->why};
-      courier = std::make_unique<WebCourier>(done);
-      courier->send(letter.key(), std::get<WebRequest>(std::move(request)));
+      courier = std::make_unique<HttpSender>(done);
+      courier->send(queued.key(), std::get<WebRequest>(std::move(request)));
     }
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return delivery_.has_value(); });
@@ -137,23 +137,23 @@ int test_command(const Options& options) {
         "that is no frame: a JSON object with `type` and `session`, as earshot tail --json prints them");
     return exit_usage;
   }
-  Acquaintance acquaintance;
-  if (const auto known = introducer.parse(introduction)) acquaintance.learn(*known);
-  acquaintance.learn(*frame);
+  SessionCache acquaintance;
+  if (const auto known = introducer.parse(introduction)) acquaintance.update(*known);
+  acquaintance.update(*frame);
   const bool is_session = frame->text("type") == "session";
-  const Subject subject = is_session ? acquaintance.status_of(*frame, json, now_ms())
-                                     : acquaintance.subject(*frame, json, now_ms());
+  const EventContext subject = is_session ? acquaintance.status_of(*frame, json, now_ms())
+                                          : acquaintance.subject(*frame, json, now_ms());
   Outbox outbox;
   bool all_sent = true;
   std::size_t matched = 0;
   for (const Rule& rule : read.rules.rules) {
-    const Miss miss = miss_of(rule, subject);
+    const Mismatch miss = miss_of(rule, subject);
     if (!miss.why.empty()) {
       if (!options.json) std::cout << rule.name << ": no, " << common::safe_text(miss.why) << "\n";
       continue;
     }
     ++matched;
-    const Notice notice = Decider::made(rule, subject, rule.sinks);
+    const Notice notice = RuleEngine::made(rule, subject, rule.sinks);
     if (options.json) {
       std::string line;
       append_notice(line, notice);

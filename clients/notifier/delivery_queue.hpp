@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 #include "notifier/rules.hpp"
 #include "notifier/spool.hpp"
 
 namespace earshot::notifier {
 
-class PostOffice {
+class DeliveryQueue {
  public:
-  static constexpr std::size_t letters_max = 500;                 // of more the oldest is a dead letter
+  static constexpr std::size_t notices_max = 500;                 // of more the oldest is a dead letter
   static constexpr int attempts_max = 20;                         // then it is a dead letter
   static constexpr std::int64_t age_ms_max = 24LL * 3600 * 1000;  // likewise
   static constexpr std::int64_t backoff_first_ms = 1000;
@@ -26,41 +26,41 @@ class PostOffice {
   static constexpr std::int64_t retry_after_ms_max = 3600LL * 1000;  // a longer wish is cut to this
 
   /// Both outlive this. Takes up what the spool holds.
-  PostOffice(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
+  DeliveryQueue(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
 
   void take(const Notice& notice, std::int64_t now_ms);
   /// Letters that may go out at once: those that can be taken back are given before they are saved, the
   /// others after. Each is on its way until report().
-  std::vector<Letter> collect(std::int64_t now_ms, bool takes_back);
+  std::vector<QueuedNotice> collect(std::int64_t now_ms, bool can_retract);
   /// To the spool. What went wrong there; empty: nothing.
   std::string save();
   void report(const std::string& key, const Delivery& delivery, std::int64_t now_ms);
   /// It is answered: what did not go out yet need not.
   void withdraw(const std::string& notice, const std::vector<std::string>& sinks);
   std::optional<std::int64_t> next_ms(std::int64_t now_ms) const;
-  std::size_t size() const { return letters_.size(); }
+  std::size_t size() const { return notices_.size(); }
 
   struct Event {
     enum class What { sent, failed, dead, withdrawn } what;
-    Letter letter;
+    QueuedNotice queued;
     std::string why;
   };
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
  private:
   struct Waiting {
-    Letter letter;
+    QueuedNotice queued;
     std::int64_t due_ms = 0;
-    bool saved = false, on_its_way = false;
+    bool saved = false, in_flight = false;
   };
   void dead(Waiting& waiting, std::string why);
   std::int64_t backoff_ms(int attempts);
-  bool takes_back(const Letter& letter) const;
+  bool can_retract(const QueuedNotice& queued) const;
 
   const Rules& rules_;
   const Spool& spool_;
   std::minstd_rand random_;
-  std::deque<Waiting> letters_;                       // the oldest first
+  std::deque<Waiting> notices_;                       // the oldest first
   std::map<std::string, std::int64_t> paused_until_;  // sinks that asked for time
   std::vector<Event> events_;
 };

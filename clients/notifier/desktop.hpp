@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 
 namespace earshot::notifier {
 
@@ -38,7 +38,7 @@ class Desktop {
   virtual ~Desktop() = default;
 
   /// In the place of what the notice's slot shows.
-  virtual void show(const Letter& letter) = 0;
+  virtual void show(const QueuedNotice& queued) = 0;
   /// Only when the slot still shows this notice.
   virtual void close(const std::string& slot, const std::string& notice) = 0;
   /// In the browser, by the desktop's own means.

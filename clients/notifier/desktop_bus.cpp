@@ -63,7 +63,7 @@ class BusDesktop : public Desktop {
     ::close(wake_);
   }
 
-  void show(const Letter& letter) override { post(letter); }
+  void show(const QueuedNotice& queued) override { post(queued); }
   void close(const std::string& slot, const std::string& notice) override { post(Closing{slot, notice}); }
   void open(const std::string& url) override { post(Page{url}); }
 
@@ -75,7 +75,7 @@ class BusDesktop : public Desktop {
   struct Page {
     std::string url;
   };
-  using Task = std::variant<Letter, Closing, Page, Stop>;
+  using Task = std::variant<QueuedNotice, Closing, Page, Stop>;
 
   // A call whose answer is awaited.
   struct Call {
@@ -151,8 +151,8 @@ class BusDesktop : public Desktop {
     for (Task& task : std::exchange(todo_, {})) {
       if (bus_.bus == nullptr) {
         refuse(task, "the session bus went away");
-      } else if (const auto* letter = std::get_if<Letter>(&task)) {
-        notify(*letter);
+      } else if (const auto* queued = std::get_if<QueuedNotice>(&task)) {
+        notify(*queued);
       } else if (const auto* closing = std::get_if<Closing>(&task)) {
         close_shown(*closing);
       } else if (const auto* page = std::get_if<Page>(&task)) {
@@ -162,7 +162,7 @@ class BusDesktop : public Desktop {
   }
 
   void refuse(const Task& task, const std::string& why) {
-    if (const auto* letter = std::get_if<Letter>(&task)) hooks_.done(letter->key(), {.why = why});
+    if (const auto* queued = std::get_if<QueuedNotice>(&task)) hooks_.done(queued->key(), {.why = why});
     if (const auto* page = std::get_if<Page>(&task)) hooks_.cannot_open(page->url);
   }
 
@@ -247,8 +247,8 @@ class BusDesktop : public Desktop {
     return found == shown_.places.end() ? nullptr : &*found;
   }
 
-  void notify(const Letter& letter) {
-    const Notice& notice = letter.notice;
+  void notify(const QueuedNotice& queued) {
+    const Notice& notice = queued.notice;
     const Shown::Place* const before = find(notice.slot);
     const std::string body = markup_ ? without_markup(notice.body) : notice.body;
     Message call;
@@ -269,15 +269,15 @@ class BusDesktop : public Desktop {
       return sd_bus_message_append(call.message, "a{sv}i", 2, "urgency", "y",
                                    static_cast<int>(notice.urgency), "category", "s", "im.received", -1);
     });
-    auto* const waiting = new Call{this, letter.key(), notice.slot, notice.id, {}};
+    auto* const waiting = new Call{this, queued.key(), notice.slot, notice.id, {}};
     if (made >= 0) made = sd_bus_call_async(bus_.bus, nullptr, call.message, on_shown, waiting, answer_usec);
     if (made >= 0) {
       calls_.insert(waiting);
       return;
     }
     delete waiting;
-    hooks_.done(letter.key(),
-                {.hopeless = made == -EINVAL, .why = std::string("Notify: ") + std::strerror(-made)});
+    hooks_.done(queued.key(),
+                {.permanent = made == -EINVAL, .why = std::string("Notify: ") + std::strerror(-made)});
   }
 
   static int on_shown(sd_bus_message* answer, void* call_pointer, sd_bus_error*) {

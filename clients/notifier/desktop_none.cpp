@@ -7,8 +7,8 @@ namespace {
 class NoDesktop : public Desktop {
  public:
   explicit NoDesktop(Hooks hooks) : hooks_(std::move(hooks)) {}
-  void show(const Letter& letter) override {
-    hooks_.done(letter.key(), {.hopeless = true, .why = "this build knows no desktop: use another sink"});
+  void show(const QueuedNotice& queued) override {
+    hooks_.done(queued.key(), {.permanent = true, .why = "this build knows no desktop: use another sink"});
   }
   void close(const std::string&, const std::string&) override {}
   void open(const std::string& url) override { hooks_.cannot_open(url); }

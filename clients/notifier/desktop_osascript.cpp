@@ -9,9 +9,9 @@ namespace {
 class Osascript : public Desktop {
  public:
   explicit Osascript(Hooks hooks) : hooks_(std::move(hooks)) {}
-  void show(const Letter& letter) override {
-    worker_.post([this, letter] {
-      hooks_.done(letter.key(), run_words(osascript_words(letter.notice), {}, {}, answer_ms));
+  void show(const QueuedNotice& queued) override {
+    worker_.post([this, queued] {
+      hooks_.done(queued.key(), run_words(osascript_words(queued.notice), {}, {}, answer_ms));
     });
   }
   void close(const std::string&, const std::string&) override {}

@@ -57,7 +57,7 @@ const Variable* find_variable(std::string_view name) {
   return found == std::end(known) ? nullptr : found;
 }
 
-std::string Subject::word(std::string_view name, View view) const {
+std::string EventContext::word(std::string_view name, View view) const {
   const Variable* const variable = find_variable(name);
   if (variable == nullptr || (variable->text && view == View::meta)) return {};
   const auto found = words.find(name);

@@ -11,7 +11,7 @@
 
 namespace earshot::notifier {
 
-struct Subject {
+struct EventContext {
   std::string type;  // of the event, or `status`
   std::string host, session, stream, agent;
   std::string id;  // the same for the same happening, however often and by whatever way it is heard of

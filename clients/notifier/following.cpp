@@ -9,9 +9,9 @@ constexpr std::size_t moves_max = 4096;  // beyond this the oldest are not kept 
 
 }  // namespace
 
-Following::Following(Decider& decider, std::vector<std::string> types, const Places& places,
+Following::Following(RuleEngine& engine, std::vector<std::string> types, const Places& places,
                      std::int64_t since_ms)
-    : decider_(decider),
+    : engine_(engine),
       since_ms_(since_ms),
       resumer_({.id = "notify", .filters = {.type = std::move(types)}, .since_ms = since_ms}) {
   for (const auto& [stream, cursor] : places) {
@@ -21,15 +21,15 @@ Following::Following(Decider& decider, std::vector<std::string> types, const Pla
 }
 
 void Following::moved(std::string_view stream) {
-  moves_.insert_or_assign(std::string(stream), ++move_);
-  if (moves_.size() <= moves_max) return;
-  const std::uint64_t oldest = move_ - moves_max / 2;
-  std::erase_if(moves_, [&](const auto& each) { return each.second < oldest; });
+  advanced_at_.insert_or_assign(std::string(stream), ++advance_count_);
+  if (advanced_at_.size() <= moves_max) return;
+  const std::uint64_t oldest = advance_count_ - moves_max / 2;
+  std::erase_if(advanced_at_, [&](const auto& each) { return each.second < oldest; });
 }
 
 Following::Places Following::places(std::size_t count_max) const {
   std::vector<std::pair<std::uint64_t, std::string_view>> order;
-  for (const auto& [stream, move] : moves_) order.emplace_back(move, stream);
+  for (const auto& [stream, move] : advanced_at_) order.emplace_back(move, stream);
   std::sort(order.begin(), order.end());
   if (order.size() > count_max)
     order.erase(order.begin(), order.end() - static_cast<std::ptrdiff_t>(count_max));
@@ -43,7 +43,7 @@ Following::Places Following::places(std::size_t count_max) const {
 
 std::string Following::begin(std::int64_t now_ms, std::int64_t max_age_ms) {
   resumer_.set_since(std::max(now_ms - max_age_ms, since_ms_));
-  decider_.begin();
+  engine_.begin();
   return resumer_.begin();
 }
 
@@ -51,25 +51,25 @@ void Following::take(std::string_view json, std::int64_t now_ms) {
   using Phase = common::StreamResumer::Phase;
   const auto frame = parser_.parse(json);
   if (!frame) {
-    complaints_.emplace_back("ignored a frame of the daemon that is not a JSON object");
+    diagnostics_.emplace_back("ignored a frame of the daemon that is not a JSON object");
     return;
   }
   const std::string_view type = frame->text("type"), stream = frame->text("stream");
   const Phase before = resumer_.phase();
   resumer_.receive(*frame);
   if (type == "session" || type == "status" || type == "welcome") {
-    decider_.take(*frame, json, now_ms);
+    engine_.take(*frame, json, now_ms);
   } else if (type == "stream.removed") {
-    if (const auto found = moves_.find(stream); found != moves_.end()) moves_.erase(found);
+    if (const auto found = advanced_at_.find(stream); found != advanced_at_.end()) advanced_at_.erase(found);
   } else if (type == "error") {
-    complaints_.push_back("the daemon reported an error: " + std::string(frame->text("message")) + " (" +
-                          std::string(frame->text("code")) + ")");
+    diagnostics_.push_back("the daemon reported an error: " + std::string(frame->text("message")) + " (" +
+                           std::string(frame->text("code")) + ")");
   } else if (!frame->text("cursor").empty()) {
     moved(stream);
-    decider_.take(*frame, json, now_ms);
+    engine_.take(*frame, json, now_ms);
   }
   resumer_.handled(*frame);
-  if (before != Phase::live && resumer_.phase() == Phase::live) decider_.caught_up(now_ms);
+  if (before != Phase::live && resumer_.phase() == Phase::live) engine_.caught_up(now_ms);
 }
 
 }  // namespace earshot::notifier

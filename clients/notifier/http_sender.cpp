@@ -55,7 +55,7 @@ struct Transfer {
 
   static std::size_t take_answer(char* bytes, std::size_t, std::size_t size, void* self) {
     auto& answer = static_cast<Transfer*>(self)->answer;
-    if (answer.size() + size > WebCourier::answer_bytes_max)
+    if (answer.size() + size > HttpSender::answer_bytes_max)
       return 0;  // ends the transfer: its status is known
     answer.append(bytes, size);
     return size;
@@ -107,11 +107,11 @@ struct Transfer {
     curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &to);
     if (status < 300 || status > 399 || to == nullptr) return false;
     const std::string next = to;
-    delivery.hopeless = true;
+    delivery.permanent = true;
     if (status == 303) {
       delivery.why = "it answers with a page elsewhere (HTTP 303): is that the right address?";
-    } else if (++redirects > WebCourier::redirects_max) {
-      delivery.why = "more than " + std::to_string(WebCourier::redirects_max) + " redirects";
+    } else if (++redirects > HttpSender::redirects_max) {
+      delivery.why = "more than " + std::to_string(HttpSender::redirects_max) + " redirects";
     } else if (url.starts_with("https://") && !next.starts_with("https://")) {
       delivery.why = "a redirect from https to " + shown_url(next) + " is not followed";
     } else {
@@ -129,13 +129,13 @@ struct Transfer {
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
     if (refused) {
-      delivery.hopeless = true;
+      delivery.permanent = true;
       delivery.why = "a redirect to the private address " + shown_url(url) + " is not followed";
       return delivery;
     }
     const bool is_answer = code == CURLE_OK || (code == CURLE_WRITE_ERROR && status != 0);
     if (is_answer) return judged(status, retry_after_s * 1000, answer);
-    delivery.hopeless = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+    delivery.permanent = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
     delivery.why = std::string(curl_easy_strerror(code)) + " (" + shown_url(url) + ")";
     return delivery;
   }
@@ -148,7 +148,7 @@ Delivery judged(long status, std::int64_t retry_after_ms, const std::string& ans
   delivery.done = status >= 200 && status <= 299;
   if (delivery.done) return delivery;
   const bool may_pass = status == 408 || status == 425 || status == 429 || status >= 500;
-  delivery.hopeless = !may_pass;
+  delivery.permanent = !may_pass;
   delivery.retry_after_ms = may_pass ? retry_after_ms : 0;
   constexpr std::size_t shown_columns = 120;
   const std::string words = clean_line(answer, shown_columns);
@@ -156,7 +156,7 @@ Delivery judged(long status, std::int64_t retry_after_ms, const std::string& ans
   return delivery;
 }
 
-class WebCourier::Thread {
+class HttpSender::Thread {
  public:
   explicit Thread(Done done)
       : done_(std::move(done)), multi_(curl_multi_init()), thread_([this] { run(); }) {}
@@ -241,11 +241,11 @@ class WebCourier::Thread {
   std::thread thread_;
 };
 
-WebCourier::WebCourier(Done done) {
+HttpSender::HttpSender(Done done) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
   thread_ = std::make_unique<Thread>(std::move(done));
 }
-WebCourier::~WebCourier() = default;
-void WebCourier::send(const std::string& key, WebRequest request) { thread_->send(key, std::move(request)); }
+HttpSender::~HttpSender() = default;
+void HttpSender::send(const std::string& key, WebRequest request) { thread_->send(key, std::move(request)); }
 
 }  // namespace earshot::notifier

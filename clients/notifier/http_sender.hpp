@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "notifier/letter.hpp"
 #include "notifier/payload.hpp"
+#include "notifier/queued_notice.hpp"
 
 namespace earshot::notifier {
 
-class WebCourier {
+class HttpSender {
  public:
   static constexpr std::size_t answer_bytes_max = 16 << 10;  // more of an answer is not read
   static constexpr int redirects_max = 3;                    // more are a failure
@@ -17,11 +17,11 @@ class WebCourier {
 
   /// `done` is called on the courier's thread, once for each request.
   using Done = std::function<void(const std::string& key, const Delivery& delivery)>;
-  explicit WebCourier(Done done);
+  explicit HttpSender(Done done);
   /// Waits for what is on its way, for a while; what was not sent by then is not told of.
-  ~WebCourier();
-  WebCourier(const WebCourier&) = delete;
-  WebCourier& operator=(const WebCourier&) = delete;
+  ~HttpSender();
+  HttpSender(const HttpSender&) = delete;
+  HttpSender& operator=(const HttpSender&) = delete;
 
   void send(const std::string& key, WebRequest request);
 

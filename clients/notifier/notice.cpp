@@ -41,7 +41,7 @@ void append_notice(std::string& out, const Notice& notice) {
   object.add("title", notice.title).add("body", notice.body).add("urgency", say_urgency(notice.urgency));
   object.add("time_ms", notice.time_ms).add("type", notice.type).add("host", notice.host);
   object.add("session", notice.session).add("project", notice.project).maybe("event", notice.event);
-  append_array(object.begin("matters"), notice.matters, [](std::string& to, const Matter& matter) {
+  append_array(object.begin("matters"), notice.matters, [](std::string& to, const AckKey& matter) {
     Object each(to);
     each.add("id", matter.id).add("session", matter.session).add("of_status", matter.of_status);
     each.close();

@@ -12,11 +12,11 @@
 namespace earshot::notifier {
 
 /// What a notice is about: enough to see that it was answered.
-struct Matter {
+struct AckKey {
   std::string id;  // the subject's
   std::string session;
   bool of_status = false;  // answered by another status; else by the next turn
-  friend bool operator==(const Matter&, const Matter&) = default;
+  friend bool operator==(const AckKey&, const AckKey&) = default;
 };
 
 struct Notice {
@@ -34,7 +34,7 @@ struct Notice {
   std::int64_t time_ms = 0;  // of what happened; 0: not known
   std::string type, host, session, project;
   std::string event;  // the frame, as far as it may be shown; empty: several, or too large
-  std::vector<Matter> matters;
+  std::vector<AckKey> matters;
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 

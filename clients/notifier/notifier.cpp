@@ -45,65 +45,65 @@ Shown shown_of(const State& state) {
 
 }  // namespace
 
-std::string written(const Verdict& verdict) {
+std::string written(const Decision& decision) {
   std::string line;
   Object object(line);
-  object.add("at_ms", verdict.at_ms)
-      .add("verdict", verdict.word)
-      .add("rule", verdict.rule)
-      .add("type", verdict.type);
-  object.maybe("session", verdict.session)
-      .maybe("project", verdict.project)
-      .maybe("title", verdict.title)
-      .maybe("why", verdict.why);
+  object.add("at_ms", decision.at_ms)
+      .add("verdict", decision.word)
+      .add("rule", decision.rule)
+      .add("type", decision.type);
+  object.maybe("session", decision.session)
+      .maybe("project", decision.project)
+      .maybe("title", decision.title)
+      .maybe("why", decision.why);
   object.close();
   return line;
 }
 
-Station::Station(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
-                 const Places& places, bool verbose)
+Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
+                   const Places& places, bool verbose)
     : rules_(rules),
       daemon_(daemon),
       client_(client),
       places_(places),
       verbose_(verbose),
       before_(read_state(places.state())),
-      decider_(rules, local_time, before_.memory),
-      following_(decider_, rules.types(), before_.cursors, before_.memory.since_ms),
+      engine_(rules, local_time, before_.memory),
+      following_(engine_, rules.types(), before_.cursors, before_.memory.since_ms),
       spool_(places.spool()),
-      office_(rules, spool_, std::random_device{}(), now()),
+      queue_(rules, spool_, std::random_device{}(), now()),
       journal_(places.journal()),
       dead_(places.dead()),
       shown_(shown_of(before_)),
       desktop_(Desktop::make(hooks(), shown_)),
-      courier_(std::make_unique<WebCourier>([this](const std::string& key, const Delivery& delivery) {
+      http_sender_(std::make_unique<HttpSender>([this](const std::string& key, const Delivery& delivery) {
         put({key, delivery});
       })) {
-  for (const Notice& notice : before_.outgoing) office_.take(notice, now());
-  office_.save();  // before the state is written, which need not name them then
-  decider_.resume(now());
+  for (const Notice& notice : before_.outgoing) queue_.take(notice, now());
+  queue_.save();  // before the state is written, which need not name them then
+  engine_.resume(now());
   settle();
 }
 
-Station::~Station() {
+Notifier::~Notifier() {
   worker_.stop();
   desktop_.reset();
-  courier_.reset();
+  http_sender_.reset();
   settle();
 }
 
-std::int64_t Station::now() { return now_ms(); }
+std::int64_t Notifier::now() { return now_ms(); }
 
-std::string Station::begin() { return following_.begin(now(), rules_.max_age_ms); }
+std::string Notifier::begin() { return following_.begin(now(), rules_.max_age_ms); }
 
-Desktop::Hooks Station::hooks() {
+Desktop::Hooks Notifier::hooks() {
   Desktop::Hooks hooks;
   hooks.done = [this](const std::string& key, const Delivery& delivery) { put({key, delivery}); };
   hooks.opened = [this] { worker_.post([this] { open_page(); }); };
   hooks.shown = [this](Shown shown) {
     {
       const std::lock_guard lock(mutex_);
-      shown_mail_.push_back(std::move(shown));
+      shown_reports_.push_back(std::move(shown));
     }
     client_.post([this] { settle(); });
   };
@@ -117,30 +117,30 @@ Desktop::Hooks Station::hooks() {
   return hooks;
 }
 
-void Station::put(Report report) {
+void Notifier::put(Report report) {
   {
     const std::lock_guard lock(mutex_);
-    mail_.push_back(std::move(report));
+    reports_.push_back(std::move(report));
   }
   client_.post([this] { settle(); });
 }
 
-void Station::read_mail() {
+void Notifier::apply_reports() {
   std::vector<Report> mail;
   {
     const std::lock_guard lock(mutex_);
-    mail = std::exchange(mail_, {});
-    if (!shown_mail_.empty()) {
-      shown_ = std::move(shown_mail_.back());
-      shown_mail_.clear();
+    mail = std::exchange(reports_, {});
+    if (!shown_reports_.empty()) {
+      shown_ = std::move(shown_reports_.back());
+      shown_reports_.clear();
       shown_changed_ = true;
     }
   }
-  for (const Report& each : mail) office_.report(each.key, each.delivery, now());
+  for (const Report& each : mail) queue_.report(each.key, each.delivery, now());
 }
 
 // On the worker's thread: the daemon is asked, which takes its time.
-void Station::open_page() {
+void Notifier::open_page() {
   const auto found = common::find_daemon(daemon_);
   const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
   if (addresses == nullptr) return;
@@ -154,83 +154,84 @@ void Station::open_page() {
   desktop_->open(url);
 }
 
-void Station::send(const Letter& letter) {
-  const Sink* const sink = rules_.sink(letter.sink);
+void Notifier::send(const QueuedNotice& queued) {
+  const Sink* const sink = rules_.sink(queued.sink);
   if (sink == nullptr)
-    return put({letter.key(), {.hopeless = true, .why = "there is no sink " + letter.sink + " any more"}});
-  if (sink->kind == SinkKind::desktop) return desktop_->show(letter);
+    return put({queued.key(), {.permanent = true, .why = "there is no sink " + queued.sink + " any more"}});
+  if (sink->kind == SinkKind::desktop) return desktop_->show(queued);
   if (!sink->is_web()) {
-    worker_.post([this, sink, letter] {
-      put({letter.key(),
-           sink->kind == SinkKind::bell ? ring_bell(*sink) : run_command(*sink, letter.notice)});
+    worker_.post([this, sink, queued] {
+      put({queued.key(),
+           sink->kind == SinkKind::bell ? ring_bell(*sink) : run_command(*sink, queued.notice)});
     });
     return;
   }
   const auto keys = read_keys(*sink);
   if (const auto* trouble = std::get_if<SecretTrouble>(&keys))
-    return put({letter.key(), {.why = trouble->why}});
-  auto request = web_request(*sink, std::get<Keys>(keys), letter.notice, now());
+    return put({queued.key(), {.why = trouble->why}});
+  auto request = web_request(*sink, std::get<Keys>(keys), queued.notice, now());
   if (const auto* trouble = std::get_if<SecretTrouble>(&request))
-    return put({letter.key(), {.hopeless = true, .why = trouble->why}});
-  courier_->send(letter.key(), std::get<WebRequest>(std::move(request)));
+    return put({queued.key(), {.permanent = true, .why = trouble->why}});
+  http_sender_->send(queued.key(), std::get<WebRequest>(std::move(request)));
 }
 
 // What can be taken back goes out first, and at once. The rest goes out when both it and that it was decided
 // are on disk: a crash before that decides it anew, a crash after that finds it in the spool.
-void Station::settle() {
+void Notifier::settle() {
   const std::int64_t now_ms = now();
-  read_mail();
-  decider_.tick(now_ms);
-  const std::vector<Notice> notices = decider_.take_notices();
+  apply_reports();
+  engine_.tick(now_ms);
+  const std::vector<Notice> notices = engine_.take_notices();
   const auto is_replaced = [&](const Close& close, const std::string& sink) {
     return std::any_of(notices.begin(), notices.end(), [&](const Notice& each) {
       return each.slot == close.slot && each.id != close.id &&
              std::find(each.sinks.begin(), each.sinks.end(), sink) != each.sinks.end();
     });
   };
-  for (const Notice& notice : notices) office_.take(notice, now_ms);
-  for (const Close& close : decider_.take_closings()) {  // perhaps of what was told in the same moment
+  for (const Notice& notice : notices) queue_.take(notice, now_ms);
+  for (const Close& close : engine_.take_closings()) {  // perhaps of what was told in the same moment
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
-      if (sink != nullptr && sink->takes_back() && desktop_ && !is_replaced(close, name))
+      if (sink != nullptr && sink->can_retract() && desktop_ && !is_replaced(close, name))
         desktop_->close(close.slot, close.id);
     }
-    office_.withdraw(close.id, close.sinks);
+    queue_.withdraw(close.id, close.sinks);
   }
   if (desktop_) {
-    for (const Letter& letter : office_.collect(now_ms, true)) send(letter);
+    for (const QueuedNotice& queued : queue_.collect(now_ms, true)) send(queued);
   }
-  write_down(notices, now_ms);
-  if (courier_) {
-    for (const Letter& letter : office_.collect(now_ms, false)) send(letter);
+  persist(notices, now_ms);
+  if (http_sender_) {
+    for (const QueuedNotice& queued : queue_.collect(now_ms, false)) send(queued);
   }
   write_journal();
-  for (const std::string& each : following_.take_complaints()) common::print_message(common::safe_text(each));
+  for (const std::string& each : following_.take_diagnostics())
+    common::print_message(common::safe_text(each));
   set_alarm(now_ms);
 }
 
 // The state says what was decided and what of it is outgoing; then that is in the spool; then the state need
 // not say so. Between any two of these a crash finds each notice in one of both, or in both under the same
 // name.
-void Station::write_down(const std::vector<Notice>& told, std::int64_t now_ms) {
+void Notifier::persist(const std::vector<Notice>& told, std::int64_t now_ms) {
   write_state(now_ms, told);
-  const std::string trouble = office_.save();
-  if (!trouble.empty() && trouble != disk_trouble_)
+  const std::string trouble = queue_.save();
+  if (!trouble.empty() && trouble != disk_error_)
     common::print_message("the spool cannot be written: " + common::safe_text(trouble));
-  disk_trouble_ = trouble;
+  disk_error_ = trouble;
   if (told.empty() || !trouble.empty()) return;
   state_text_.clear();
   write_state(now_ms, {});
 }
 
-void Station::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
-  const bool decided = decider_.changed();
-  const bool due = decided || state_text_.empty() || std::exchange(shown_changed_, false) || !courier_ ||
-                   (following_.moves() != moves_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
+void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
+  const bool decided = engine_.changed();
+  const bool due = decided || state_text_.empty() || std::exchange(shown_changed_, false) || !http_sender_ ||
+                   (following_.moves() != advances_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
   if (!due) return;
-  moves_written_ = following_.moves();
+  advances_written_ = following_.moves();
   State state;
-  state.memory = decider_.memory();
+  state.memory = engine_.memory();
   state.outgoing = outgoing;
   // While the past is read, streams are not where they were handled to: what is held is written down with
   // them.
@@ -251,47 +252,47 @@ void Station::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoi
   }
 }
 
-void Station::journal(const Verdict& verdict) {
-  journal_.append(written(verdict));
+void Notifier::journal(const Decision& decision) {
+  journal_.append(written(decision));
   if (!verbose_) return;
-  std::string line = verdict.word + " " + verdict.rule;
-  if (!verdict.title.empty()) line += " “" + verdict.title + "”";
-  if (!verdict.why.empty()) line += ": " + verdict.why;
+  std::string line = decision.word + " " + decision.rule;
+  if (!decision.title.empty()) line += " “" + decision.title + "”";
+  if (!decision.why.empty()) line += ": " + decision.why;
   common::print_message(common::safe_text(line));
 }
 
-void Station::write_journal() {
-  for (const Verdict& each : decider_.take_verdicts()) journal(each);
-  for (const PostOffice::Event& event : office_.take_events()) {
-    using What = PostOffice::Event::What;
-    const Notice& notice = event.letter.notice;
+void Notifier::write_journal() {
+  for (const Decision& each : engine_.take_decisions()) journal(each);
+  for (const DeliveryQueue::Event& event : queue_.take_events()) {
+    using What = DeliveryQueue::Event::What;
+    const Notice& notice = event.queued.notice;
     constexpr const char* words[] = {"sent", "not sent", "dead letter", "withdrawn"};
-    const std::string why = "to " + event.letter.sink + (event.why.empty() ? "" : ": " + event.why);
+    const std::string why = "to " + event.queued.sink + (event.why.empty() ? "" : ": " + event.why);
     journal({now(), words[static_cast<int>(event.what)], notice.rule, notice.type, notice.session,
              notice.project, notice.title, why});
     if (event.what != What::dead) continue;
     std::string line;
     Object object(line);
     object.add("at_ms", now())
-        .add("sink", event.letter.sink)
+        .add("sink", event.queued.sink)
         .add("why", event.why)
-        .add("attempts", event.letter.attempts);
+        .add("attempts", event.queued.attempts);
     append_notice(object.begin("notice"), notice);
     object.close();
     dead_.append(line);
     common::print_message("“" + common::safe_text(notice.title) + "” could not be sent to " +
-                          event.letter.sink + ": " + common::safe_text(event.why));
+                          event.queued.sink + ": " + common::safe_text(event.why));
   }
 }
 
-void Station::set_alarm(std::int64_t now_ms) {
+void Notifier::set_alarm(std::int64_t now_ms) {
   std::optional<std::int64_t> next;
   const auto consider = [&](std::optional<std::int64_t> due) {
     if (due && (!next || *due < *next)) next = due;
   };
-  consider(decider_.next_ms());
-  consider(office_.next_ms(now_ms));
-  if (following_.moves() != moves_written_) consider(state_written_ms_ + cursors_ms_max);
+  consider(engine_.next_ms());
+  consider(queue_.next_ms(now_ms));
+  if (following_.moves() != advances_written_) consider(state_written_ms_ + cursors_ms_max);
   if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { settle(); });
 }
 

@@ -32,18 +32,18 @@ struct Places {
   std::string lock() const { return directory + "/lock"; }
 };
 
-class Station {
+class Notifier {
  public:
   static constexpr std::int64_t cursors_ms_max =
       2000;  // cursors that nothing was told of are written as often
 
   /// The rules and the client outlive this. `daemon`: for the page that a click on a notice opens.
-  Station(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
-          const Places& places, bool verbose);
+  Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
+           const Places& places, bool verbose);
   /// Waits a little for what is on its way, and writes down where it is.
-  ~Station();
-  Station(const Station&) = delete;
-  Station& operator=(const Station&) = delete;
+  ~Notifier();
+  Notifier(const Notifier&) = delete;
+  Notifier& operator=(const Notifier&) = delete;
 
   std::string begin();  // a connection is open: what to ask for
   void take(std::string_view json) { following_.take(json, now()); }
@@ -60,13 +60,13 @@ class Station {
   static std::int64_t now();
   Desktop::Hooks hooks();
   void put(Report report);  // from any thread
-  void read_mail();
-  void send(const Letter& letter);
+  void apply_reports();
+  void send(const QueuedNotice& queued);
   void open_page();
-  void write_down(const std::vector<Notice>& told, std::int64_t now_ms);
+  void persist(const std::vector<Notice>& told, std::int64_t now_ms);
   void write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing);
   void write_journal();
-  void journal(const Verdict& verdict);
+  void journal(const Decision& decision);
   void set_alarm(std::int64_t now_ms);
 
   const Rules& rules_;
@@ -75,25 +75,25 @@ class Station {
   Places places_;
   bool verbose_;
   State before_;
-  Decider decider_;
+  RuleEngine engine_;
   Following following_;
   Spool spool_;
-  PostOffice office_;
+  DeliveryQueue queue_;
   BoundedLog journal_, dead_;
   Shown shown_;
   bool shown_changed_ = false;
   std::int64_t state_written_ms_ = 0;
-  std::uint64_t moves_written_ = 0;
-  std::string state_text_, disk_trouble_;
+  std::uint64_t advances_written_ = 0;
+  std::string state_text_, disk_error_;
   std::mutex mutex_;  // of mail_ and shown_mail_
-  std::vector<Report> mail_;
-  std::vector<Shown> shown_mail_;
+  std::vector<Report> reports_;
+  std::vector<Shown> shown_reports_;
   Worker worker_;
   std::unique_ptr<Desktop> desktop_;
-  std::unique_ptr<WebCourier> courier_;
+  std::unique_ptr<HttpSender> http_sender_;
 };
 
 /// `journal.ndjson`'s line.
-std::string written(const Verdict& verdict);
+std::string written(const Decision& decision);
 
 }  // namespace earshot::notifier

@@ -19,7 +19,7 @@ std::string lane_of(const Notice& notice) {
 }
 
 // What people ask after, when nothing came.
-bool is_asked_after(const Subject& subject) {
+bool is_asked_after(const EventContext& subject) {
   return subject.agent.empty() && (subject.type == "turn.finished" || subject.words.contains("reason"));
 }
 
@@ -30,21 +30,21 @@ bool is_quiet(const Rule& rule, LocalTime now) {
 
 }  // namespace
 
-Decider::Decider(const Rules& rules, Clock clock, Memory memory)
+RuleEngine::RuleEngine(const Rules& rules, Clock clock, Memory memory)
     : rules_(rules), clock_(std::move(clock)), memory_(std::move(memory)) {}
 
-const Rule* Decider::find_rule(std::string_view name) const {
+const Rule* RuleEngine::find_rule(std::string_view name) const {
   const auto found = std::find_if(rules_.rules.begin(), rules_.rules.end(),
                                   [&](const Rule& rule) { return rule.name == name; });
   return found == rules_.rules.end() ? nullptr : &*found;
 }
 
-void Decider::verdict(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms) {
-  verdicts_.push_back({now_ms, std::string(word), notice.rule, notice.type, notice.session, notice.project,
-                       notice.title, std::move(why)});
+void RuleEngine::decision(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms) {
+  decisions_.push_back({now_ms, std::string(word), notice.rule, notice.type, notice.session, notice.project,
+                        notice.title, std::move(why)});
 }
 
-Notice Decider::made(const Rule& rule, const Subject& subject, std::vector<std::string> sinks) {
+Notice RuleEngine::made(const Rule& rule, const EventContext& subject, std::vector<std::string> sinks) {
   const Lookup lookup = [&](std::string_view name) { return subject.word(name, rule.view); };
   Notice notice;
   std::string about = subject.id;
@@ -68,13 +68,13 @@ Notice Decider::made(const Rule& rule, const Subject& subject, std::vector<std::
   return notice;
 }
 
-void Decider::resume(std::int64_t now_ms) {
+void RuleEngine::resume(std::int64_t now_ms) {
   std::erase_if(memory_.held, [&](Memory::Held& each) {
     const Rule* const rule = find_rule(each.notice.rule);
     const std::int64_t age = each.notice.time_ms > 0 ? now_ms - each.notice.time_ms : 0;
     const bool may_be_old = rule != nullptr && rule->after_quiet;
     if (age > rules_.max_age_ms && !may_be_old) {
-      verdict("too old", each.notice, "it happened " + format_duration(common::Ms(age)) + " ago", now_ms);
+      decision("too old", each.notice, "it happened " + format_duration(common::Ms(age)) + " ago", now_ms);
       changed_ = true;
       return true;
     }
@@ -83,69 +83,69 @@ void Decider::resume(std::int64_t now_ms) {
   });
 }
 
-void Decider::begin() {
+void RuleEngine::begin() {
   missed_ = true;
   seen_.clear();
 }
 
-void Decider::take(const common::Fields& frame, std::string_view json, std::int64_t now_ms) {
+void RuleEngine::take(const common::Fields& frame, std::string_view json, std::int64_t now_ms) {
   const std::string_view type = frame.text("type"), session = frame.text("session");
-  acquaintance_.learn(frame);
+  session_cache_.update(frame);
   if (session.empty()) return;
   if (type == "session") {
     seen_.emplace(session);
-    if (frame.object("status")) take_status(acquaintance_.status_of(frame, json, now_ms), now_ms);
+    if (frame.object("status")) take_status(session_cache_.status_of(frame, json, now_ms), now_ms);
     return;
   }
   if (type == "status") {
     seen_.emplace(session);
-    return take_status(acquaintance_.subject(frame, json, now_ms), now_ms);
+    return take_status(session_cache_.subject(frame, json, now_ms), now_ms);
   }
   if (frame.text("cursor").empty()) return;
   if (type == "turn.started" && frame.text("agent").empty())
-    answered([&](const Matter& matter) { return !matter.of_status && matter.session == session; },
+    answered([&](const AckKey& matter) { return !matter.of_status && matter.session == session; },
              "the next turn began", now_ms);
   const bool wanted = std::any_of(rules_.rules.begin(), rules_.rules.end(), [&](const Rule& rule) {
     return std::any_of(rule.on.begin(), rule.on.end(),
                        [&](const auto& on) { return matches_glob(on, type); });
   });
-  if (wanted) consider(acquaintance_.subject(frame, json, now_ms), now_ms);
+  if (wanted) consider(session_cache_.subject(frame, json, now_ms), now_ms);
 }
 
 // That its host is away answers nothing: what was told stays, what is held waits for the host.
-void Decider::take_status(const Subject& subject, std::int64_t now_ms) {
-  if (acquaintance_.away_id(subject.session) == subject.id) return consider(subject, now_ms);
+void RuleEngine::take_status(const EventContext& subject, std::int64_t now_ms) {
+  if (session_cache_.away_id(subject.session) == subject.id) return consider(subject, now_ms);
   answered(
-      [&](const Matter& matter) {
+      [&](const AckKey& matter) {
         return matter.of_status && matter.session == subject.session && matter.id != subject.id;
       },
       "the session is " + subject.word("state", View::meta), now_ms);
   consider(subject, now_ms);
 }
 
-void Decider::consider(const Subject& subject, std::int64_t now_ms) {
-  std::size_t none = verdicts_.size();
+void RuleEngine::consider(const EventContext& subject, std::int64_t now_ms) {
+  std::size_t none = decisions_.size();
   for (const Rule& rule : rules_.rules) {
-    const Miss miss = miss_of(rule, subject);
+    const Mismatch miss = miss_of(rule, subject);
     if (!miss.why.empty()) {
       // One line is enough: why the rule that came nearest said no.
-      if (miss.near && is_asked_after(subject) && verdicts_.size() == none) {
+      if (miss.near && is_asked_after(subject) && decisions_.size() == none) {
         Notice notice;
         notice.rule = rule.name;
         notice.type = subject.type;
         notice.session = subject.session;
         notice.project = subject.word("project", View::meta);
-        if (!missed_) verdict("no match", notice, miss.why, now_ms);
+        if (!missed_) decision("no match", notice, miss.why, now_ms);
       }
       continue;
     }
-    if (verdicts_.size() > none && verdicts_.back().word == "no match") verdicts_.pop_back();
+    if (decisions_.size() > none && decisions_.back().word == "no match") decisions_.pop_back();
     consider(rule, subject, now_ms);
-    none = verdicts_.size() + 1;  // another rule spoke: who said no is of no interest
+    none = decisions_.size() + 1;  // another rule spoke: who said no is of no interest
   }
 }
 
-void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t now_ms) {
+void RuleEngine::consider(const Rule& rule, const EventContext& subject, std::int64_t now_ms) {
   std::map<std::int64_t, std::vector<std::string>> lanes;  // hold → sinks
   for (const std::string& name : rule.sinks) {
     if (const Sink* const sink = rules_.sink(name)) lanes[rule.hold_of(*sink)].push_back(name);
@@ -154,7 +154,7 @@ void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t no
   const Notice whole = made(rule, subject, {});
   if (!memory_.handled.emplace(whole.id, now_ms).second) {
     if (subject.type != "status" && rule.once == Rule::Once::event)
-      verdict("twice", whole, "it was heard of before", now_ms);
+      decision("twice", whole, "it was heard of before", now_ms);
     return;
   }
   changed_ = true;
@@ -168,7 +168,7 @@ void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t no
     why = "nothing says when it happened";
   else if (is_event && subject.time_ms > 0 && subject.time_ms < memory_.since_ms)
     why = "it happened before the notifier was first started";
-  if (!why.empty()) return verdict("too old", whole, std::move(why), now_ms);
+  if (!why.empty()) return decision("too old", whole, std::move(why), now_ms);
   const bool is_past = missed_ && is_event;  // it may be answered already
   for (auto& [hold, sinks] : lanes) {
     Memory::Held held{made(rule, subject, std::move(sinks)),
@@ -177,7 +177,7 @@ void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t no
       release(std::move(held), now_ms);
       continue;
     }
-    verdict(
+    decision(
         "held", held.notice,
         is_past ? "until all that was missed is known" : "for " + say_duration(hold) + " after it happened",
         now_ms);
@@ -188,10 +188,10 @@ void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t no
     memory_.held.erase(memory_.held.begin());
     tell(std::move(first.notice), now_ms);
   }
-  forget_old(now_ms);
+  expire_old(now_ms);
 }
 
-bool Decider::is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms) {
+bool RuleEngine::is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms) {
   if (rule.throttle_ms == 0) return false;
   const std::string of = rule.per == Rule::Per::rule      ? ""
                          : rule.per == Rule::Per::project ? notice.project
@@ -205,20 +205,20 @@ bool Decider::is_throttled(const Rule& rule, const Notice& notice, std::int64_t 
 }
 
 // What was held, and is due: quiet hours, throttle and groups are judged now.
-void Decider::release(Memory::Held held, std::int64_t now_ms) {
+void RuleEngine::release(Memory::Held held, std::int64_t now_ms) {
   changed_ = true;
   const Rule* const rule = find_rule(held.notice.rule);
   if (rule == nullptr)
     return tell(std::move(held.notice), now_ms);  // the rules are others than before a restart
   if (is_quiet(*rule, clock_(now_ms))) {
-    if (!rule->after_quiet) return verdict("quiet", held.notice, "these are quiet hours", now_ms);
+    if (!rule->after_quiet) return decision("quiet", held.notice, "these are quiet hours", now_ms);
     held.due_ms = now_ms - now_ms % minute_ms + minute_ms;
     memory_.held.push_back(std::move(held));
     return;
   }
   if (is_throttled(*rule, held.notice, now_ms))
-    return verdict("throttled", held.notice,
-                   "less than " + say_duration(rule->throttle_ms) + " after the last one", now_ms);
+    return decision("throttled", held.notice,
+                    "less than " + say_duration(rule->throttle_ms) + " after the last one", now_ms);
   const std::string lane = lane_of(held.notice);
   std::erase_if(recent_, [&](const auto& each) { return each.second.at_ms + group_ms <= now_ms; });
   const auto many = std::count_if(recent_.begin(), recent_.end(),
@@ -230,15 +230,15 @@ void Decider::release(Memory::Held held, std::int64_t now_ms) {
     return tell(std::move(held.notice), now_ms);
   held.gathered = true;
   held.due_ms = gathering != memory_.held.end() ? gathering->due_ms : now_ms + group_ms;
-  verdict("grouped", held.notice, "many at once: told as one", now_ms);
+  decision("grouped", held.notice, "many at once: told as one", now_ms);
   memory_.held.push_back(std::move(held));
 }
 
-void Decider::tell(Notice notice, std::int64_t now_ms) {
+void RuleEngine::tell(Notice notice, std::int64_t now_ms) {
   changed_ = true;
   std::string to;
   for (const std::string& sink : notice.sinks) to += (to.empty() ? "to " : ", ") + sink;
-  verdict("told", notice, to, now_ms);
+  decision("told", notice, to, now_ms);
   // A desktop shows one notice in a slot; another sink's notice of the same matter stays open beside it.
   std::erase_if(memory_.open,
                 [&](const Notice& each) { return each.slot == notice.slot && each.sinks == notice.sinks; });
@@ -251,7 +251,7 @@ void Decider::tell(Notice notice, std::int64_t now_ms) {
   notices_.push_back(std::move(notice));
 }
 
-void Decider::tell_group(std::vector<Memory::Held> group, std::int64_t now_ms) {
+void RuleEngine::tell_group(std::vector<Memory::Held> group, std::int64_t now_ms) {
   if (group.size() == 1) return tell(std::move(group.front().notice), now_ms);
   Notice whole;
   const Notice& first = group.front().notice;
@@ -278,11 +278,11 @@ void Decider::tell_group(std::vector<Memory::Held> group, std::int64_t now_ms) {
   tell(std::move(whole), now_ms);
 }
 
-void Decider::tick(std::int64_t now_ms) {
+void RuleEngine::tick(std::int64_t now_ms) {
   std::vector<Memory::Held> due;
   const auto split = std::stable_partition(
       memory_.held.begin(), memory_.held.end(),
-      [&](const Memory::Held& each) { return each.due_ms > now_ms || waits_for_its_host(each); });
+      [&](const Memory::Held& each) { return each.due_ms > now_ms || waits_for_host(each); });
   due.assign(std::make_move_iterator(split), std::make_move_iterator(memory_.held.end()));
   memory_.held.erase(split, memory_.held.end());
   std::map<std::string, std::vector<Memory::Held>> groups;
@@ -298,27 +298,27 @@ void Decider::tick(std::int64_t now_ms) {
   }
 }
 
-std::optional<std::int64_t> Decider::next_ms() const {
+std::optional<std::int64_t> RuleEngine::next_ms() const {
   std::optional<std::int64_t> next;
   for (const Memory::Held& each : memory_.held) {
-    if (each.due_ms >= forever || waits_for_its_host(each)) continue;
+    if (each.due_ms >= forever || waits_for_host(each)) continue;
     if (!next || each.due_ms < *next) next = each.due_ms;
   }
   return next;
 }
 
-bool Decider::waits_for_its_host(const Memory::Held& held) const {
+bool RuleEngine::waits_for_host(const Memory::Held& held) const {
   const auto& matters = held.notice.matters;
   if (matters.empty() || !matters.front().of_status) return false;
-  const std::string_view away = acquaintance_.away_id(matters.front().session);
+  const std::string_view away = session_cache_.away_id(matters.front().session);
   return !away.empty() && matters.front().id != away;
 }
 
-void Decider::answered(const std::function<bool(const Matter&)>& is_answered, std::string_view how,
-                       std::int64_t now_ms) {
+void RuleEngine::answered(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
+                          std::int64_t now_ms) {
   std::erase_if(memory_.held, [&](const Memory::Held& each) {
     if (each.notice.matters.empty() || !is_answered(each.notice.matters.front())) return false;
-    verdict("answered", each.notice, std::string(how) + ": it need not be told", now_ms);
+    decision("answered", each.notice, std::string(how) + ": it need not be told", now_ms);
     changed_ = true;
     return true;
   });
@@ -326,17 +326,17 @@ void Decider::answered(const std::function<bool(const Matter&)>& is_answered, st
     if (std::erase_if(each.matters, is_answered) == 0) return false;
     changed_ = true;
     if (!each.matters.empty()) return false;  // others of its group wait still
-    verdict("closed", each, std::string(how), now_ms);
+    decision("closed", each, std::string(how), now_ms);
     recent_.erase(each.id);
     closings_.push_back({each.id, each.slot, each.sinks});
     return true;
   });
 }
 
-void Decider::caught_up(std::int64_t now_ms) {
+void RuleEngine::caught_up(std::int64_t now_ms) {
   if (!missed_) return;
   missed_ = false;
-  answered([&](const Matter& matter) { return matter.of_status && !seen_.contains(matter.session); },
+  answered([&](const AckKey& matter) { return matter.of_status && !seen_.contains(matter.session); },
            "the session is over", now_ms);
   for (Memory::Held& each : memory_.held) {
     if (each.due_ms < forever) continue;
@@ -352,7 +352,7 @@ void Decider::caught_up(std::int64_t now_ms) {
   tick(now_ms);
 }
 
-void Decider::forget_old(std::int64_t now_ms) {
+void RuleEngine::expire_old(std::int64_t now_ms) {
   if (memory_.handled.size() > handled_max) {
     std::vector<std::int64_t> times;
     for (const auto& [id, at_ms] : memory_.handled) times.push_back(at_ms);

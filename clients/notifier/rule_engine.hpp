@@ -18,7 +18,7 @@
 namespace earshot::notifier {
 
 /// Why something was told or not: what `why` shows.
-struct Verdict {
+struct Decision {
   std::int64_t at_ms = 0;
   std::string word;  // told, held, answered, no match, too old, throttled, quiet, grouped, closed, twice
   std::string rule, type, session, project, title, why;
@@ -44,7 +44,7 @@ struct Memory {
   std::map<std::string, std::pair<std::int64_t, std::string>> throttles;  // → when, and what was told
 };
 
-class Decider {
+class RuleEngine {
  public:
   static constexpr std::size_t handled_max =
       4096;  // the oldest are forgotten: told again only if a transcript is read anew
@@ -58,7 +58,7 @@ class Decider {
   using Clock = std::function<LocalTime(std::int64_t ms)>;
 
   /// `rules` outlive this.
-  Decider(const Rules& rules, Clock clock, Memory memory = {});
+  RuleEngine(const Rules& rules, Clock clock, Memory memory = {});
 
   static constexpr std::int64_t grace_ms =
       10'000;  // after a start, to hear whether what was held is answered
@@ -79,33 +79,33 @@ class Decider {
 
   std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
-  std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
+  std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
   const Memory& memory() const { return memory_; }
   /// Whether memory() is another than when this was last asked.
   bool changed() { return std::exchange(changed_, false); }
 
   /// What a rule would say of a subject; for `test`, too.
-  static Notice made(const Rule& rule, const Subject& subject, std::vector<std::string> sinks);
+  static Notice made(const Rule& rule, const EventContext& subject, std::vector<std::string> sinks);
 
  private:
-  void consider(const Subject& subject, std::int64_t now_ms);
-  void consider(const Rule& rule, const Subject& subject, std::int64_t now_ms);
+  void consider(const EventContext& subject, std::int64_t now_ms);
+  void consider(const Rule& rule, const EventContext& subject, std::int64_t now_ms);
   void release(Memory::Held held, std::int64_t now_ms);
   void tell(Notice notice, std::int64_t now_ms);
   void tell_group(std::vector<Memory::Held> group, std::int64_t now_ms);
   bool is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms);
-  void answered(const std::function<bool(const Matter&)>& is_answered, std::string_view how,
+  void answered(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
                 std::int64_t now_ms);
-  void take_status(const Subject& subject, std::int64_t now_ms);
-  bool waits_for_its_host(const Memory::Held& held) const;
-  void forget_old(std::int64_t now_ms);
-  void verdict(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms);
+  void take_status(const EventContext& subject, std::int64_t now_ms);
+  bool waits_for_host(const Memory::Held& held) const;
+  void expire_old(std::int64_t now_ms);
+  void decision(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms);
   const Rule* find_rule(std::string_view name) const;
 
   const Rules& rules_;
   Clock clock_;
   Memory memory_;
-  Acquaintance acquaintance_;
+  SessionCache session_cache_;
   bool missed_ = false;                      // what comes now is the past
   std::set<std::string, std::less<>> seen_;  // sessions, since begin()
   struct Told {
@@ -115,7 +115,7 @@ class Decider {
   std::map<std::string, Told> recent_;  // notices of the last group_ms that nobody answered
   std::vector<Notice> notices_;
   std::vector<Close> closings_;
-  std::vector<Verdict> verdicts_;
+  std::vector<Decision> decisions_;
   bool changed_ = false;
 };
 

@@ -40,12 +40,12 @@ std::string said_number(const Condition& condition) {
 }
 
 // A project is also known by the last component of its path.
-bool matches_project(const std::vector<std::string>& globs, const Subject& subject) {
+bool matches_project(const std::vector<std::string>& globs, const EventContext& subject) {
   return any_matches(globs, subject.word("project", View::meta)) ||
          any_matches(globs, subject.word("name", View::meta));
 }
 
-std::string miss(const Condition& condition, const Subject& subject) {
+std::string miss(const Condition& condition, const EventContext& subject) {
   switch (condition.kind) {
     case Condition::Kind::globs: {
       const bool fits = condition.key == "project"
@@ -128,7 +128,7 @@ bool Rule::of_status() const { return on.size() == 1 && on.front() == "status"; 
 
 std::int64_t Rule::hold_of(const Sink& sink) const {
   if (hold_ms) return *hold_ms;
-  return of_status() && sink.takes_back() ? 0 : default_hold_ms;
+  return of_status() && sink.can_retract() ? 0 : default_hold_ms;
 }
 
 const Sink* Rules::sink(std::string_view name) const {
@@ -157,7 +157,7 @@ std::vector<std::string> Rules::types() const {
   return types;
 }
 
-Miss miss_of(const Rule& rule, const Subject& subject) {
+Mismatch miss_of(const Rule& rule, const EventContext& subject) {
   if (!any_matches(rule.on, subject.type)) return {"it is no " + listed(rule.on, "or"), false};
   if (!rule.subagents && !subject.agent.empty()) return {"a subagent did it", false};
   std::string why;
@@ -184,7 +184,7 @@ std::string explain(const Rule& rule, const Rules& rules) {
     const std::int64_t hold = rule.hold_of(*sink);
     text += "\n    tell " + name;
     text += hold == 0 ? " at once" : " after " + say_duration(hold) + ", unless you have answered by then";
-    if (sink->takes_back()) text += "; close it once answered";
+    if (sink->can_retract()) text += "; close it once answered";
   }
   text += "\n    title “" + rule.title.text() + "”, body “" + rule.body.text() + "”, urgency " +
           std::string(say_urgency(rule.urgency));

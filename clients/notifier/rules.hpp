@@ -41,7 +41,7 @@ struct Sink {
   std::int64_t timeout_ms = 10'000;
   int line = 0;  // in the file; 0: built in
   /// What was shown can be taken back: it is closed once answered.
-  bool takes_back() const { return kind == SinkKind::desktop; }
+  bool can_retract() const { return kind == SinkKind::desktop; }
   bool is_web() const;
 };
 std::string_view say_kind(SinkKind kind);
@@ -99,11 +99,11 @@ struct Rules {
 };
 
 /// Why a rule does not match; empty: it matches. `near`: all but a condition fits, so that people ask why.
-struct Miss {
+struct Mismatch {
   std::string why;
   bool near = false;
 };
-Miss miss_of(const Rule& rule, const Subject& subject);
+Mismatch miss_of(const Rule& rule, const EventContext& subject);
 
 /// In plain words, one sentence a line.
 std::string explain(const Rule& rule, const Rules& rules);

@@ -22,7 +22,7 @@ struct Whole {
   std::vector<Rule> rules;
   std::map<std::string, Sink, std::less<>> sinks;
   std::set<std::string, std::less<>> named;  // rules, those that are turned off, too
-  Usual usual;
+  Defaults usual;
   bool defaults = true;
   std::optional<std::int64_t> max_age_ms;
 };
@@ -96,7 +96,7 @@ Sink plain(std::string name, SinkKind kind) {
 }
 
 // What the file leaves unsaid, and whether the sinks that are named are there.
-void settle(const Reader& reader, const Usual& usual, Rules& rules) {
+void settle(const Reader& reader, const Defaults& usual, Rules& rules) {
   for (Rule& rule : rules.rules) {
     if (rule.sinks.empty()) rule.sinks = usual.sinks;
     if (rule.quiet.empty()) rule.quiet = usual.quiet;

@@ -32,7 +32,7 @@ struct Reader {
 };
 
 /// Which sinks a rule without `sinks` tells, and when nothing is told at all.
-struct Usual {
+struct Defaults {
   std::vector<std::string> sinks{"desktop"};
   std::vector<QuietHours> quiet;
 };

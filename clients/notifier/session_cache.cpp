@@ -46,16 +46,16 @@ constexpr std::array<std::string_view, 8> telling{"agent",   "call",    "task", 
 
 }  // namespace
 
-void Acquaintance::learn(const Fields& frame) {
-  if (frame.text("type") == "welcome") own_host_ = frame.text("host");
+void SessionCache::update(const Fields& frame) {
+  if (frame.text("type") == "welcome") daemon_host_ = frame.text("host");
   const std::string_view id = frame.text("session");
   if (id.empty()) return;
   Session& session = sessions_[id];
   learn_text(session.host, frame.text("host"));
-  learn_facts(frame, session);
+  update_details(frame, session);
 }
 
-void Acquaintance::learn_facts(const Fields& frame, Session& session) {
+void SessionCache::update_details(const Fields& frame, Session& session) {
   const std::string_view type = frame.text("type");
   const std::string_view stream = frame.text("stream");
   const bool main = frame.text("agent").empty();
@@ -97,7 +97,7 @@ void Acquaintance::learn_facts(const Fields& frame, Session& session) {
   }
 }
 
-std::string Acquaintance::waiting_tool(const Session& session) const {
+std::string SessionCache::waiting_tool(const Session& session) const {
   std::string tool;
   for (const Call& each : session.calls) {
     if (std::find(agent_tools.begin(), agent_tools.end(), each.tool) != agent_tools.end()) continue;
@@ -107,14 +107,14 @@ std::string Acquaintance::waiting_tool(const Session& session) const {
   return tool;
 }
 
-void Acquaintance::name(const Session& session, Subject& subject) const {
+void SessionCache::name(const Session& session, EventContext& subject) const {
   auto& words = subject.words;
   const auto set = [&](const char* key, std::string_view value) {
     if (!value.empty() && !words.contains(key)) words[key] = value;
   };
   set("type", subject.type);
   set("host", subject.host);
-  if (!own_host_.empty() && subject.host != own_host_) set("elsewhere", subject.host);
+  if (!daemon_host_.empty() && subject.host != daemon_host_) set("elsewhere", subject.host);
   set("session", subject.session);
   set("short", common::short_id(subject.session));
   set("agent", subject.agent);
@@ -135,13 +135,13 @@ void Acquaintance::name(const Session& session, Subject& subject) const {
   }
 }
 
-std::string_view Acquaintance::away_id(std::string_view session) const {
+std::string_view SessionCache::away_id(std::string_view session) const {
   const Session* const known = sessions_.find(session);
   return known == nullptr ? std::string_view() : std::string_view(known->away_id);
 }
 
-Subject Acquaintance::subject(const Fields& frame, std::string_view json, std::int64_t now_ms) {
-  Subject subject;
+EventContext SessionCache::subject(const Fields& frame, std::string_view json, std::int64_t now_ms) {
+  EventContext subject;
   subject.type = frame.text("type");
   subject.host = frame.text("host");
   subject.session = frame.text("session");
@@ -179,8 +179,8 @@ Subject Acquaintance::subject(const Fields& frame, std::string_view json, std::i
   return subject;
 }
 
-Subject Acquaintance::status_of(const Fields& frame, std::string_view json, std::int64_t now_ms) {
-  Subject subject;
+EventContext SessionCache::status_of(const Fields& frame, std::string_view json, std::int64_t now_ms) {
+  EventContext subject;
   subject.type = "status";
   subject.host = frame.text("host");
   subject.session = frame.text("session");
@@ -190,7 +190,7 @@ Subject Acquaintance::status_of(const Fields& frame, std::string_view json, std:
 }
 
 // A status is told again when more is known of it: that is the same one, also when another source knows it.
-void Acquaintance::take_status(const Fields& status, Session& session, Subject& subject,
+void SessionCache::take_status(const Fields& status, Session& session, EventContext& subject,
                                std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
                          source = status.text("source");

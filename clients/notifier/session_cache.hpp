@@ -13,17 +13,17 @@
 
 namespace earshot::notifier {
 
-class Acquaintance {
+class SessionCache {
  public:
   static constexpr std::size_t sessions_max = 8192;  // the longest known is forgotten
   static constexpr std::size_t open_calls_max = 64;  // of a session; more are not followed
 
-  void learn(const common::Fields& frame);
+  void update(const common::Fields& frame);
 
   /// An event, or a `status` frame, as rules see it.
-  Subject subject(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  EventContext subject(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
   /// The status that a session frame holds.
-  Subject status_of(const common::Fields& session_frame, std::string_view json, std::int64_t now_ms);
+  EventContext status_of(const common::Fields& session_frame, std::string_view json, std::int64_t now_ms);
 
   /// Empty, unless a hub does not hear the session's host: then the id of the subject that said so.
   std::string_view away_id(std::string_view session) const;
@@ -40,12 +40,13 @@ class Acquaintance {
     std::string state, since, source, status_id;  // the last one that its host told
     std::string away_id;
   };
-  void learn_facts(const common::Fields& frame, Session& session);
-  void take_status(const common::Fields& status, Session& session, Subject& subject, std::int64_t now_ms);
-  void name(const Session& session, Subject& subject) const;
+  void update_details(const common::Fields& frame, Session& session);
+  void take_status(const common::Fields& status, Session& session, EventContext& subject,
+                   std::int64_t now_ms);
+  void name(const Session& session, EventContext& subject) const;
   std::string waiting_tool(const Session& session) const;
 
-  std::string own_host_;  // the daemon's
+  std::string daemon_host_;  // the daemon's
   common::Recent<Session, sessions_max> sessions_;
   common::Recent<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
 };

@@ -7,32 +7,32 @@
 #include <string>
 #include <vector>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 
 namespace earshot::notifier {
 
 class Spool {
  public:
-  static constexpr std::size_t letter_bytes_max = 256 << 10;  // a larger file is not ours
+  static constexpr std::size_t file_bytes_max = 256 << 10;  // a larger file is not ours
 
   /// `directory` is there.
   explicit Spool(std::string directory) : directory_(std::move(directory)) {}
 
   struct Found {
-    std::vector<Letter> letters;      // the oldest first
-    std::vector<Letter> interrupted;  // twice while they were sent
+    std::vector<QueuedNotice> queued_notices;  // the oldest first
+    std::vector<QueuedNotice> interrupted;     // twice while they were sent
   };
   Found load() const;
 
   /// Why not; empty: it is on disk.
-  std::string save(const Letter& letter) const;
-  void begin(const Letter& letter) const;  // it is being sent
+  std::string save(const QueuedNotice& queued) const;
+  void begin(const QueuedNotice& queued) const;  // it is being sent
   void failed(
-      const Letter& letter) const;  // it is certain that it was not sent, or that it may be sent again
-  void remove(const Letter& letter) const;
+      const QueuedNotice& queued) const;  // it is certain that it was not sent, or that it may be sent again
+  void remove(const QueuedNotice& queued) const;
 
  private:
-  std::string path(const Letter& letter, const char* suffix) const;
+  std::string path(const QueuedNotice& queued, const char* suffix) const;
   std::string directory_;
 };
 

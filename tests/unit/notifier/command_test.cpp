@@ -49,11 +49,11 @@ TEST_CASE("a command gets the notice on its stdin and in its environment, and no
 TEST_CASE("a command that fails says why; one that is not there is hopeless") {
   const Delivery failed = run_command(shell("echo the reason >&2; exit 3"), notice());
   CHECK_FALSE(failed.done);
-  CHECK_FALSE(failed.hopeless);
+  CHECK_FALSE(failed.permanent);
   CHECK(failed.why == "/bin/sh exited with 3: the reason");
   Sink none = shell("");
   none.command = {"/nonexistent/program"};
-  CHECK(run_command(none, notice()).hopeless);
+  CHECK(run_command(none, notice()).permanent);
 }
 
 TEST_CASE("a command that does not end is ended, with its children, though it ignores SIGTERM") {
@@ -79,15 +79,15 @@ TEST_CASE("the bell wants a terminal") {
   sink.kind = SinkKind::bell;
   sink.tty = scratch / "file";
   std::ofstream(sink.tty) << "";
-  CHECK(ring_bell(sink).hopeless);
+  CHECK(ring_bell(sink).permanent);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
   REQUIRE(::grantpt(terminal) == 0);
   REQUIRE(::unlockpt(terminal) == 0);
   sink.tty = ::ptsname(terminal);
   CHECK(ring_bell(sink).done);
-  char heard = 0;
-  CHECK(::read(terminal, &heard, 1) == 1);
-  CHECK(heard == '\a');
+  char received = 0;
+  CHECK(::read(terminal, &received, 1) == 1);
+  CHECK(received == '\a');
   ::close(terminal);
 }

@@ -28,24 +28,24 @@ const char* const rules_text =
 
 struct Office {
   explicit Office(const Scratch& scratch) : spool(scratch.path()) { open(); }
-  void open() { office = std::make_unique<PostOffice>(rules, spool, 1, now_ms); }
-  std::vector<std::string> keys(bool takes_back = false) {
+  void open() { office = std::make_unique<DeliveryQueue>(rules, spool, 1, now_ms); }
+  std::vector<std::string> keys(bool can_retract = false) {
     std::vector<std::string> out;
-    for (const Letter& each : office->collect(now_ms, takes_back)) out.push_back(each.key());
+    for (const QueuedNotice& each : office->collect(now_ms, can_retract)) out.push_back(each.key());
     return out;
   }
   std::string events() {
     std::string out;
     constexpr const char* words[] = {"sent", "failed", "dead", "withdrawn"};
     for (const auto& each : office->take_events())
-      out += std::string(words[static_cast<int>(each.what)]) + " " + each.letter.key() +
+      out += std::string(words[static_cast<int>(each.what)]) + " " + each.queued.key() +
              (each.why.empty() ? "" : ": " + each.why) + "\n";
     return out;
   }
   Rules rules = rules_of(rules_text);
   Spool spool;
   std::int64_t now_ms = noon_ms;
-  std::unique_ptr<PostOffice> office;
+  std::unique_ptr<DeliveryQueue> office;
 };
 
 std::size_t files(const Scratch& scratch) {
@@ -92,14 +92,14 @@ TEST_CASE("a failure is tried again, later each time, until it is a dead letter"
   o.office->take(notice("a"), o.now_ms);
   CHECK(o.office->save().empty());
   std::int64_t before = 0;
-  for (int attempt = 1; attempt < PostOffice::attempts_max; ++attempt) {
+  for (int attempt = 1; attempt < DeliveryQueue::attempts_max; ++attempt) {
     REQUIRE(o.keys() == Keys{"a-hook"});
     o.office->report("a-hook", {.why = "HTTP 500"}, o.now_ms);
     const auto next = o.office->next_ms(o.now_ms);
     REQUIRE(next);
     const std::int64_t pause = *next - o.now_ms;
     const std::int64_t most =
-        std::min(PostOffice::backoff_max_ms, PostOffice::backoff_first_ms << std::min(attempt - 1, 20));
+        std::min(DeliveryQueue::backoff_max_ms, DeliveryQueue::backoff_first_ms << std::min(attempt - 1, 20));
     CHECK(pause >= most / 2);
     CHECK(pause <= most);
     CHECK(pause * 4 > before);
@@ -136,7 +136,7 @@ TEST_CASE("what is hopeless is a dead letter at once") {
   o.office->take(notice("a"), o.now_ms);
   CHECK(o.office->save().empty());
   CHECK(o.keys().size() == 1);
-  o.office->report("a-hook", {.hopeless = true, .why = "HTTP 404"}, o.now_ms);
+  o.office->report("a-hook", {.permanent = true, .why = "HTTP 404"}, o.now_ms);
   CHECK(o.events() == "dead a-hook: HTTP 404\n");
   CHECK(o.office->size() == 0);
 }
@@ -154,10 +154,10 @@ TEST_CASE(
   {
     Office o(scratch);
     CHECK(o.office->size() == 2);
-    const auto letters = o.office->collect(o.now_ms, false);
-    REQUIRE(letters.size() == 1);
-    CHECK(letters[0].notice == notice(letters[0].notice.id));
-    if (letters[0].notice.id == "b") {
+    const auto queued_notices = o.office->collect(o.now_ms, false);
+    REQUIRE(queued_notices.size() == 1);
+    CHECK(queued_notices[0].notice == notice(queued_notices[0].notice.id));
+    if (queued_notices[0].notice.id == "b") {
       o.office->report("b-hook", {.done = true}, o.now_ms);
       CHECK(o.keys() == Keys{"a-hook"});
     }  // and dies again, while `a` is sent for the second time
@@ -207,9 +207,9 @@ TEST_CASE("an answered notice that did not go out is withdrawn, one that is on i
 TEST_CASE("the spool is bounded: the oldest letter is given up, and said to be") {
   Scratch scratch;
   Office o(scratch);
-  for (std::size_t i = 0; i < PostOffice::letters_max + 3; ++i)
+  for (std::size_t i = 0; i < DeliveryQueue::notices_max + 3; ++i)
     o.office->take(notice("n" + std::to_string(i)), o.now_ms);
-  CHECK(o.office->size() == PostOffice::letters_max);
+  CHECK(o.office->size() == DeliveryQueue::notices_max);
   CHECK(o.events().find("dead n0-hook: more than 500 letters wait") == 0);
 }
 

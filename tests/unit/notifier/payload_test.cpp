@@ -204,10 +204,10 @@ TEST_CASE("addresses of this machine and the networks around it are private, oth
 TEST_CASE("an answer is judged by its status") {
   CHECK(judged(204, 0, "").done);
   for (const long status : {408L, 425L, 429L, 500L, 503L}) {
-    CHECK_FALSE(judged(status, 7000, "").hopeless);
+    CHECK_FALSE(judged(status, 7000, "").permanent);
     CHECK(judged(status, 7000, "").retry_after_ms == 7000);
   }
-  for (const long status : {400L, 401L, 403L, 404L, 410L, 302L}) CHECK(judged(status, 0, "").hopeless);
+  for (const long status : {400L, 401L, 403L, 404L, 410L, 302L}) CHECK(judged(status, 0, "").permanent);
   CHECK(judged(500, 0, "oh\x1b[31m\nno").why == "HTTP 500: oh\\x1b[31m no");
 }
 

@@ -48,32 +48,32 @@ class Desk {
       : now_ms(now), rules_(rules_of(rules)) {
     Memory memory;
     memory.since_ms = since_ms;
-    decider_ = std::make_unique<Decider>(rules_, utc, std::move(memory));
+    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(memory));
   }
 
   void restart() {
-    Memory memory = decider_->memory();
-    decider_ = std::make_unique<Decider>(rules_, utc, std::move(memory));
-    decider_->resume(now_ms);
+    Memory memory = engine_->memory();
+    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(memory));
+    engine_->resume(now_ms);
   }
   void frame(const std::string& json) {
     const auto fields = parser_.parse(json);
     REQUIRE(fields);
-    decider_->take(*fields, json, now_ms);
+    engine_->take(*fields, json, now_ms);
     drain();
   }
-  void begin() { decider_->begin(); }
+  void begin() { engine_->begin(); }
   void caught_up() {
-    decider_->caught_up(now_ms);
+    engine_->caught_up(now_ms);
     drain();
   }
   /// Time passes; ticks come when they are wanted.
   void passes(std::int64_t ms) {
     const std::int64_t until = now_ms + ms;
-    while (const auto next = decider_->next_ms()) {
+    while (const auto next = engine_->next_ms()) {
       if (*next > until) break;
       now_ms = std::max(now_ms, *next);
-      decider_->tick(now_ms);
+      engine_->tick(now_ms);
       drain();
     }
     now_ms = until;
@@ -115,32 +115,32 @@ class Desk {
   }
   std::string words() {
     std::string out;
-    for (const Verdict& each : verdicts) out += (out.empty() ? "" : " ") + each.word;
+    for (const Decision& each : decisions) out += (out.empty() ? "" : " ") + each.word;
     return out;
   }
   void forget() {
     told.clear();
     closed.clear();
-    verdicts.clear();
+    decisions.clear();
   }
-  const Memory& memory() const { return decider_->memory(); }
-  Decider& decider() { return *decider_; }
+  const Memory& memory() const { return engine_->memory(); }
+  RuleEngine& engine() { return *engine_; }
   const Rules& rules() const { return rules_; }
 
   std::int64_t now_ms;
   std::vector<Notice> told;
   std::vector<Close> closed;
-  std::vector<Verdict> verdicts;
+  std::vector<Decision> decisions;
 
  private:
   void drain() {
-    for (Notice& each : decider_->take_notices()) told.push_back(std::move(each));
-    for (Close& each : decider_->take_closings()) closed.push_back(std::move(each));
-    for (Verdict& each : decider_->take_verdicts()) verdicts.push_back(std::move(each));
+    for (Notice& each : engine_->take_notices()) told.push_back(std::move(each));
+    for (Close& each : engine_->take_closings()) closed.push_back(std::move(each));
+    for (Decision& each : engine_->take_decisions()) decisions.push_back(std::move(each));
   }
   Rules rules_;
   common::FrameParser parser_;
-  std::unique_ptr<Decider> decider_;
+  std::unique_ptr<RuleEngine> engine_;
 };
 
 /// A directory that is gone afterwards.

@@ -120,7 +120,7 @@ class Life {
   std::size_t told(const std::string& session, std::int64_t time_ms, bool of_status) {
     std::size_t count = 0;
     for (const Notice& notice : desk_.told) {
-      for (const Matter& matter : notice.matters) {
+      for (const AckKey& matter : notice.matters) {
         if (matter.session == session && matter.of_status == of_status && times_[matter.id] == time_ms)
           ++count;
       }
@@ -134,7 +134,7 @@ class Life {
     }
     std::set<std::string> ids;
     for (const Notice& notice : desk_.told) {
-      for (const Matter& matter : notice.matters) {
+      for (const AckKey& matter : notice.matters) {
         CHECK(ids.insert(matter.id).second);  // never twice
       }
     }
@@ -147,10 +147,10 @@ class Life {
     for (const Notice& notice : desk_.told) grouped += notice.matters.size() > 1 ? notice.matters.size() : 0;
     for (const Wait& each : waits_) {
       const std::int64_t lasted_ms = (each.until_ms == 0 ? desk_.now_ms : each.until_ms) - each.since_ms;
-      if (lasted_ms > Decider::group_ms + 5000 && grouped == 0)
+      if (lasted_ms > RuleEngine::group_ms + 5000 && grouped == 0)
         CHECK(told(each.session, each.since_ms, true) == 1);
     }
-    CHECK(desk_.memory().open.size() <= Decider::open_max);
+    CHECK(desk_.memory().open.size() <= RuleEngine::open_max);
   }
 
   std::mt19937 random_;

@@ -92,9 +92,9 @@ TEST_CASE("a short turn, an interrupted and a superseded one are not told; why s
       desk.event("s", "turn.finished", 1, R"(,"agent":"a1","outcome":"completed","duration_ms":95000)"));
   desk.passes(60'000);
   CHECK(desk.told.empty());
-  REQUIRE(desk.verdicts.size() == 3);
-  CHECK(desk.verdicts[0].word == "no match");
-  CHECK(desk.verdicts[0].why == "it took 12.0 s, not more than 30s");
+  REQUIRE(desk.decisions.size() == 3);
+  CHECK(desk.decisions[0].word == "no match");
+  CHECK(desk.decisions[0].why == "it took 12.0 s, not more than 30s");
 }
 
 TEST_CASE("a turn that the API broke off is told, with what the API said") {
@@ -190,7 +190,7 @@ TEST_CASE(
   desk.waits("s", "permission", since);
   desk.caught_up();
   CHECK(desk.told.size() == 1);
-  desk.passes(Decider::grace_ms);
+  desk.passes(RuleEngine::grace_ms);
   CHECK(desk.titles() == std::vector<std::string>{"s needs you", "t is done"});
   desk.restart();
   desk.begin();
@@ -220,10 +220,10 @@ TEST_CASE("after a long pause what was held is too old") {
 TEST_CASE("many at once are told as one, after the first few") {
   Desk desk;
   for (int i = 0; i < 12; ++i) desk.waits("s" + std::to_string(i));
-  CHECK(desk.told.size() == Decider::group_after);
+  CHECK(desk.told.size() == RuleEngine::group_after);
   desk.status("s5", "working");  // answered meanwhile
-  desk.passes(Decider::group_ms);
-  REQUIRE(desk.told.size() == Decider::group_after + 1);
+  desk.passes(RuleEngine::group_ms);
+  REQUIRE(desk.told.size() == RuleEngine::group_after + 1);
   const Notice& group = desk.told.back();
   CHECK(group.title == "8 notices: waiting");
   CHECK(group.matters.size() == 8);
@@ -360,12 +360,12 @@ TEST_CASE("of a project its last name is enough, or a pattern of the whole") {
 
 TEST_CASE("bounds hold, and what is beyond them is told rather than lost") {
   Desk desk("defaults = false\n[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"1h\"\n");
-  for (std::size_t i = 0; i < Decider::held_max + 20; ++i)
+  for (std::size_t i = 0; i < RuleEngine::held_max + 20; ++i)
     desk.frame(desk.event("s", "tool.finished", 1,
                           R"(,"outcome":"ok","tool":"T","call":"c)" + std::to_string(i) + "\""));
-  CHECK(desk.memory().held.size() == Decider::held_max);
+  CHECK(desk.memory().held.size() == RuleEngine::held_max);
   CHECK(desk.told.size() == 20);
-  CHECK(desk.memory().open.size() <= Decider::open_max);
+  CHECK(desk.memory().open.size() <= RuleEngine::open_max);
 }
 
 namespace {

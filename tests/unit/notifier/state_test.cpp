@@ -64,7 +64,7 @@ TEST_CASE("what is no state is none") {
 
 TEST_CASE("after a restart known streams resume; of others the recent events are requested") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {{"c/known", "7.1.aa"}}, 0);
+  Following following(desk.engine(), {"turn.*"}, {{"c/known", "7.1.aa"}}, 0);
   const std::string request = following.begin(desk.now_ms, 300'000);
   CHECK(request.find(R"("after":["c/known:7.1.aa"])") != std::string::npos);
   CHECK(request.find(R"("since":")" + time_text(desk.now_ms - 300'000)) != std::string::npos);
@@ -77,7 +77,7 @@ TEST_CASE("after a restart known streams resume; of others the recent events are
 
 TEST_CASE("at the first start events from before the start are not requested") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, desk.now_ms);
+  Following following(desk.engine(), {"turn.*"}, {}, desk.now_ms);
   const std::string request = following.begin(desk.now_ms, 300'000);
   CHECK(request.find(R"("since":")" + time_text(desk.now_ms)) != std::string::npos);
   CHECK(request.find("after") == std::string::npos);
@@ -85,7 +85,7 @@ TEST_CASE("at the first start events from before the start are not requested") {
 
 TEST_CASE("each event is handled once, and the cursors advance") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, desk.now_ms);
+  Following following(desk.engine(), {"turn.*"}, {}, desk.now_ms);
   following.begin(desk.now_ms, 300'000);
   following.take(own_ready, desk.now_ms);
   CHECK(following.live());  // there was nothing to catch up with
@@ -101,7 +101,7 @@ TEST_CASE("each event is handled once, and the cursors advance") {
 
 TEST_CASE("missed events are decided when the complete bookmark arrives") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {{"c/p/s", "0.0.aa"}}, 0);
+  Following following(desk.engine(), {"turn.*"}, {{"c/p/s", "0.0.aa"}}, 0);
   following.begin(desk.now_ms, 300'000);
   following.take(session("c/p/s:9.1.bb", desk.now_ms), desk.now_ms);
   following.take(own_ready, desk.now_ms);
@@ -112,15 +112,15 @@ TEST_CASE("missed events are decided when the complete bookmark arrives") {
   CHECK_FALSE(following.live());
   following.take(R"({"type":"bookmark","id":"notify","cursors":[],"complete":true})", desk.now_ms);
   CHECK(following.live());
-  CHECK(desk.decider().take_notices().size() == 1);
+  CHECK(desk.engine().take_notices().size() == 1);
 }
 
 TEST_CASE("malformed and unknown frames are reported or ignored") {
   Desk desk;
-  Following following(desk.decider(), {"turn.*"}, {}, desk.now_ms);
+  Following following(desk.engine(), {"turn.*"}, {}, desk.now_ms);
   following.begin(desk.now_ms, 300'000);
   following.take("[1,2", desk.now_ms);
   following.take(R"({"type":"error","code":"bad_cursor","message":"no"})", desk.now_ms);
   following.take(R"({"type":"later.kind","x":1})", desk.now_ms);
-  CHECK(following.take_complaints().size() == 2);
+  CHECK(following.take_diagnostics().size() == 2);
 }

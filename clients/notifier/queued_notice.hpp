@@ -7,7 +7,7 @@
 
 namespace earshot::notifier {
 
-struct Letter {
+struct QueuedNotice {
   Notice notice;
   std::string sink;
   std::int64_t written_ms = 0;
@@ -19,7 +19,7 @@ struct Letter {
 /// How an attempt ended.
 struct Delivery {
   bool done = false;
-  bool hopeless = false;            // trying again would not help
+  bool permanent = false;           // trying again would not help
   std::int64_t retry_after_ms = 0;  // the receiver asks for so much time; 0: it does not say
   std::string why;                  // for people; holds no secret
 };
