@@ -21,19 +21,19 @@ namespace {
 constexpr std::size_t readings_at_once =
     8;  // cold transcripts asked for together; the others wait in a list of names
 
-serve::ServerOptions hub_options(const Options& options, const serve::Secrets& secrets,
-                                 const std::string& version) {
-  serve::ServerOptions hub;
-  hub.host = options.host;
-  hub.version = version;
-  hub.token = secrets.token;
-  hub.recent = options.recent;
-  hub.log_bytes_max = options.log_bytes_max;
-  hub.limits = options.limits;
-  return hub;
+serve::ServerOptions server_options(const config::Options& options, const serve::Secrets& secrets,
+                                    const std::string& version) {
+  serve::ServerOptions result;
+  result.host = options.host;
+  result.version = version;
+  result.token = secrets.token;
+  result.recent = options.recent;
+  result.log_bytes_max = options.log_bytes_max;
+  result.limits = options.limits;
+  return result;
 }
 
-tail::Options tail_options(const Options& options, const std::vector<tail::Root>& roots,
+tail::Options tail_options(const config::Options& options, const std::vector<tail::Root>& roots,
                            const serve::Secrets& secrets, const TextFilter& filter) {
   tail::Options tail;
   tail.filter = &filter;
@@ -43,7 +43,7 @@ tail::Options tail_options(const Options& options, const std::vector<tail::Root>
   return tail;
 }
 
-std::vector<redact::UserRule> user_rules(const Options& options) {
+std::vector<redact::UserRule> user_rules(const config::Options& options) {
   std::vector<redact::UserRule> rules;
   for (const auto& [name, pattern] : options.redaction) rules.push_back({name, pattern});
   return rules;
@@ -54,7 +54,7 @@ watch::Mode mode_of(const std::string& word) {
   return word == "sweep" ? watch::Mode::sweep : watch::Mode::both;
 }
 
-watch::SweepIntervals beats_of(const Options& options) {
+watch::SweepIntervals beats_of(const config::Options& options) {
   watch::SweepIntervals beats;
   if (options.sweep) beats.slow = beats.alone = *options.sweep;
   return beats;
@@ -75,7 +75,7 @@ struct Daemon::Reading {
   std::function<void()> then;
 };
 
-Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
+Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
                StartupResources doors, const std::string& version)
     : io_(io),
       roots_(std::move(roots)),
@@ -84,11 +84,11 @@ Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<
       lock_(std::move(doors.lock)),
       redactor_(user_rules(options)),
       redact_(options.redact),
-      hub_(io, hub_options(options, doors.secrets, version)),
+      server_(io, server_options(options, doors.secrets, version)),
       watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
       tail_(io, disk_.get_executor(), watchers_.switchboard(),
-            tail_options(options, roots_, doors.secrets, redactor_), hub_),
-      team_(io, hub_, options, doors.secrets.hash_key, roots_,
+            tail_options(options, roots_, doors.secrets, redactor_), server_),
+      team_(io, server_, options, doors.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& line =
       watchers_.switchboard().connect(paths_of(roots_), [this](const watch::ChangeHint& ring) {
@@ -96,25 +96,26 @@ Daemon::Daemon(boost::asio::io_context& io, const Options& options, std::vector<
       });
   board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), paths_of(roots_), line, *this);
   if (!options.hub) {  // there, what a session does is said by its host
-    hub_.said = [this](const std::string& session, const status::TranscriptSummary& said) {
+    server_.on_transcript_summary = [this](const std::string& session,
+                                           const status::TranscriptSummary& said) {
       board_->transcript_changed(session, said);
     };
-    hub_.compacting = [this](const std::string& session) { board_->compacting(session); };
-    hub_.forgotten = [this](const std::string& session) { board_->forget(session); };
+    server_.on_session_compacting = [this](const std::string& session) { board_->compacting(session); };
+    server_.on_session_removed = [this](const std::string& session) { board_->forget(session); };
   }
-  hub_.read_cold_with([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
-  hub_.read_again_from(tail_);
-  hub_.redact_with(redactor_, options.redact);
-  serve::DaemonCallbacks outside;
-  outside.figures = [this](serve::Metrics& figures) { fill(figures); };
-  outside.health = [this](serve::Health& health) { fill(health); };
-  outside.keep_token = [this](const std::string& token) {
+  server_.set_cold_session_reader([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
+  server_.set_archive(tail_);
+  server_.set_redaction(redactor_, options.redact);
+  serve::DaemonCallbacks callbacks;
+  callbacks.fill_metrics = [this](serve::Metrics& metrics) { fill(metrics); };
+  callbacks.fill_health = [this](serve::Health& health) { fill(health); };
+  callbacks.store_token = [this](const std::string& token) {
     return serve::write_private_file(state_ + "/token", token + "\n", serve::Existing::replace);
   };
-  hub_.ask_outside(std::move(outside));
-  hub_.show_remote(options.remote_view);
-  hub_.listen(options.listen, std::move(doors.tls), options.names, options.listen_descriptor);
-  hub_.listen(std::move(doors.socket));
+  server_.set_callbacks(std::move(callbacks));
+  server_.set_remote_view(options.remote_view);
+  server_.listen(options.listen, std::move(doors.tls), options.names, options.listen_descriptor);
+  server_.listen(std::move(doors.socket));
 }
 
 Daemon::~Daemon() {
@@ -132,9 +133,9 @@ void Daemon::ready() {
   reading_done_ = true;
   log_troubles();
   for (const std::string& session : board_->alive_sessions()) want(session);
-  url_ = hub_.url();
+  url_ = server_.url();
   write_address();
-  hub_.serve();
+  server_.serve();
 #ifdef __GLIBC__
   ::malloc_trim(0);  // what listing and folding took for a moment; nothing that comes later needs as much
 #endif
@@ -157,7 +158,7 @@ void Daemon::log_troubles() const {
 /// Where clients find this daemon by themselves.
 void Daemon::write_address() const {
   const std::pair<const char*, const std::string&> files[] = {{"/address", url_},
-                                                              {"/socket", hub_.socket_path()}};
+                                                              {"/socket", server_.socket_path()}};
   for (const auto& [name, text] : files) {
     if (text.empty()) continue;
     const std::string error = serve::write_private_file(state_ + name, text + "\n", serve::Existing::replace);
@@ -171,24 +172,24 @@ void Daemon::forget_address() const {
   for (const char* name : {"/address", "/socket"}) std::filesystem::remove(state_ + name, ignored);
 }
 
-void Daemon::fill(serve::Metrics& figures) const {
+void Daemon::fill(serve::Metrics& metrics) const {
   const tail::Counters counters = tail_.counters();
-  figures.tail_bytes = counters.bytes_read;
-  figures.tail_looks = counters.looks;
-  figures.tail_resets = counters.resets;
-  figures.tail_verifications = counters.verifications;
-  figures.tail_events = counters.events;
-  figures.pending_bytes = counters.pending_bytes;
-  figures.open_files = counters.open_files;
-  figures.known_files = counters.known_files;
-  figures.directories = counters.directories;
-  figures.streams_live = counters.streams;
-  figures.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
-  for (const auto& [rule, count] : redactor_.counts()) figures.redactions.emplace_back(rule, count);
-  figures.troubles = tail_.health().size();
-  figures.inotify_watches = watchers_.watches();
-  figures.watch_trouble = !watchers_.trouble().empty();
-  team_.fill(figures);
+  metrics.tail_bytes = counters.bytes_read;
+  metrics.tail_looks = counters.looks;
+  metrics.tail_resets = counters.resets;
+  metrics.tail_verifications = counters.verifications;
+  metrics.tail_events = counters.events;
+  metrics.pending_bytes = counters.pending_bytes;
+  metrics.open_files = counters.open_files;
+  metrics.known_files = counters.known_files;
+  metrics.directories = counters.directories;
+  metrics.streams_live = counters.streams;
+  metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
+  for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
+  metrics.troubles = tail_.health().size();
+  metrics.inotify_watches = watchers_.watches();
+  metrics.watch_trouble = !watchers_.trouble().empty();
+  team_.fill(metrics);
 }
 
 void Daemon::fill(serve::Health& health) const {
@@ -219,25 +220,25 @@ void Daemon::stop() {
   tail_.stop();
   board_->stop();
   forget_address();
-  hub_.stop([this] { io_.stop(); });
+  server_.stop([this] { io_.stop(); });
 }
 
 void Daemon::on_status(const std::string& session, const status::Status& status) {
-  hub_.status_changed(session, status);
+  server_.status_changed(session, status);
   if (reading_done_ && board_->alive(session)) want(session);
 }
 
 /// A session whose process lives is shown, though its transcript may be too old to have been read at the
 /// start.
 void Daemon::want(const std::string& session) {
-  if (hub_.has_transcript(session)) return;
+  if (server_.has_transcript(session)) return;
   read_cold([session](std::string_view name) { return name == session; }, [] {});
 }
 
 void Daemon::on_todos(const std::string& session) {
   const status::TodoList* list = board_->todos_of(session);
-  if (!list) return hub_.todos_changed(session, {});
-  hub_.todos_changed(session, serve::FileTodos{list->todos, list->modified});
+  if (!list) return server_.todos_changed(session, {});
+  server_.todos_changed(session, serve::FileTodos{list->todos, list->modified});
 }
 
 void Daemon::read_cold(const std::function<bool(std::string_view)>& wanted, std::function<void()> then) {

@@ -24,7 +24,7 @@ namespace earshot {
 class Daemon final : public status::Listener {
  public:
   /// Throws boost::system::system_error when the address cannot be had.
-  Daemon(boost::asio::io_context& io, const Options& options, std::vector<tail::Root> roots,
+  Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
          StartupResources doors, const std::string& version);
   ~Daemon() override;
 
@@ -57,7 +57,7 @@ class Daemon final : public status::Listener {
   const bool redact_;
   std::string url_;
   boost::asio::thread_pool disk_{1};
-  serve::Server hub_;
+  serve::Server server_;
   watch::Watchers watchers_;
   std::unique_ptr<status::StatusTracker> board_;
   tail::Tail tail_;

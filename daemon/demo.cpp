@@ -39,17 +39,17 @@ std::int64_t now_ms() {
       .count();
 }
 
-/// Without a status it is a version, or a moment, that says nothing of what it does.
+/// Registry members of a step; empty without a status, as older versions write it.
 std::string status_fields(const Step& step) {
   if (step.name.empty()) return {};
   const std::string now = std::to_string(now_ms());
-  std::string said =
+  std::string fields =
       R"(,"status":")" + std::string(step.name) + R"(","updatedAt":)" + now + R"(,"statusUpdatedAt":)" + now;
-  if (!step.text.empty()) said += R"(,"waitingFor":")" + std::string(step.text) + "\"";
-  return said;
+  if (!step.text.empty()) fields += R"(,"waitingFor":")" + std::string(step.text) + "\"";
+  return fields;
 }
 
-std::string made_root() {
+std::string create_root() {
   const char* chosen = std::getenv("TMPDIR");
   for (const std::string& below : {std::string(chosen ? chosen : ""), std::string("/tmp")}) {
     if (below.empty()) continue;
@@ -59,8 +59,8 @@ std::string made_root() {
   throw std::system_error(errno, std::generic_category(), "no temporary directory for the demo");
 }
 
-/// In one write, as the agent program does it: to the end of the file, or instead of what was there.
-void put(const std::string& path, std::string_view text, int flags) {
+/// Appends (O_APPEND) or replaces (O_TRUNC) with one write, as the agent program does.
+void write_file(const std::string& path, std::string_view text, int flags) {
   fs::create_directories(fs::path(path).parent_path());
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
@@ -81,7 +81,7 @@ struct Demo::Impl : std::enable_shared_from_this<Demo::Impl> {
     };
     std::string parent = "null";   // JSON
     std::deque<Call> open;         // calls without a result, oldest first
-    std::string message, request;  // of the message that is being said; empty: the next block begins another
+    std::string message, request;  // of the current message; empty: the next block starts a new one
     int index = 0;                 // of its block
     int lines = 0, context = 0;
   };
@@ -94,7 +94,8 @@ struct Demo::Impl : std::enable_shared_from_this<Demo::Impl> {
     std::size_t step = 0;
   };
 
-  Impl(boost::asio::io_context& io, double given_speed) : speed(given_speed), root(made_root()), timer(io) {}
+  Impl(boost::asio::io_context& io, double given_speed)
+      : speed(given_speed), root(create_root()), timer(io) {}
 
   void begin();
   void next();
@@ -105,9 +106,9 @@ struct Demo::Impl : std::enable_shared_from_this<Demo::Impl> {
   void wait(int ms, void (Impl::*then)());
 
   std::string fill(std::string_view text, const Step& step, Thread& thread, const std::string& uuid);
-  struct Place;
-  struct Hole;
-  static const Hole holes[];
+  struct Context;
+  struct Placeholder;
+  static const Placeholder placeholders[];
   std::string block_of(const Step& step, Thread& thread, const std::string& uuid);
   std::string digits(std::string_view alphabet, std::size_t count);
   std::string uuid();
@@ -122,7 +123,7 @@ struct Demo::Impl : std::enable_shared_from_this<Demo::Impl> {
   status::Processes processes;
   std::mt19937_64 random{std::random_device{}()};
   Session session;
-  std::deque<std::string> old;  // sessions that ended, oldest first
+  std::deque<std::string> old;  // ended sessions, oldest first
   bool running = false;
 };
 
@@ -147,8 +148,8 @@ void Demo::Impl::wait(int ms, void (Impl::*then)()) {
     if (failed || !self || !self->running) return;
     try {
       (self.get()->*then)();
-    } catch (const std::exception& trouble) {  // a full disk, for one: the daemon has other things to do
-      spdlog::warn("the demo stops: {}", trouble.what());
+    } catch (const std::exception& error) {  // such as a full disk: the daemon goes on without the demo
+      spdlog::warn("the demo stops: {}", error.what());
       self->running = false;
     }
   });
@@ -192,13 +193,13 @@ void Demo::Impl::play(const Step& step) {
       return;
     case Act::task: {
       const std::string path = at("tasks/" + session.id + "/" + std::string(step.name) + ".json");
-      put(path + ".tmp", step.text, O_TRUNC);
+      write_file(path + ".tmp", step.text, O_TRUNC);
       return fs::rename(path + ".tmp", path);
     }
     case Act::meta: {
       Thread& parent = session.threads[0];
       const std::string path = folder() + "/subagents/agent-" + session.agent + ".meta.json";
-      return put(path, fill(meta_file(), step, parent, {}), O_TRUNC);
+      return write_file(path, fill(meta_file(), step, parent, {}), O_TRUNC);
     }
     case Act::prompt:
       ++session.turn;
@@ -225,18 +226,19 @@ void Demo::Impl::write_line(const Step& step) {
   const std::string id = uuid();
   const std::string line = fill(line_of(step.act), step, thread, id) + "\n";
   if (step.act == Act::compacting)
-    return put(folder() + "/subagents/agent-" + session.compaction + ".jsonl", line, O_APPEND);
-  const bool own = step.chain == Chain::main;
-  put(own ? folder() + ".jsonl" : folder() + "/subagents/agent-" + session.agent + ".jsonl", line, O_APPEND);
+    return write_file(folder() + "/subagents/agent-" + session.compaction + ".jsonl", line, O_APPEND);
+  const bool is_main = step.chain == Chain::main;
+  write_file(is_main ? folder() + ".jsonl" : folder() + "/subagents/agent-" + session.agent + ".jsonl", line,
+             O_APPEND);
   if (step.act == Act::result) thread.open.pop_front();
-  if (step.act == Act::title || step.act == Act::cost) return;  // no links of the chain
+  if (step.act == Act::title || step.act == Act::cost) return;  // not part of the parent chain
   thread.parent = "\"" + id + "\"";
   ++thread.index;
   ++thread.lines;
 }
 
 void Demo::Impl::write_registry(const Step& step) {
-  put(registry_path(), fill(registry_file(), step, session.threads[0], {}), O_TRUNC);
+  write_file(registry_path(), fill(registry_file(), step, session.threads[0], {}), O_TRUNC);
 }
 
 std::string Demo::Impl::block_of(const Step& step, Thread& thread, const std::string& uuid) {
@@ -249,8 +251,8 @@ std::string Demo::Impl::block_of(const Step& step, Thread& thread, const std::st
          R"(","input":)" + text + "}";
 }
 
-/// What a hole in a template stands in.
-struct Demo::Impl::Place {
+/// The context of a placeholder.
+struct Demo::Impl::Context {
   Impl& demo;
   const Step& step;
   Thread& thread;
@@ -261,61 +263,63 @@ struct Demo::Impl::Place {
   std::string text(std::string_view of) const { return demo.fill(of, step, thread, uuid); }
 };
 
-struct Demo::Impl::Hole {
+struct Demo::Impl::Placeholder {
   std::string_view name;
-  std::string (*fill)(Place&);
+  std::string (*fill)(Context&);
 };
 
-const Demo::Impl::Hole Demo::Impl::holes[] = {
-    {"parent", [](Place& at) { return at.thread.parent; }},
-    {"uuid", [](Place& at) { return at.uuid; }},
-    {"time", [](Place&) { return format_time(now_ms()); }},
-    {"session", [](Place& at) { return at.demo.session.id; }},
-    {"cwd", [](Place&) { return std::string(cwd); }},
-    {"agent", [](Place& at) { return at.demo.session.agent; }},
-    {"compaction", [](Place& at) { return at.demo.session.compaction; }},
-    {"prompt", [](Place& at) { return at.demo.session.prompt; }},
-    {"sidechain", [](Place& at) { return std::string(at.agent() ? "true" : "false"); }},
+const Demo::Impl::Placeholder Demo::Impl::placeholders[] = {
+    {"parent", [](Context& at) { return at.thread.parent; }},
+    {"uuid", [](Context& at) { return at.uuid; }},
+    {"time", [](Context&) { return format_time(now_ms()); }},
+    {"session", [](Context& at) { return at.demo.session.id; }},
+    {"cwd", [](Context&) { return std::string(cwd); }},
+    {"agent", [](Context& at) { return at.demo.session.agent; }},
+    {"compaction", [](Context& at) { return at.demo.session.compaction; }},
+    {"prompt", [](Context& at) { return at.demo.session.prompt; }},
+    {"sidechain", [](Context& at) { return std::string(at.agent() ? "true" : "false"); }},
     {"agent_field",
-     [](Place& at) { return at.agent() ? R"("agentId":")" + at.demo.session.agent + "\"," : std::string(); }},
-    {"turn", [](Place& at) { return std::to_string(at.demo.session.turn); }},
-    {"lines", [](Place& at) { return std::to_string(at.thread.lines); }},
-    {"message", [](Place& at) { return at.thread.message; }},
-    {"request", [](Place& at) { return at.thread.request; }},
-    {"index", [](Place& at) { return std::to_string(at.thread.index); }},
-    {"stop", [](Place& at) { return std::string(at.step.act == Act::finish ? "end_turn" : "tool_use"); }},
-    {"context", [](Place& at) { return std::to_string(at.thread.context); }},
-    {"output", [](Place& at) { return std::to_string(40 + at.step.text.size() / 4); }},
-    {"block", [](Place& at) { return at.demo.block_of(at.step, at.thread, at.uuid); }},
-    {"call", [](Place& at) { return at.call().id; }},
-    {"caller", [](Place& at) { return at.call().caller; }},
-    {"name", [](Place& at) { return std::string(at.step.name); }},
-    {"text", [](Place& at) { return at.text(at.step.text); }},
-    {"known",
-     [](Place&
+     [](Context& at) {
+       return at.agent() ? R"("agentId":")" + at.demo.session.agent + "\"," : std::string();
+     }},
+    {"turn", [](Context& at) { return std::to_string(at.demo.session.turn); }},
+    {"lines", [](Context& at) { return std::to_string(at.thread.lines); }},
+    {"message", [](Context& at) { return at.thread.message; }},
+    {"request", [](Context& at) { return at.thread.request; }},
+    {"index", [](Context& at) { return std::to_string(at.thread.index); }},
+    {"stop", [](Context& at) { return std::string(at.step.act == Act::finish ? "end_turn" : "tool_use"); }},
+    {"context", [](Context& at) { return std::to_string(at.thread.context); }},
+    {"output", [](Context& at) { return std::to_string(40 + at.step.text.size() / 4); }},
+    {"block", [](Context& at) { return at.demo.block_of(at.step, at.thread, at.uuid); }},
+    {"call", [](Context& at) { return at.call().id; }},
+    {"caller", [](Context& at) { return at.call().caller; }},
+    {"name", [](Context& at) { return std::string(at.step.name); }},
+    {"text", [](Context& at) { return at.text(at.step.text); }},
+    {"tool_use_result",
+     [](Context&
             at) { return at.step.more.empty() ? "" : R"("toolUseResult":)" + at.text(at.step.more) + ","; }},
-    {"tail", [](Place& at) { return at.demo.fill(line_tail(), at.step, at.thread, at.uuid); }},
-    {"pid", [](Place&) { return std::to_string(::getpid()); }},
-    {"started_ms", [](Place& at) { return std::to_string(at.demo.session.started_ms); }},
-    {"born", [](Place& at) { return at.demo.processes.start_of(::getpid()); }},
-    {"domain", [](Place& at) { return at.demo.processes.domain(); }},
-    {"status", [](Place& at) { return status_fields(at.step); }},
+    {"tail", [](Context& at) { return at.demo.fill(line_tail(), at.step, at.thread, at.uuid); }},
+    {"pid", [](Context&) { return std::to_string(::getpid()); }},
+    {"started_ms", [](Context& at) { return std::to_string(at.demo.session.started_ms); }},
+    {"process_start", [](Context& at) { return at.demo.processes.start_of(::getpid()); }},
+    {"domain", [](Context& at) { return at.demo.processes.domain(); }},
+    {"status", [](Context& at) { return status_fields(at.step); }},
 };
 
 std::string Demo::Impl::fill(std::string_view text, const Step& step, Thread& thread,
                              const std::string& uuid) {
   std::string filled;
   for (;;) {
-    const auto hole = text.find("${");
-    const auto end = hole == text.npos ? text.npos : text.find('}', hole);
-    filled.append(text.substr(0, hole));
+    const auto begin = text.find("${");
+    const auto end = begin == text.npos ? text.npos : text.find('}', begin);
+    filled.append(text.substr(0, begin));
     if (end == text.npos) return filled;
-    const std::string_view name = text.substr(hole + 2, end - hole - 2);
-    const auto known =
-        std::find_if(std::begin(holes), std::end(holes), [&](const Hole& one) { return one.name == name; });
-    assert(known != std::end(holes));  // the script is ours
-    Place place{*this, step, thread, uuid};
-    if (known != std::end(holes)) filled.append(known->fill(place));
+    const std::string_view name = text.substr(begin + 2, end - begin - 2);
+    const auto found = std::find_if(std::begin(placeholders), std::end(placeholders),
+                                    [&](const Placeholder& one) { return one.name == name; });
+    assert(found != std::end(placeholders));  // the script is part of the program
+    Context context{*this, step, thread, uuid};
+    if (found != std::end(placeholders)) filled.append(found->fill(context));
     text.remove_prefix(end + 1);
   }
 }

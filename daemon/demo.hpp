@@ -1,4 +1,5 @@
-// A small session that plays in a loop into a temporary root: a newcomer sees events within the first minute.
+// Plays a small Claude Code session in a loop into a temporary root, so that a new user sees events within a
+// minute.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <memory>
@@ -10,9 +11,8 @@ class Demo {
  public:
   static constexpr std::size_t old_sessions_max = 5;  // older ones are removed
 
-  /// Makes the root, 0700, below $TMPDIR or /tmp; it is removed with everything in it when the object goes.
-  /// Throws std::system_error when that cannot be done. `speed` 2 is twice as fast; 0 or less, as fast as
-  /// possible.
+  /// Creates the root, 0700, below $TMPDIR or /tmp; the destructor removes it with its contents.
+  /// Throws std::system_error on failure. `speed` 2 is twice as fast; 0 or less is as fast as possible.
   explicit Demo(boost::asio::io_context& io, double speed = 1.0);
   ~Demo();
   Demo(const Demo&) = delete;

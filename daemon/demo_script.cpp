@@ -15,7 +15,7 @@ constexpr std::string_view brief_line =
     R"({"parentUuid":null,"isSidechain":true,"promptId":"${prompt}","agentId":"${agent}","type":"user",)"
     R"("message":{"role":"user","content":"${text}"},"uuid":"${uuid}","timestamp":"${time}",${tail}})";
 
-// One content block a line: the lines of a message share its id.
+// One content block per line; the lines of a message share its id.
 constexpr std::string_view assistant_line =
     R"({"parentUuid":${parent},"isSidechain":${sidechain},${agent_field}"message":{"id":"${message}","type":"message",)"
     R"("role":"assistant","model":"claude-opus-5-5","content":[${block}],"stop_reason":"${stop}","stop_sequence":null,)"
@@ -27,10 +27,10 @@ constexpr std::string_view assistant_line =
 constexpr std::string_view result_line =
     R"({"parentUuid":${parent},"isSidechain":${sidechain},"promptId":"${prompt}",${agent_field}"type":"user",)"
     R"("message":{"role":"user","content":[{"tool_use_id":"${call}","type":"tool_result","content":"${text}",)"
-    R"("is_error":false}]},"uuid":"${uuid}","timestamp":"${time}",${known}"sourceToolAssistantUUID":"${caller}",)"
+    R"("is_error":false}]},"uuid":"${uuid}","timestamp":"${time}",${tool_use_result}"sourceToolAssistantUUID":"${caller}",)"
     R"("permissionDecision":{"decision":"accept","source":"${name}"},${tail}})";
 
-constexpr std::string_view took_line =
+constexpr std::string_view turn_duration_line =
     R"({"parentUuid":${parent},"isSidechain":false,"type":"system","subtype":"turn_duration","durationMs":${text},)"
     R"("messageCount":${lines},"timestamp":"${time}","uuid":"${uuid}","isMeta":false,${tail}})";
 
@@ -68,10 +68,10 @@ constexpr Step steps[] = {
     {150, main, registry, "idle", "", ""},
     {700, main, registry, "busy", "", ""},
     {120, main, prompt, "",
-     R"(The keeper's log says the lamp was lit on 1893-13-02. Find out why, and mend it, please.)", ""},
+     R"(The keeper's log says the lamp was lit on 1893-13-02. Find out why, and fix it, please.)", ""},
     {60, main, title, "", R"(The thirteenth month)", ""},
     {840, main, think, "",
-     R"(A thirteenth month. Somebody adds one to a month that was already counted from one.)", ""},
+     R"(A thirteenth month. Something adds one to a month that was already counted from one.)", ""},
     {300, main, say, "",
      R"(A thirteenth month would please the union, but not the almanac. I will look where dates are written.)",
      ""},
@@ -155,13 +155,13 @@ constexpr Step steps[] = {
     {900, main, finish, "",
      R"(Mended: the month is now counted once, and all twelve tests keep their lamps lit. The old pages I left as they are; history should be allowed its thirteenth months.)",
      ""},
-    {60, main, took, "", "19000", ""},
+    {60, main, turn_duration, "", "19000", ""},
     {40, main, registry, "idle", "", ""},
 
     {1500, main, registry, "busy", "", ""},
     {100, main, prompt, "", R"(Lovely. And what does the last page say?)", ""},
     {900, main, finish, "", R"(\"Fog. Lamp lit. A ship answered.\")", ""},
-    {60, main, took, "", "1000", ""},
+    {60, main, turn_duration, "", "1000", ""},
     {40, main, registry, "idle", "", ""},
     {900, main, cost, "", "0.0713", ""},
     {20, main, leave, "", "", ""},
@@ -184,8 +184,8 @@ std::string_view line_of(Act act) {
       return assistant_line;
     case result:
       return result_line;
-    case took:
-      return took_line;
+    case turn_duration:
+      return turn_duration_line;
     case title:
       return title_line;
     case cost:
@@ -218,7 +218,7 @@ std::string_view meta_file() {
 }
 
 std::string_view registry_file() {
-  return R"({"pid":${pid},"sessionId":"${session}","cwd":"${cwd}","startedAt":${started_ms},"procStart":"${born}",)"
+  return R"({"pid":${pid},"sessionId":"${session}","cwd":"${cwd}","startedAt":${started_ms},"procStart":"${process_start}",)"
          R"("version":"2.1.330","peerProtocol":1,"kind":"interactive","entrypoint":"cli","pidDomain":"${domain}",)"
          R"("name":"lighthouse","nameSource":"derived"${status}})";
 }

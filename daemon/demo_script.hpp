@@ -1,36 +1,35 @@
-// What the demo plays: a table of steps, and the line of a transcript that each kind of step becomes.
+// The demo session: a table of steps, and the transcript line for each kind of step.
 #pragma once
 #include <span>
 #include <string_view>
 
 namespace earshot::demo {
 
-enum class Chain { main, agent };  // the session itself, and the subagent that it sends out
+enum class Chain { main, agent };  // the session itself, and its subagent
 
 enum class Act {
-  prompt,  // a person asks: text
+  prompt,  // text
   brief,   // the first line of the subagent's file: text
   think,
   say,     // text
   call,    // name: the tool; text: its input, JSON
-  result,  // of the oldest open call: name: who permitted it, text; more: what the program knows of it, JSON,
+  result,  // of the oldest open call; name: source of the permission; text: output; more: toolUseResult, JSON
            // or empty
   finish,  // the last text of a turn, or of the subagent
-  took,    // how long the turn took: text, in ms
-  title,   // text
-  cost,    // of the session so far: text, in dollars
-  retry,   // the API said no for a moment: name: the attempt, text: until the next one, in ms
-  compacting,  // an internal call of the program, in a file of its own
-  boundary,    // the context was compacted
-  summary,     // text
-  meta,        // the subagent's meta file; name: its type, text: its description
-  registry,    // what the program says about itself; name: its status, text: what it waits for; no name: it
-               // says nothing
-  leave,       // the registry file goes
-  task,        // name: number, text: its file, JSON
+  turn_duration,  // text, in ms
+  title,          // text
+  cost,           // total of the session: text, in dollars
+  retry,          // an API error; name: the attempt, text: delay until the next one, in ms
+  compacting,     // the internal call of a compaction, in a file of its own
+  boundary,       // the context was compacted
+  summary,        // text
+  meta,           // the subagent's meta file; name: its type, text: its description
+  registry,       // the registry file; name: status, text: waitingFor; no name: without a status
+  leave,          // removes the registry file
+  task,           // a task file; name: number, text: content, JSON
 };
 
-/// Texts are JSON string contents (escaped already); `${…}` stands for what is known only when it is played.
+/// Texts are escaped JSON string contents; `${…}` placeholders are filled in when the step is played.
 struct Step {
   int after_ms;
   Chain chain;
@@ -40,13 +39,13 @@ struct Step {
 
 std::span<const Step> script();
 
-/// The transcript line, without its LF; empty for acts that write another file.
+/// The template of a transcript line, without LF; empty for acts that write another file.
 std::string_view line_of(Act act);
 
-/// What all lines end with: `${tail}`.
+/// The members that end every line: `${tail}`.
 std::string_view line_tail();
 
-/// Texts of the files beside the transcript, in the same manner.
+/// Templates of the other files.
 std::string_view meta_file();
 std::string_view registry_file();
 

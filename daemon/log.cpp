@@ -7,22 +7,23 @@
 #include <memory>
 #include <utility>
 
+#include "base/hex.hpp"
+
 namespace earshot {
 namespace {
 
-class Visible final : public spdlog::custom_flag_formatter {
+class EscapingFlag final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& into) override {
-    const std::string text = visible({message.payload.data(), message.payload.size()});
+    const std::string text = escape_controls({message.payload.data(), message.payload.size()});
     into.append(text.data(), text.data() + text.size());
   }
-  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Visible>(); }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<EscapingFlag>(); }
 };
 
 }  // namespace
 
-std::string visible(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
+std::string escape_controls(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
@@ -30,7 +31,7 @@ std::string visible(std::string_view text) {
     if (byte >= 0x20 && byte != 0x7f)
       out += c;
     else
-      out += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+      out += {'\\', 'x', hex_digits[byte >> 4], hex_digits[byte & 15]};
   }
   return out;
 }
@@ -38,10 +39,9 @@ std::string visible(std::string_view text) {
 void start_log(const std::string& level) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("earshotd"));
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<Visible>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
+  formatter->add_flag<EscapingFlag>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %*");
   spdlog::set_formatter(std::move(formatter));
   spdlog::set_level(spdlog::level::from_str(level));
-  // Who came is told whatever else is of interest.
   auto audit = std::make_shared<spdlog::logger>("audit", spdlog::default_logger()->sinks().front());
   audit->set_level(level == "off" ? spdlog::level::off : spdlog::level::info);
   spdlog::register_logger(std::move(audit));

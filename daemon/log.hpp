@@ -1,16 +1,15 @@
-// What the daemon tells people, on stderr.
+// The daemon's log on stderr.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace earshot {
 
-/// From here on spdlog writes lines that a terminal and a journal can show: what they say may hold the names
-/// of files, which hold any bytes. `level`: trace, debug, info, warn, error, off. What goes to the logger
-/// `audit` is told in all of them but `off`.
+/// Configures spdlog. Control characters are escaped: messages contain file names, which are untrusted.
+/// `level`: trace, debug, info, warn, error, off. The logger `audit` writes at every level but `off`.
 void start_log(const std::string& level);
 
-/// Control characters as `\x1b`.
-std::string visible(std::string_view text);
+/// Replaces control characters with `\x1b`.
+std::string escape_controls(std::string_view text);
 
 }  // namespace earshot

@@ -1,4 +1,4 @@
-// earshotd: parse, wire up, run.
+// earshotd: parses options, constructs the daemon, runs it.
 #include <sys/resource.h>
 
 #include <boost/asio.hpp>
@@ -26,7 +26,7 @@ int fail(const std::string& text) {
   return 1;
 }
 
-/// A thousand clients and their transcripts need more descriptors than the usual soft limit.
+/// 1,000 clients and their transcripts need more descriptors than the default soft limit.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -34,16 +34,16 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void keep_watchdog_quiet(asio::steady_timer& timer, std::chrono::microseconds period) {
+void feed_watchdog(asio::steady_timer& timer, std::chrono::microseconds period) {
   timer.expires_after(period / 2);
   timer.async_wait([&timer, period](boost::system::error_code ec) {
     if (ec) return;
-    notify::alive();
-    keep_watchdog_quiet(timer, period);
+    service_notify::alive();
+    feed_watchdog(timer, period);
   });
 }
 
-int run(const Options& options) {
+int run(const config::Options& options) {
   asio::io_context io(1);
   std::unique_ptr<demo::Demo> demo;
   tail::Roots roots;
@@ -61,19 +61,20 @@ int run(const Options& options) {
   }
   if (demo) roots.roots.push_back({"demo", demo->root()});
 
-  auto doors = acquire_startup_resources(options);
-  if (const auto* error = std::get_if<std::string>(&doors)) return fail(*error);
-  std::unique_ptr<Daemon> house;
+  auto resources = acquire_startup_resources(options);
+  if (const auto* error = std::get_if<std::string>(&resources)) return fail(*error);
+  std::unique_ptr<Daemon> daemon;
   try {
-    house = std::make_unique<Daemon>(io, options, roots.roots, std::get<StartupResources>(std::move(doors)),
-                                     std::string(build.version));
+    daemon =
+        std::make_unique<Daemon>(io, options, roots.roots, std::get<StartupResources>(std::move(resources)),
+                                 std::string(build.version));
   } catch (const boost::system::system_error& error) {
     const std::string where =
         options.listen.address().to_string() + ":" + std::to_string(options.listen.port());
     if (error.code() != boost::system::errc::address_in_use)
       return fail(where + ": " + error.code().message());
     return fail(where +
-                " is in use, perhaps by another earshotd: stop that one, or choose another port with "
+                " is in use, probably by another earshotd: stop that one, or choose another port with "
                 "--listen 127.0.0.1:0");
   }
 
@@ -81,15 +82,15 @@ int run(const Options& options) {
   asio::steady_timer watchdog(io);
   signals.async_wait([&](boost::system::error_code ec, int) {
     if (ec) return;
-    notify::stopping();
+    service_notify::stopping();
     if (demo) demo->stop();
-    house->stop();
+    daemon->stop();
   });
-  if (const auto period = notify::watchdog(); period.count() > 0) keep_watchdog_quiet(watchdog, period);
-  house->start([&](const std::string& url) {
+  if (const auto period = service_notify::watchdog(); period.count() > 0) feed_watchdog(watchdog, period);
+  daemon->start([&](const std::string& url) {
     std::printf("earshotd: listening on %s\n", url.c_str());
     std::fflush(stdout);
-    notify::ready();
+    service_notify::ready();
     if (demo) demo->start();
   });
   io.run();
@@ -104,18 +105,20 @@ int main(int argc, char** argv) {
     if (!value || !*value) return {};
     return value;
   };
-  const notify::HandedOver given = notify::handed_over();
-  if (!given.error.empty()) return fail(given.error);
-  std::vector<std::string> words(argv + 1, argv + argc);
-  if (given.descriptor >= 0) words.insert(words.end(), {"--listen", given.listen});  // the last one counts
-  Parsed parsed = parse_options(words, environment, version_text());
+  const service_notify::InheritedSocket inherited = service_notify::inherited_socket();
+  if (!inherited.error.empty()) return fail(inherited.error);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (inherited.descriptor >= 0)
+    arguments.insert(arguments.end(), {"--listen", inherited.listen});  // the last --listen wins
+  config::ParseResult parsed = config::parse_options(arguments, environment, version_text());
   std::fputs(parsed.out.c_str(), stdout);
   std::fputs(parsed.err.c_str(), stderr);
   if (!parsed.options) return parsed.exit_code;
-  if (parsed.options->errand != Options::Errand::listen) return run_errand(*parsed.options, environment);
-  parsed.options->listen_descriptor = given.descriptor;
+  if (parsed.options->action != config::Options::Action::run)
+    return run_service_command(*parsed.options, environment);
+  parsed.options->listen_descriptor = inherited.descriptor;
 
-  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout or stderr ends nothing
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe is an error code
   raise_descriptor_limit();
   start_log(parsed.options->log_level);
   try {

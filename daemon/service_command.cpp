@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "service/service.hpp"
+#include "service_manager.hpp"
 #include "tail/roots.hpp"
 
 #ifdef __APPLE__
@@ -16,8 +16,8 @@
 namespace earshot {
 namespace {
 
-/// Where this very program lies; empty: it was replaced or removed meanwhile.
-std::string own_path() {
+/// Path of the running executable; empty: it was replaced or removed.
+std::string executable_path() {
   std::error_code failure;
 #ifdef __APPLE__
   std::array<char, 4096> path{};
@@ -30,65 +30,66 @@ std::string own_path() {
   return !failure && std::filesystem::exists(found, failure) ? found : std::string();
 }
 
-std::string whole(const std::string& path) {
+std::string absolute(const std::string& path) {
   std::error_code ignored;
   return path.starts_with('/') ? path
                                : (std::filesystem::current_path(ignored) / path).lexically_normal().string();
 }
 
-/// What this shell says and a service manager may not know.
+/// Variables of this shell that change the service's paths; a service manager may not have them.
 constexpr const char* variables[] = {"CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"};
 
-service::Job job_of(const Options& options, const Environment& environment, const std::string& home) {
-  service::Job job;
-  job.program = own_path();
-  job.words = options.words;
-  job.home = home;
-  job.state = whole(options.state);
+service::ServiceSpec spec_of(const config::Options& options, const config::Environment& environment,
+                             const std::string& home) {
+  service::ServiceSpec spec;
+  spec.program = executable_path();
+  spec.arguments = options.service_arguments;
+  spec.home = home;
+  spec.state = absolute(options.state);
   for (const char* name : variables) {
     const auto value = environment(name);
-    if (value && value->starts_with('/')) job.environment.emplace_back(name, *value);
+    if (value && value->starts_with('/')) spec.environment.emplace_back(name, *value);
   }
   if (options.socket_given)
-    job.writable.push_back(std::filesystem::path(whole(options.socket)).parent_path().string());
+    spec.writable.push_back(std::filesystem::path(absolute(options.socket)).parent_path().string());
   const tail::Roots roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
-  for (const tail::Root& root : roots.roots) job.must_be_seen.push_back(root.path);
-  for (const std::string& file : {options.config, options.tls_cert, options.tls_key})
-    if (!file.empty()) job.must_be_seen.push_back(whole(file));
-  return job;
+  for (const tail::Root& root : roots.roots) spec.readable.push_back(root.path);
+  for (const std::string& file : {options.config_file, options.tls_cert, options.tls_key})
+    if (!file.empty()) spec.readable.push_back(absolute(file));
+  return spec;
 }
 
 }  // namespace
 
-int run_errand(const Options& options, const Environment& environment) {
+int run_service_command(const config::Options& options, const config::Environment& environment) {
   const auto fail = [](const std::string& text, int code) {
     std::fprintf(stderr, "earshotd: %s\n", text.c_str());
     return code;
   };
-  const service::Say say = [](const std::string& line) {
+  const service::Print print = [](const std::string& line) {
     std::printf("earshotd: %s\n", line.c_str());
-    std::fflush(stdout);  // before what the commands say
+    std::fflush(stdout);  // before the output of the commands
   };
   const auto home = environment("HOME");
   if (!home || !home->starts_with('/'))
-    return fail("HOME is not set: nobody can say whose service this is", service::unspeakable);
+    return fail("HOME is not set: it names the user whose service this is", service::invalid);
   if (!options.roots.empty()) {
     if (const tail::Roots roots = tail::parse_roots(options.roots); !roots.error.empty())
-      return fail(roots.error, service::unspeakable);
+      return fail(roots.error, service::invalid);
   }
-  const service::Job job = job_of(options, environment, *home);
-  if (job.program.empty())
-    return fail("this program is not where it was started from: start it again", service::failed);
+  const service::ServiceSpec spec = spec_of(options, environment, *home);
+  if (spec.program.empty())
+    return fail("this executable was replaced or removed since it started: run it again", service::failed);
 #ifdef __APPLE__
-  const service::Manager manager = service::launchd(job, ::getuid());
+  const service::Manager manager = service::launchd(spec, ::getuid());
 #else
   const auto config = environment("XDG_CONFIG_HOME");
   const service::Manager manager =
-      service::systemd(job, config && config->starts_with('/') ? *config : *home + "/.config");
+      service::systemd(spec, config && config->starts_with('/') ? *config : *home + "/.config");
 #endif
-  return options.errand == Options::Errand::install_service
-             ? service::install(manager, service::run_program, say)
-             : service::uninstall(manager, service::run_program, say);
+  return options.action == config::Options::Action::install_service
+             ? service::install(manager, service::run_program, print)
+             : service::uninstall(manager, service::run_program, print);
 }
 
 }  // namespace earshot

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace earshot::notify {
+namespace earshot::service_notify {
 
 #ifdef EARSHOT_SYSTEMD
 
@@ -25,29 +25,29 @@ std::chrono::microseconds watchdog() {
   return std::chrono::microseconds(usec);
 }
 
-HandedOver handed_over() {
+InheritedSocket inherited_socket() {
   const int count = sd_listen_fds(1);
   if (count == 0) return {};
-  HandedOver given;
+  InheritedSocket inherited;
   if (count < 0) {
-    given.error = std::string("LISTEN_FDS: no such sockets were handed over: ") + std::strerror(-count);
-    return given;
+    inherited.error = std::string("LISTEN_FDS names no valid sockets: ") + std::strerror(-count);
+    return inherited;
   }
   boost::asio::ip::tcp::endpoint endpoint;
   auto size = static_cast<socklen_t>(endpoint.capacity());
   const bool one = count == 1 && (sd_is_socket(SD_LISTEN_FDS_START, AF_INET, SOCK_STREAM, 1) > 0 ||
                                   sd_is_socket(SD_LISTEN_FDS_START, AF_INET6, SOCK_STREAM, 1) > 0);
   if (!one || ::getsockname(SD_LISTEN_FDS_START, endpoint.data(), &size) != 0) {
-    given.error = "the service manager handed over " + std::to_string(count) +
-                  " sockets: one is understood, a TCP socket that listens (ListenStream=127.0.0.1:7717)";
-    return given;
+    inherited.error = "the service manager passed " + std::to_string(count) +
+                      " sockets: earshotd takes one listening TCP socket (ListenStream=127.0.0.1:7717)";
+    return inherited;
   }
   endpoint.resize(size);
   std::ostringstream text;
   text << endpoint;
-  given.descriptor = SD_LISTEN_FDS_START;
-  given.listen = text.str();
-  return given;
+  inherited.descriptor = SD_LISTEN_FDS_START;
+  inherited.listen = text.str();
+  return inherited;
 }
 
 #else
@@ -56,8 +56,8 @@ void ready() {}
 void stopping() {}
 void alive() {}
 std::chrono::microseconds watchdog() { return std::chrono::microseconds(0); }
-HandedOver handed_over() { return {}; }
+InheritedSocket inherited_socket() { return {}; }
 
 #endif
 
-}  // namespace earshot::notify
+}  // namespace earshot::service_notify

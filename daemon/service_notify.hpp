@@ -1,24 +1,23 @@
-// A word to and from the service manager, where there is one: systemd's sd_notify and its sockets.
-// Without it, nothing happens.
+// systemd's notification protocol (sd_notify, socket activation). Without systemd these functions do nothing.
 #pragma once
 #include <chrono>
 #include <string>
 
-namespace earshot::notify {
+namespace earshot::service_notify {
 
 void ready();
 void stopping();
 
-/// How often alive() is expected; zero: nobody watches.
+/// How often alive() must be called; zero: no watchdog.
 std::chrono::microseconds watchdog();
 void alive();
 
-/// A TCP socket that the manager opened for us (ListenStream=) and that listens; -1: none.
-struct HandedOver {
+/// A listening TCP socket that the service manager opened (ListenStream=); -1: none.
+struct InheritedSocket {
   int descriptor = -1;
-  std::string listen;  // ADDR:PORT, as --listen has it
-  std::string error;   // for people; it cannot be used
+  std::string listen;  // ADDR:PORT, as for --listen
+  std::string error;   // for the user; the socket cannot be used
 };
-HandedOver handed_over();
+InheritedSocket inherited_socket();
 
-}  // namespace earshot::notify
+}  // namespace earshot::service_notify

@@ -11,31 +11,30 @@ using serve::AuthError;
 using serve::UnixError;
 using serve::UnixListener;
 
-/// The usual place may be another daemon's, or not be there in this session: then it is the state directory,
-/// which is ours alone.
-std::variant<UnixListener, UnixError> open_socket(const Options& options) {
+/// The default path may belong to another daemon or may not exist: then the socket is in the state directory.
+std::variant<UnixListener, UnixError> open_socket(const config::Options& options) {
   auto socket = UnixListener::claim(options.socket);
   const auto* error = std::get_if<UnixError>(&socket);
   const std::string own = options.state + "/sock";
   if (!error || options.socket_given || options.socket == own) return socket;
-  spdlog::warn("{}; this daemon's socket is {}", error->text, own);
+  spdlog::warn("{}; using {} instead", error->text, own);
   return UnixListener::claim(own);
 }
 
-/// Nobody asked for this socket: without one, clients still come by TCP.
+/// The socket was not configured explicitly, so TCP alone is enough.
 UnixListener without_socket(const UnixError& error) {
-  spdlog::warn("{}; there is no Unix socket, clients come by TCP with the token", error.text);
+  spdlog::warn("{}; without a Unix socket, clients connect by TCP with the token", error.text);
   return {};
 }
 
 }  // namespace
 
-std::variant<StartupResources, std::string> acquire_startup_resources(const Options& options) {
+std::variant<StartupResources, std::string> acquire_startup_resources(const config::Options& options) {
   if (std::string error = serve::own_directory(options.state); !error.empty()) return error;
   auto lock = serve::StateLock::take(options.state);
   if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;
   if (const std::string& trouble = std::get<0>(lock).trouble(); !trouble.empty())
-    spdlog::warn("{}; clients are served, but what should be kept here is not", trouble);
+    spdlog::warn("{}; clients are served, but nothing is stored there", trouble);
   auto secrets = serve::load_secrets(options.state);
   if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
   for (const std::string& each : std::get<0>(secrets).set_aside) spdlog::warn("{}", each);

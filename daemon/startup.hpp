@@ -1,5 +1,4 @@
-// What a daemon must have for itself before it may serve: secrets, its state directory, its socket, its
-// certificate.
+// Everything the daemon acquires before it serves: state directory lock, secrets, Unix socket, certificate.
 #pragma once
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
@@ -17,10 +16,10 @@ struct StartupResources {
   serve::Secrets secrets;
   serve::StateLock lock;
   serve::UnixListener socket;
-  std::unique_ptr<boost::asio::ssl::context> tls;  // null: what listens is plain, on loopback
+  std::unique_ptr<boost::asio::ssl::context> tls;  // null: plain TCP, on loopback only
 };
 
-/// All of it, or what is wrong, for people.
-std::variant<StartupResources, std::string> acquire_startup_resources(const Options& options);
+/// All resources, or an error message for the user.
+std::variant<StartupResources, std::string> acquire_startup_resources(const config::Options& options);
 
 }  // namespace earshot

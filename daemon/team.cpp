@@ -28,51 +28,52 @@ bool is_gone(const std::vector<tail::Root>& roots, std::string_view stream) {
 
 }  // namespace
 
-Team::Team(boost::asio::io_context& io, serve::Server& hub, const Options& options, std::uint64_t hash_key,
+Team::Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options, std::uint64_t hash_key,
            std::vector<tail::Root> roots, team::Publisher::ForEach for_each)
-    : io_(io), hub_(hub) {
+    : io_(io), server_(server) {
   if (options.hub) be_hub(*options.hub, options.state, hash_key);
   if (options.relay) be_relay(*options.relay, options, hash_key, std::move(roots), std::move(for_each));
 }
 
-void Team::be_hub(const HubWords& words, const std::string& state, std::uint64_t hash_key) {
-  hub_.speak_for_many_hosts([this](std::string_view host) { return hosts_ && hosts_->online(host); });
-  hub_.let_in(words.users);
+void Team::be_hub(const config::HubOptions& words, const std::string& state, std::uint64_t hash_key) {
+  server_.set_multi_host([this](std::string_view host) { return hosts_ && hosts_->online(host); });
+  server_.set_users(words.users);
   hosts_ = std::make_unique<team::HostRegistry>(
       io_,
       [this](const std::string& session, const status::Status& status) {
-        hub_.status_changed(session, status);
+        server_.status_changed(session, status);
       },
-      [this](const status::OfHosts& hosts) { hub_.hosts_changed(hosts); });
-  reader_ = team::make_reader(io_, words.link);
-  hub_.read_from([this](const std::string& line, std::function<void(serve::Forwarded)> done) {
-    reader_->read(line, std::move(done));
-  });
+      [this](const status::OfHosts& hosts) { server_.hosts_changed(hosts); });
+  reader_ = team::make_reader(io_, words.broker);
+  server_.set_remote_record_reader(
+      [this](const std::string& line, std::function<void(serve::RemoteRecord)> done) {
+        reader_->read(line, std::move(done));
+      });
   team::IngestorOptions intake;
-  intake.link = words.link;
+  intake.link = words.broker;
   intake.durable = words.durable;
   intake.directory = state + "/hub";
   intake.owner = team::owner_of(hash_key);
-  intake.shelf = words.shelf;
-  hosts_max_ = words.shelf.hosts_max;
+  intake.shelf = words.store;
+  hosts_max_ = words.store.hosts_max;
   intake.sync = words.sync;
   intake_ = std::make_unique<team::Ingestor>(io_, std::move(intake),
                                              [this](const team::HeardStatus& heard) { hosts_->hear(heard); });
   hosts_->hears = [this] { return intake_->figures().open; };
 }
 
-void Team::be_relay(const RelayWords& words, const Options& options, std::uint64_t hash_key,
+void Team::be_relay(const config::RelayOptions& words, const config::Options& options, std::uint64_t hash_key,
                     std::vector<tail::Root> roots, team::Publisher::ForEach for_each) {
   team::PublisherOptions relay;
-  relay.link = words.link;
+  relay.link = words.broker;
   relay.link.inbox = "_INBOX_" + tail::word(options.host);
   relay.is_gone = [roots = std::move(roots)](const std::string& stream) { return is_gone(roots, stream); };
   relay.host = options.host;
   relay.owner = team::owner_of(hash_key);
-  relay.instance = hub_.shared().instance;
+  relay.instance = server_.context().instance;
   relay.full = words.full;
   relay.read = words.read;
-  relay_ = std::make_unique<team::Publisher>(io_, hub_, std::move(for_each), std::move(relay));
+  relay_ = std::make_unique<team::Publisher>(io_, server_, std::move(for_each), std::move(relay));
 }
 
 void Team::start() {

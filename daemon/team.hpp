@@ -23,7 +23,7 @@ class Team {
  public:
   /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
   /// for people.
-  Team(boost::asio::io_context& io, serve::Server& hub, const Options& options, std::uint64_t hash_key,
+  Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options, std::uint64_t hash_key,
        std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   void start();
   void stop();
@@ -32,13 +32,13 @@ class Team {
   void fill(serve::Health& health) const;
 
  private:
-  void be_hub(const HubWords& words, const std::string& state, std::uint64_t hash_key);
-  void be_relay(const RelayWords& words, const Options& options, std::uint64_t hash_key,
+  void be_hub(const config::HubOptions& words, const std::string& state, std::uint64_t hash_key);
+  void be_relay(const config::RelayOptions& words, const config::Options& options, std::uint64_t hash_key,
                 std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   serve::TeamMetrics figures() const;
 
   boost::asio::io_context& io_;
-  serve::Server& hub_;
+  serve::Server& server_;
   std::size_t hosts_max_ = 0;
   std::unique_ptr<team::Publisher> relay_;      // null: nothing is published
   std::unique_ptr<team::HostRegistry> hosts_;   // null: this is no hub

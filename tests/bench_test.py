@@ -1,4 +1,4 @@
-"""The benchmarks' own logic: what they make of figures. Nothing is measured here."""
+"""The logic of the benchmarks: reports, comparisons, plots, generated sessions. Nothing is measured."""
 import io
 import json
 import os
@@ -17,7 +17,7 @@ import curves_points  # noqa: E402
 import fit  # noqa: E402
 import generate  # noqa: E402
 import machine  # noqa: E402
-import measure  # noqa: E402
+import session_shape  # noqa: E402
 import plot  # noqa: E402
 import readme  # noqa: E402
 import report  # noqa: E402
@@ -36,23 +36,23 @@ def run(*rows, id="one", noise=QUIET, quick=False):
 
 
 class Rows(unittest.TestCase):
-    def test_a_row_is_the_middle_of_its_rounds(self):
+    def test_a_row_is_the_median_of_its_rounds(self):
         row = report.row(LATENCY, [30e-6, 24e-6, 90e-6], [20e-6, 20e-6, 20e-6])
         self.assertEqual((row["figure"], row["floor"]), (30e-6, 20e-6))
         self.assertAlmostEqual(row["spread"], (90 - 24) / 2 / 30)
 
-    def test_a_ratio_is_of_rounds_that_were_neighbours(self):
+    def test_a_ratio_is_the_median_of_paired_rounds(self):
         # the machine was half as fast in the second and third round: figures move, the ratio does not
         row = report.row(LATENCY, [14e-6, 28e-6, 42e-6], [10e-6, 20e-6, 30e-6])
         self.assertAlmostEqual(row["ratio"], 1.4)
         self.assertTrue(row["met"])
 
-    def test_budgets_hold_in_each_direction(self):
+    def test_budgets_apply_in_both_directions(self):
         self.assertEqual(report.row(LATENCY, [31e-6], [20e-6])["met"], False)
         self.assertEqual(report.row(SPEED, [1.2e9], [2e9])["met"], True)
-        self.assertEqual(report.row(SPEED, [0.9e9], [1e9])["met"], False)   # fast beside its floor, and slow
-        self.assertEqual(report.row(SPEED, [1.2e9], [3e9])["met"], False)   # fast, and slow beside its floor
-        self.assertEqual(report.row(FANOUT, [1e-7], [26e-7])["met"], True)  # how many times cheaper
+        self.assertEqual(report.row(SPEED, [0.9e9], [1e9])["met"], False)   # fast compared with its floor, but slow
+        self.assertEqual(report.row(SPEED, [1.2e9], [3e9])["met"], False)   # fast, but slow compared with its floor
+        self.assertEqual(report.row(FANOUT, [1e-7], [26e-7])["met"], True)  # floor / figure
         self.assertEqual(report.row(FANOUT, [1e-7], [24e-7])["met"], False)
 
     def test_a_budget_on_a_ratio_is_not_met_without_a_floor(self):
@@ -68,17 +68,17 @@ class Rows(unittest.TestCase):
         self.assertEqual(report.cells(row)[-1], "")
 
     def test_quantities_have_three_digits_and_their_unit(self):
-        for value, unit, said in ((24.61e-6, "s", "24.6 us"), (1.5, "s", "1.5 s"), (0, "s", "0 ns"), (64 << 20, "B", "64 MiB"), (1023, "B", "1023 B"), (1.31e9, "B/s", "1.31 GB/s")):
-            self.assertEqual(report.quantity(value, unit), said)
+        for value, unit, text in ((24.61e-6, "s", "24.6 us"), (1.5, "s", "1.5 s"), (0, "s", "0 ns"), (64 << 20, "B", "64 MiB"), (1023, "B", "1023 B"), (1.31e9, "B/s", "1.31 GB/s")):
+            self.assertEqual(report.quantity(value, unit), text)
 
-    def test_every_budget_has_a_row_and_every_row_a_name_of_its_own(self):
+    def test_every_budget_has_a_row_with_a_unique_name(self):
         names = [row.what for row in spec.ROWS]
         self.assertEqual(len(names), len(set(names)))
         for words in ("p99", "fan-out", "bytes to events", "868 MB", "100,000 cold", "idle, 2,000", "20,000 lines", "first event", "1.4 GB", "idle subscriber",
                       "with TLS", "a cold file", "a live stream", "a uuid", "live log"):
             self.assertTrue(any(words in name for name in names), words)
 
-    def test_a_name_chooses_rows_and_a_groups_name_the_group(self):
+    def test_a_name_selects_rows_or_a_group(self):
         self.assertEqual({row.group for row in spec.chosen("memory")}, {"memory"})
         self.assertEqual({row.group for row in spec.chosen("P99")}, {"latency", "load"})
         self.assertEqual(spec.chosen("no such thing"), [])
@@ -89,46 +89,46 @@ class Comparison(unittest.TestCase):
     def moved(self, old, new):
         return [one["moved"] for one in compare.compared(run(*old), run(*new))]
 
-    def test_what_moved_beyond_the_noise_is_better_or_worse(self):
+    def test_a_change_beyond_the_noise_is_better_or_worse(self):
         rows = [report.row(LATENCY, [10e-6]), report.row(SPEED, [1e9])]
         self.assertEqual(self.moved(rows, [report.row(LATENCY, [12e-6]), report.row(SPEED, [1.2e9])]), ["worse", "better"])
 
-    def test_what_lies_within_the_spread_of_either_run_has_not_moved(self):
+    def test_a_change_within_the_spread_of_either_run_is_noise(self):
         steady, wide = report.row(LATENCY, [10e-6, 10e-6, 10e-6]), report.row(LATENCY, [9e-6, 12e-6, 15e-6])
         self.assertEqual(self.moved([steady], [wide]), ["same"])
         self.assertEqual(self.moved([wide], [steady]), ["same"])
         self.assertEqual(self.moved([steady], [report.row(LATENCY, [10.4e-6])]), ["same"])
 
-    def test_rows_that_come_and_go_are_told(self):
-        self.assertEqual(self.moved([report.row(LATENCY, [1.0])], [report.row(SPEED, [1e9])]), ["new", "gone"])
+    def test_new_and_removed_rows_are_reported(self):
+        self.assertEqual(self.moved([report.row(LATENCY, [1.0])], [report.row(SPEED, [1e9])]), ["new", "removed"])
 
-    def test_other_machines_are_compared_by_ratios(self):
+    def test_runs_of_different_machines_are_compared_by_ratios(self):
         old, new = run(report.row(LATENCY, [10e-6], [10e-6]), report.row(FANOUT, [1e-7], [30e-7]), id="one"), run(
             report.row(LATENCY, [30e-6], [30e-6]), report.row(FANOUT, [1e-7], [60e-7]), id="other")
         self.assertEqual([one["moved"] for one in compare.compared(old, new)], ["same", "better"])
         self.assertIn("different machines", compare.table(old, new))
 
-    def test_rows_without_a_ratio_say_nothing_across_machines(self):
+    def test_rows_without_a_ratio_are_not_compared_across_machines(self):
         old, new = run(report.row(START, [1.0])), run(report.row(START, [2.0]), id="other")
         self.assertNotIn("moved", compare.compared(old, new)[0])
         self.assertIn("0 of 1 rows moved", compare.table(old, new))
 
-    def test_the_table_names_what_moved_and_who_was_noisy(self):
+    def test_the_table_names_changed_rows_and_noisy_runs(self):
         old = run(report.row(LATENCY, [10e-6]))
-        said = compare.table(old, run(report.row(LATENCY, [20e-6]), noise={**QUIET, "steal": 0.2, "noisy": True}))
-        self.assertIn("1 of 1 rows moved beyond the noise: latency (worse)", said)
-        self.assertIn("+100%", said)
-        self.assertIn("new: NOISY", said)
+        text = compare.table(old, run(report.row(LATENCY, [20e-6]), noise={**QUIET, "steal": 0.2, "noisy": True}))
+        self.assertIn("1 of 1 rows moved beyond the noise: latency (worse)", text)
+        self.assertIn("+100%", text)
+        self.assertIn("new: NOISY", text)
 
 
 class Noise(unittest.TestCase):
     def verdict(self, busy=10.0, ours=10.0, stolen=0.0, loops=(1.0,) * 20):
         return machine.verdict(10.0, 2, busy, ours, stolen, loops)
 
-    def test_a_machine_of_our_own_is_quiet(self):
+    def test_an_idle_machine_is_quiet(self):
         self.assertFalse(self.verdict()["noisy"])
 
-    def test_others_a_thief_and_an_unsteady_clock_are_noise(self):
+    def test_other_processes_steal_and_an_unsteady_clock_are_noise(self):
         self.assertTrue(self.verdict(busy=13.0)["noisy"])
         self.assertTrue(self.verdict(stolen=0.5)["noisy"])
         self.assertTrue(self.verdict(loops=[1.0] * 15 + [1.5] * 5)["noisy"])
@@ -164,7 +164,7 @@ class Plots(unittest.TestCase):
     def test_a_flat_line_has_an_axis_too(self):
         xml.dom.minidom.parseString(plot.svg("Flat", "streams", "", "memory", "B", {"resident": [(10, 1000), (100, 1000)]}))
 
-    def test_kept_curves_are_those_that_there_are_and_are_shown(self):
+    def test_stored_curves_are_consistent_and_on_the_page(self):
         folder = os.path.join(TOP, "tests", "bench", "plots")
         with open(os.path.join(TOP, "tests", "bench", "README.md")) as file:
             page = file.read()
@@ -212,11 +212,11 @@ class Readme(unittest.TestCase):
         fan_out = next(row for row in spec.ROWS if row.what == readme.SUMMARY["Throughput"][0])
         self.assertIn("100 ns (26x less than a Beast write each)", readme.summary(run(report.row(fan_out, [1e-7], [26e-7]))))
 
-    def test_a_quick_run_says_so(self):
+    def test_a_quick_run_is_marked(self):
         readme.rewrite(run(quick=True), self.top)
-        self.assertIn("not for the record", self.read("README.md"))
+        self.assertIn("the figures are meaningless", self.read("README.md"))
 
-    def test_a_file_without_its_marks_is_named_and_left_alone(self):
+    def test_a_file_without_markers_is_named_and_not_changed(self):
         for text in ("nothing", f"{readme.END}\n{readme.BEGIN}", f"{readme.BEGIN}{readme.BEGIN}{readme.END}"):
             self.write("README.md", text)
             with self.assertRaisesRegex(ValueError, "^README.md needs one"):
@@ -226,7 +226,7 @@ class Readme(unittest.TestCase):
     def test_the_summary_names_rows(self):
         self.assertLessEqual({what for names in readme.SUMMARY.values() for what in names}, {row.what for row in spec.ROWS})
 
-    def test_the_projects_own_files_have_their_marks(self):
+    def test_the_project_s_readme_files_have_their_markers(self):
         for name in readme.FILES:
             with open(os.path.join(TOP, name)) as file:
                 readme.replaced(file.read(), "")
@@ -250,12 +250,12 @@ class Generator(unittest.TestCase):
         self.assertEqual(one, same)
         self.assertNotEqual(one, other)
 
-    def test_there_are_as_many_sessions_and_about_as_many_bytes_as_asked(self):
+    def test_the_number_of_sessions_and_bytes_is_as_requested(self):
         texts = self.written("a", 40, 12_000_000)
         self.assertEqual(len(texts), 40)
         self.assertAlmostEqual(sum(len(text) for _, text in texts) / 12_000_000, 1, delta=0.2)
 
-    def test_every_line_is_a_record_and_no_id_comes_twice(self):
+    def test_every_line_is_a_record_and_ids_are_unique(self):
         seen = set()
         for _, text in self.written("a", 20, 2_000_000):
             for line in text.splitlines():
@@ -274,35 +274,35 @@ class Generator(unittest.TestCase):
     def test_each_era_has_the_measured_shape(self):
         for era, wanted in generate.SHAPES.items():
             self.written(era, 8, 8_000_000, era=era)
-            got = measure.measure(os.path.join(self.folder, era))
+            got = session_shape.measure(os.path.join(self.folder, era))
             self.assertEqual(list(got), [era])
             self.assertAlmostEqual(got[era]["bulk_share"], wanted["bulk_share"], delta=0.15, msg=era)
             self.assertAlmostEqual(got[era]["calls_a_turn"] / wanted["calls_a_turn"], 1, delta=0.2, msg=era)
             middle = got[era]["line_bytes"][3] / wanted["line_bytes"][3]
             self.assertTrue(0.6 < middle < 1.6, f"{era}: lines of {middle:.2f} times the recorded median")
 
-    def test_measuring_keeps_numbers_and_kinds_only(self):
+    def test_shapes_contain_no_content(self):
         os.makedirs(os.path.join(self.folder, "projects"))
         with open(os.path.join(self.folder, "projects", "one.jsonl"), "w") as file:
             file.write(json.dumps({"type": "user", "version": "2.0.1", "uuid": "u", "message": {"role": "user", "content": "the secret plan"}}) + "\nnot json\n")
-        shapes = measure.measure(self.folder)
+        shapes = session_shape.measure(self.folder)
         self.assertEqual(shapes["2.0"]["lines"], 1)
-        self.assertNotIn("secret", measure.dumps(shapes))
-        self.assertEqual(json.loads(measure.dumps(shapes)), shapes)
+        self.assertNotIn("secret", session_shape.dumps(shapes))
+        self.assertEqual(json.loads(session_shape.dumps(shapes)), shapes)
 
-    def test_mixes_that_make_no_sense_are_told(self):
+    def test_invalid_mixes_are_refused(self):
         self.assertEqual(generate.mix_of("2.0=3,2.1=1"), {"2.0": 0.75, "2.1": 0.25})
         self.assertAlmostEqual(sum(generate.mix_of("recorded").values()), 1)
-        for wrong, named in (("3.0", "3.0"), ("2.0=many", "many"), ("2.0=0", "'0'")):
+        for invalid, named in (("3.0", "3.0"), ("2.0=many", "many"), ("2.0=0", "'0'")):
             with self.assertRaisesRegex(ValueError, named):
-                generate.mix_of(wrong)
+                generate.mix_of(invalid)
 
-    def test_sizes_may_have_letters(self):
+    def test_sizes_may_have_a_unit(self):
         self.assertEqual([generate.bytes_of(text) for text in ("100", "1.5K", "868M", "1G")], [100, 1536, 868 << 20, 1 << 30])
 
 
 class CommandLine(unittest.TestCase):
-    def said(self, *args):
+    def run_bench(self, *args):
         out, err, code = io.StringIO(), io.StringIO(), 0
         with redirect_stdout(out), redirect_stderr(err):
             try:
@@ -318,36 +318,36 @@ class CommandLine(unittest.TestCase):
         file.flush()
         return file.name
 
-    def test_help_teaches_each_word(self):
+    def test_help_describes_each_option(self):
         for flag in ("-h", "--help"):
-            out, code = self.said(flag)
+            out, code = self.run_bench(flag)
             self.assertEqual(code, 0)
             for word in ("compare", "curves", "--json", "--quick", "--readme", "list", "NAME"):
                 self.assertIn(word, out)
 
     def test_list_names_every_row(self):
-        out, _ = self.said("list")
+        out, _ = self.run_bench("list")
         for row in spec.ROWS:
             self.assertIn(row.what, out)
 
-    def test_what_cannot_be_done_is_said(self):
-        self.assertIn("no row is called 'nonsense'", self.said("nonsense")[1])
-        self.assertIn("two files", self.said("compare", "one.json")[1])
-        self.assertIn("/nowhere/a.json cannot be read", self.said("compare", "/nowhere/a.json", "/nowhere/b.json")[1])
-        self.assertIn("wants all rows", self.said("latency", "--readme")[1])
-        self.assertIn("unrecognized", self.said("--nonsense")[1])
-        self.assertIn("no curve", self.said("curves", "nonsense")[1])
+    def test_invalid_arguments_are_reported(self):
+        self.assertIn("no row is called 'nonsense'", self.run_bench("nonsense")[1])
+        self.assertIn("two files", self.run_bench("compare", "one.json")[1])
+        self.assertIn("/nowhere/a.json cannot be read", self.run_bench("compare", "/nowhere/a.json", "/nowhere/b.json")[1])
+        self.assertIn("needs all rows", self.run_bench("latency", "--readme")[1])
+        self.assertIn("unrecognized", self.run_bench("--nonsense")[1])
+        self.assertIn("no curve", self.run_bench("curves", "nonsense")[1])
 
-    def test_a_file_of_something_else_is_refused(self):
+    def test_a_file_that_is_not_a_run_is_refused(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.write("[]")
             file.flush()
-            self.assertIn("is not what", self.said("compare", file.name, file.name)[1])
+            self.assertIn("is not what", self.run_bench("compare", file.name, file.name)[1])
 
     def test_two_runs_are_compared(self):
         name = self.kept()
-        self.assertIn("0 of 0 rows moved", self.said("compare", name, name)[0])
-        self.assertEqual(json.loads(self.said("compare", name, name, "--json")[0]), [])
+        self.assertIn("0 of 0 rows moved", self.run_bench("compare", name, name)[0])
+        self.assertEqual(json.loads(self.run_bench("compare", name, name, "--json")[0]), [])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""./dev itself: what it asks of a machine, and how it answers."""
+"""./dev: its commands, the packages it installs, and when it configures again."""
 import os
 import re
 import shutil
@@ -34,7 +34,7 @@ class Dev(unittest.TestCase):
             return file.read().splitlines()
 
     def machine(self, installed, user):
-        """A machine that has some packages; whatever would change it is only logged."""
+        """A machine with these packages; commands that would change it are logged."""
         self.fake("uname", "echo Linux")
         self.fake("id", f"echo {user}")
         self.fake("dpkg-query", 'for p in "$@"; do case " %s " in *" $p "*) printf "/$p/installed/ ";; esac; done; exit 1' % " ".join(installed))
@@ -54,12 +54,12 @@ class Dev(unittest.TestCase):
         self.assertEqual(re.findall(r"^  ([\w-]+)", done.stdout, re.MULTILINE), list(COMMANDS))
         self.assertEqual(self.dev().stdout, done.stdout)
 
-    def test_a_command_that_there_is_not_is_refused(self):
+    def test_an_unknown_command_is_refused(self):
         done = self.dev("dance")
         self.assertEqual(done.returncode, 1)
         self.assertIn("dance", done.stderr)
 
-    def test_deps_installs_exactly_what_is_missing(self):
+    def test_deps_installs_exactly_the_missing_packages(self):
         wanted = self.packages()
         self.machine(installed=[p for p in wanted if p not in ("cmake", "python3-websockets")], user=0)
         done = self.dev("deps")
@@ -67,7 +67,7 @@ class Dev(unittest.TestCase):
         self.assertIn("installing: cmake python3-websockets", done.stderr)
         self.assertEqual(self.logged(), ["apt-get update -qq", "apt-get install -y -qq --no-install-recommends cmake python3-websockets"])
 
-    def test_deps_is_quiet_when_all_is_there(self):
+    def test_deps_prints_nothing_when_everything_is_installed(self):
         self.machine(installed=self.packages(), user=1000)
         done = self.dev("deps")
         self.assertEqual((done.returncode, done.stdout, done.stderr, self.logged()), (0, "", "", []))
@@ -77,15 +77,22 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.dev("deps").returncode, 0)
         self.assertEqual(self.logged()[::2], ["sudo", "sudo"])
 
+    def test_build_tasks_install_what_the_dashboard_needs(self):
+        with open(os.path.join(TOP, "dev")) as file:
+            text = file.read()
+        self.assertIn(" nodejs", re.search(r'^build_packages="([^"]*)"', text, re.MULTILINE)[1])
+        for task in ("build", "test", "package"):
+            self.assertRegex(text, rf"(?m)^    {task}\) .* && need_npm ;;$")
+
     def test_the_script_is_plain_posix_shell(self):
         if not shutil.which("dash"):
-            self.skipTest("dash is not here")
+            self.skipTest("dash is not installed")
         checked = subprocess.run(["dash", "-n", os.path.join(TOP, "dev")], capture_output=True, text=True)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
 
-    def test_shellcheck_has_nothing_to_say(self):
+    def test_shellcheck_reports_nothing(self):
         if not shutil.which("shellcheck"):
-            self.skipTest("shellcheck is not here")
+            self.skipTest("shellcheck is not installed")
         checked = subprocess.run(["shellcheck", os.path.join(TOP, "dev"), os.path.join(TOP, ".ci", "run")], capture_output=True, text=True)
         self.assertEqual(checked.stdout, "")
 
@@ -93,6 +100,61 @@ class Dev(unittest.TestCase):
         with open(os.path.join(TOP, ".ci", "run")) as file:
             self.assertIn("./dev test", file.read())
         self.assertTrue(os.access(os.path.join(TOP, ".ci", "run"), os.X_OK))
+
+
+class Configure(unittest.TestCase):
+    """./dev build in a copy of the tree's outline, with only the listed tools in PATH."""
+
+    UTILITIES = ("sh", "dirname", "cat", "cut", "sha256sum", "mkdir", "env", "nice")
+
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="earshot-dev-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.top)
+        self.bin, self.log = os.path.join(self.top, "bin"), os.path.join(self.top, "log")
+        os.mkdir(self.bin)
+        for name in self.UTILITIES:
+            os.symlink(shutil.which(name), os.path.join(self.bin, name))
+        for part in ("sdk", "dashboard"):
+            os.makedirs(os.path.join(self.top, "clients", part))
+            with open(os.path.join(self.top, "clients", part, "package-lock.json"), "w") as file:
+                file.write("{}")
+        shutil.copy(os.path.join(TOP, "dev"), self.top)
+        self.tool("uname", "echo Linux")
+        self.tool("getconf", "echo 1")
+        self.tool("cmake", 'echo configure >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja')
+        self.tool("ninja", 'echo build >>"$LOG"')
+
+    def tool(self, name, script="exit 0"):
+        path = os.path.join(self.bin, name)
+        with open(path, "w") as file:
+            file.write(f"#!/bin/sh\n{script}\n")
+        os.chmod(path, stat.S_IRWXU)
+
+    def build(self):
+        """Runs ./dev build; returns the steps."""
+        open(self.log, "w").close()
+        done = subprocess.run([os.path.join(self.top, "dev"), "build"], capture_output=True, text=True, env={"PATH": self.bin, "LOG": self.log})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.log) as file:
+            return file.read().split()
+
+    def test_a_new_tool_configures_the_build_again(self):
+        self.assertEqual(self.build(), ["configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+        self.tool("dpkg-shlibdeps")
+        self.assertEqual(self.build(), ["configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+        self.tool("node")
+        self.tool("npm", 'mkdir -p node_modules; echo modules >>"$LOG"')
+        self.assertEqual(self.build(), ["modules", "modules", "configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+
+    def test_a_failed_configuration_is_repeated(self):
+        self.tool("cmake", "exit 1")
+        done = subprocess.run([os.path.join(self.top, "dev"), "build"], capture_output=True, text=True, env={"PATH": self.bin, "LOG": self.log})
+        self.assertNotEqual(done.returncode, 0)
+        self.tool("cmake", 'echo configure >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja')
+        self.assertEqual(self.build(), ["configure", "build"])
 
 
 if __name__ == "__main__":

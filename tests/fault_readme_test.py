@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/fault/README.md against the tests: every case has its line, every test that is named exists, every fault test is named."""
+"""tests/fault/README.md against the tests: every case is listed, every listed test exists, every fault test is listed."""
 import functools
 import os
 import re
@@ -12,7 +12,7 @@ cases_max = 77
 
 @functools.cache
 def tests_of(path):
-    """What the tests in this file are called; nothing when there is no such file."""
+    """The names of the tests in this file; empty if it does not exist."""
     if not os.path.exists(os.path.join(TESTS, path)):
         return frozenset()
     with open(os.path.join(TESTS, path), encoding="utf-8") as file:
@@ -25,7 +25,7 @@ def tests_of(path):
 
 
 def read(text):
-    """case → [(file, test)]; None stands for "not built yet"."""
+    """case → [(file, test)]; None for "not built yet"."""
     cases, case = {}, None
     for line in text.splitlines():
         if head := re.match(r"- \*\*(\d+)\*\* ", line):
@@ -43,7 +43,7 @@ def problems(text):
     cases, found = read(text), []
     for number in range(1, cases_max + 1):
         if not cases.get(number):
-            found.append(f"case {number} has no line, or no test")
+            found.append(f"case {number} is not listed, or has no test")
     for number, tests in cases.items():
         if not 1 <= number <= cases_max:
             found.append(f"there is no case {number}")
@@ -56,10 +56,10 @@ class Readme(unittest.TestCase):
         with open(README, encoding="utf-8") as file:
             self.text = file.read()
 
-    def test_every_case_of_the_fault_readme_has_its_line_and_every_test_in_it_exists(self):
+    def test_every_case_is_listed_and_every_listed_test_exists(self):
         self.assertEqual(problems(self.text), [])
 
-    def test_every_fault_test_is_in_the_readme_under_its_number(self):
+    def test_every_fault_test_is_listed_under_its_number(self):
         cases = read(self.text)
         for name in sorted(os.listdir(os.path.join(TESTS, "fault"))):
             path = f"fault/{name}"
@@ -67,9 +67,9 @@ class Readme(unittest.TestCase):
                 with self.subTest(test=test):
                     self.assertIn((path, test), cases[int(re.match(r"test_(\d+)_", test)[1])])
 
-    def test_a_case_without_a_line_and_a_test_that_is_not_there_are_noticed(self):
+    def test_an_unlisted_case_and_a_missing_test_are_reported(self):
         without = self.text.replace("- **44** ", "- ")
-        self.assertIn("case 44 has no line, or no test", problems(without))
+        self.assertIn("case 44 is not listed, or has no test", problems(without))
         for name, other in ((": `test_44_", ": `test_44_not_"), (": `fault 60: ", ": `fault 60: not ")):
             self.assertIn(name, self.text)
             self.assertTrue(any("has no test" in problem for problem in set(problems(self.text.replace(name, other, 1))) - set(problems(self.text))))

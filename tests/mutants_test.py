@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The seeded mutants (tests/mutants) stay what they are said to be: each can still be put in, and its killers are there."""
+"""The mutants (tests/mutants): each patch applies, and its killers exist."""
 import os
 import sys
 import tempfile
@@ -12,17 +12,17 @@ import mutants  # noqa: E402
 
 
 def readme_rows():
-    """mutant → the row of tests/fault/README.md that tells its killers"""
+    """mutant → its row in tests/fault/README.md"""
     with open(os.path.join(TESTS, "fault", "README.md"), encoding="utf-8") as file:
         section = file.read().partition("\n## Mutants\n")[2].partition("\n## ")[0]
     return {line.split("`")[1]: line for line in section.splitlines() if line.startswith("| `")}
 
 
 class Mutants(unittest.TestCase):
-    def test_every_mutant_can_still_be_put_in_and_its_killers_are_there(self):
+    def test_every_patch_applies_and_every_killer_exists(self):
         self.assertEqual(mutants.problems(), [])
 
-    def test_the_fault_readme_tells_every_mutant_with_its_killers(self):
+    def test_the_fault_readme_lists_every_mutant_with_its_killers(self):
         rows = readme_rows()
         self.assertEqual(sorted(rows), sorted(mutants.KILLERS))
         for name, killers in mutants.KILLERS.items():
@@ -37,7 +37,7 @@ class Mutants(unittest.TestCase):
                 self.assertLess(sum(line.startswith(("+", "-")) and not line.startswith(("+++", "---")) for line in lines), 30)
                 self.assertTrue(all(line.startswith("+++ b/daemon/") for line in lines if line.startswith("+++ ")))
 
-    def test_a_patch_that_no_longer_applies_is_noticed(self):
+    def test_a_patch_that_does_not_apply_is_reported(self):
         name, patch = next(iter(mutants.patches().items()))
         with open(patch, encoding="utf-8") as file:
             text = file.read()
@@ -45,17 +45,17 @@ class Mutants(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".patch") as stale:
             stale.write(text.replace(removed, removed + " // was another line then", 1))
             stale.flush()
-            said = mutants.problems({**mutants.patches(), name: stale.name})
-        self.assertEqual(len(said), 1, said)
-        self.assertIn(f"{name}: the patch no longer applies: mend the patch", said[0])
+            problems = mutants.problems({**mutants.patches(), name: stale.name})
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn(f"{name}: the patch does not apply: update it", problems[0])
 
-    def test_a_mutant_without_killers_and_killers_that_are_not_there_are_noticed(self):
+    def test_missing_killers_and_patches_are_reported(self):
         name = next(iter(mutants.KILLERS))
-        for killers, expected in (([], "no killer is named"), ([("unit/tail/mutation_test.cpp", "no such test")], "there is no test 'no such test'")):
+        for killers, expected in (([], "mutants.py lists no killer"), ([("unit/tail/mutation_test.cpp", "no such test")], "there is no test 'no such test'")):
             with self.subTest(killers=killers), mock.patch.dict(mutants.KILLERS, {name: killers}):
-                said = mutants.problems()
-                self.assertEqual(len(said), 1, said)
-                self.assertIn(expected, said[0])
+                problems = mutants.problems()
+                self.assertEqual(len(problems), 1, problems)
+                self.assertIn(expected, problems[0])
         found = mutants.patches()
         del found[name]
         self.assertEqual(mutants.problems(found), [f"{name}: killers, but no patch"])

@@ -1,4 +1,4 @@
-"""The packages that `./dev package` makes: what is in them, what lintian says of it, and a life after being installed."""
+"""The packages of `./dev package`: contents, lintian, and running the installed programs."""
 import glob
 import gzip
 import hashlib
@@ -11,11 +11,11 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
-from harness import TOP, Case, build, clean_environment, wait_for  # noqa: E402
-from managers import Manager, missing  # noqa: E402
-from sessions import Session  # noqa: E402
+from support.harness import TOP, DaemonCase, build, clean_environment, wait_for  # noqa: E402
+from support.service_manager import Manager, missing  # noqa: E402
+from support.transcripts import Session  # noqa: E402
 
-ROOM = os.path.join(TOP, ".ci", "package")
+PACKAGING = os.path.join(TOP, ".ci", "package")
 EPOCH = "1763812800"
 PAGES = {"earshot": 1, "earshotd": 1, "earshot-notify": 1, "earshot.toml": 5}
 PROGRAMS = ["earshot", "earshotd", "earshot-notify"]
@@ -42,7 +42,7 @@ def cpack(generator, folder):
 
 
 def tree(folder):
-    """Every file below, as a path from there."""
+    """Every file below a directory, as a relative path."""
     return sorted(os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names)
 
 
@@ -51,15 +51,15 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
-class Packed(Case):
-    """Packs once for all its tests, in a directory of its own."""
+class PackageCase(DaemonCase):
+    """Builds a package once for all tests of the class."""
 
     generator = tool = ""
 
     @classmethod
     def setUpClass(cls):
-        cls.lacking = next((tool for tool in ("cpack", "strip", cls.tool) if not shutil.which(tool)), None)
-        if not cls.lacking:
+        cls.missing_tool = next((tool for tool in ("cpack", "strip", cls.tool) if not shutil.which(tool)), None)
+        if not cls.missing_tool:
             cls.pack()
 
     @classmethod
@@ -70,29 +70,29 @@ class Packed(Case):
         cls.package = cpack(cls.generator, os.path.join(cls.folder, "packed"))
 
     def setUp(self):
-        if self.lacking:
-            self.skipTest(f"there is no {self.lacking}")
+        if self.missing_tool:
+            self.skipTest(f"{self.missing_tool} is not installed")
         super().setUp()
 
-    def check_life(self, prefix):
-        """A daemon and its client, from there."""
+    def check_daemon(self, prefix):
+        """Runs the daemon and the client below this prefix."""
         daemon = self.start(earshotd=os.path.join(prefix, "bin/earshotd"))
         client = daemon.subscriber()
         session = Session(self.root)
         session.turn("hello", answer="packed")
         client.wait_frame(type="turn.finished", session=session.session)
-        told = output(os.path.join(prefix, "bin/earshot"), "ls", "--state", self.state, env=clean_environment(self.home))
-        self.assertIn("packed", told)
+        output_text = output(os.path.join(prefix, "bin/earshot"), "ls", "--state", self.state, env=clean_environment(self.home))
+        self.assertIn("packed", output_text)
         self.assertEqual(self.page(daemon), 200)
         daemon.stop()
 
     def page(self, daemon):
-        from harness import http
+        from support.harness import http
         return http(daemon.port, "GET / HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}", "Connection: close")[0]
 
     def check_manual(self, manual):
         if not shutil.which("man"):
-            self.skipTest("there is no man")
+            self.skipTest("man is not installed")
         for page, section in PAGES.items():
             with self.subTest(page=page):
                 done = run("man", "-M", manual, "-E", "UTF-8", "--warnings", "-P", "cat", str(section), page,
@@ -107,7 +107,7 @@ class Packed(Case):
             self.assertEqual(there, output(os.path.join(build(), program), "--version"))
 
 
-class Debian(Packed):
+class Debian(PackageCase):
     generator, tool = "DEB", "dpkg-shlibdeps"
 
     @classmethod
@@ -120,21 +120,21 @@ class Debian(Packed):
     def field(self, name):
         return output("dpkg-deb", "-f", self.package, name).strip()
 
-    def test_lintian_has_nothing_to_say(self):
+    def test_lintian_reports_nothing(self):
         if not shutil.which("lintian"):
-            self.skipTest("lintian is not here")
+            self.skipTest("lintian is not installed")
         done = run("lintian", "--allow-root", "--no-cfg", "--info", "--fail-on", "error,warning", self.package,
                    env={**clean_environment(self.home), "LC_ALL": "C"})
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
-    def test_each_override_has_its_reason(self):
-        with open(os.path.join(ROOM, "lintian-overrides")) as file:
+    def test_each_lintian_override_has_a_reason(self):
+        with open(os.path.join(PACKAGING, "lintian-overrides")) as file:
             lines = file.read().splitlines()
         for before, line in zip(["", *lines], lines):
             if line and not line.startswith("#"):
-                self.assertRegex(before, r"^(# .{20}|earshot:)", f"why is it so: {line}")
+                self.assertRegex(before, r"^(# .{20}|earshot:)", f"an override without a reason: {line}")
 
-    def test_it_says_what_it_is_and_what_it_needs(self):
+    def test_the_control_fields_are_complete(self):
         with open(os.path.join(TOP, "CMakeLists.txt")) as file:
             version = re.search(r"VERSION (\d+\.\d+\.\d+)", file.read())[1]
         self.assertRegex(self.field("Version"), rf"^{re.escape(version)}-\d+$")
@@ -143,12 +143,12 @@ class Debian(Packed):
         for library in ("libc6", "libssl3", "libsystemd0", "libspdlog", "libsimdjson"):
             self.assertRegex(self.field("Depends"), rf"(^|, ){library}[\w.-]*( \(>= [^)]+\))?(,|$)")
 
-    def test_what_is_in_it_and_nothing_else(self):
+    def test_the_package_contains_exactly_the_expected_files(self):
         pages = [f"usr/share/man/man{section}/{page}.{section}.gz" for page, section in PAGES.items()]
         units = [f"usr/lib/systemd/user/{name}.service" for name in ("earshot", "earshot-notify")]
         documents = [f"usr/share/doc/earshot/{name}"
                      for name in ("RECIPES.md", "changelog.Debian.gz", "copyright", "examples/earshot.toml", "examples/notify-defaults.toml")]
-        if os.path.exists(os.path.join(build(), "page/LICENSES.txt")):  # what the dashboard has built in
+        if os.path.exists(os.path.join(build(), "page/LICENSES.txt")):  # licences of the dashboard's dependencies
             documents.append("usr/share/doc/earshot/LICENSES.txt")
         expected = {*(f"usr/bin/{name}" for name in PROGRAMS), *pages, *units, *documents, *(f"usr/{path}" for path in SHELLS.values()),
                     "usr/lib/systemd/system/earshot-hub.service", "usr/lib/systemd/system/earshot@.service", "usr/lib/systemd/system/earshot@.socket", "usr/share/lintian/overrides/earshot"}
@@ -158,19 +158,19 @@ class Debian(Packed):
         for line in listed.splitlines():
             self.assertRegex(line, r"^(drwxr-xr-x|-rwxr-xr-x|-rw-r--r--) root/root ")
 
-    def test_programs_are_stripped_and_hardened_and_name_no_build_directory(self):
+    def test_programs_are_stripped_and_hardened_without_build_paths(self):
         for program in PROGRAMS:
             path = os.path.join(self.usr, "bin", program)
-            told = output("readelf", "--wide", "--file-header", "--segments", "--dynamic", "--section-headers", path)
+            output_text = output("readelf", "--wide", "--file-header", "--segments", "--dynamic", "--section-headers", path)
             for word in ("DYN (Position-Independent Executable file)", "GNU_RELRO", "BIND_NOW"):
-                self.assertIn(word, told)
+                self.assertIn(word, output_text)
             for word in (".symtab", ".debug_info", "RPATH", "RUNPATH"):
-                self.assertNotIn(word, told)
+                self.assertNotIn(word, output_text)
             self.assertIn("__stack_chk_fail", output("readelf", "--wide", "--dyn-syms", path))
             with open(path, "rb") as file:
                 self.assertNotIn(TOP.encode(), file.read())
 
-    def test_units_name_the_programs_that_are_there_and_systemd_understands_them(self):
+    def test_units_name_the_installed_programs_and_are_valid(self):
         units = glob.glob(f"{self.usr}/lib/systemd/*/*")
         self.assertGreaterEqual(len(units), 3)
         for unit in units:
@@ -182,24 +182,24 @@ class Debian(Packed):
             with open(copy, "w") as file:
                 file.write(text.replace("/usr/bin/earshot", f"{self.usr}/bin/earshot"))
         if not shutil.which("systemd-analyze"):
-            self.skipTest("systemd-analyze is not here")
+            self.skipTest("systemd-analyze is not installed")
         env = {**clean_environment(self.home), "XDG_RUNTIME_DIR": self.home, "SYSTEMD_LOG_LEVEL": "warning"}
         for unit in units:
             names = [os.path.join(self.home, name) for name in ((os.path.basename(unit),) if "/user/" in unit else ("earshot@.service", "earshot@.socket"))]
             scope = ["--user"] if "/user/" in unit else []
             done = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=one", *scope, *names, env=env)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), unit)  # that a program is there is looked at, too
+            self.assertEqual((done.returncode, done.stderr), (0, ""), unit)  # also verifies that the program exists
 
-    def test_the_one_command_enables_it_in_a_root_of_its_own(self):
+    def test_systemctl_enable_works_in_an_alternative_root(self):
         if not shutil.which("systemctl"):
-            self.skipTest("systemctl is not here")
+            self.skipTest("systemctl is not installed")
         root = os.path.join(self.home, "root")
         shutil.copytree(self.unpacked, root)
         output("systemctl", "--root", root, "--global", "enable", "earshot.service")
         link = os.path.join(root, "etc/systemd/user/default.target.wants/earshot.service")
         self.assertEqual(os.readlink(link), "/usr/lib/systemd/user/earshot.service")
 
-    def test_installing_starts_and_enables_nothing_and_gives_one_hint(self):
+    def test_installing_starts_nothing_and_prints_one_hint(self):
         if os.geteuid() != 0:
             self.skipTest("dpkg installs only for root")
         root = os.path.join(self.home, "root")
@@ -208,35 +208,35 @@ class Debian(Packed):
         open(os.path.join(root, "var/lib/dpkg/status"), "w").close()
         before = tree(root)
         dpkg = ("dpkg", f"--root={root}", "--force-script-chrootless", "--force-depends", "--no-triggers")
-        said = output(*dpkg, "--install", self.package, env={**os.environ, "LC_ALL": "C"})
-        hints = [line for line in said.splitlines() if line.startswith("earshot:")]
-        self.assertEqual(hints, ["earshot: nothing runs yet. Whoever wants it: systemctl --user enable --now earshot.service"])
+        dpkg_output = output(*dpkg, "--install", self.package, env={**os.environ, "LC_ALL": "C"})
+        hints = [line for line in dpkg_output.splitlines() if line.startswith("earshot:")]
+        self.assertEqual(hints, ["earshot: not started. To start it for your user: systemctl --user enable --now earshot.service"])
         files = [path for path in tree(root) if not path.startswith("var/lib/dpkg/")]
         self.assertEqual(files, tree(self.unpacked))
         again = output(*dpkg, "--install", self.package, env={**os.environ, "LC_ALL": "C"})
-        self.assertRegex(again, r"(?m)^earshot: what runs is still the old version.*try-restart")
-        self.check_life(os.path.join(root, "usr"))
+        self.assertRegex(again, r"(?m)^earshot: running daemons still use the old version.*try-restart")
+        self.check_daemon(os.path.join(root, "usr"))
         output(*dpkg, "--purge", "earshot")
         self.assertEqual([path for path in tree(root) if not path.startswith("var/lib/dpkg/")], [])
         self.assertEqual([path for path in before if path not in tree(root)], [])
 
-    def test_its_programs_are_this_build(self):
+    def test_the_packaged_programs_are_this_build(self):
         self.check_versions(self.usr)
 
-    def test_man_shows_every_page(self):
+    def test_every_manual_page_is_displayed(self):
         self.check_manual(os.path.join(self.usr, "share/man"))
 
-    def test_the_changelog_is_of_this_version(self):
+    def test_the_changelog_matches_the_version(self):
         with gzip.open(os.path.join(self.usr, "share/doc/earshot/changelog.Debian.gz"), "rt") as file:
             self.assertRegex(file.readline(), rf"^earshot \({re.escape(self.field('Version'))}\) \w+; urgency=\w+$")
 
-    def test_the_example_of_a_configuration_is_one(self):
+    def test_the_example_configuration_is_valid(self):
         self.start("--config", os.path.join(self.usr, "share/doc/earshot/examples/earshot.toml")).stop()
 
-    def test_the_same_programs_make_the_same_package(self):
+    def test_packaging_is_reproducible(self):
         self.assertEqual(digest(cpack("DEB", os.path.join(self.home, "again"))), digest(self.package))
 
-    def test_shells_find_and_load_their_completions(self):
+    def test_shells_load_their_completions(self):
         paths = {shell: os.path.join(self.usr, path) for shell, path in SHELLS.items()}
         load = {
             "bash": ["--norc", "-c", f"source '{paths['bash']}'; COMP_WORDS=(earshot stat); COMP_CWORD=1; _earshot; echo \"${{COMPREPLY[@]}}\""],
@@ -252,32 +252,32 @@ class Debian(Packed):
                 done = run(shell, *words, env={**clean_environment(self.home), "PATH": f"{self.usr}/bin:{os.environ['PATH']}"})
                 self.assertEqual((done.returncode, done.stdout.split()[:1], done.stderr), (0, [expected[shell]], ""))
 
-    def test_a_user_s_own_manager_runs_it_after_the_one_command(self):
+    def test_the_user_manager_runs_the_installed_unit(self):
         if reason := missing():
             self.skipTest(f"systemd cannot run here: {reason}")
         manager = Manager("user", self.unpacked, self.home)
         self.addCleanup(manager.stop)
         if not manager.prepared():
-            self.skipTest(f"this machine does not let namespaces be made: {manager.said()}")
+            self.skipTest(f"this machine does not allow the namespaces: {manager.output()}")
         manager.wait_up()
-        # Installed: the package's files over the machine's own, for this manager only.
-        laid = manager.run("mount", "-t", "overlay", "overlay", "-o", "lowerdir=/opt/units/usr:/usr", "/usr", user=False)
-        if laid.returncode != 0:
-            self.skipTest(f"one directory cannot be laid over another here: {laid.stderr}")
+        # Overlays the package's files on /usr, for this manager only.
+        overlay = manager.run("mount", "-t", "overlay", "overlay", "-o", "lowerdir=/opt/units/usr:/usr", "/usr", user=False)
+        if overlay.returncode != 0:
+            self.skipTest(f"overlay mounts are not available: {overlay.stderr}")
         done = manager.systemctl("enable", "--now", "earshot.service")
-        why = manager.systemctl("status", "--no-pager", "earshot.service").stdout + manager.said()
+        why = manager.systemctl("status", "--no-pager", "earshot.service").stdout + manager.output()
         self.assertEqual(done.returncode, 0, done.stderr + why)
         self.assertEqual(manager.show("earshot.service", "FragmentPath"), "/usr/lib/systemd/user/earshot.service")
         self.assertEqual(manager.show("earshot.service", "ActiveState"), "active", why)
         session = "0a0a0a0a-0000-4000-8000-000000000003"
-        manager.agent().does(f"Session('/home/ada/.claude', session='{session}').turn('hello', answer='from the package')")
-        told = lambda: manager.run("/usr/bin/earshot", "ls").stdout
-        wait_for(lambda: "from the package" in told(), f"the session; now: {told()}")
+        manager.agent().run(f"Session('/home/ada/.claude', session='{session}').turn('hello', answer='from the package')")
+        output_text = lambda: manager.run("/usr/bin/earshot", "ls").stdout
+        wait_for(lambda: "from the package" in output_text(), f"the session; now: {output_text()}")
         self.assertEqual(manager.systemctl("disable", "--now", "earshot.service").returncode, 0)
         self.assertEqual(manager.show("earshot.service", "ActiveState"), "inactive")
 
 
-class Tarball(Packed):
+class Tarball(PackageCase):
     generator, tool = "TGZ", "tar"
 
     @classmethod
@@ -288,20 +288,20 @@ class Tarball(Packed):
         output("tar", "-xf", cls.package, "-C", cls.place)
         cls.prefix = os.path.join(cls.place, os.listdir(cls.place)[0])
 
-    def test_it_is_one_folder_that_says_how_to_use_it(self):
+    def test_the_tarball_is_one_directory_with_instructions(self):
         self.assertEqual(os.listdir(self.place), [os.path.basename(self.package).removesuffix(".tar.gz")])
         self.assertRegex(os.path.basename(self.package), r"^earshot-\d+\.\d+\.\d+-\w+-\w+\.tar\.gz$")
         documents = os.path.join(self.prefix, "share/doc/earshot")
         self.assertLessEqual({"INSTALL.md", "LICENSE", "RECIPES.md", "examples/earshot.toml"}, set(tree(documents)))
 
-    def test_it_runs_from_wherever_it_is(self):
-        self.check_life(self.prefix)
+    def test_the_programs_run_from_any_directory(self):
+        self.check_daemon(self.prefix)
         self.check_versions(self.prefix)
 
-    def test_man_shows_every_page(self):
+    def test_every_manual_page_is_displayed(self):
         self.check_manual(os.path.join(self.prefix, "share/man"))
 
-    def test_its_units_are_for_usr_local_where_systemd_looks_for_them(self):
+    def test_the_units_are_for_usr_local(self):
         units = glob.glob(f"{self.prefix}/lib/systemd/*/*.service")
         self.assertGreaterEqual(len(units), 2)
         for unit in units:
@@ -311,20 +311,20 @@ class Tarball(Packed):
             for scope, kind in (("--user", "user"), ("--system", "system")):
                 self.assertIn(f"/usr/local/lib/systemd/{kind}", output("systemd-analyze", scope, "unit-paths", env={**os.environ, "HOME": self.home}))
 
-    def test_it_can_be_made_a_service_from_where_it_is(self):
+    def test_the_daemon_installs_its_service_from_any_directory(self):
         done = run(os.path.join(self.prefix, "bin/earshotd"), "--install-service", env={**clean_environment(self.home), "PATH": self.home})
-        self.assertEqual(done.returncode, 3, done)  # no service manager here: the commands have been said
+        self.assertEqual(done.returncode, 3, done)  # without a service manager the commands are printed
         with open(os.path.join(self.home, ".config/systemd/user/earshot.service")) as file:
             self.assertIn(f'\nExecStart="{self.prefix}/bin/earshotd"\n', file.read())
 
-    def test_the_same_programs_make_the_same_tarball(self):
+    def test_packaging_is_reproducible(self):
         self.assertEqual(digest(cpack("TGZ", os.path.join(self.home, "again"))), digest(self.package))
 
 
 class Homebrew(unittest.TestCase):
-    formula = os.path.join(ROOM, "earshot.rb")
-    # What Homebrew's own words do, as far as a formula can be looked at without it.
-    WORDS = r"""
+    formula = os.path.join(PACKAGING, "earshot.rb")
+    # Stubs of Homebrew's DSL, to evaluate the formula without Homebrew.
+    STUBS = r"""
       class Formula
         def self.method_missing(name, *words, **more, &block)
           puts "#{name} #{[*words, *more.flatten].join(" ")}"
@@ -345,28 +345,28 @@ class Homebrew(unittest.TestCase):
       Earshot.new.install
     """
 
-    def told(self):
+    def formula_calls(self):
         if not shutil.which("ruby"):
-            self.skipTest("ruby is not here")
-        return output("ruby", "-e", self.WORDS, self.formula)
+            self.skipTest("ruby is not installed")
+        return output("ruby", "-e", self.STUBS, self.formula)
 
-    def test_ruby_understands_the_formula(self):
+    def test_the_formula_is_valid_ruby(self):
         if not shutil.which("ruby"):
-            self.skipTest("ruby is not here")
+            self.skipTest("ruby is not installed")
         self.assertEqual(output("ruby", "-wc", self.formula), "Syntax OK\n")
 
-    def test_it_depends_on_what_dev_installs(self):
+    def test_the_formula_depends_on_the_packages_of_dev(self):
         with open(os.path.join(TOP, "dev")) as file:
             packages = re.search(r'^brew_packages="([^"]*)"', file.read(), re.MULTILINE)[1].split()
-        found = re.findall(r"^depends_on (\S+)", self.told(), re.MULTILINE)
+        found = re.findall(r"^depends_on (\S+)", self.formula_calls(), re.MULTILINE)
         self.assertEqual(sorted(found), sorted(packages))
 
-    def test_it_builds_and_installs_with_targets_that_there_are(self):
-        told = self.told()
-        target = re.search(r"--target (\w+)", told)[1]
+    def test_the_formula_uses_existing_targets(self):
+        output_text = self.formula_calls()
+        target = re.search(r"--target (\w+)", output_text)[1]
         self.assertIn(f"{target}: phony", output("ninja", "-C", build(), "-t", "targets", "all"))
-        self.assertIn("system cmake --install build", told)
-        self.assertIn("run opt_bin/earshotd", told)
+        self.assertIn("system cmake --install build", output_text)
+        self.assertIn("run opt_bin/earshotd", output_text)
 
 
 if __name__ == "__main__":

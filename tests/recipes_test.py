@@ -9,13 +9,12 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "integration"))
 import browser  # noqa: E402
-from harness import TOP, Case, build, clean_environment, wait_for  # noqa: E402
-from sessions import Registry, Session  # noqa: E402
+from support.harness import TOP, CommandLines, DaemonCase, build, clean_environment, wait_for  # noqa: E402
+from support.transcripts import Registry, Session  # noqa: E402
 
 PAGE = os.path.join(TOP, "clients", "RECIPES.md")
 CLASSES = {"waiting", "working", "idle", "away"}  # of `earshot statusline --json`
@@ -39,19 +38,11 @@ def recipe(heading):
     return with_blocks
 
 
-class Lines:
+class RecipeLines(CommandLines):
     """A command of a recipe, read line by line."""
 
     def __init__(self, command, env):
-        self.process = subprocess.Popen(["/bin/sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                                        env=env, start_new_session=True)
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.removesuffix("\n"))
+        super().__init__(["/bin/sh", "-c", command], env, stderr=subprocess.STDOUT, start_new_session=True)
 
     def wait(self, condition):
         return wait_for(lambda: next((line for line in list(self.lines) if condition(line)), None), f"a line; so far {self.lines}")
@@ -62,12 +53,10 @@ class Lines:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
+        super().close()
 
 
-class Recipe(Case):
+class Recipe(DaemonCase):
     def setUp(self):
         super().setUp()
         self.state = os.path.join(self.home, ".local/state/earshot")
@@ -98,21 +87,21 @@ class Recipe(Case):
         return path
 
     def lines(self, command):
-        lines = Lines(command, self.env)
+        lines = RecipeLines(command, self.env)
         self.addCleanup(lines.close)
         return lines
 
-    def works(self, project="/home/ada/api"):
+    def start_working(self, project="/home/ada/api"):
         """Starts a session with an open turn."""
         self.session = Session(self.root, cwd=project)
         self.registry = Registry(self.root, self.session.session, self.process())
         self.session.prompt("build it")
-        self.registry.says("busy")
+        self.registry.set_status("busy")
         self.client.wait(lambda: self.client.all(type="turn.started", session=self.session.session), "the turn")
 
-    def asks(self):
-        self.session.calls("Bash", {"command": "rm -rf build"})
-        self.registry.says("waiting", "permission prompt")
+    def start_waiting(self):
+        self.session.tool_call("Bash", {"command": "rm -rf build"})
+        self.registry.set_status("waiting", "permission prompt")
 
 
 class StatusLines(Recipe):
@@ -132,11 +121,11 @@ class StatusLines(Recipe):
         started = tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "20", inner)
         self.assertEqual(started.returncode, 0, started.stderr)
         shown = lambda: tmux("capture-pane", "-p").stdout.rstrip("\n").split("\n")[-1]
-        self.works()
+        self.start_working()
         wait_for(lambda: re.search(r"● 1 \| \d\d:\d\d$", shown()), f"a working session in the status line: {shown()!r}", deadline=60)
-        self.asks()
+        self.start_waiting()
         wait_for(lambda: re.search(r"⏸ 1 \| \d\d:\d\d$", shown()), f"a waiting session in the status line: {shown()!r}", deadline=60)
-        self.registry.says("idle")
+        self.registry.set_status("idle")
         wait_for(lambda: re.search(r"[^\d] +\| \d\d:\d\d$", shown()), f"an empty status line: {shown()!r}", deadline=60)
 
     @recipe("waybar")
@@ -146,14 +135,14 @@ class StatusLines(Recipe):
         self.assertLessEqual(set(re.findall(r"#custom-earshot\.(\w+)", css)), CLASSES)
         bar = self.lines("exec " + module["exec"])
         bar.wait(lambda line: json.loads(line)["class"] == "idle")
-        self.works()
-        self.asks()
+        self.start_working()
+        self.start_waiting()
         line = json.loads(bar.wait(lambda line: json.loads(line)["class"] == "waiting" and "rm -rf" in line))
         self.assertEqual(line["text"], "⏸ 1")
         self.assertEqual(line["tooltip"], "⏸ api permission: approve Bash: rm -rf build")
-        self.opens(module["on-click"])
+        self.assert_opens_dashboard(module["on-click"])
 
-    def opens(self, command):
+    def assert_opens_dashboard(self, command):
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, env=self.env, timeout=60)
         self.assertEqual(done.returncode, 0, done)
         self.assertRegex(done.stdout, rf"http://127\.0\.0\.1:{self.daemon.port}/#")
@@ -163,9 +152,9 @@ class StatusLines(Recipe):
         self.needs("i3blocks")
         self.file("config", conf)
         bar = self.lines(f"exec i3blocks -c {self.home}/config")
-        self.works()
+        self.start_working()
         bar.wait(lambda line: '"● 1"' in line)
-        self.asks()
+        self.start_waiting()
         bar.wait(lambda line: '"⏸ 1"' in line)
 
     @recipe("polybar")
@@ -175,9 +164,9 @@ class StatusLines(Recipe):
         module = config["module/earshot"]
         self.assertEqual((module["type"], module["tail"]), ("custom/script", "true"))
         bar = self.lines("exec " + module["exec"])
-        self.works()
+        self.start_working()
         bar.wait(lambda line: line == "● 1")
-        self.opens(module["click-left"].removesuffix("&"))
+        self.assert_opens_dashboard(module["click-left"].removesuffix("&"))
 
 
 class Others(Recipe):
@@ -185,18 +174,18 @@ class Others(Recipe):
     def test_a_command_runs_for_each_wait(self, script):
         self.needs("jq")
         output = self.lines(script)
-        self.works()
+        self.start_working()
 
         def bell():
-            self.registry.says("busy")
-            self.asks()
+            self.registry.set_status("busy")
+            self.start_waiting()
             return any("\a" in line for line in output.lines)
 
         wait_for(bell, "the bell")
         self.assertEqual(next(line for line in output.lines if "\a" in line), f"\a{self.session.session[:8]} permission")
 
     @recipe("A team's wall screen")
-    def test_a_wall_screen_shows_the_dashboard(self, here, elsewhere):
+    def test_a_wall_screen_displays_the_dashboard(self, here, elsewhere):
         if not browser.program():
             self.skipTest("no browser is installed")
         for name, script in (("here", here), ("elsewhere", elsewhere)):
@@ -212,7 +201,7 @@ class Others(Recipe):
                               f'--disable-background-networking --remote-debugging-port=0 --user-data-dir={profile} "$@"')
         page = Screen(["/bin/sh", "-c", script], profile, self.env)
         self.addCleanup(page.close)
-        self.works(f"/home/ada/{name}")
+        self.start_working(f"/home/ada/{name}")
         page.wait_text("body", name)
         self.assertEqual(page.evaluate("location.hash"), "", "the code is still in the address")
 
@@ -232,7 +221,7 @@ class Notices(Recipe):
             self.assertEqual(file.read().splitlines(), list(requests))
 
     def receiver(self):
-        from notifying import Receiver
+        from support.notifier import Receiver
         receiver = Receiver()
         self.addCleanup(receiver.close)
         return receiver
@@ -244,15 +233,15 @@ class Notices(Recipe):
     def posted(self, receiver):
         """Returns path and body of the request sent for a session that waits."""
         self.lines("exec earshot-notify")
-        self.works()
-        self.asks()
+        self.start_working()
+        self.start_waiting()
         request = wait_for(lambda: next((post for post in list(receiver.requests) if b"needs you" in post["body"]), None), "the notice", deadline=60)
         self.assertNotIn(b"rm -rf", request["body"], "text has left the machine")
         return request["path"], json.loads(request["body"])
 
     @recipe("Desktop notifications")
     def test_the_built_in_rules_notify_the_desktop(self, script):
-        from notifying import DESKTOP, Desktop
+        from support.notifier import DESKTOP, Desktop
         for program in DESKTOP:
             self.needs(program)
         desktop = Desktop(self.home)
@@ -260,12 +249,12 @@ class Notices(Recipe):
         self.env.update({name: desktop.environment[name] for name in ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY")})
         self.sh(script, "--user enable --now earshot-notify.service")
         self.lines("exec earshot-notify")
-        self.works()
-        self.asks()
-        wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notified()), "the notice", deadline=60)
-        wait_for(lambda: desktop.showing() == 1, "the notice on the screen")
-        self.registry.says("busy")
-        wait_for(lambda: desktop.showing() == 0, "an empty screen")
+        self.start_working()
+        self.start_waiting()
+        wait_for(lambda: any(notice[0] == "api needs you" for notice in desktop.notify_calls()), "the notice", deadline=60)
+        wait_for(lambda: desktop.displayed() == 1, "the notice on the screen")
+        self.registry.set_status("busy")
+        wait_for(lambda: desktop.displayed() == 0, "an empty screen")
 
     @recipe("A Slack channel")
     def test_a_slack_channel_receives_a_notification(self, rules, script):

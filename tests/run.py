@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs every test there is, and says at the end what came of it: `N passed, N failed, N skipped`.
+"""Runs all tests; the last line is `N passed, N failed, N skipped`.
 
 usage: run.py [NAME]
 
-With NAME only the tests whose suite, file or sentence contains it. Builds are those of EARSHOT_BUILDS (default "release asan").
-EARSHOT_LATER names what `./dev test` still compiles: builds but the first, and fuzzers, wait for its .status; its .log is shown when that is not 0.
-Unit tests are the programs that ctest knows; tests in Python are the *_test.py files beside this one and one level below.
+With NAME only the tests whose suite, file or name contains it. EARSHOT_BUILDS lists the builds (default "release asan").
+EARSHOT_LATER names a compilation that `./dev test` runs in the background: builds after the first, and the fuzzers, wait for its .status;
+if that is not 0, its .log is printed. Unit tests are the programs of ctest; Python tests are the *_test.py files here and one level below.
 """
 import concurrent.futures
 import importlib.util
@@ -20,9 +20,9 @@ import unittest
 
 TESTS = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(TESTS)
-daemons_at_once = 6     # tests with a daemon of their own mostly wait for it
-fuzzers_at_once = 2     # they never wait
-unit_seconds_max = 900  # a unit program that takes longer is stopped and has failed
+daemons_at_once = 6     # tests that start a daemon mostly wait
+fuzzers_at_once = 2     # fuzzers are CPU-bound
+unit_seconds_max = 900  # a unit program that takes longer is killed and counts as failed
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -62,9 +62,9 @@ def run_unit(build, name, tally):
         passed, failed = catch_counts(output)
         skipped = len(re.findall(r"^\s*SKIP(?:PED)?\b", output, re.MULTILINE))
         if code != 0 and not failed:
-            failed = 1  # died before it could count
+            failed = 1  # crashed before its summary
         if not passed and not failed:
-            continue  # nothing here has that name
+            continue  # no test matches the name
         tally.passed += max(0, passed - skipped)
         tally.skipped += skipped
         print(f"  {'FAIL' if failed else 'ok':4}  {program}: {passed} passed, {failed} failed, {skipped} skipped"
@@ -77,7 +77,7 @@ def run_unit(build, name, tally):
 
 
 def catch_counts(output):
-    """test cases that passed and failed, from Catch's last words"""
+    """(passed, failed) test cases, from Catch's summary"""
     if found := re.search(r"All tests passed \(.* in (\d+) test cases?\)", output):
         return int(found[1]), 0
     if found := re.search(r"^test cases:(.*)$", output, re.MULTILINE):
@@ -86,12 +86,12 @@ def catch_counts(output):
     return 0, 0
 
 
-class Sentences(unittest.TestResult):
-    """Prints each test, when it is over, as the sentence that its name is."""
+class PrintingResult(unittest.TestResult):
+    """Prints a line per finished test, with its name as a sentence."""
 
-    def __init__(self, tally, place=""):
+    def __init__(self, tally, prefix=""):
         super().__init__()
-        self.tally, self.place, self.outcome, self.detail = tally, place, "", ""
+        self.tally, self.prefix, self.outcome, self.detail = tally, prefix, "", ""
 
     def startTest(self, test):
         super().startTest(test)
@@ -100,7 +100,7 @@ class Sentences(unittest.TestResult):
     def addError(self, test, err):
         super().addError(test, err)
         self.outcome, self.detail = "FAIL", self.detail + self._exc_info_to_string(err, test)
-        if not isinstance(test, unittest.TestCase):  # a fixture of a whole class
+        if not isinstance(test, unittest.TestCase):  # a class fixture
             self.start = time.monotonic()
             self.stopTest(test)
 
@@ -116,7 +116,7 @@ class Sentences(unittest.TestResult):
 
     def stopTest(self, test):
         with self.tally.lock:
-            print(f"  {self.outcome:4}  {self.place}{sentence(test)}  {time.monotonic() - self.start:.1f} s", flush=True)
+            print(f"  {self.outcome:4}  {self.prefix}{sentence(test)}  {time.monotonic() - self.start:.1f} s", flush=True)
             if self.outcome != "ok":
                 print(self.detail, flush=True)
             if self.outcome == "ok":
@@ -140,16 +140,16 @@ def await_later():
     later = os.environ.get("EARSHOT_LATER")
     if not later:
         return
-    told = False
+    announced = False
     while not os.path.exists(later + ".status"):
-        if not told:
-            heading("what is tested next is still compiled")
-        told = True
+        if not announced:
+            heading("waiting for the compilation of the next tests")
+        announced = True
         time.sleep(0.5)
     with open(later + ".status") as status:
         if status.read().strip() != "0":
             with open(later + ".log", errors="replace") as log:
-                sys.exit(f"it did not compile:\n{log.read()[-20000:]}")
+                sys.exit(f"the compilation failed:\n{log.read()[-20000:]}")
 
 
 def chosen_tests(path, name):
@@ -175,9 +175,9 @@ def run_python(path, name, tally, at_once=1):
         return
     heading(os.path.relpath(path, TESTS)[:-3])
     if at_once == 1:
-        chosen.run(Sentences(tally))
+        chosen.run(PrintingResult(tally))
     else:
-        run_at_once(chosen, at_once, lambda test: test.run(Sentences(tally)))
+        run_at_once(chosen, at_once, lambda test: test.run(PrintingResult(tally)))
 
 
 def run_at_once(tests, at_once, run):
@@ -186,13 +186,13 @@ def run_at_once(tests, at_once, run):
 
 
 def run_daemons(build, folders, name, tally):
-    """All files together: while a test of one waits, a test of another works. Each has a daemon of its own."""
+    """Runs the tests of all files concurrently: each starts its own daemon and mostly waits."""
     tests = []
     for path in (path for folder in folders for path in python_files(folder)):
         tests += [(os.path.relpath(path, TESTS)[:-3], test) for test in chosen_tests(path, name)]
     if tests:
-        heading(f"with a daemon each ({os.path.basename(build)})")
-        run_at_once(tests, daemons_at_once, lambda each: each[1].run(Sentences(tally, each[0] + ": ")))
+        heading(f"tests with a daemon ({os.path.basename(build)})")
+        run_at_once(tests, daemons_at_once, lambda each: each[1].run(PrintingResult(tally, each[0] + ": ")))
 
 
 def main():
@@ -202,11 +202,11 @@ def main():
     tally = Tally()
     builds = [os.path.join(TOP, "build", build) for build in os.environ.get("EARSHOT_BUILDS", "release asan").split()]
     folders = [os.path.join(TESTS, folder) for folder in sorted(os.listdir(TESTS)) if os.path.isdir(os.path.join(TESTS, folder))]
-    daemons = [folder for folder in folders if os.path.basename(folder) in ("integration", "fault")]  # once a build
-    fuzz = os.path.join(TESTS, "fuzz")  # last, and only when all is tested or it is asked for: it takes minutes
+    daemons = [folder for folder in folders if os.path.basename(folder) in ("integration", "fault")]  # run once per build
+    fuzz = os.path.join(TESTS, "fuzz")  # takes minutes: last, and only in a full run or when named
 
     for folder in [TESTS, *(folder for folder in folders if folder not in (*daemons, fuzz))]:
-        os.environ.pop("EARSHOT_BUILD", None)  # once; what needs a program finds the release one
+        os.environ.pop("EARSHOT_BUILD", None)  # run once, with the programs of the release build
         for path in python_files(folder):
             run_python(path, name, tally)
     for build in builds:

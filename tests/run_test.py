@@ -1,4 +1,4 @@
-"""How the tests are run: what they wait for while the rest is compiled."""
+"""tests/run.py: waiting for a compilation in the background."""
 import os
 import sys
 import tempfile
@@ -19,32 +19,32 @@ class Later(unittest.TestCase):
         environment.start()
         self.addCleanup(environment.stop)
 
-    def ends(self, status, log=""):
+    def finish_compilation(self, status, log=""):
         with open(self.later + ".log", "w") as file:
             file.write(log)
         with open(self.later + ".part", "w") as file:
             file.write(f"{status}\n")
         os.rename(self.later + ".part", self.later + ".status")
 
-    def test_what_is_compiled_already_is_not_waited_for(self):
-        self.ends(0)
+    def test_a_finished_compilation_is_not_waited_for(self):
+        self.finish_compilation(0)
         self.assertIsNone(run.await_later())
 
-    def test_what_is_still_compiled_is_waited_for(self):
-        compiling = threading.Thread(target=self.ends, args=(0,))
+    def test_a_running_compilation_is_waited_for(self):
+        compiling = threading.Thread(target=self.finish_compilation, args=(0,))
         starts = iter([compiling.start])
         with mock.patch.object(run.time, "sleep", side_effect=lambda _: next(starts, lambda: None)()), mock.patch("builtins.print"):
             run.await_later()
         self.assertTrue(os.path.exists(self.later + ".status"))
         compiling.join()
 
-    def test_what_does_not_compile_ends_the_run_and_shows_why(self):
-        self.ends(1, "hub.cpp:7: error: what is this?\n")
+    def test_a_failed_compilation_ends_the_run_with_its_log(self):
+        self.finish_compilation(1, "server.cpp:7: error: expected ';'\n")
         with self.assertRaises(SystemExit) as ended:
             run.await_later()
-        self.assertIn("hub.cpp:7: error: what is this?", str(ended.exception))
+        self.assertIn("server.cpp:7: error: expected ';'", str(ended.exception))
 
-    def test_nothing_is_waited_for_when_nothing_is_said_to_come(self):
+    def test_without_a_compilation_nothing_is_waited_for(self):
         del os.environ["EARSHOT_LATER"]
         self.assertIsNone(run.await_later())
 

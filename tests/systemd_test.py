@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The files in systemd/: their managers understand them, and the walls are as high as they are said to be."""
+"""The files in systemd/: valid for their managers, and sandboxed as documented."""
 import glob
 import os
 import plistlib
@@ -12,7 +12,7 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNITS = os.path.join(TOP, "systemd")
 BUILD = os.path.join(TOP, "build", "release")
-# unit → how exposed it may be at most, times ten, as systemd 252 judges it
+# unit → the highest permitted exposure of `systemd-analyze security` (version 252), times ten
 EXPOSURE = {"user/earshot.service": 17, "user/earshot-notify.service": 16, "system/earshot@.service": 9, "system/earshot-hub.service": 9}
 
 
@@ -36,65 +36,65 @@ class Units(unittest.TestCase):
 
     def analyze(self, *words):
         if not shutil.which("systemd-analyze"):
-            self.skipTest("systemd-analyze is not here")
-        # A user's manager is looked at without there being one; nor are its own units, only what stands here.
+            self.skipTest("systemd-analyze is not installed")
+        # Analyses user units without a running user manager or its own units.
         variables = {**os.environ, "XDG_RUNTIME_DIR": self.folder, "HOME": self.folder, "SYSTEMD_LOG_LEVEL": "warning"}
         return subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, env=variables, timeout=120)
 
-    def built(self, name):
-        """The unit with a program that is there."""
+    def with_built_programs(self, name):
+        """The unit, with the paths of the built programs."""
         path = os.path.join(self.folder, os.path.basename(name))
         with open(path, "w") as file:
             file.write(read(name).replace("/usr/bin/earshot", os.path.join(BUILD, "earshot")))
         return path
 
-    def test_systemd_understands_every_unit(self):
+    def test_every_unit_is_valid(self):
         for name in EXPOSURE:
             with self.subTest(unit=name):
-                others = [self.built("system/earshot@.socket")] if "@" in name else []
+                others = [self.with_built_programs("system/earshot@.socket")] if "@" in name else []
                 scope = ["--user"] if name.startswith("user/") else []
-                done = self.analyze("verify", "--man=no", "--recursive-errors=one", *scope, self.built(name), *others)
+                done = self.analyze("verify", "--man=no", "--recursive-errors=one", *scope, self.with_built_programs(name), *others)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_a_directive_that_there_is_not_would_be_noticed(self):
-        path = self.built("user/earshot.service")
+    def test_an_unknown_directive_is_reported(self):
+        path = self.with_built_programs("user/earshot.service")
         with open(path, "a") as file:
             file.write("\n[Service]\nRestartSteeps=3\n")
         self.assertIn("RestartSteeps", self.analyze("verify", "--man=no", "--recursive-errors=one", "--user", path).stderr)
 
-    def test_no_unit_is_more_exposed_than_it_may_be(self):
+    def test_no_unit_exceeds_its_permitted_exposure(self):
         for name, most in EXPOSURE.items():
             with self.subTest(unit=name):
                 scope = ["--user"] if name.startswith("user/") else []
-                judge = lambda threshold: self.analyze("security", "--offline=true", "--no-pager", f"--threshold={threshold}", *scope, self.built(name))
-                done = judge(most)
+                security = lambda threshold: self.analyze("security", "--offline=true", "--no-pager", f"--threshold={threshold}", *scope, self.with_built_programs(name))
+                done = security(most)
                 self.assertEqual(done.returncode, 0, "\n".join(done.stdout.splitlines()[-1:]) + done.stderr)
-                self.assertNotEqual(judge(1).returncode, 0, "the threshold is not looked at")
+                self.assertNotEqual(security(1).returncode, 0, "the threshold has no effect")
 
-    def test_no_wall_shuts_off_what_the_daemon_must_see(self):
-        """systemd's own tests of a life behind them are in integration/units; this holds where that cannot be run."""
+    def test_the_sandbox_leaves_the_daemon_what_it_needs(self):
+        """integration/units_test.py runs the units with systemd; this test works without it."""
         for name in ("user/earshot.service", "system/earshot@.service"):
             with self.subTest(unit=name):
-                said = directives(name)
-                self.assertEqual(said["PrivateUsers"], ["yes"])
-                self.assertEqual(said["ProtectProc"], ["default"], "with PrivateUsers= every agent would be invisible")
-                self.assertEqual(said["ProcSubset"], ["all"])
-                self.assertNotIn("PrivatePIDs", said)
-                self.assertNotIn("yes", said["ProtectHome"])
+                unit = directives(name)
+                self.assertEqual(unit["PrivateUsers"], ["yes"])
+                self.assertEqual(unit["ProtectProc"], ["default"], "with PrivateUsers= no agent process would be visible")
+                self.assertEqual(unit["ProcSubset"], ["all"])
+                self.assertNotIn("PrivatePIDs", unit)
+                self.assertNotIn("yes", unit["ProtectHome"])
         self.assertEqual(directives("user/earshot.service")["PrivateNetwork"], ["no"])
         self.assertEqual(directives("user/earshot.service")["RuntimeDirectoryPreserve"], ["yes"])
 
-    def test_no_wall_shuts_off_the_desktop_the_daemon_or_the_network(self):
-        said = directives("user/earshot-notify.service")
-        hidden = " ".join(said["InaccessiblePaths"])
+    def test_the_sandbox_leaves_the_notifier_the_desktop_the_daemon_and_the_network(self):
+        unit = directives("user/earshot-notify.service")
+        hidden = " ".join(unit["InaccessiblePaths"])
         for needed in ("%t/bus", "%t/earshot"):
             self.assertNotIn(needed + " ", hidden + " ")
-        self.assertEqual(said["PrivateNetwork"], ["no"])
-        self.assertNotIn("IPAddressDeny", said)
-        self.assertEqual(said["RestrictAddressFamilies"], ["AF_UNIX AF_INET AF_INET6"])
-        self.assertEqual(said["PrivateUsers"], ["yes"], "without it a user's manager builds no wall")
+        self.assertEqual(unit["PrivateNetwork"], ["no"])
+        self.assertNotIn("IPAddressDeny", unit)
+        self.assertEqual(unit["RestrictAddressFamilies"], ["AF_UNIX AF_INET AF_INET6"])
+        self.assertEqual(unit["PrivateUsers"], ["yes"], "without it a user manager ignores the sandbox")
 
-    def test_every_unit_says_which_systemd_it_needs_and_no_newer_directive(self):
+    def test_every_unit_names_its_systemd_version_and_has_no_newer_directive(self):
         newer = {"RestartSteps", "RestartMaxDelaySec", "PrivatePIDs", "ProtectHostname=private", "PrivateBPF", "DelegateNamespaces"}
         for name in EXPOSURE:
             self.assertIn("systemd 252", read(name))
@@ -105,14 +105,14 @@ class Units(unittest.TestCase):
             stage = tempfile.mkdtemp(dir=self.folder)
             done = subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], capture_output=True, text=True, env={**os.environ, "DESTDIR": stage})
             self.assertEqual(done.returncode, 0, done.stderr)
-            there = f"{stage}{prefix}/lib/systemd"
-            units = sorted(os.path.relpath(path, there) for path in glob.glob(f"{there}/*/*"))
+            installed = f"{stage}{prefix}/lib/systemd"
+            units = sorted(os.path.relpath(path, installed) for path in glob.glob(f"{installed}/*/*"))
             self.assertEqual(units, ["system/earshot-hub.service", "system/earshot@.service", "system/earshot@.socket", "user/earshot-notify.service", "user/earshot.service"])
             for unit in units:
-                with open(os.path.join(there, unit)) as file:
+                with open(os.path.join(installed, unit)) as file:
                     self.assertEqual(file.read(), read(unit).replace("/usr/bin/earshot", f"{programs}/earshot"))
 
-    def test_the_hub_s_unit_starts_a_hub_with_a_configuration_of_its_own(self):
+    def test_the_hub_unit_starts_a_hub_with_its_own_configuration(self):
         start = directives("system/earshot-hub.service")["ExecStart"][0]
         self.assertIn(" --hub ", start)
         self.assertIn("--config %d/earshot.toml", start)
@@ -120,15 +120,15 @@ class Units(unittest.TestCase):
 
 
 class PropertyList(unittest.TestCase):
-    def test_launchd_s_file_says_what_it_must(self):
+    def test_the_launchd_file_has_the_required_keys(self):
         with open(os.path.join(UNITS, "launchd", "dev.earshot.earshotd.plist"), "rb") as file:
-            said = plistlib.load(file)
-        self.assertEqual(said["Label"], "dev.earshot.earshotd")
-        self.assertEqual(said["ProgramArguments"], ["/usr/local/bin/earshotd"])
-        self.assertEqual((said["RunAtLoad"], said["KeepAlive"], said["ThrottleInterval"]), (True, {"SuccessfulExit": False}, 10))
-        self.assertEqual((said["ProcessType"], said["Umask"]), ("Background", 0o077))
-        self.assertEqual({said["StandardOutPath"], said["StandardErrorPath"]}, {"/Users/you/Library/Logs/earshotd.log"})
-        self.assertEqual(said["SoftResourceLimits"]["Core"], 0)
+            unit = plistlib.load(file)
+        self.assertEqual(unit["Label"], "dev.earshot.earshotd")
+        self.assertEqual(unit["ProgramArguments"], ["/usr/local/bin/earshotd"])
+        self.assertEqual((unit["RunAtLoad"], unit["KeepAlive"], unit["ThrottleInterval"]), (True, {"SuccessfulExit": False}, 10))
+        self.assertEqual((unit["ProcessType"], unit["Umask"]), ("Background", 0o077))
+        self.assertEqual({unit["StandardOutPath"], unit["StandardErrorPath"]}, {"/Users/you/Library/Logs/earshotd.log"})
+        self.assertEqual(unit["SoftResourceLimits"]["Core"], 0)
 
 
 if __name__ == "__main__":

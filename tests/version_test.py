@@ -1,4 +1,4 @@
-"""What --version tells: which commit was built, and that knowing it costs next to nothing."""
+"""--version names the built commit, and a new commit recompiles one file only."""
 import os
 import re
 import shutil
@@ -11,10 +11,10 @@ BUILD = os.path.join(TOP, "build", "release")
 SCRIPT = os.path.join(TOP, "daemon/version/commit.cmake")
 
 
-def run(*words, cwd=None, **variables):
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, cwd=cwd, env={**os.environ, **variables})
+def run(*command, cwd=None, **variables):
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, cwd=cwd, env={**os.environ, **variables})
     if done.returncode != 0:
-        raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
+        raise AssertionError(f"{command}: {done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -23,18 +23,18 @@ class Commit(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="earshot-test-", dir="/tmp")
         self.addCleanup(shutil.rmtree, self.folder)
         self.source, self.file = os.path.join(self.folder, "source"), os.path.join(self.folder, "commit.cpp")
-        self.there = os.path.join(self.source, "daemon/version")
-        os.makedirs(self.there)
-        shutil.copy(SCRIPT, self.there)
+        self.version_folder = os.path.join(self.source, "daemon/version")
+        os.makedirs(self.version_folder)
+        shutil.copy(SCRIPT, self.version_folder)
         shutil.copy(os.path.join(TOP, ".gitattributes"), self.source)
 
-    def git(self, *words):
-        return run("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", *words, cwd=self.source,
+    def git(self, *command):
+        return run("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", *command, cwd=self.source,
                    GIT_CONFIG_NOSYSTEM="1", HOME=self.folder).strip()
 
     def repository(self):
         if not shutil.which("git"):
-            self.skipTest("git is not here")
+            self.skipTest("git is not installed")
         self.git("init", "-q")
         self.commit()
 
@@ -42,65 +42,65 @@ class Commit(unittest.TestCase):
         self.git("add", ".")
         self.git("commit", "-q", "--allow-empty", "-m", "work")
 
-    def told(self, source=None):
+    def recorded_commit(self, source=None):
         source = source or self.source
         run("cmake", "-D", f"SOURCE={source}", "-D", f"FILE={self.file}", "-P", os.path.join(source, "daemon/version/commit.cmake"), HOME=self.folder)
         with open(self.file) as file:
             return re.search(r'"(.*)"', file.read())[1]
 
-    def test_it_is_the_one_that_is_checked_out_and_changes_show(self):
+    def test_the_checked_out_commit_is_recorded_and_changes_are_marked(self):
         self.repository()
         head = self.git("rev-parse", "HEAD")
-        self.assertEqual(self.told(), head[:12])
-        with open(SCRIPT) as file, open(os.path.join(self.there, "commit.cmake"), "w") as copy:
+        self.assertEqual(self.recorded_commit(), head[:12])
+        with open(SCRIPT) as file, open(os.path.join(self.version_folder, "commit.cmake"), "w") as copy:
             copy.write(file.read() + "\n")
-        self.assertEqual(self.told(), head[:12] + "-dirty")
+        self.assertEqual(self.recorded_commit(), head[:12] + "-dirty")
         self.commit()
-        self.assertEqual(self.told(), self.git("rev-parse", "HEAD")[:12])
+        self.assertEqual(self.recorded_commit(), self.git("rev-parse", "HEAD")[:12])
 
-    def test_the_file_is_left_alone_while_nothing_changes(self):
+    def test_the_file_is_not_rewritten_without_a_change(self):
         self.repository()
-        self.told()
+        self.recorded_commit()
         os.utime(self.file, (1, 1))
-        self.told()
+        self.recorded_commit()
         self.assertEqual(os.stat(self.file).st_mtime, 1)
         self.commit()
-        self.told()
+        self.recorded_commit()
         self.assertNotEqual(os.stat(self.file).st_mtime, 1)
 
-    def test_an_archive_of_the_sources_carries_it(self):
+    def test_an_archive_of_the_sources_contains_the_commit(self):
         self.repository()
         exported = os.path.join(self.folder, "exported")
         os.mkdir(exported)
         self.git("archive", "-o", "../archive.tar", "HEAD")
         run("tar", "-xf", os.path.join(self.folder, "archive.tar"), "-C", exported)
-        self.assertEqual(self.told(exported), self.git("rev-parse", "HEAD")[:12])
+        self.assertEqual(self.recorded_commit(exported), self.git("rev-parse", "HEAD")[:12])
 
-    def test_without_a_repository_or_inside_another_one_it_is_unknown(self):
-        self.assertEqual(self.told(), "unknown")
+    def test_without_its_own_repository_the_commit_is_unknown(self):
+        self.assertEqual(self.recorded_commit(), "unknown")
         self.repository()
-        inner = os.path.join(self.source, "cellar")
-        shutil.copytree(self.there, os.path.join(inner, "daemon/version"))
-        self.assertEqual(self.told(inner), "unknown")
+        inner = os.path.join(self.source, "nested")
+        shutil.copytree(self.version_folder, os.path.join(inner, "daemon/version"))
+        self.assertEqual(self.recorded_commit(inner), "unknown")
 
 
 class Programs(unittest.TestCase):
-    def test_each_says_version_commit_build_type_and_compiler_in_one_line(self):
+    def test_version_prints_version_commit_build_type_and_compiler_on_one_line(self):
         with open(os.path.join(TOP, "CMakeLists.txt")) as file:
             version = re.search(r"VERSION (\d+\.\d+\.\d+)", file.read())[1]
         with open(os.path.join(BUILD, "daemon/version/commit.cpp")) as file:
             commit = re.search(r'"(.*)"', file.read())[1]
         for name in ("earshot", "earshotd", "earshot-notify"):
-            told = run(os.path.join(BUILD, name), "--version")
-            self.assertRegex(told, rf"^{name} {re.escape(version)} \(commit {commit}, Release, \w+ [\d.]+\)\n$")
+            output = run(os.path.join(BUILD, name), "--version")
+            self.assertRegex(output, rf"^{name} {re.escape(version)} \(commit {commit}, Release, \w+ [\d.]+\)\n$")
 
     def test_a_commit_compiles_one_file_only(self):
         if not shutil.which("ninja"):
-            self.skipTest("ninja is not here")
-        asked = run("ninja", "-C", BUILD, "-t", "query", os.path.join(BUILD, "daemon/version/commit.cpp"))
-        users = re.findall(r"^    (\S+)", asked[asked.index("  outputs:"):], re.MULTILINE)
+            self.skipTest("ninja is not installed")
+        query = run("ninja", "-C", BUILD, "-t", "query", os.path.join(BUILD, "daemon/version/commit.cpp"))
+        users = re.findall(r"^    (\S+)", query[query.index("  outputs:"):], re.MULTILINE)
         compiled = [name for name in users if name.endswith(".o")]
-        self.assertEqual(len(compiled), 1, asked)
+        self.assertEqual(len(compiled), 1, query)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-# Homebrew's way to earshot, for macOS and Linux: it builds what is committed in a checkout.
+# Homebrew formula for macOS and Linux: builds the committed sources of a checkout.
 #
 #   brew tap-new you/agents && cp .ci/package/earshot.rb "$(brew --repository you/agents)/Formula"
 #   HOMEBREW_EARSHOT_SOURCE=$PWD brew install --HEAD you/agents/earshot
-#   brew services start earshot        # to have it run whenever you are logged in
+#   brew services start earshot        # run it while you are logged in
 #
-# A release fills in `url` and `sha256` of its source archive (`git archive`: it carries its commit), and the environment
-# variable is needed no more.
+# A release sets `url` and `sha256` of its source archive (made by `git archive`, which records the commit) and needs no
+# environment variable.
 class Earshot < Formula
-  desc "Daemon that listens to coding agents at work"
+  desc "Daemon that monitors coding agents"
   homepage "https://earshot.dev"
   license "MIT"
   head "file://#{ENV.fetch("HOMEBREW_EARSHOT_SOURCE", File.expand_path("../..", __dir__))}", using: :git, branch: "main"
@@ -25,6 +25,7 @@ class Earshot < Formula
   depends_on "re2"
   depends_on "simdjson"
   depends_on "spdlog"
+  depends_on "utf8proc"
   depends_on "xxhash"
 
   def install

@@ -1,6 +1,6 @@
-# Read by cpack once for each format, before anything is installed for it.
+# Read by cpack once per format, before installing.
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 else()
-  set(CPACK_PACKAGING_INSTALL_PREFIX "")  # one folder, to be unpacked anywhere
+  set(CPACK_PACKAGING_INSTALL_PREFIX "")  # relocatable: one directory
 endif()

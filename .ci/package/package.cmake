@@ -1,16 +1,16 @@
-# What `cpack` makes in a build directory: a package for Debian and a tarball. `./dev package` does it all.
-# What is in them is what `cmake --install` installs; staged.cmake finishes each as its format wants it.
+# Configures cpack: a Debian package and a tarball of the files that `cmake --install` installs. `./dev package` runs it.
+# staged.cmake adapts the files to each format.
 set(CPACK_PACKAGE_NAME earshot)
 set(CPACK_PACKAGE_VENDOR "the earshot authors")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "daemon that listens to coding agents at work")
-set(CPACK_PACKAGE_DESCRIPTION "earshot tails the transcripts that coding agents write, makes events of them
-(turn started, tool invoked, permission wanted, and so on) and tells these to
-whoever subscribes: a terminal, a browser, a status bar, a program of yours.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "daemon that monitors coding agents")
+set(CPACK_PACKAGE_DESCRIPTION "earshot follows the transcripts that coding agents write, turns them into
+events (turn started, tool invoked, permission requested, and so on) and sends
+these to subscribers: a terminal, a browser, a status bar, your own programs.
 .
-It runs as the user whose agents it listens to, on this machine only, writes
-nothing where agents write, and keeps secrets out of what it shows.
+It runs as the user whose agents it follows, listens on this machine only,
+does not write to the agents' directories, and redacts known secret formats.
 .
-Nothing runs until you ask for it: systemctl --user enable --now earshot")
+It is not started automatically: systemctl --user enable --now earshot")
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 set(CPACK_GENERATOR TGZ)
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
@@ -23,11 +23,11 @@ set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/staged.cmake)
 set(CPACK_EARSHOT_SOURCE ${CMAKE_SOURCE_DIR})
 set(CPACK_MONOLITHIC_INSTALL ON)
 
-# The newest entry of the changelog says version, revision and who stands for it.
+# The latest entry of the changelog has the version, the revision and the maintainer.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/changelog changelog)
 list(GET changelog 0 newest)
 if(NOT newest MATCHES "^earshot [(]${PROJECT_VERSION}-([0-9a-z.~+]+)[)]")
-  message(FATAL_ERROR ".ci/package/changelog begins with \"${newest}\", but this is ${PROJECT_VERSION}: write what is new")
+  message(FATAL_ERROR ".ci/package/changelog begins with \"${newest}\", but the version is ${PROJECT_VERSION}: add a changelog entry")
 endif()
 set(CPACK_DEBIAN_PACKAGE_RELEASE ${CMAKE_MATCH_1})
 foreach(line ${changelog})

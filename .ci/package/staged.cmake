@@ -1,5 +1,5 @@
-# Run by cpack between installing and packing: finishes what is in CPACK_TEMPORARY_DIRECTORY as the format wants it.
-# Times are those of SOURCE_DATE_EPOCH where it is set: the same programs make the same package.
+# Run by cpack between installing and packing: adapts the files in CPACK_TEMPORARY_DIRECTORY to the format.
+# With SOURCE_DATE_EPOCH set, file times are fixed, so packages are reproducible.
 set(here ${CMAKE_CURRENT_LIST_DIR})
 set(stage ${CPACK_TEMPORARY_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" stage "${stage}")
@@ -7,14 +7,14 @@ set(documents ${stage}/share/doc/earshot)
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(prefix /usr)
 else()
-  set(prefix /usr/local)  # where a tarball's units are found by systemd, and its programs by them
+  set(prefix /usr/local)  # where systemd looks for the units of a tarball
 endif()
 
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# The units of a tarball name the program where it was staged.
+# The units of a tarball contain the staging path.
 file(GLOB_RECURSE units ${stage}/lib/systemd/*.service)
 foreach(unit ${units})
   file(READ ${unit} text)

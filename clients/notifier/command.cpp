@@ -21,7 +21,7 @@ namespace earshot::notifier {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t words_kept = 300;  // of what a command says on stderr
+constexpr std::size_t words_kept = 300;  // of the program's stderr
 constexpr std::chrono::milliseconds kill_grace{500};
 constexpr std::chrono::milliseconds beat{10};
 
@@ -41,7 +41,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return out;
 }
 
-// Gives it the input and keeps the beginning of what it says, until both ends are closed or the time is up.
+// Writes `text` to the program and reads the beginning of its stderr. False: not done by `end`.
 bool talk(Descriptor& input, Descriptor& said, std::string_view text, std::string& words,
           Clock::time_point end) {
   while (said.value >= 0) {
@@ -53,7 +53,7 @@ bool talk(Descriptor& input, Descriptor& said, std::string_view text, std::strin
     if ((ready[1].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
       const ssize_t sent = ::send(input.value, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) text = {};  // it does not want it
+      if (sent < 0 && errno != EAGAIN && errno != EINTR) text = {};  // the program closed its stdin
     }
     if ((ready[0].revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
       char piece[1024];
@@ -65,7 +65,7 @@ bool talk(Descriptor& input, Descriptor& said, std::string_view text, std::strin
   return true;
 }
 
-// True: it has ended.
+// True: the process exited.
 bool wait_for(pid_t child, int& status, Clock::time_point end) {
   while (::waitpid(child, &status, WNOHANG) == 0) {
     if (Clock::now() >= end) return false;
@@ -80,7 +80,7 @@ void end_group(pid_t child, int& status) {
     ::kill(-child, SIGKILL);
     ::waitpid(child, &status, 0);
   }
-  ::kill(-child, SIGKILL);  // those that it left behind
+  ::kill(-child, SIGKILL);  // children that it left behind
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void end_group(pid_t child, int& status) {
 Delivery run_words(const std::vector<std::string>& asked, const std::vector<std::string>& environment,
                    const std::string& input, std::int64_t timeout_ms) {
   int in[2], out[2];
-  // A socket, not a pipe: writing to one that nobody reads is no signal.
+  // A socket instead of a pipe: MSG_NOSIGNAL avoids SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return {.why = std::strerror(errno)};
   Descriptor ours{in[0]}, theirs{in[1]};
   if (::pipe2(out, O_CLOEXEC) != 0) return {.why = std::strerror(errno)};
@@ -127,12 +127,12 @@ Delivery run_words(const std::vector<std::string>& asked, const std::vector<std:
   const bool in_time = talk(ours, said, input, received, end) && wait_for(child, status, end);
   if (!in_time) {
     end_group(child, status);
-    return {.why = words.front() + " took longer than " + say_duration(timeout_ms) + " and was ended"};
+    return {.why = words.front() + " took longer than " + say_duration(timeout_ms) + " and was stopped"};
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {.done = true};
   std::string why =
       words.front() + (WIFEXITED(status) ? " exited with " + std::to_string(WEXITSTATUS(status))
-                                         : " was ended by signal " + std::to_string(WTERMSIG(status)));
+                                         : " was killed by signal " + std::to_string(WTERMSIG(status)));
   if (const std::string line = clean_line(received, words_kept); !line.empty()) why += ": " + line;
   return {.why = std::move(why)};
 }
@@ -150,7 +150,7 @@ Delivery ring_bell(const Sink& sink) {
   const std::string path = sink.tty.empty() ? "/dev/tty" : sink.tty;
   const Descriptor terminal{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
   if (terminal.value < 0) return {.permanent = true, .why = path + ": " + std::strerror(errno)};
-  if (::isatty(terminal.value) == 0) return {.permanent = true, .why = path + " is no terminal"};
+  if (::isatty(terminal.value) == 0) return {.permanent = true, .why = path + " is not a terminal"};
   if (::write(terminal.value, "\a", 1) != 1)
     return {.permanent = errno != EAGAIN, .why = path + ": " + std::strerror(errno)};
   return {.done = true};

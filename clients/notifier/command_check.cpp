@@ -1,4 +1,4 @@
-// `earshot-notify check`: are the rules good, and what do they come to?
+// `earshot-notify check`: validates and explains the rules.
 #include <sys/stat.h>
 
 #include <iostream>
@@ -14,10 +14,10 @@ namespace {
 
 struct Found {
   std::string sink, why;
-  bool fatal;  // it cannot be sent to
+  bool fatal;  // the sink is unusable
 };
 
-// What can be known of a sink without sending anything.
+// Checks sinks without sending anything.
 std::vector<Found> look_at(const Rules& rules) {
   std::vector<Found> found;
   for (const auto& [name, sink] : rules.sinks) {
@@ -25,7 +25,7 @@ std::vector<Found> look_at(const Rules& rules) {
       return std::find(rule.sinks.begin(), rule.sinks.end(), name) != rule.sinks.end();
     });
     if (!used) {
-      if (sink.line > 0) found.push_back({name, "no rule tells it anything", false});
+      if (sink.line > 0) found.push_back({name, "no rule uses it", false});
       continue;
     }
     const auto keys = read_keys(sink);
@@ -35,11 +35,11 @@ std::vector<Found> look_at(const Rules& rules) {
       const bool is_near = read->url.starts_with("http://127.") ||
                            read->url.starts_with("http://localhost") || read->url.starts_with("http://[::1]");
       if (is_secret && read->url.starts_with("http://") && !is_near)
-        found.push_back({name, "what is secret goes over the network as it is: use https://", false});
+        found.push_back({name, "the secret is sent unencrypted: use https://", false});
     }
     struct stat status {};
     if (!sink.ca_file.empty() && ::stat(sink.ca_file.c_str(), &status) != 0)
-      found.push_back({name, sink.ca_file + ": there is no such file", true});
+      found.push_back({name, sink.ca_file + ": No such file or directory", true});
   }
   return found;
 }
@@ -84,12 +84,12 @@ int check_command(const Options& options) {
     return exit_code;
   }
   for (const Rule& rule : read.rules.rules) std::cout << explain(rule, read.rules) << "\n";
-  if (read.rules.rules.empty()) std::cout << "There are no rules: nothing is told.\n\n";
+  if (read.rules.rules.empty()) std::cout << "There are no rules: no notices are sent.\n\n";
   std::cout << "Sinks\n";
   for (const auto& [name, sink] : read.rules.sinks) std::cout << "  " << explain(sink);
-  std::cout << "\nNothing older than " << say_duration(read.rules.max_age_ms) << " is told. "
-            << (read.rules.wants_text() ? "Text is asked for, as a rule wants some.\n"
-                                        : "No text is asked for: names, times and numbers only.\n");
+  std::cout << "\nEvents older than " << say_duration(read.rules.max_age_ms) << " cause no notices. "
+            << (read.rules.wants_text() ? "Session text is requested, as a rule uses it.\n"
+                                        : "No session text is requested: only names, times and numbers.\n");
   for (const Found& each : found)
     std::cout << (each.fatal ? "WRONG: " : "note: ") << "sink " << each.sink << ": "
               << common::safe_text(each.why) << "\n";

@@ -1,5 +1,5 @@
-// `earshot-notify`: tells, until it is stopped. It does not give up: no daemon, another token, a bus that is
-// not there yet are all waited for.
+// `earshot-notify` without a command: runs until it is stopped. A missing daemon, an invalid token and a
+// missing session bus are retried.
 #include <csignal>
 #include <set>
 
@@ -15,7 +15,7 @@ namespace {
 using common::print_message;
 using common::safe_text;
 
-// What is wrong is said once, not with every attempt.
+// Prints a message unless it repeats the previous one: failed attempts are reported once.
 class Teller {
  public:
   void say(const std::string& text) {
@@ -29,7 +29,7 @@ class Teller {
   std::string last_;
 };
 
-// The view is asked for in the address: the daemon sends no text that no rule wants.
+// Without a rule that uses text the daemon is asked to send none.
 void ask_for_meta(common::DaemonAddresses& addresses) {
   for (common::DaemonAddress& address : addresses) address.endpoint.path += "?view=meta";
 }
@@ -42,21 +42,21 @@ int run_command(const Options& options) {
   ReadRules read = load_rules(options.rules);
   for (const Problem& each : read.problems) print_message(safe_text(each.text()));
   if (!read.problems.empty()) {
-    print_message("these rules cannot be followed; `earshot-notify check` says the same without starting");
+    print_message("the rules have errors; `earshot-notify check` validates them without starting");
     return exit_usage;
   }
   const Rules rules = std::move(read.rules);
   const Places places{own_directory(options)};
   for (const std::string& directory : {places.directory, places.spool()}) {
     if (const std::string why = make_directory(directory); !why.empty()) {
-      print_message("cannot make " + safe_text(why));
+      print_message("cannot create " + safe_text(why));
       return exit_failed;
     }
   }
   const Lock lock(places.lock());
   if (!lock.held()) {
     print_message("another earshot-notify runs already with " + safe_text(places.directory) +
-                  ": two would tell everything twice");
+                  ": two would send each notice twice");
     return exit_failed;
   }
   common::Client client;
@@ -64,7 +64,7 @@ int run_command(const Options& options) {
   common::Backoff backoff;
   Teller teller;
   while (true) {
-    // Again each time: a new daemon may have another address and token.
+    // On each attempt, as a restarted daemon may have another address and token.
     auto found = common::find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
       teller.say(safe_text(*why));
@@ -93,9 +93,9 @@ int run_command(const Options& options) {
     if (result.last().end_reason == common::EndReason::stopped) return exit_ok;
     if (is_open) {
       backoff.reset();
-      teller.say("lost the daemon (" + safe_text(result.last().text) + "); trying to come back");
+      teller.say("lost the daemon (" + safe_text(result.last().text) + "); reconnecting");
     } else {
-      teller.say(format_connect_error(result, addresses) + "\n  Trying again until it is there.");
+      teller.say(format_connect_error(result, addresses) + "\n  Retrying until it is available.");
     }
     if (!client.pause(backoff.next_ms())) return exit_ok;
   }

@@ -1,4 +1,4 @@
-// `earshot-notify test EVENT`: what the rules would send, and with --send, sends it.
+// `earshot-notify test EVENT`: shows what the rules would send; --send sends it.
 #include <condition_variable>
 #include <fstream>
 #include <iostream>
@@ -24,11 +24,11 @@ namespace {
 
 constexpr std::size_t event_bytes_max = 1 << 20;
 
-// Names the session of the samples, as a session frame would.
+// The session frame of the sample events.
 constexpr const char* introduction =
-    R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Mend the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"cost_usd":6.4}})";
+    R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Repair the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"cost_usd":6.4}})";
 
-// The frame: a sample, a file, or stdin. Empty: there is none, and it was said why.
+// The frame of a sample, a file or stdin. Empty: none, and an error was printed.
 std::string frame_of(const std::string& event) {
   if (std::string made = sample(event, now_ms()); !made.empty()) return made;
   std::ostringstream text;
@@ -44,18 +44,18 @@ std::string frame_of(const std::string& event) {
     std::string names;
     for (const std::string_view each : sample_names())
       names += (names.empty() ? "" : ", ") + std::string(each);
-    common::print_message("there is no event and no file called " + common::safe_text(event) +
+    common::print_message("no event and no file is named " + common::safe_text(event) +
                           "; events are: " + names);
     return {};
   }
   if (json.size() > event_bytes_max) {
-    common::print_message("that is more than 1 MiB");
+    common::print_message("the frame is longer than 1 MiB");
     return {};
   }
   return json;
 }
 
-// One letter to one sink, waited for.
+// Sends one notice to one sink and waits for the result.
 class Outbox {
  public:
   Delivery send(const Sink& sink, const Notice& notice) {
@@ -134,7 +134,7 @@ int test_command(const Options& options) {
   const auto frame = parser.parse(json);
   if (!frame || frame->text("type").empty() || frame->text("session").empty()) {
     common::print_message(
-        "that is no frame: a JSON object with `type` and `session`, as earshot tail --json prints them");
+        "that is not a frame: it must be a JSON object with `type` and `session`, as earshot tail --json prints them");
     return exit_usage;
   }
   SessionCache acquaintance;
@@ -166,7 +166,7 @@ int test_command(const Options& options) {
       if (sink == nullptr) continue;
       const std::int64_t hold = rule.hold_of(*sink);
       if (!options.json)
-        std::cout << "  " << name << (hold > 0 ? " after " + say_duration(hold) : " at once") << ": "
+        std::cout << "  " << name << (hold > 0 ? " after " + say_duration(hold) : " immediately") << ": "
                   << shown(*sink, notice);
       if (!options.send) continue;
       const Delivery delivery = outbox.send(*sink, notice);
@@ -175,7 +175,7 @@ int test_command(const Options& options) {
                             (delivery.done ? "sent" : "not sent: " + common::safe_text(delivery.why)));
     }
   }
-  if (matched == 0 && !options.json) std::cout << "No rule tells of it.\n";
+  if (matched == 0 && !options.json) std::cout << "No rule matches.\n";
   return all_sent ? exit_ok : exit_failed;
 }
 

@@ -15,7 +15,7 @@ int why_command(const Options& options) {
   const Places places{own_directory(options)};
   const std::vector<std::string> lines = BoundedLog(places.journal()).last(options.count);
   if (lines.empty()) {
-    common::print_message("nothing was decided yet (" + common::safe_text(places.journal()) +
+    common::print_message("no decisions yet (" + common::safe_text(places.journal()) +
                           "): is earshot-notify running?");
     return exit_failed;
   }

@@ -12,7 +12,7 @@ DeliveryQueue::DeliveryQueue(const Rules& rules, const Spool& spool, unsigned se
     notices_.push_back({std::move(queued), now_ms, true, false});
   for (QueuedNotice& queued : found.interrupted) {
     Waiting waiting{std::move(queued), 0, true, false};
-    dead(waiting, "the program ended twice while it was sent: it is not sent a third time");
+    dead(waiting, "the notifier was killed twice while sending it; not sent a third time");
   }
 }
 
@@ -36,13 +36,13 @@ void DeliveryQueue::take(const Notice& notice, std::int64_t now_ms) {
     const std::string key = waiting.queued.key();
     const bool known = std::any_of(notices_.begin(), notices_.end(),
                                    [&](const Waiting& each) { return each.queued.key() == key; });
-    if (!known) notices_.push_back(std::move(waiting));  // else a crash came between the spool and the state
+    if (!known) notices_.push_back(std::move(waiting));  // known after a crash between writing the spool and the state
   }
   while (notices_.size() > notices_max) {
     const auto oldest =
         std::find_if(notices_.begin(), notices_.end(), [](const Waiting& each) { return !each.in_flight; });
     if (oldest == notices_.end()) break;
-    dead(*oldest, "more than " + std::to_string(notices_max) + " letters wait: the oldest was given up");
+    dead(*oldest, "more than " + std::to_string(notices_max) + " notices are queued: the oldest was dropped");
     notices_.erase(oldest);
   }
 }
@@ -72,7 +72,7 @@ std::string DeliveryQueue::save() {
   for (Waiting& each : notices_) {
     if (each.saved) continue;
     const std::string why = spool_.save(each.queued);
-    if (!why.empty()) trouble = why;  // it is sent all the same: only a crash would lose it
+    if (!why.empty()) trouble = why;  // send it anyway: only a crash would lose it
     each.saved = true;
   }
   return trouble;
@@ -99,7 +99,7 @@ void DeliveryQueue::report(const std::string& key, const Delivery& delivery, std
     return;
   }
   ++queued.attempts;
-  queued.again = false;  // how it ended is known
+  queued.again = false;  // the result is known
   const bool too_old = queued.written_ms + age_ms_max <= now_ms;
   if (delivery.permanent || queued.attempts >= attempts_max || too_old) {
     dead(*found,
@@ -134,7 +134,7 @@ std::optional<std::int64_t> DeliveryQueue::next_ms(std::int64_t now_ms) const {
     std::int64_t due_ms = each.due_ms;
     if (const auto paused = paused_until_.find(each.queued.sink); paused != paused_until_.end())
       due_ms = std::max(due_ms, paused->second);
-    if (due_ms <= now_ms) continue;  // its sink is busy: its report will come
+    if (due_ms <= now_ms) continue;  // its sink is busy: the next report() starts it
     if (!next || due_ms < *next) next = due_ms;
   }
   return next;

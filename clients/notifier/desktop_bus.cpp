@@ -1,5 +1,5 @@
-// Linux: org.freedesktop.Notifications on the session bus, through sd-bus, on a thread of its own: a bus that
-// hangs holds up nothing else.
+// Linux: org.freedesktop.Notifications on the session bus, with sd-bus, on a separate thread so that a bus that
+// hangs blocks nothing else.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-bus.h>
@@ -77,11 +77,11 @@ class BusDesktop : public Desktop {
   };
   using Task = std::variant<QueuedNotice, Closing, Page, Stop>;
 
-  // A call whose answer is awaited.
+  // A call whose reply is pending.
   struct Call {
     BusDesktop* self;
     std::string key, slot, notice, url;
-    bool close_at_once = false;  // it was answered before the server said its id
+    bool close_at_once = false;  // the notice was answered before the server replied with its id
   };
 
   void post(Task task) {
@@ -90,7 +90,7 @@ class BusDesktop : public Desktop {
       tasks_.push_back(std::move(task));
     }
     const std::uint64_t one = 1;
-    if (::write(wake_, &one, sizeof one) < 0) return;  // it is awake
+    if (::write(wake_, &one, sizeof one) < 0) return;  // the counter is at its maximum: the thread is awake
   }
 
   std::deque<Task> take_tasks() {
@@ -110,12 +110,12 @@ class BusDesktop : public Desktop {
         if (more < 0) lost(more);
         if (more <= 0) break;
       }
-      if (ready_ && !todo_.empty()) continue;  // the server has just become known
+      if (ready_ && !todo_.empty()) continue;  // the server has just replied
       wait();
     }
   }
 
-  // What was asked for reaches the bus before the end.
+  // Posted tasks reach the bus before the thread ends.
   void stop() {
     if (ready_) work();
     if (bus_.bus != nullptr) sd_bus_flush(bus_.bus);
@@ -141,7 +141,7 @@ class BusDesktop : public Desktop {
     }
     ::poll(ready, bus_.bus != nullptr ? 2 : 1, timeout_ms);
     std::uint64_t count = 0;
-    if (::read(wake_, &count, sizeof count) < 0) return;  // it was not that
+    if (::read(wake_, &count, sizeof count) < 0) return;  // woken by the bus or the timeout
   }
 
   void work() {
@@ -150,7 +150,7 @@ class BusDesktop : public Desktop {
     if (!ready_) return ask();
     for (Task& task : std::exchange(todo_, {})) {
       if (bus_.bus == nullptr) {
-        refuse(task, "the session bus went away");
+        refuse(task, "lost the session bus");
       } else if (const auto* queued = std::get_if<QueuedNotice>(&task)) {
         notify(*queued);
       } else if (const auto* closing = std::get_if<Closing>(&task)) {
@@ -200,10 +200,10 @@ class BusDesktop : public Desktop {
 
   void lost(int error) {
     bus_.close();
-    refuse_all(std::string("the session bus went away: ") + std::strerror(-error));
+    refuse_all(std::string("lost the session bus: ") + std::strerror(-error));
   }
 
-  // What the server can do, and who it is: another one than before never gave our ids.
+  // Asks for the server's capabilities and identity: another server does not have the saved ids.
   void ask() {
     if (asking_) return;
     asking_ = true;
@@ -338,14 +338,14 @@ class BusDesktop : public Desktop {
     const char *name = nullptr, *before = nullptr, *now = nullptr;
     if (sd_bus_message_read(signal, "sss", &name, &before, &now) <= 0 || std::strcmp(name, server_name) != 0)
       return 0;
-    if (*before == '\0') return 0;  // it has just come: ask() hears of it
+    if (*before == '\0') return 0;  // it just appeared: ask() handles it
     self.ready_ = false;
     self.shown_ = {};
     self.hooks_.shown(self.shown_);
     return 0;
   }
 
-  // The portal starts the browser outside of whatever walls this program runs behind.
+  // The portal starts the browser outside of this program's sandbox.
   void open_page(const std::string& url) {
     auto* const waiting = new Call{this, {}, {}, {}, url};
     const int sent = sd_bus_call_method_async(bus_.bus, nullptr, portal_name, portal_path,
@@ -369,7 +369,7 @@ class BusDesktop : public Desktop {
   }
 
   Hooks hooks_;
-  // The thread's own, but for tasks_.
+  // Used by the thread only, except tasks_.
   Shown shown_;
   Bus bus_;
   bool ready_ = false, asking_ = false;

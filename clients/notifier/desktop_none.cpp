@@ -1,4 +1,4 @@
-// Where there is neither D-Bus nor macOS.
+// For systems without D-Bus and macOS.
 #include "notifier/desktop.hpp"
 
 namespace earshot::notifier {
@@ -8,7 +8,7 @@ class NoDesktop : public Desktop {
  public:
   explicit NoDesktop(Hooks hooks) : hooks_(std::move(hooks)) {}
   void show(const QueuedNotice& queued) override {
-    hooks_.done(queued.key(), {.permanent = true, .why = "this build knows no desktop: use another sink"});
+    hooks_.done(queued.key(), {.permanent = true, .why = "this build has no desktop support: use another sink"});
   }
   void close(const std::string&, const std::string&) override {}
   void open(const std::string& url) override { hooks_.cannot_open(url); }

@@ -1,4 +1,4 @@
-// macOS: shown by osascript; it can neither be replaced nor closed.
+// macOS: osascript. Notices can be neither replaced nor closed.
 #include "notifier/command.hpp"
 #include "notifier/desktop.hpp"
 #include "notifier/worker.hpp"

@@ -13,7 +13,7 @@ std::vector<std::string> osascript_words(const Notice& notice) {
           "--",
           notice.title,
           notice.body,
-          notice.urgency == Urgency::critical ? "earshot: it waits for you" : "earshot"};
+          notice.urgency == Urgency::critical ? "earshot: needs your attention" : "earshot"};
 }
 
 std::string without_markup(std::string_view text) {

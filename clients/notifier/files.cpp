@@ -98,7 +98,7 @@ void BoundedLog::append(std::string_view line) {
     ::rename(path_.c_str(), (path_ + ".1").c_str());
     return append(line);
   }
-  if (!write_all(descriptor, text)) errno = 0;  // there is nobody to tell but this log
+  if (!write_all(descriptor, text)) errno = 0;  // errors of the log are ignored
   ::close(descriptor);
 }
 

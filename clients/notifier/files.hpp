@@ -1,4 +1,4 @@
-// Files of the notifier's own: small, private, whole or not there at all.
+// The notifier's log files.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace earshot::notifier {
 
-/// Makes it, and what is above it, for its owner alone. Why not; empty: it is there.
+
 std::string make_directory(const std::string& path);
 
 /// Written beside it, synced, then renamed over it: a reader finds the old text or the new one. Why not;
@@ -31,15 +31,14 @@ class Lock {
   int descriptor_ = -1;
 };
 
-/// Lines, the newest last, never more than twice `bytes_max` in all: a full file becomes FILE.1, and what was
-/// FILE.1 is gone.
+/// A log of lines with a bounded size: a file of `bytes_max` is renamed to FILE.1, replacing the previous one.
 class BoundedLog {
  public:
-  static constexpr std::size_t bytes_max = 512 << 10;  // of one file
+  static constexpr std::size_t bytes_max = 512 << 10;  // per file
   explicit BoundedLog(std::string path) : path_(std::move(path)) {}
-  /// `line` has no line end. A disk that is full loses lines, nothing else.
+  /// Appends a line, given without line end. Errors are ignored: the log loses lines.
   void append(std::string_view line);
-  /// The last `count` lines, the oldest first.
+  /// The last `count` lines, oldest first.
   std::vector<std::string> last(std::size_t count) const;
 
  private:

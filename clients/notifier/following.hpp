@@ -16,7 +16,7 @@ namespace earshot::notifier {
 class Following {
  public:
   using Places = std::vector<std::pair<std::string, std::string>>;  // stream, cursor
-  /// `types` are the wanted event types; the decider must outlive this. Streams in `places` resume from
+  /// `types` are the wanted event types; the engine must outlive this. Streams in `places` resume from
   /// there; of other streams the events since `since_ms`, and not older than begin()'s `max_age_ms`, are
   /// requested.
   Following(RuleEngine& engine, std::vector<std::string> types, const Places& places, std::int64_t since_ms);

@@ -18,14 +18,14 @@ namespace {
 constexpr std::int64_t connect_ms_max = 5000;
 constexpr int poll_ms = 1000;
 
-// The scheme, host and port of an address.
+// The scheme, host and port of a URL.
 std::string origin(std::string_view url) {
   const std::size_t scheme = url.find("://");
   if (scheme == url.npos) return {};
   return std::string(url.substr(0, std::min(url.find_first_of("/?#", scheme + 3), url.size())));
 }
 
-// One letter, from its first request to its end; redirects are followed by hand, so that each is judged.
+// One delivery. Redirects are followed here and not by curl, to check each of them.
 struct Transfer {
   std::string key;
   WebRequest request;
@@ -56,7 +56,7 @@ struct Transfer {
   static std::size_t take_answer(char* bytes, std::size_t, std::size_t size, void* self) {
     auto& answer = static_cast<Transfer*>(self)->answer;
     if (answer.size() + size > HttpSender::answer_bytes_max)
-      return 0;  // ends the transfer: its status is known
+      return 0;  // ends the transfer: the status is known already
     answer.append(bytes, size);
     return size;
   }
@@ -88,7 +88,7 @@ struct Transfer {
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(request.timeout_ms, connect_ms_max)));
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_ms));
     set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_FORBID_REUSE, 1L);  // each connection is judged by open_socket
+    set(CURLOPT_FORBID_REUSE, 1L);  // so that open_socket checks each connection
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_socket);
     set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
@@ -99,7 +99,7 @@ struct Transfer {
     return true;
   }
 
-  // True: it goes on at another address.
+  // True: the request must be repeated with the new url.
   bool redirected(Delivery& delivery) {
     long status = 0;
     char* to = nullptr;
@@ -109,7 +109,7 @@ struct Transfer {
     const std::string next = to;
     delivery.permanent = true;
     if (status == 303) {
-      delivery.why = "it answers with a page elsewhere (HTTP 303): is that the right address?";
+      delivery.why = "it redirects to a page (HTTP 303): check the URL";
     } else if (++redirects > HttpSender::redirects_max) {
       delivery.why = "more than " + std::to_string(HttpSender::redirects_max) + " redirects";
     } else if (url.starts_with("https://") && !next.starts_with("https://")) {
@@ -212,7 +212,7 @@ class HttpSender::Thread {
   }
 
   void begin(std::unique_ptr<Transfer> transfer) {
-    if (!transfer->prepare()) return done_(transfer->key, {.why = "curl cannot be started"});
+    if (!transfer->prepare()) return done_(transfer->key, {.why = "cannot start curl"});
     curl_multi_add_handle(multi_, transfer->easy);
     transfers_.push_back(std::move(transfer));
   }
@@ -234,10 +234,10 @@ class HttpSender::Thread {
 
   Done done_;
   CURLM* multi_;
-  std::mutex mutex_;  // of asked_ and stopping_
+  std::mutex mutex_;  // guards the two below
   Transfers asked_;
   bool stopping_ = false;
-  Transfers transfers_;  // the thread's own
+  Transfers transfers_;  // used by the thread only
   std::thread thread_;
 };
 

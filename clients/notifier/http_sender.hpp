@@ -1,4 +1,4 @@
-// Sends web requests on a thread of its own, several at once.
+// Sends HTTP requests concurrently on its own thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -11,14 +11,14 @@ namespace earshot::notifier {
 
 class HttpSender {
  public:
-  static constexpr std::size_t answer_bytes_max = 16 << 10;  // more of an answer is not read
-  static constexpr int redirects_max = 3;                    // more are a failure
-  static constexpr std::int64_t goodbye_ms = 2000;           // for what is on its way when this ends
+  static constexpr std::size_t answer_bytes_max = 16 << 10;  // the rest of a response is not read
+  static constexpr int redirects_max = 3;                    // further redirects are a failure
+  static constexpr std::int64_t goodbye_ms = 2000;           // for requests in flight at destruction
 
-  /// `done` is called on the courier's thread, once for each request.
+  /// `done` is called on the sender's thread, once per request.
   using Done = std::function<void(const std::string& key, const Delivery& delivery)>;
   explicit HttpSender(Done done);
-  /// Waits for what is on its way, for a while; what was not sent by then is not told of.
+  /// Waits up to shutdown_grace_ms for requests in flight; `done` is not called for the others.
   ~HttpSender();
   HttpSender(const HttpSender&) = delete;
   HttpSender& operator=(const HttpSender&) = delete;
@@ -30,7 +30,7 @@ class HttpSender {
   std::unique_ptr<Thread> thread_;
 };
 
-/// What an HTTP status means for a letter; `answer` is the beginning of the body.
+/// The result of a delivery by HTTP status; `answer` is the beginning of the response body.
 Delivery judged(long status, std::int64_t retry_after_ms, const std::string& answer);
 
 }  // namespace earshot::notifier

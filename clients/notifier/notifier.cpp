@@ -26,7 +26,7 @@ State read_state(const std::string& path) {
   const auto text = read_whole(path, State::bytes_max);
   auto state = text ? parse_state(*text) : std::nullopt;
   if (text && !state)
-    common::print_message(common::safe_text(path) + " is not what this program wrote: it begins anew");
+    common::print_message(common::safe_text(path) + " is not a valid state file: starting with an empty state");
   if (!state) state.emplace();
   if (state->memory.since_ms == 0) state->memory.since_ms = now_ms();
   return std::move(*state);
@@ -80,7 +80,7 @@ Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, com
         put({key, delivery});
       })) {
   for (const Notice& notice : before_.outgoing) queue_.take(notice, now());
-  queue_.save();  // before the state is written, which need not name them then
+  queue_.save();  // before the state is written, which then omits them
   engine_.resume(now());
   settle();
 }
@@ -111,7 +111,7 @@ Desktop::Hooks Notifier::hooks() {
     worker_.post([url] {
       const char* const program = common::browser_command();
       if (program == nullptr || !common::open_in_browser(program, url))
-        common::print_message("no browser could be opened: earshot open tells the address");
+        common::print_message("cannot open a browser; `earshot open` prints the address");
     });
   };
   return hooks;
@@ -139,7 +139,7 @@ void Notifier::apply_reports() {
   for (const Report& each : mail) queue_.report(each.key, each.delivery, now());
 }
 
-// On the worker's thread: the daemon is asked, which takes its time.
+// On the worker's thread, as the request blocks.
 void Notifier::open_page() {
   const auto found = common::find_daemon(daemon_);
   const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
@@ -150,14 +150,14 @@ void Notifier::open_page() {
   const auto answer = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
   const std::string url(answer ? answer->text("url") : std::string_view());
   if (!common::is_web_address(url))
-    return common::print_message("the dashboard cannot be opened: the daemon does not tell its address");
+    return common::print_message("cannot open the dashboard: the daemon returned no address");
   desktop_->open(url);
 }
 
 void Notifier::send(const QueuedNotice& queued) {
   const Sink* const sink = rules_.sink(queued.sink);
   if (sink == nullptr)
-    return put({queued.key(), {.permanent = true, .why = "there is no sink " + queued.sink + " any more"}});
+    return put({queued.key(), {.permanent = true, .why = "the sink " + queued.sink + " was removed"}});
   if (sink->kind == SinkKind::desktop) return desktop_->show(queued);
   if (!sink->is_web()) {
     worker_.post([this, sink, queued] {
@@ -175,8 +175,9 @@ void Notifier::send(const QueuedNotice& queued) {
   http_sender_->send(queued.key(), std::get<WebRequest>(std::move(request)));
 }
 
-// What can be taken back goes out first, and at once. The rest goes out when both it and that it was decided
-// are on disk: a crash before that decides it anew, a crash after that finds it in the spool.
+// Notices that can be retracted are sent first, without waiting for the disk. The others are sent when the
+// decision and the notice are on disk: after a crash before that the decision is made again, after a crash later
+// the notice is in the spool.
 void Notifier::settle() {
   const std::int64_t now_ms = now();
   apply_reports();
@@ -189,7 +190,7 @@ void Notifier::settle() {
     });
   };
   for (const Notice& notice : notices) queue_.take(notice, now_ms);
-  for (const Close& close : engine_.take_closings()) {  // perhaps of what was told in the same moment
+  for (const Close& close : engine_.take_closings()) {  // possibly of notices added just above
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
       if (sink != nullptr && sink->can_retract() && desktop_ && !is_replaced(close, name))
@@ -210,14 +211,13 @@ void Notifier::settle() {
   set_alarm(now_ms);
 }
 
-// The state says what was decided and what of it is outgoing; then that is in the spool; then the state need
-// not say so. Between any two of these a crash finds each notice in one of both, or in both under the same
-// name.
+// Writes the state with the outgoing notices, then the spool, then the state without them. After a crash at any
+// point each notice is in at least one of both, under the same key.
 void Notifier::persist(const std::vector<Notice>& told, std::int64_t now_ms) {
   write_state(now_ms, told);
   const std::string trouble = queue_.save();
   if (!trouble.empty() && trouble != disk_error_)
-    common::print_message("the spool cannot be written: " + common::safe_text(trouble));
+    common::print_message("cannot write the spool: " + common::safe_text(trouble));
   disk_error_ = trouble;
   if (told.empty() || !trouble.empty()) return;
   state_text_.clear();
@@ -233,8 +233,7 @@ void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgo
   State state;
   state.memory = engine_.memory();
   state.outgoing = outgoing;
-  // While the past is read, streams are not where they were handled to: what is held is written down with
-  // them.
+  // During a replay cursors are ahead of the decisions: notices of replayed events are held, and saved here.
   state.cursors = following_.places(State::cursors_max);
   state.bus = shown_.server;
   for (const Shown::Place& each : shown_.places) {
@@ -248,7 +247,7 @@ void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgo
   if (trouble.empty()) {
     state_text_ = std::move(text);
   } else {
-    common::print_message("the state cannot be written: " + common::safe_text(trouble));
+    common::print_message("cannot write the state: " + common::safe_text(trouble));
   }
 }
 

@@ -1,5 +1,5 @@
-// The notifier at work: the decider between the daemon on one side and the sinks on the other, and what is on
-// disk. One thread decides; the sinks have threads of their own and report by a mailbox.
+// Connects the daemon's frames, the rule engine, the sinks and the files. Everything runs on the client's
+// thread except the sinks, which have their own threads and post their results.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@
 
 namespace earshot::notifier {
 
-/// Where everything lies, below the notifier's own directory.
+/// The notifier's files.
 struct Places {
   std::string directory;
   std::string state() const { return directory + "/state.json"; }
@@ -35,21 +35,22 @@ struct Places {
 class Notifier {
  public:
   static constexpr std::int64_t cursors_ms_max =
-      2000;  // cursors that nothing was told of are written as often
+      2000;  // cursors that advanced without a decision are written this often
 
-  /// The rules and the client outlive this. `daemon`: for the page that a click on a notice opens.
+  /// All references must outlive the notifier. `daemon`: whose dashboard a click on a notice opens.
   Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
            const Places& places, bool verbose);
-  /// Waits a little for what is on its way, and writes down where it is.
+  /// Waits briefly for deliveries in flight and writes the state.
   ~Notifier();
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  std::string begin();  // a connection is open: what to ask for
+  /// Call when a connection opens. Returns the subscribe message.
+  std::string begin();
   void take(std::string_view json) { following_.take(json, now()); }
-  /// All that was missed is known; what comes is told as it happens.
+  /// Whether missed events are read and frames are live.
   bool live() const { return following_.live(); }
-  /// What was decided is done: sent, saved, written down. After every batch of frames, reports and ticks.
+  /// Applies decisions: sends notices and writes files. Call after each batch of frames and delivery results.
   void settle();
 
  private:
@@ -59,7 +60,7 @@ class Notifier {
   };
   static std::int64_t now();
   Desktop::Hooks hooks();
-  void put(Report report);  // from any thread
+  void put(Report report);  // called on any thread
   void apply_reports();
   void send(const QueuedNotice& queued);
   void open_page();
@@ -85,7 +86,7 @@ class Notifier {
   std::int64_t state_written_ms_ = 0;
   std::uint64_t advances_written_ = 0;
   std::string state_text_, disk_error_;
-  std::mutex mutex_;  // of mail_ and shown_mail_
+  std::mutex mutex_;  // guards the two below
   std::vector<Report> reports_;
   std::vector<Shown> shown_reports_;
   Worker worker_;
@@ -93,7 +94,7 @@ class Notifier {
   std::unique_ptr<HttpSender> http_sender_;
 };
 
-/// `journal.ndjson`'s line.
+/// A line of journal.ndjson.
 std::string written(const Decision& decision);
 
 }  // namespace earshot::notifier

@@ -8,7 +8,7 @@
 namespace earshot::notifier {
 namespace {
 
-constexpr std::size_t discord_bytes_max = 1900;  // it takes 2,000 characters
+constexpr std::size_t discord_bytes_max = 1900;  // its limit is 2,000 characters
 
 std::string cut_bytes(std::string text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
@@ -17,7 +17,7 @@ std::string cut_bytes(std::string text, std::size_t bytes_max) {
   return text.substr(0, end) + "…";
 }
 
-// Discord's and Teams' marks mean nothing behind a backslash.
+// Escapes the Markdown of Discord and Teams.
 std::string plain_markdown(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -72,7 +72,7 @@ void teams(const Notice& notice, const Keys&, WebRequest& request) {
       card + "}]}";
 }
 
-// https://ntfy.sh/TOPIC: published as JSON to https://ntfy.sh/, so that titles may hold any character.
+// The URL is https://ntfy.sh/TOPIC. Published as JSON to https://ntfy.sh/, as headers limit titles to ASCII.
 void ntfy(const Notice& notice, const Keys& keys, WebRequest& request) {
   constexpr int priorities[] = {2, 3, 5};
   while (request.url.ends_with('/')) request.url.pop_back();
@@ -135,7 +135,7 @@ std::variant<Keys, SecretTrouble> read_keys(const Sink& sink) {
   }
   if (keys.url.empty()) keys.url = sink.url;
   if (sink.is_web() && !keys.url.starts_with("https://") && !keys.url.starts_with("http://"))
-    return SecretTrouble{"sink " + sink.name + ": the address does not begin with https:// or http://"};
+    return SecretTrouble{"sink " + sink.name + ": the URL must begin with https:// or http://"};
   return keys;
 }
 
@@ -149,11 +149,11 @@ std::variant<WebRequest, SecretTrouble> web_request(const Sink& sink, const Keys
   for (const Kind& each : kinds) {
     if (each.kind == sink.kind) each.fill(notice, keys, request);
   }
-  if (request.body.empty()) return SecretTrouble{"sink " + sink.name + " takes no web request"};
+  if (request.body.empty()) return SecretTrouble{"sink " + sink.name + " does not use HTTP"};
   const std::size_t host = request.url.find("://") + 3;
   if (sink.kind == SinkKind::ntfy && request.url.size() <= host)
     return SecretTrouble{"sink " + sink.name +
-                         ": the address of ntfy ends with the topic, https://ntfy.sh/TOPIC"};
+                         ": the URL of ntfy must end with the topic, https://ntfy.sh/TOPIC"};
   if (!keys.secret.empty()) {
     const std::string seconds = std::to_string(now_ms / 1000);
     request.headers.push_back("X-Earshot-Timestamp: " + seconds);

@@ -1,4 +1,4 @@
-// A notice on its way to one sink, and how it went.
+// A notice queued for one sink, and the result of a delivery attempt.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,17 +11,17 @@ struct QueuedNotice {
   Notice notice;
   std::string sink;
   std::int64_t written_ms = 0;
-  int attempts = 0;    // that failed
-  bool again = false;  // a crash left it unknown whether it was sent: this is the one repeat
+  int attempts = 0;    // failed ones
+  bool again = false;  // a crash interrupted the delivery: it is repeated once
   std::string key() const { return notice.id + "-" + sink; }
 };
 
-/// How an attempt ended.
+/// The result of a delivery attempt.
 struct Delivery {
   bool done = false;
-  bool permanent = false;           // trying again would not help
-  std::int64_t retry_after_ms = 0;  // the receiver asks for so much time; 0: it does not say
-  std::string why;                  // for people; holds no secret
+  bool permanent = false;           // a retry would fail too
+  std::int64_t retry_after_ms = 0;  // requested by the receiver; 0: not given
+  std::string why;                  // for users; contains no secrets
 };
 
 }  // namespace earshot::notifier

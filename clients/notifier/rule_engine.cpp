@@ -10,7 +10,7 @@ namespace earshot::notifier {
 namespace {
 
 constexpr std::int64_t minute_ms = 60'000;
-constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max() / 2;  // until all is known
+constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max() / 2;  // until the replay ends
 
 std::string lane_of(const Notice& notice) {
   std::string lane = notice.rule;
@@ -18,7 +18,7 @@ std::string lane_of(const Notice& notice) {
   return lane;
 }
 
-// What people ask after, when nothing came.
+// Users ask why these caused no notice, so mismatches are recorded.
 bool is_asked_after(const EventContext& subject) {
   return subject.agent.empty() && (subject.type == "turn.finished" || subject.words.contains("reason"));
 }
@@ -112,7 +112,7 @@ void RuleEngine::take(const common::Fields& frame, std::string_view json, std::i
   if (wanted) consider(session_cache_.subject(frame, json, now_ms), now_ms);
 }
 
-// That its host is away answers nothing: what was told stays, what is held waits for the host.
+// An offline host answers nothing: sent notices stay open, held ones wait for the host.
 void RuleEngine::take_status(const EventContext& subject, std::int64_t now_ms) {
   if (session_cache_.away_id(subject.session) == subject.id) return consider(subject, now_ms);
   answered(
@@ -128,7 +128,7 @@ void RuleEngine::consider(const EventContext& subject, std::int64_t now_ms) {
   for (const Rule& rule : rules_.rules) {
     const Mismatch miss = miss_of(rule, subject);
     if (!miss.why.empty()) {
-      // One line is enough: why the rule that came nearest said no.
+      // One line is enough: the mismatch of the rule that came closest.
       if (miss.near && is_asked_after(subject) && decisions_.size() == none) {
         Notice notice;
         notice.rule = rule.name;
@@ -141,7 +141,7 @@ void RuleEngine::consider(const EventContext& subject, std::int64_t now_ms) {
     }
     if (decisions_.size() > none && decisions_.back().word == "no match") decisions_.pop_back();
     consider(rule, subject, now_ms);
-    none = decisions_.size() + 1;  // another rule spoke: who said no is of no interest
+    none = decisions_.size() + 1;  // a rule matched: mismatches of others are not of interest
   }
 }
 
@@ -154,7 +154,7 @@ void RuleEngine::consider(const Rule& rule, const EventContext& subject, std::in
   const Notice whole = made(rule, subject, {});
   if (!memory_.handled.emplace(whole.id, now_ms).second) {
     if (subject.type != "status" && rule.once == Rule::Once::event)
-      decision("twice", whole, "it was heard of before", now_ms);
+      decision("twice", whole, "it is a duplicate", now_ms);
     return;
   }
   changed_ = true;
@@ -165,11 +165,11 @@ void RuleEngine::consider(const Rule& rule, const EventContext& subject, std::in
     why = "it happened " + format_duration(common::Ms(age)) + " ago, more than " +
           say_duration(rules_.max_age_ms);
   else if (is_event && missed_ && subject.time_ms == 0)
-    why = "nothing says when it happened";
+    why = "it has no time";
   else if (is_event && subject.time_ms > 0 && subject.time_ms < memory_.since_ms)
     why = "it happened before the notifier was first started";
   if (!why.empty()) return decision("too old", whole, std::move(why), now_ms);
-  const bool is_past = missed_ && is_event;  // it may be answered already
+  const bool is_past = missed_ && is_event;  // a later event may answer it
   for (auto& [hold, sinks] : lanes) {
     Memory::Held held{made(rule, subject, std::move(sinks)),
                       is_past ? forever : now_ms + std::max<std::int64_t>(0, hold - age)};
@@ -179,7 +179,7 @@ void RuleEngine::consider(const Rule& rule, const EventContext& subject, std::in
     }
     decision(
         "held", held.notice,
-        is_past ? "until all that was missed is known" : "for " + say_duration(hold) + " after it happened",
+        is_past ? "until missed events are read" : "for " + say_duration(hold) + " after it happened",
         now_ms);
     memory_.held.push_back(std::move(held));
   }
@@ -204,12 +204,12 @@ bool RuleEngine::is_throttled(const Rule& rule, const Notice& notice, std::int64
   return true;
 }
 
-// What was held, and is due: quiet hours, throttle and groups are judged now.
+// A held notice is due: applies quiet hours, throttling and grouping.
 void RuleEngine::release(Memory::Held held, std::int64_t now_ms) {
   changed_ = true;
   const Rule* const rule = find_rule(held.notice.rule);
   if (rule == nullptr)
-    return tell(std::move(held.notice), now_ms);  // the rules are others than before a restart
+    return tell(std::move(held.notice), now_ms);  // the rule was removed before a restart
   if (is_quiet(*rule, clock_(now_ms))) {
     if (!rule->after_quiet) return decision("quiet", held.notice, "these are quiet hours", now_ms);
     held.due_ms = now_ms - now_ms % minute_ms + minute_ms;
@@ -230,7 +230,7 @@ void RuleEngine::release(Memory::Held held, std::int64_t now_ms) {
     return tell(std::move(held.notice), now_ms);
   held.gathered = true;
   held.due_ms = gathering != memory_.held.end() ? gathering->due_ms : now_ms + group_ms;
-  decision("grouped", held.notice, "many at once: told as one", now_ms);
+  decision("grouped", held.notice, "too many at once: sent as one notice", now_ms);
   memory_.held.push_back(std::move(held));
 }
 
@@ -239,7 +239,7 @@ void RuleEngine::tell(Notice notice, std::int64_t now_ms) {
   std::string to;
   for (const std::string& sink : notice.sinks) to += (to.empty() ? "to " : ", ") + sink;
   decision("told", notice, to, now_ms);
-  // A desktop shows one notice in a slot; another sink's notice of the same matter stays open beside it.
+  // A desktop shows one notice per slot. Notices of other sinks stay open.
   std::erase_if(memory_.open,
                 [&](const Notice& each) { return each.slot == notice.slot && each.sinks == notice.sinks; });
   recent_[notice.id] = {now_ms, lane_of(notice)};
@@ -318,14 +318,14 @@ void RuleEngine::answered(const std::function<bool(const AckKey&)>& is_answered,
                           std::int64_t now_ms) {
   std::erase_if(memory_.held, [&](const Memory::Held& each) {
     if (each.notice.matters.empty() || !is_answered(each.notice.matters.front())) return false;
-    decision("answered", each.notice, std::string(how) + ": it need not be told", now_ms);
+    decision("answered", each.notice, std::string(how) + ": not sent", now_ms);
     changed_ = true;
     return true;
   });
   std::erase_if(memory_.open, [&](Notice& each) {
     if (std::erase_if(each.matters, is_answered) == 0) return false;
     changed_ = true;
-    if (!each.matters.empty()) return false;  // others of its group wait still
+    if (!each.matters.empty()) return false;  // other notices of the group are unanswered
     decision("closed", each, std::string(how), now_ms);
     recent_.erase(each.id);
     closings_.push_back({each.id, each.slot, each.sinks});
@@ -337,7 +337,7 @@ void RuleEngine::caught_up(std::int64_t now_ms) {
   if (!missed_) return;
   missed_ = false;
   answered([&](const AckKey& matter) { return matter.of_status && !seen_.contains(matter.session); },
-           "the session is over", now_ms);
+           "the session ended", now_ms);
   for (Memory::Held& each : memory_.held) {
     if (each.due_ms < forever) continue;
     const Rule* const rule = find_rule(each.notice.rule);

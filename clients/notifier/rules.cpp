@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 3> urgencies{"low", "normal", "critical"};
 constexpr std::array<std::string_view, 9> kinds{"desktop", "json",   "slack",   "discord", "teams",
                                                 "ntfy",    "gotify", "command", "bell"};
-// What says that an earlier happening was answered, and what names things.
+// Events that answer earlier notices or name sessions.
 constexpr const char* needed_types[] = {"session.*", "turn.*", "tool.*", "api.failed"};
 
 bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
@@ -39,7 +39,7 @@ std::string said_number(const Condition& condition) {
   return "$" + text;
 }
 
-// A project is also known by the last component of its path.
+// Matches the path or its last component.
 bool matches_project(const std::vector<std::string>& globs, const EventContext& subject) {
   return any_matches(globs, subject.word("project", View::meta)) ||
          any_matches(globs, subject.word("name", View::meta));
@@ -56,16 +56,16 @@ std::string miss(const Condition& condition, const EventContext& subject) {
                                                        View::meta));
       if (fits) return {};
       const std::string is = subject.word(condition.key == "status" ? "state" : condition.key, View::meta);
-      return condition.key + " is " + (is.empty() ? "not known" : is) + ", not " +
+      return condition.key + " is " + (is.empty() ? "unknown" : is) + ", not " +
              listed(condition.globs, "or");
     }
     case Condition::Kind::duration:
-      if (!subject.duration_ms) return "it does not say how long it took";
+      if (!subject.duration_ms) return "it has no duration";
       if (condition.comparison.holds(*subject.duration_ms)) return {};
       return "it took " + format_duration(common::Ms(static_cast<std::int64_t>(*subject.duration_ms))) +
              ", not " + std::string(say_how(condition.comparison.how)) + " " + said_number(condition);
     case Condition::Kind::cost:
-      if (!subject.cost_usd) return "the cost is not known";
+      if (!subject.cost_usd) return "the cost is unknown";
       if (condition.comparison.holds(*subject.cost_usd)) return {};
       return "the cost is " + subject.word("cost", View::meta) + ", not " +
              std::string(say_how(condition.comparison.how)) + " " + said_number(condition);
@@ -75,7 +75,7 @@ std::string miss(const Condition& condition, const EventContext& subject) {
             re2::RE2::PartialMatch(subject.word(variable.name, View::full), *condition.expression))
           return {};
       }
-      return "no text fits " + condition.pattern;
+      return "no text matches " + condition.pattern;
     case Condition::Kind::flag:
       if (subject.fatal == condition.flag) return {};
       return condition.key + " is " + (subject.fatal ? "true" : "false");
@@ -93,7 +93,7 @@ std::string said_condition(const Condition& condition) {
       return "the session has cost " + std::string(say_how(condition.comparison.how)) + " " +
              said_number(condition);
     case Condition::Kind::text:
-      return "a text of it fits /" + condition.pattern + "/";
+      return "a text matches /" + condition.pattern + "/";
     case Condition::Kind::flag:
       return condition.key + " is " + (condition.flag ? "true" : "false");
   }
@@ -158,8 +158,8 @@ std::vector<std::string> Rules::types() const {
 }
 
 Mismatch miss_of(const Rule& rule, const EventContext& subject) {
-  if (!any_matches(rule.on, subject.type)) return {"it is no " + listed(rule.on, "or"), false};
-  if (!rule.subagents && !subject.agent.empty()) return {"a subagent did it", false};
+  if (!any_matches(rule.on, subject.type)) return {"it is not " + listed(rule.on, "or"), false};
+  if (!rule.subagents && !subject.agent.empty()) return {"it is an event of a subagent", false};
   std::string why;
   std::size_t misses = 0;
   for (const Condition& condition : rule.conditions) {
@@ -175,44 +175,44 @@ std::string explain(const Rule& rule, const Rules& rules) {
       rule.name +
       (rule.file.empty() ? " (built in)" : " (" + rule.file + ":" + std::to_string(rule.line) + ")");
   text += "\n  When " + (rule.of_status() ? std::string("a session's status changes")
-                                          : listed(rule.on, "or") + " is heard");
+                                          : listed(rule.on, "or") + " arrives");
   for (const Condition& condition : rule.conditions) text += ", " + said_condition(condition);
   text += rule.subagents ? ", subagents included:" : ":";
   for (const std::string& name : rule.sinks) {
     const Sink* const sink = rules.sink(name);
     if (sink == nullptr) continue;
     const std::int64_t hold = rule.hold_of(*sink);
-    text += "\n    tell " + name;
-    text += hold == 0 ? " at once" : " after " + say_duration(hold) + ", unless you have answered by then";
-    if (sink->can_retract()) text += "; close it once answered";
+    text += "\n    notify " + name;
+    text += hold == 0 ? " immediately" : " after " + say_duration(hold) + " unless answered";
+    if (sink->can_retract()) text += "; close when answered";
   }
   text += "\n    title “" + rule.title.text() + "”, body “" + rule.body.text() + "”, urgency " +
           std::string(say_urgency(rule.urgency));
-  text += rule.view == View::full ? "\n    with text: what was said and done may be sent (view = \"full\")"
+  text += rule.view == View::full ? "\n    with text: prompts, messages and tool output may be sent (view = \"full\")"
                                   : "\n    without text: only names, times and numbers are sent";
   if (rule.throttle_ms > 0) {
     constexpr const char* per[] = {"session", "project", "rule"};
-    text += "\n    at most once in " + say_duration(rule.throttle_ms) + " for the same " +
+    text += "\n    at most once per " + say_duration(rule.throttle_ms) + " and " +
             per[static_cast<int>(rule.per)];
   }
   if (rule.once != Rule::Once::event)
-    text += std::string("\n    once a ") + (rule.once == Rule::Once::turn ? "turn" : "session");
+    text += std::string("\n    once per ") + (rule.once == Rule::Once::turn ? "turn" : "session");
   std::vector<std::string> quiet;
   for (const QuietHours& hours : rule.quiet) quiet.push_back(said_quiet(hours));
   if (!quiet.empty()) {
     text += "\n    not in quiet hours: " + listed(quiet, "and");
-    if (rule.after_quiet) text += "; told when they end, if it still holds";
+    if (rule.after_quiet) text += "; sent when they end, unless answered";
   }
   return text + "\n";
 }
 
 std::string explain(const Sink& sink) {
   const auto place = [](const SecretPlace& at) {
-    return at.file.empty() ? "the environment's " + at.variable : at.file;
+    return at.file.empty() ? "environment variable " + at.variable : at.file;
   };
   std::string text = sink.name + ": " + std::string(say_kind(sink.kind));
   if (sink.is_web())
-    text += ", to " + (sink.url_at.given() ? "the address in " + place(sink.url_at) : sink.url);
+    text += ", to " + (sink.url_at.given() ? "the URL in " + place(sink.url_at) : sink.url);
   if (!sink.command.empty()) text += ", runs";
   for (const std::string& word : sink.command) text += " " + word;
   if (sink.token.given()) text += ", with the token in " + place(sink.token);

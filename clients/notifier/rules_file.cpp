@@ -21,7 +21,7 @@ constexpr std::int64_t max_age_ms_max = 24LL * 3600 * 1000;
 struct Whole {
   std::vector<Rule> rules;
   std::map<std::string, Sink, std::less<>> sinks;
-  std::set<std::string, std::less<>> named;  // rules, those that are turned off, too
+  std::set<std::string, std::less<>> named;  // of rules, disabled ones included
   Defaults usual;
   bool defaults = true;
   std::optional<std::int64_t> max_age_ms;
@@ -30,12 +30,12 @@ struct Whole {
 void read_rules_of(const Reader& reader, const toml::node& node, Whole& whole) {
   const toml::array* const array = node.as_array();
   if (array == nullptr || (!array->empty() && !array->is_array_of_tables()))
-    return reader.wrong_type("rule", node, "a table each, [[rule]]");
+    return reader.wrong_type("rule", node, "a list of tables, [[rule]]");
   for (const toml::node& item : *array) {
     std::string name;
     auto rule = read_rule(reader, *item.as_table(), name);
     if (!name.empty() && !whole.named.insert(name).second)
-      reader.wrong(item.source(), "there are two rules called " + name);
+      reader.wrong(item.source(), "there are two rules named " + name);
     if (rule) whole.rules.push_back(std::move(*rule));
   }
   if (array->size() > Rules::rules_max)
@@ -44,7 +44,7 @@ void read_rules_of(const Reader& reader, const toml::node& node, Whole& whole) {
 
 void read_sinks_of(const Reader& reader, const toml::node& node, Whole& whole) {
   const toml::table* const table = node.as_table();
-  if (table == nullptr) return reader.wrong_type("sink", node, "a table each, [sink.NAME]");
+  if (table == nullptr) return reader.wrong_type("sink", node, "a group of tables, [sink.NAME]");
   for (const auto& [name, item] : *table) {
     if (item.as_table() == nullptr) {
       reader.wrong_type(name.str(), item, "a table, [sink.NAME]");
@@ -80,7 +80,7 @@ Whole read_whole(const Reader& reader, std::string_view text) {
     } else if (key.str() == "max_age") {
       whole.max_age_ms = reader.duration("max_age", node);
       if (whole.max_age_ms && (*whole.max_age_ms < 1000 || *whole.max_age_ms > max_age_ms_max))
-        reader.wrong(node.source(), "`max_age` is from 1s to 1d");
+        reader.wrong(node.source(), "`max_age` must be from 1s to 1d");
     } else {
       reader.unknown(key, {"rule", "sink", "sinks", "quiet", "defaults", "max_age"});
     }
@@ -95,7 +95,7 @@ Sink plain(std::string name, SinkKind kind) {
   return sink;
 }
 
-// What the file leaves unsaid, and whether the sinks that are named are there.
+// Fills in the file's defaults and reports unknown sinks.
 void settle(const Reader& reader, const Defaults& usual, Rules& rules) {
   for (Rule& rule : rules.rules) {
     if (rule.sinks.empty()) rule.sinks = usual.sinks;
@@ -107,7 +107,7 @@ void settle(const Reader& reader, const Defaults& usual, Rules& rules) {
       reader.problems.push_back({reader.file, rule.file.empty() ? 0 : rule.line,
                                  "rule " + rule.name + ": there is no sink \"" + name +
                                      "\"; did you mean \"" + std::string(most_like(name, known)) +
-                                     "\"? A sink is a table, [sink." + name + "]"});
+                                     "\"? Sinks are tables, [sink." + name + "]"});
     }
   }
 }

@@ -19,7 +19,7 @@ void Reader::wrong_type(std::string_view key, const toml::node& node, std::strin
 
 void Reader::unknown(const toml::key& key, const std::vector<std::string_view>& known) const {
   std::string why = "unknown key `" + std::string(key.str()) + "`; did you mean `" +
-                    std::string(most_like(key.str(), known)) + "`? Possible are:";
+                    std::string(most_like(key.str(), known)) + "`? Keys:";
   for (const std::string_view each : known) why += (why.ends_with(':') ? " " : ", ") + std::string(each);
   wrong(key.source(), std::move(why));
 }
@@ -58,7 +58,7 @@ std::optional<std::vector<std::string>> Reader::texts(std::string_view key, cons
 
 std::optional<std::int64_t> Reader::duration(std::string_view key, const toml::node& node) const {
   constexpr std::string_view wanted =
-      "a span of time in quotes, such as \"500ms\", \"30s\", \"5m\" or \"1h30m\"";
+      "a duration in quotes, such as \"500ms\", \"30s\", \"5m\" or \"1h30m\"";
   const auto said = node.value_exact<std::string>();
   if (!said) {
     wrong_type(key, node, wanted);
@@ -79,7 +79,7 @@ std::optional<std::vector<QuietHours>> Reader::quiet(std::string_view key, const
     if (!parsed) {
       wrong(node.source(),
             "`" + std::string(key) +
-                "` is hours such as \"22:00-07:00\", \"sat,sun\" or \"mon-fri 12:00-13:00\", not \"" + each +
+                "` is a time range such as \"22:00-07:00\", \"sat,sun\" or \"mon-fri 12:00-13:00\", not \"" + each +
                 "\"");
       return std::nullopt;
     }

@@ -1,4 +1,4 @@
-// What reading rules and reading sinks have in common.
+// Typed access to TOML values, shared by the readers of rules and sinks. Problems are collected, not thrown.
 #pragma once
 #include <optional>
 #include <string>
@@ -25,19 +25,19 @@ struct Reader {
   std::optional<std::vector<std::string>> texts(std::string_view key, const toml::node& node) const;
   std::optional<std::int64_t> duration(std::string_view key, const toml::node& node) const;
   std::optional<std::vector<QuietHours>> quiet(std::string_view key, const toml::node& node) const;
-  /// Which of `words` it is; what is allowed is said when it is none.
+  /// The index of the value in `words`; the problem lists the allowed values.
   std::optional<std::size_t> choice(std::string_view key, const toml::node& node,
                                     const std::vector<std::string_view>& words) const;
-  std::string path(const std::string& said) const;  // with ~/ replaced
+  std::string path(const std::string& said) const;  // with ~/ expanded
 };
 
-/// Which sinks a rule without `sinks` tells, and when nothing is told at all.
+/// The file's defaults for rules without `sinks` and `quiet`.
 struct Defaults {
   std::vector<std::string> sinks{"desktop"};
   std::vector<QuietHours> quiet;
 };
 
-/// Nothing: it cannot be used, or is turned off (`enabled = false`); then `name` says which one.
+/// Nothing if the rule has problems or is disabled (`enabled = false`). Sets `name` in each case.
 std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, std::string& name);
 std::optional<Sink> read_sink(const Reader& reader, std::string_view name, const toml::table& table);
 

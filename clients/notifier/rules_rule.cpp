@@ -1,18 +1,18 @@
-// One [[rule]].
+// Reads one [[rule]] table.
 #include <re2/re2.h>
 
 #include <algorithm>
 
-#include "common/subscription.hpp"
+#include "common/resumer.hpp"
 #include "notifier/rules_reader.hpp"
 
 namespace earshot::notifier {
 namespace {
 
 constexpr std::size_t pattern_bytes_max = 1024;   // a longer regular expression is refused
-constexpr std::int64_t pattern_memory = 1 << 20;  // one that needs more is refused
+constexpr std::int64_t pattern_memory = 1 << 20;  // a regular expression that needs more memory is refused
 
-// What may be asked, and what of the subject it is asked of.
+// The conditions that a rule may have.
 struct Asked {
   std::string_view key;
   Condition::Kind kind;
@@ -36,7 +36,7 @@ constexpr std::string_view types[] = {
 
 bool has_wildcard(std::string_view text) { return text.find_first_of("*?") != text.npos; }
 
-// A word that can match nothing is a mistake.
+// Reports patterns that match none of the known values.
 void check_words(const Reader& reader, std::string_view key, const toml::node& node,
                  const std::vector<std::string>& said, std::span<const std::string_view> known) {
   for (const std::string& each : said) {
@@ -61,7 +61,7 @@ void read_condition(const Reader& reader, const Asked& what, const toml::node& n
       if (what.key == "session") glob = common::session_pattern(glob);
     }
     condition.globs = std::move(*globs);
-    if (condition.globs.empty()) return;  // an empty list asks nothing
+    if (condition.globs.empty()) return;  // an empty list matches everything
   } else if (what.kind == Condition::Kind::flag) {
     const auto flag = reader.flag(what.key, node);
     if (!flag) return;
@@ -76,7 +76,7 @@ void read_condition(const Reader& reader, const Asked& what, const toml::node& n
     condition.expression = std::make_shared<re2::RE2>(*pattern, options);
     if (pattern->size() > pattern_bytes_max || !condition.expression->ok())
       return reader.wrong(
-          node.source(), "`text` is no regular expression that can be used: " +
+          node.source(), "`text` is not a valid regular expression: " +
                              (condition.expression->ok() ? "it is too long" : condition.expression->error()));
   } else {
     const bool is_duration = what.kind == Condition::Kind::duration;
@@ -101,7 +101,7 @@ void read_template(const Reader& reader, std::string_view key, const toml::node&
   made = std::get<Template>(std::move(parsed));
 }
 
-// Once all of the rule is known: what a template names must be there, and may be shown.
+// Called when the whole rule is read: each variable of a template must exist, and be allowed in the rule's view.
 void check_template(const Reader& reader, std::string_view key, const toml::table& table, const Rule& rule,
                     const Template& said) {
   for (const std::string& name : said.names()) {
@@ -109,14 +109,14 @@ void check_template(const Reader& reader, std::string_view key, const toml::tabl
     if (variable == nullptr) {
       std::vector<std::string_view> known;
       for (const Variable& each : variables()) known.push_back(each.name);
-      std::string why = "`" + std::string(key) + "` names {" + name + "}; did you mean {" +
-                        std::string(most_like(name, known)) + "}? Possible are:";
+      std::string why = "`" + std::string(key) + "` uses {" + name + "}; did you mean {" +
+                        std::string(most_like(name, known)) + "}? Variables:";
       for (const std::string_view each : known) why += " {" + std::string(each) + "}";
       reader.wrong(table.get(key)->source(), std::move(why));
     } else if (variable->text && rule.view == View::meta) {
       reader.wrong(table.get(key)->source(),
-                   "`" + std::string(key) + "` names {" + name +
-                       "}, which is text of a session: add view = \"full\" to let it out");
+                   "`" + std::string(key) + "` uses {" + name +
+                       "}, which is session text: add view = \"full\" to send it");
     }
   }
 }
@@ -214,7 +214,7 @@ std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, st
       reader.unknown(key, names);
     }
   }
-  // As the table has them, not as the letters fall.
+  // In the order of the table of conditions, not of the TOML keys.
   const auto place = [](const Condition& condition) {
     return std::find_if(std::begin(asked), std::end(asked),
                         [&](const Asked& each) { return each.key == condition.key; });
@@ -222,18 +222,18 @@ std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, st
   std::sort(rule.conditions.begin(), rule.conditions.end(),
             [&](const Condition& a, const Condition& b) { return place(a) < place(b); });
   name = rule.name;
-  if (rule.name.empty()) reader.wrong(table.source(), "a rule has a `name`");
+  if (rule.name.empty()) reader.wrong(table.source(), "a rule needs a `name`");
   if (!enabled) return std::nullopt;
   const bool asks_status = table.contains("status") || table.contains("reason");
   if (rule.on.empty() && asks_status) rule.on = {"status"};
   if (rule.on.empty())
     reader.wrong(table.source(),
-                 "a rule says what it is about: on = \"turn.finished\", or status = \"waiting\"");
+                 "a rule needs `on` or `status`: on = \"turn.finished\", or status = \"waiting\"");
   const bool names_status = std::find(rule.on.begin(), rule.on.end(), "status") != rule.on.end();
   if (names_status && rule.on.size() > 1)
-    reader.wrong(table.source(), "`on` is \"status\" or types of events, not both: make two rules");
+    reader.wrong(table.source(), "`on` is either \"status\" or event types: write two rules");
   if (asks_status && !names_status && !rule.on.empty())
-    reader.wrong(table.source(), "`status` and `reason` are asked of on = \"status\", not of events");
+    reader.wrong(table.source(), "`status` and `reason` need on = \"status\"; events do not have them");
   if (rule.title.text().empty()) rule.title = std::get<Template>(Template::parse("{name}: {type}"));
   check_template(reader, "title", table, rule, rule.title);
   check_template(reader, "body", table, rule, rule.body);

@@ -1,4 +1,4 @@
-// One [sink.NAME].
+// Reads one [sink.NAME] table.
 #include <algorithm>
 
 #include "notifier/rules_reader.hpp"
@@ -74,7 +74,7 @@ const std::vector<Key>& keys() {
          if (n.as_array() == nullptr)
            return r.wrong_type("command", n, "an array, the program and its arguments (there is no shell)");
          if (auto said = r.texts("command", n)) s.command = *said;
-         if (s.command.size() > command_words_max) r.wrong(n.source(), "`command` has more than 64 words");
+         if (s.command.size() > command_words_max) r.wrong(n.source(), "`command` has more than 64 arguments");
          if (!s.command.empty()) s.command.front() = r.path(s.command.front());
        }},
       {"tty",
@@ -86,7 +86,7 @@ const std::vector<Key>& keys() {
          const auto ms = r.duration("timeout", n);
          if (!ms) return;
          s.timeout_ms = *ms;
-         if (*ms < 100 || *ms > timeout_ms_max) r.wrong(n.source(), "`timeout` is from 100ms to 1m");
+         if (*ms < 100 || *ms > timeout_ms_max) r.wrong(n.source(), "`timeout` must be from 100ms to 1m");
        }},
   };
   return all;
@@ -96,7 +96,7 @@ bool allowed(const Key& key, SinkKind kind) {
   return key.of.empty() || std::find(key.of.begin(), key.of.end(), kind) != key.of.end();
 }
 
-// What must be there, and what must not be there twice.
+// Checks required and conflicting keys.
 void check(const Reader& reader, const toml::table& table, const Sink& sink) {
   const auto wrong = [&](const std::string& why) {
     reader.wrong(table.source(), "sink " + sink.name + ": " + why);
@@ -104,18 +104,18 @@ void check(const Reader& reader, const toml::table& table, const Sink& sink) {
   if (sink.is_web()) {
     const int ways = (sink.url.empty() ? 0 : 1) + (sink.url_at.file.empty() ? 0 : 1) +
                      (sink.url_at.variable.empty() ? 0 : 1);
-    if (ways != 1) wrong("one of `url`, `url_file` and `url_env` says where to");
+    if (ways != 1) wrong("set exactly one of `url`, `url_file` and `url_env`");
     if (!sink.url.empty() && !sink.url.starts_with("https://") && !sink.url.starts_with("http://"))
-      wrong("`url` begins with https:// or http://");
+      wrong("`url` must begin with https:// or http://");
     if (sink.url.find('@') != sink.url.npos &&
         sink.url.find('@') < std::min(sink.url.find('/', 8), sink.url.size()))
-      wrong("`url` holds a name or a password: put it into `url_file` or use `token_file`");
+      wrong("`url` contains a user name or a password: move the URL to `url_file`, or use `token_file`");
   }
   if (!sink.token.file.empty() && !sink.token.variable.empty())
-    wrong("`token_file` or `token_env`, not both");
+    wrong("set only one of `token_file` and `token_env`");
   if (!sink.secret.file.empty() && !sink.secret.variable.empty())
-    wrong("`secret_file` or `secret_env`, not both");
-  if (sink.kind == K::gotify && !sink.token.given()) wrong("gotify wants `token_file` or `token_env`");
+    wrong("set only one of `secret_file` and `secret_env`");
+  if (sink.kind == K::gotify && !sink.token.given()) wrong("gotify needs `token_file` or `token_env`");
   if (sink.kind == K::command && sink.command.empty())
     wrong("`command` is missing: [\"program\", \"argument\"]");
 }
@@ -132,8 +132,8 @@ std::optional<Sink> read_sink(const Reader& reader, std::string_view name, const
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
                c == '_';
       });
-  if (!is_name) {  // it names files of the spool
-    reader.wrong(table.source(), "a sink's name is made of letters, digits, - and _, 64 at most");
+  if (!is_name) {  // it is part of file names in the spool
+    reader.wrong(table.source(), "a sink's name consists of letters, digits, - and _, at most 64");
     return std::nullopt;
   }
   const toml::node* const kind = table.get("kind");

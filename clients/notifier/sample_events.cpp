@@ -9,7 +9,7 @@ namespace {
 struct Sample {
   std::string_view name;
   std::string_view type;
-  std::string_view fields;  // NOW is the moment
+  std::string_view fields;  // NOW is replaced by the time
 };
 constexpr Sample samples[] = {
     {"permission", "status",
@@ -17,10 +17,10 @@ constexpr Sample samples[] = {
     {"question", "status",
      R"("state":"waiting","reason":"question","detail":"Which lamp?","source":"registry","since":"NOW")"},
     {"plan", "status",
-     R"("state":"waiting","reason":"plan","detail":"1. mend the lamp","source":"registry","since":"NOW")"},
+     R"("state":"waiting","reason":"plan","detail":"1. repair the lamp","source":"registry","since":"NOW")"},
     {"status", "status",
      R"("state":"waiting","reason":"permission","detail":"approve Bash: make soak","source":"registry","since":"NOW")"},
-    {"turn.started", "turn.started", R"("turn":3,"prompt":"Mend the fog signal.","origin":"human")"},
+    {"turn.started", "turn.started", R"("turn":3,"prompt":"Repair the fog signal.","origin":"human")"},
     {"turn.finished", "turn.finished",
      R"("turn":3,"outcome":"completed","stop_reason":"end_turn","duration_ms":95000,"tools":7,"usage":{"input":20,"output":900,"cache_read":0,"cache_write":0})"},
     {"turn.failed", "turn.finished",
@@ -37,7 +37,7 @@ constexpr Sample samples[] = {
     {"usage.updated", "usage.updated",
      R"("turn":3,"message":"msg_1","total":{"input":20,"output":900,"cache_read":0,"cache_write":0},"cost_usd":6.4)"},
     {"message.added", "message.added",
-     R"("turn":3,"role":"assistant","kind":"text","text":"The lamp is mended.","message":"msg_1")"},
+     R"("turn":3,"role":"assistant","kind":"text","text":"The lamp is repaired.","message":"msg_1")"},
     {"compaction.finished", "compaction.finished",
      R"("turn":3,"kind":"full","trigger":"auto","pre_tokens":160000,"duration_ms":40000)"},
     {"todo.updated", "todo.updated", R"("turn":3,"todos":[],"source":"tool")"},

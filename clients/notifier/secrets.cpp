@@ -10,7 +10,7 @@
 namespace earshot::notifier {
 namespace {
 
-// It goes into an HTTP header or is an address: one line of visible characters.
+// Secrets are sent in HTTP headers and URLs: only visible ASCII.
 bool is_usable(std::string_view text) {
   for (const char c : text) {
     if (c <= ' ' || c > '~') return false;
@@ -25,14 +25,14 @@ std::variant<std::string, SecretTrouble> read_secret(const SecretPlace& place) {
   if (!place.variable.empty()) {
     const char* const value = std::getenv(place.variable.c_str());
     if (value == nullptr || !is_usable(value))
-      return SecretTrouble{"the environment has no usable " + place.variable};
+      return SecretTrouble{"the environment has no valid " + place.variable};
     return std::string(value);
   }
   const common::TextFile file = common::read_text_file(place.file);
   if (!file.error.empty()) return SecretTrouble{place.file + ": " + file.error};
   if ((file.mode & 077) != 0)
-    return SecretTrouble{"others may read or change " + place.file + ": chmod 600 " + place.file};
-  if (!is_usable(file.text)) return SecretTrouble{place.file + ": is not one line of visible characters"};
+    return SecretTrouble{"others can read or change " + place.file + ": chmod 600 " + place.file};
+  if (!is_usable(file.text)) return SecretTrouble{place.file + ": must be one line of visible ASCII characters"};
   return file.text;
 }
 

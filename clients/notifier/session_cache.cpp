@@ -12,7 +12,7 @@ namespace {
 
 using common::Fields;
 
-// Calls that wait for others of their own: they are not what is asked for.
+// Calls that run subagents are open while the subagent asks; they are not the tool that needs permission.
 constexpr std::array<std::string_view, 2> agent_tools{"Agent", "Task"};
 
 void learn_text(std::string& known, std::string_view said) {
@@ -26,7 +26,7 @@ std::optional<double> number(const Fields& fields, std::string_view key) {
   return value;
 }
 
-/// A hub says this of the sessions of a host that it does not hear any more.
+// A hub reports this status for the sessions of an offline host.
 bool says_away(const Fields& status) {
   return status.text("state") == "unknown" && status.text("reason") == "host_offline";
 }
@@ -36,11 +36,11 @@ std::string said_number(const Fields& fields, std::string_view key) {
   return value ? std::to_string(*value) : std::string();
 }
 
-// Words that are fields of the same name.
+// Variables with the name of a member of the frame.
 constexpr std::array<std::string_view, 13> plain{"tool",   "outcome", "origin", "agent_type",  "model",
                                                  "prompt", "text",    "output", "description", "summary",
                                                  "error",  "state",   "reason"};
-// What tells one happening from another of the same type, turn and time.
+// Members that distinguish events of the same type, turn and time.
 constexpr std::array<std::string_view, 8> telling{"agent",   "call",    "task",        "subagent",
                                                   "message", "outcome", "duration_ms", "attempt"};
 
@@ -167,7 +167,7 @@ EventContext SessionCache::subject(const Fields& frame, std::string_view json, s
   }
   subject.words["time"] = frame.text("time");
   name(session, subject);
-  // A fork begins with a copy of what happened before, times included: the stream does not tell it apart.
+  // A fork copies earlier events with their times, so the stream is not part of the identity.
   std::string told = subject.type + '\n' + subject.host + '\n' + subject.words["turn"] + '\n';
   told += time ? std::string(frame.text("time")) : subject.stream + '\n' + std::string(frame.text("cursor"));
   for (const std::string_view key : telling) {
@@ -189,13 +189,13 @@ EventContext SessionCache::status_of(const Fields& frame, std::string_view json,
   return subject;
 }
 
-// A status is told again when more is known of it: that is the same one, also when another source knows it.
+// The daemon repeats a status with more detail or from another source: it keeps its id.
 void SessionCache::take_status(const Fields& status, Session& session, EventContext& subject,
                                std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
                          source = status.text("source");
   session.away_id.clear();
-  if (says_away(status)) {  // what is known of the session is so again when its host is back
+  if (says_away(status)) {  // keep the reported status: it is valid again when the host is back
     session.away_id = digest("away\n" + subject.host + '\n' + subject.session + '\n' + std::string(since));
     subject.id = session.away_id;
     subject.time_ms = parse_time(since).value_or(0);

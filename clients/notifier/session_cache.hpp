@@ -1,4 +1,4 @@
-// What is known of the sessions that frames tell of, so that a rule may name the project, the tool, the cost.
+// Remembers facts of sessions from earlier frames (project, open tool calls, cost), for the variables of rules.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,17 +15,17 @@ namespace earshot::notifier {
 
 class SessionCache {
  public:
-  static constexpr std::size_t sessions_max = 8192;  // the longest known is forgotten
-  static constexpr std::size_t open_calls_max = 64;  // of a session; more are not followed
+  static constexpr std::size_t sessions_max = 8192;  // the oldest is evicted
+  static constexpr std::size_t open_calls_max = 64;  // per session; further calls are ignored
 
   void update(const common::Fields& frame);
 
-  /// An event, or a `status` frame, as rules see it.
+  /// The input for rules of an event or a `status` frame.
   EventContext subject(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
-  /// The status that a session frame holds.
+  /// The input for rules of the status in a session frame.
   EventContext status_of(const common::Fields& session_frame, std::string_view json, std::int64_t now_ms);
 
-  /// Empty, unless a hub does not hear the session's host: then the id of the subject that said so.
+  /// The id of the `host_offline` status while a hub reports the session's host as offline; otherwise empty.
   std::string_view away_id(std::string_view session) const;
 
  private:
@@ -37,7 +37,7 @@ class SessionCache {
     std::vector<Call> calls;
     std::optional<double> cost_usd;
     std::string api_status, api_error;
-    std::string state, since, source, status_id;  // the last one that its host told
+    std::string state, since, source, status_id;  // latest status that the host reported
     std::string away_id;
   };
   void update_details(const common::Fields& frame, Session& session);
@@ -46,9 +46,9 @@ class SessionCache {
   void name(const Session& session, EventContext& subject) const;
   std::string waiting_tool(const Session& session) const;
 
-  std::string daemon_host_;  // the daemon's
+  std::string daemon_host_;
   common::Recent<Session, sessions_max> sessions_;
-  common::Recent<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
+  common::Recent<std::int64_t, sessions_max> times_;  // stream → time of its latest event with a time
 };
 
 }  // namespace earshot::notifier

@@ -1,8 +1,8 @@
-// Letters on disk, a file each: what was decided to be told outlives a crash.
+// Queued notices on disk, one file each, so that they survive a crash.
 //
-//   KEY.json      waits
-//   KEY.sending   was being sent: if the program died then, it is sent once more
-//   KEY.again     was being sent that once more
+//   KEY.json      queued
+//   KEY.sending   being sent; after a crash it is sent once more
+//   KEY.again     being sent after a crash; after another crash it is a dead letter
 #pragma once
 #include <string>
 #include <vector>
@@ -13,22 +13,22 @@ namespace earshot::notifier {
 
 class Spool {
  public:
-  static constexpr std::size_t file_bytes_max = 256 << 10;  // a larger file is not ours
+  static constexpr std::size_t file_bytes_max = 256 << 10;  // larger files are ignored
 
-  /// `directory` is there.
+  /// `directory` must exist.
   explicit Spool(std::string directory) : directory_(std::move(directory)) {}
 
   struct Found {
-    std::vector<QueuedNotice> queued_notices;  // the oldest first
-    std::vector<QueuedNotice> interrupted;     // twice while they were sent
+    std::vector<QueuedNotice> queued_notices;  // oldest first
+    std::vector<QueuedNotice> interrupted;     // by two crashes while being sent
   };
   Found load() const;
 
-  /// Why not; empty: it is on disk.
+  /// Returns an error; empty: done.
   std::string save(const QueuedNotice& queued) const;
-  void begin(const QueuedNotice& queued) const;  // it is being sent
-  void failed(
-      const QueuedNotice& queued) const;  // it is certain that it was not sent, or that it may be sent again
+  void begin(const QueuedNotice& queued) const;
+  /// The attempt failed: a later crash is not an interrupted delivery.
+  void failed(const QueuedNotice& queued) const;
   void remove(const QueuedNotice& queued) const;
 
  private:

@@ -6,7 +6,7 @@ struct Template::Reader {
   std::string_view rest;
   std::string why;
 
-  // Up to the `]` that ends it, which is taken; or to the end.
+  // Reads up to and including the closing `]`, or to the end.
   std::vector<Part> read(std::size_t depth) {
     std::vector<Part> parts;
     const auto text = [&](std::string_view more) {
@@ -28,7 +28,7 @@ struct Template::Reader {
         if (end == rest.npos) {
           why = "a } is missing";
         } else if (end == 1) {
-          why = "{} names nothing";
+          why = "{} has no name";
         } else {
           parts.push_back({Part::Kind::name, std::string(rest.substr(1, end - 1)), {}});
           rest.remove_prefix(end + 1);
@@ -45,7 +45,7 @@ struct Template::Reader {
         rest.remove_prefix(1);
         return parts;
       } else {
-        why = std::string("a ") + c + " without its beginning; write " + c + c + " for the character itself";
+        why = std::string("a ") + c + " without an opening bracket; write " + c + c + " for a literal one";
       }
     }
     if (depth > 0 && why.empty()) why = "a ] is missing";
@@ -63,7 +63,7 @@ std::variant<Template, Template::Error> Template::parse(std::string_view text) {
   return made;
 }
 
-// False: it names something, and nothing that it names is known.
+// False: it has variables, and all of them are unknown.
 bool Template::append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out) {
   bool named = false, known = false;
   for (const Part& part : parts) {

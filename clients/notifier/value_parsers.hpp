@@ -1,4 +1,4 @@
-// What stands in a rule, as words: spans of time, comparisons, hours of a day, patterns. Pure functions.
+// Parsers of values in rules: comparisons and quiet hours.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ std::string say_duration(std::int64_t ms);
 /// `*` is any number of characters, `?` one character (of UTF-8); nothing else is special.
 bool matches_glob(std::string_view pattern, std::string_view text);
 
-/// What a number is compared with: `>30s`, `>=1m`, `<5`, `=0`; a bare number means "at least".
+/// A comparison with a number: `>30s`, `>=1m`, `<5`, `=0`. A bare number means "at least".
 struct Comparison {
   enum class How { less, at_most, equal, at_least, more };
   How how = How::at_least;
@@ -30,14 +30,14 @@ std::optional<Comparison> parse_number_comparison(std::string_view text);
 /// "more than", "at least", …
 std::string_view say_how(Comparison::How how);
 
-/// A moment as clocks here show it.
+/// A local time of the week.
 struct LocalTime {
   int weekday = 0;  // 0: Monday
   int minute = 0;   // of the day
 };
 
-/// Hours in which nothing is told: `22:00-07:00`, `sat,sun`, `mon-fri 22:00-07:00`. A span that passes
-/// midnight belongs to the day on which it begins.
+/// Hours without notices: `22:00-07:00`, `sat,sun`, `mon-fri 22:00-07:00`. A range over midnight belongs to the
+/// day on which it begins.
 struct QuietHours {
   std::uint8_t days = 0x7f;  // bit 0: Monday
   int from = 0, to = 24 * 60;

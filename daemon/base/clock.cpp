@@ -1,6 +1,6 @@
 #include "base/clock.hpp"
 
-namespace earshot::watch {
+namespace earshot {
 
 Clock::time_point Clock::now() noexcept { return std::chrono::steady_clock::now(); }
 
@@ -11,4 +11,4 @@ std::chrono::nanoseconds wall_now() noexcept {
       std::chrono::system_clock::now().time_since_epoch());
 }
 
-}  // namespace earshot::watch
+}  // namespace earshot

@@ -1,14 +1,13 @@
-// What time it is. One seam, so that a simulated machine can have a time of its own: everything that waits,
-// ages or compares times asks here.
+// The current time. The simulator links its own definitions: use these and not std::chrono's clocks for
+// waiting, ages and comparisons with file times.
 #pragma once
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <chrono>
 #include <cstdint>
 
-namespace earshot::watch {
+namespace earshot {
 
-/// Never jumps, whatever is done to the machine's date; for intervals. Its times are those of the steady
-/// clock.
+/// A monotonic clock for intervals, with the time points of std::chrono::steady_clock.
 struct Clock {
   using duration = std::chrono::steady_clock::duration;
   using rep = duration::rep;
@@ -16,7 +15,7 @@ struct Clock {
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr bool is_steady = true;
   static time_point now() noexcept;
-  /// How long the loop may sleep until it must look at the clock again.
+  /// How long the event loop may sleep before it reads the clock again.
   static duration sleep(duration until_due) noexcept;
 };
 
@@ -32,8 +31,15 @@ struct WaitTraits {
 
 using Timer = boost::asio::basic_waitable_timer<Clock, WaitTraits>;
 
-/// The date, since 1970; for what is compared with the times of files. It may jump.
+/// The time since 1970 by the wall clock, which may jump; for comparisons with the times of files.
 std::chrono::nanoseconds wall_now() noexcept;
 inline std::int64_t wall_now_ms() noexcept { return wall_now() / std::chrono::milliseconds(1); }
 
+}  // namespace earshot
+
+namespace earshot::watch {
+using earshot::Clock;
+using earshot::Timer;
+using earshot::wall_now;
+using earshot::wall_now_ms;
 }  // namespace earshot::watch

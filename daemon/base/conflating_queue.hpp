@@ -1,5 +1,3 @@
-// What other threads hand to the loop: of each key the newest, so that it is bounded by the keys, not by the
-// rate.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -8,27 +6,29 @@
 #include <utility>
 #include <vector>
 
-namespace earshot::team {
+namespace earshot {
 
+/// Passes values from any thread to the event loop. Only the newest value of each key is kept, so that the
+/// size depends on the number of keys and not on the rate.
 template <class Value>
 class ConflatingQueue {
  public:
-  explicit ConflatingQueue(std::size_t keys_max)
-      : keys_max_(keys_max) {}  // of more nothing is taken: put() says so
+  /// Beyond `keys_max` keys, put() returns `full`.
+  explicit ConflatingQueue(std::size_t keys_max) : keys_max_(keys_max) {}
 
   enum class Put { first, more, full };
-  /// From any thread. `first`: nothing waited, so the loop is to be told.
+  /// From any thread. `first`: the queue was empty since take(), so notify the loop.
   Put put(const std::string& key, Value value) {
     const std::lock_guard lock(mutex_);
     if (values_.size() >= keys_max_ && !values_.contains(key)) return Put::full;
     values_.insert_or_assign(key, std::move(value));
-    return std::exchange(told_, true) ? Put::more : Put::first;
+    return std::exchange(is_notified_, true) ? Put::more : Put::first;
   }
-  /// All that waits.
+  /// Removes and returns all values.
   std::vector<Value> take() {
     std::vector<Value> all;
     const std::lock_guard lock(mutex_);
-    told_ = false;
+    is_notified_ = false;
     all.reserve(values_.size());
     for (auto& [key, value] : values_) all.push_back(std::move(value));
     values_.clear();
@@ -39,7 +39,7 @@ class ConflatingQueue {
   const std::size_t keys_max_;
   std::mutex mutex_;
   std::map<std::string, Value> values_;
-  bool told_ = false;
+  bool is_notified_ = false;
 };
 
-}  // namespace earshot::team
+}  // namespace earshot

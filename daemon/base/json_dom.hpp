@@ -1,4 +1,5 @@
-// Short ways to read simdjson's tree. Keys may repeat: the last one wins. A value of another type is absent.
+// Short forms for reading simdjson's tree. Of repeated keys the last one counts. A value of another type
+// counts as absent: empty, false or nullopt.
 #pragma once
 #include <simdjson.h>
 
@@ -24,7 +25,7 @@ inline std::optional<std::string_view> as_optional_text(const element& value) {
 }
 inline bool as_bool(const element& value) { return value.is_bool() && value.get_bool().value_unsafe(); }
 
-/// A number as a whole one, rounded; absent when it does not fit.
+/// A number, rounded to an integer. Absent if it does not fit.
 inline std::optional<std::int64_t> as_int(const element& value) {
   if (value.is_int64()) return value.get_int64().value_unsafe();
   double real = 0;
@@ -35,6 +36,7 @@ inline std::optional<std::int64_t> as_int(const element& value) {
   if (!(std::fabs(real) < 9e18)) return std::nullopt;
   return std::llround(real);
 }
+/// The same for numbers that are not negative.
 inline std::optional<std::uint64_t> as_count(const element& value) {
   const auto number = as_int(value);
   if (!number || *number < 0) return std::nullopt;

@@ -1,305 +1,302 @@
 #include "base/json_rewrite.hpp"
 
-#include <simdjson.h>
-
-#include <array>
+#include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <vector>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <utility>
 
-#include "base/json_run.hpp"
-#include "base/json_scan.hpp"
-#include "core/event_json.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot {
 namespace {
 
-// Four hex digits at `from`, or -1.
-long hex4(std::string_view text, std::size_t from) {
-  if (from + 4 > text.size()) return -1;
-  unsigned code = 0;
-  const auto [next, error] = std::from_chars(&text[from], &text[from] + 4, code, 16);
-  return error == std::errc{} && next == &text[from] + 4 ? static_cast<long>(code) : -1;
-}
+// ---- Rewriting
 
-struct Escape {
-  std::size_t length = 0;  // of what is written; 0: it is none
-  char32_t character = 0;  // U+FFFD for a lone surrogate
-  bool lone = false;
-};
-
-// What the backslash at `at` begins.
-Escape escape_at(std::string_view text, std::size_t at) {
-  static constexpr auto meanings = [] {
-    std::array<unsigned char, 256> all{};
-    constexpr std::string_view letters = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
-    for (std::size_t n = 0; n < letters.size(); ++n)
-      all[static_cast<unsigned char>(letters[n])] = static_cast<unsigned char>(meant[n]);
-    return all;
-  }();
-  const char c = at + 1 < text.size() ? text[at + 1] : '\0';
-  if (c != 'u') {
-    const unsigned char meaning = meanings[static_cast<unsigned char>(c)];
-    return meaning ? Escape{2, meaning, false} : Escape{};
-  }
-  const long code = hex4(text, at + 2);
-  if (code < 0) return {};
-  if (code < 0xD800 || code > 0xDFFF) return {6, static_cast<char32_t>(code), false};
-  const long low = code <= 0xDBFF && text.compare(at + 6, 2, "\\u") == 0 ? hex4(text, at + 8) : -1;
-  if (low < 0xDC00 || low > 0xDFFF) return {6, 0xFFFD, true};
-  return {12, static_cast<char32_t>(0x10000 + (code - 0xD800) * 0x400 + (low - 0xDC00)), false};
-}
-
-std::size_t utf8_bytes(char32_t c) { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4; }
-
-class Copier {
+// A visitor of scan_json_value().
+class Rewriter {
  public:
-  Copier(std::string& out, std::string_view json, const CopyOptions& options)
-      : out_(out), json_(json), options_(options) {}
+  Rewriter(std::string& out, std::string_view json, const RewriteOptions& options)
+      : out_(out), json_(json), options_(options), begin_(out.size()) {}
 
-  Copied run() {
-    copied_.how = value();
-    return copied_;
+  Rewritten run() {
+    std::size_t at = 0;
+    JsonResult result = scan_json_value(json_, at, options_.depth_max, *this);
+    if (result == JsonResult::complete && json_.find_first_not_of(" \t\r\n", at) != json_.npos)
+      result = JsonResult::invalid;
+    return {result, is_redacted_};
+  }
+
+  void put(char c) {
+    out_ += c;
+    if (c == ',') ++levels_.back().index;
+  }
+  void enter(bool is_object) {
+    levels_.push_back({.is_object = is_object, .is_secret = !is_object && is_secret_place()});
+  }
+  void leave() { levels_.pop_back(); }
+  void scalar(std::string_view written) { out_ += written; }
+  bool is_done(std::size_t at) const {
+    return at >= options_.enough_bytes && out_.size() - begin_ >= options_.enough_bytes;
+  }
+
+  // Escapes stay as they are written. The length of the decoded text decides whether the string is cut. The
+  // filter gets the decoded text; only if it replaces something is the string written anew.
+  bool string(std::string_view text, std::size_t& at, bool is_key) {
+    const std::size_t out_begin = out_.size(), first = at + 1;
+    const std::size_t bytes_max = is_key ? text.npos : options_.text_bytes_max;
+    const std::size_t filter_bytes = filter_bytes_of(bytes_max);
+    std::size_t decoded_bytes = 0,
+                cut_at = text.npos;  // cut_at: where the output ends if the string is too long
+    bool is_verbatim = true;         // so far the decoded text is the input
+    out_ += '"';
+    const bool is_valid = scan_json_string(text, at, [&](const JsonStringPiece& piece) {
+      if (is_verbatim && !piece.is_plain) {
+        is_verbatim = false;
+        if (filter_bytes > 0) decoded_.assign(text, first, std::min(piece.offset - first, filter_bytes));
+      }
+      if (!is_verbatim && decoded_.size() < filter_bytes) decoded_ += piece.decoded;
+      if (cut_at == text.npos) {
+        const std::size_t room = bytes_max - decoded_bytes;
+        if (piece.decoded.size() <= room) {
+          out_ += piece.written;
+        } else {
+          if (piece.is_plain) out_ += cut_utf8(piece.written, room);
+          cut_at = out_.size();
+        }
+      }
+      decoded_bytes += piece.decoded.size();
+    });
+    if (!is_valid) return false;
+    if (options_.filter) {
+      std::string_view decoded =
+          is_verbatim ? text.substr(first, at - 1 - first) : std::string_view(decoded_);
+      decoded = cut_utf8(decoded, filter_bytes);
+      if (is_key) is_secret_key_ = options_.filter->is_secret_key(decoded);
+      if (const auto replaced = filtered(decoded, bytes_max, !is_key && is_secret_place())) {
+        is_redacted_ = true;
+        out_.resize(out_begin);
+        const std::string_view shown = cut_utf8(*replaced, bytes_max);
+        const bool is_cut = decoded_bytes > bytes_max || shown.size() < replaced->size();
+        append_json_string(out_, shown);
+        if (is_key) set_key(out_begin);
+        if (is_cut) add_truncated(decoded_bytes);
+        return true;
+      }
+    }
+    out_ += '"';
+    if (is_key) set_key(out_begin);
+    if (cut_at != text.npos) add_truncated(decoded_bytes);
+    return true;
   }
 
  private:
-  using How = Copied::How;
   struct Level {
-    bool object = false;
-    bool secret = false;  // an array under a secret key
+    bool is_object = false;
+    bool is_secret = false;     // an array under a secret key
+    std::size_t index = 0;      // of the current element
+    std::size_t key_begin = 0;  // of the current member's key in the output, without quotes
+    std::size_t key_bytes = 0;
   };
 
-  How value() {
-    const std::size_t begin = out_.size();
-    std::vector<Level> open;
-    bool want_value = true;
-    for (;;) {
-      space();
-      if (pos_ >= options_.enough_bytes && out_.size() - begin >= options_.enough_bytes) return How::enough;
-      if (want_value) {
-        const char c = at();
-        const bool secret = open.empty() ? false : open.back().object ? secret_key_ : open.back().secret;
-        if (c == '{' || c == '[') {
-          if (open.size() == options_.depth_max) return How::too_deep;
-          take(c);
-          space();
-          if (take(c == '{' ? '}' : ']')) {
-            want_value = false;
-            continue;
-          }
-          open.push_back({c == '{', c == '[' && secret});
-          if (c == '{' && !key()) return How::invalid;
-          continue;
-        }
-        if (!(c == '"' ? string(false, secret) : scalar())) return How::invalid;
-        want_value = false;
-      }
-      if (open.empty()) break;
-      space();
-      if (take(',')) {
-        space();
-        if (open.back().object && !key()) return How::invalid;
-        want_value = true;
-      } else if (take(open.back().object ? '}' : ']')) {
-        open.pop_back();
-      } else {
-        return How::invalid;
-      }
-    }
-    space();
-    return pos_ == json_.size() ? How::whole : How::invalid;
+  bool is_secret_place() const {
+    if (levels_.empty()) return false;
+    return levels_.back().is_object ? is_secret_key_ : levels_.back().is_secret;
   }
 
-  char at() const { return pos_ < json_.size() ? json_[pos_] : '\0'; }
-  void space() {
-    while (pos_ < json_.size() && std::strchr(" \t\r\n", json_[pos_]) && json_[pos_]) ++pos_;
-  }
-  bool take(char c) {
-    if (pos_ >= json_.size() || json_[pos_] != c) return false;
-    out_ += c;
-    ++pos_;
-    return true;
-  }
-  bool key() { return at() == '"' && string(true, false) && (space(), take(':')); }
-
-  bool scalar() {
-    for (const std::string_view word : {"true", "false", "null"}) {
-      if (json_.compare(pos_, word.size(), word) != 0) continue;
-      out_ += word;
-      pos_ += word.size();
-      return true;
-    }
-    const std::size_t begin = pos_;
-    const auto digits = [&] {
-      const std::size_t first = pos_;
-      while (at() >= '0' && at() <= '9') ++pos_;
-      return pos_ > first;
-    };
-    if (at() == '-') ++pos_;
-    if (at() == '0') {
-      ++pos_;
-    } else if (!digits()) {
-      return false;
-    }
-    if (at() == '.' && (++pos_, !digits())) return false;
-    if (at() == 'e' || at() == 'E') {
-      ++pos_;
-      if (at() == '+' || at() == '-') ++pos_;
-      if (!digits()) return false;
-    }
-    out_.append(json_, begin, pos_ - begin);
-    return true;
+  // How much decoded text the filter gets of a string that is cut after `bytes_max`.
+  std::size_t filter_bytes_of(std::size_t bytes_max) const {
+    if (!options_.filter) return 0;
+    const std::size_t reach = options_.filter->reach();
+    return bytes_max > std::string::npos - reach ? bytes_max : bytes_max + reach;
   }
 
-  // Escapes stay as they are written, but for lone surrogates. What is cut is decided by the decoded length.
-  // The filter sees the decoded text; only when it replaces something is the string written anew.
-  bool string(bool is_key, bool secret) {
-    const std::size_t begin = out_.size(), first = pos_ + 1;
-    const std::size_t bytes_max = is_key ? std::string::npos : options_.text_bytes_max;
-    const TextFilter* const filter = options_.filter;
-    // So much decoded text the filter is to see; plain_ is it once it differs from what is written.
-    const std::size_t seen_max = !filter ? 0
-                                 : bytes_max > std::string::npos - filter->reach()
-                                     ? bytes_max
-                                     : bytes_max + filter->reach();
-    bool as_written = true;
-    const auto differs = [&] {
-      if (as_written && seen_max > 0) plain_.assign(json_, first, std::min(pos_ - first, seen_max));
-      as_written = false;
-    };
-    const auto see = [&](std::string_view decoded_piece) {
-      if (!as_written && plain_.size() < seen_max) plain_ += decoded_piece;
-    };
-    ++pos_;
-    out_ += '"';
-    std::size_t decoded = 0, kept = std::string::npos;  // kept: where the output is cut, if it is
-    const auto unit = [&](std::string_view piece, std::size_t bytes) {
-      if (kept == std::string::npos && decoded + bytes > bytes_max) kept = out_.size();
-      decoded += bytes;
-      if (kept == std::string::npos) out_ += piece;
-    };
-    for (;;) {
-      if (pos_ >= json_.size()) return false;
-      const unsigned char c = static_cast<unsigned char>(json_[pos_]);
-      if (c == '"') break;
-      if (c < 0x20) return false;
-      if (c != '\\') {
-        bool ascii = true;
-        const std::string_view run = json_.substr(pos_, run_end(json_, pos_, ascii) - pos_);
-        if (ascii || simdjson::validate_utf8(run.data(), run.size())) {
-          if (kept == std::string::npos) {
-            const std::string_view shown = cut_utf8(run, bytes_max - decoded);
-            out_ += shown;
-            if (shown.size() < run.size()) kept = out_.size();
-          }
-          see(run);
-          decoded += run.size();
-          pos_ += run.size();
-          continue;
-        }
-        for (const std::size_t end = pos_ + run.size(); pos_ < end;) {
-          std::size_t bad = 0;
-          const std::size_t length = utf8_length(json_.substr(pos_, end - pos_), bad);
-          if (!length) differs();
-          const std::string_view piece = length ? json_.substr(pos_, length) : replacement;
-          see(piece);
-          unit(piece, piece.size());
-          pos_ += length ? length : bad;
-        }
-        continue;
-      }
-      const Escape escape = escape_at(json_, pos_);
-      if (!escape.length) return false;
-      differs();
-      if (plain_.size() < seen_max) append_utf8(plain_, escape.character);
-      unit(escape.lone ? replacement : json_.substr(pos_, escape.length), utf8_bytes(escape.character));
-      pos_ += escape.length;
-    }
-    const std::string_view text = as_written ? json_.substr(first, pos_ - first) : std::string_view(plain_);
-    ++pos_;
-    if (filter && cleaned(cut_utf8(text, seen_max), is_key, secret, begin, bytes_max, decoded)) return true;
-    if (kept == std::string::npos) {
-      out_ += '"';
-      return true;
-    }
-    out_.resize(kept);
-    out_ += "\",\"bytes\":" + std::to_string(decoded) + ",\"truncated\":true}";
-    out_.insert(begin, "{\"text\":");
-    return true;
-  }
-
-  // Whether the filter replaced something; then what it made of the text stands from `begin` on.
-  bool cleaned(std::string_view text, bool is_key, bool secret, std::size_t begin, std::size_t bytes_max,
-               std::size_t decoded_bytes) {
+  // The text with its secrets replaced; nothing if there are none.
+  std::optional<std::string_view> filtered(std::string_view decoded, std::size_t bytes_max, bool is_secret) {
     const TextFilter& filter = *options_.filter;
-    if (is_key) secret_key_ = filter.is_secret_key(text);
-    std::string_view shown = secret ? filter.replace_whole(text, clean_) : std::string_view{};
-    if (shown.empty()) {
-      shown = filter.clean(text, std::min(bytes_max, text.size()), clean_);
-      if (shown.data() == text.data()) return false;
-    }
-    copied_.redacted = true;
-    out_.resize(begin);
-    if (decoded_bytes <= bytes_max && shown.size() <= bytes_max)
-      append_string(out_, shown);
-    else
-      append_cut(out_, cut_utf8(shown, bytes_max), decoded_bytes);
-    return true;
+    if (is_secret)
+      if (const std::string_view whole = filter.replace_whole(decoded, clean_); !whole.empty()) return whole;
+    const std::string_view clean = filter.clean(decoded, std::min(bytes_max, decoded.size()), clean_);
+    if (clean.data() == decoded.data()) return std::nullopt;
+    return clean;
+  }
+
+  // The last string written, from `out_begin` on, is the current member's key.
+  void set_key(std::size_t out_begin) {
+    levels_.back().key_begin = out_begin + 1;
+    levels_.back().key_bytes = out_.size() - out_begin - 2;
+  }
+
+  // The current value is only the beginning of a text of `bytes` bytes.
+  void add_truncated(std::size_t bytes) {
+    if (!options_.truncated) return;
+    std::string path;
+    for (const Level& level : levels_)
+      append_path_name(path, level.is_object ? unescape_json(std::string_view(out_).substr(level.key_begin,
+                                                                                           level.key_bytes))
+                                             : std::to_string(level.index));
+    options_.truncated->add(path, bytes);
   }
 
   std::string& out_;
   std::string_view json_;
-  const CopyOptions& options_;
-  Copied copied_;
-  std::size_t pos_ = 0;
-  bool secret_key_ = false;  // the key read last is one
-  std::string plain_, clean_;
+  const RewriteOptions& options_;
+  const std::size_t begin_;  // of what this writes
+  std::vector<Level> levels_;
+  bool is_redacted_ = false;
+  bool is_secret_key_ = false;  // the last key is one
+  std::string decoded_, clean_;
 };
+
+// ---- Repairing
+
+bool fits_dom(std::string_view number) {
+  const char* const end = number.data() + number.size();
+  if (number.find_first_of(".eE") != number.npos)
+    return std::isfinite(std::strtod(std::string(number).c_str(), nullptr));
+  std::int64_t small = 0;
+  std::uint64_t large = 0;
+  return std::from_chars(number.data(), end, small).ec == std::errc{} ||
+         std::from_chars(number.data(), end, large).ec == std::errc{};
+}
+
+// A visitor of scan_json_value().
+class Repairer {
+ public:
+  RepairedJson run(std::string_view text) {
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    json_.is_object = first != text.npos && text[first] == '{';
+    json_.result = scan_json_value(text, json_.bytes, nesting_max, *this);
+    return std::move(json_);
+  }
+
+  void put(char c) { append({&c, 1}); }
+  void enter(bool) {}
+  void leave() {}
+  void scalar(std::string_view written) {
+    const bool is_number = written.front() == '-' || (written.front() >= '0' && written.front() <= '9');
+    const bool fits = !is_number || fits_dom(written);
+    json_.text += written;
+    json_.dom_text += fits ? written : std::string_view("null");
+    json_.is_changed |= !fits;
+  }
+  bool is_done(std::size_t) const { return false; }
+  bool string(std::string_view text, std::size_t& at, bool) {
+    put('"');
+    const bool is_valid = scan_json_string(text, at, [&](const JsonStringPiece& piece) {
+      append(piece.written);
+      json_.is_changed |= piece.is_repaired;
+    });
+    put('"');
+    return is_valid;
+  }
+
+ private:
+  void append(std::string_view piece) {
+    json_.text += piece;
+    json_.dom_text += piece;
+  }
+
+  RepairedJson json_;
+};
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
+
+// Objects with a `type`, one behind the other, to the end of the text. Uses up `work`, the bytes that may
+// still be read.
+std::vector<RepairedJson> complete_suffix(std::string_view text, std::size_t& work) {
+  std::vector<RepairedJson> found;
+  while (!is_blank(text)) {
+    RepairedJson one = repair_json(text);
+    work -= std::min(work, one.bytes + 1);
+    if (one.result != JsonResult::complete || !one.is_object) return {};
+    const std::string_view type = find_member(one.text, "type");
+    if (type.size() < 2 || type.front() != '"') return {};
+    text.remove_prefix(one.bytes);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
 
 }  // namespace
 
-Copied copy_json(std::string& out, std::string_view json, const CopyOptions& options) {
-  return Copier(out, json, options).run();
+Rewritten rewrite_json(std::string& out, std::string_view json, const RewriteOptions& options) {
+  return Rewriter(out, json, options).run();
 }
 
-std::string_view json_beginning(std::string_view json, std::size_t bytes_max, const TextFilter* filter,
-                                std::string& scratch) {
+std::string_view json_prefix(std::string_view json, std::size_t bytes_max, const TextFilter* filter,
+                             std::string& scratch) {
   if (!filter) return cut_utf8(json, bytes_max);
   scratch.clear();
-  const Copied copied =
-      copy_json(scratch, json, {.depth_max = nesting_max, .enough_bytes = bytes_max, .filter = filter});
-  if (copied.how == Copied::How::whole || copied.how == Copied::How::enough)
-    return cut_utf8(copied.redacted ? std::string_view(scratch) : json, bytes_max);
-  return cut_utf8(clean_fragment(json, bytes_max, *filter, scratch), bytes_max);
+  const Rewritten written =
+      rewrite_json(scratch, json, {.depth_max = nesting_max, .enough_bytes = bytes_max, .filter = filter});
+  if (written.result == JsonResult::complete || written.result == JsonResult::stopped)
+    return cut_utf8(written.is_redacted ? std::string_view(scratch) : json, bytes_max);
+  return cut_utf8(redact_fragment(json, bytes_max, *filter, scratch), bytes_max);
 }
 
-std::string_view clean_fragment(std::string_view text, std::size_t shown_bytes, const TextFilter& filter,
-                                std::string& scratch) {
-  constexpr std::size_t escape_bytes_max = 6;  // of one that stands for one byte
-  const std::size_t limit = std::string::npos / (2 * escape_bytes_max);
-  if (shown_bytes < limit) text = cut_utf8(text, escape_bytes_max * (shown_bytes + filter.reach()));
-  // As it stands first: undoing escapes may end a string before its end.
-  std::string cleaned;
-  text = filter.clean(text, cleaned);
-  std::string plain;
-  plain.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t back = std::min(text.find('\\', at), text.size());
-    plain.append(text, at, back - at);
-    at = back;
-    if (at == text.size()) break;
-    const Escape escape = escape_at(text, at);
-    if (escape.length)
-      append_utf8(plain, escape.character);
-    else
-      plain += text[at];
-    at += std::max<std::size_t>(escape.length, 1);
-  }
-  std::string undone;
-  const std::string_view shown = filter.clean(plain, std::min(shown_bytes, plain.size()), undone);
-  // What the text is with its escapes undone is shown only when it had to be changed.
-  scratch = shown.data() != plain.data() ? shown : cut_utf8(text, shown_bytes);
+std::string_view redact_fragment(std::string_view text, std::size_t bytes_max, const TextFilter& filter,
+                                 std::string& scratch) {
+  constexpr std::size_t escape_bytes_max = 6;  // of one that means one byte
+  constexpr std::size_t limit = std::string::npos / (2 * escape_bytes_max);
+  if (bytes_max < limit) text = cut_utf8(text, escape_bytes_max * (bytes_max + filter.reach()));
+  // First as it is: an undone escape may end a secret early.
+  std::string clean;
+  text = filter.clean(text, clean);
+  const std::string plain = unescape_json(text);
+  std::string clean_plain;
+  const std::string_view shown = filter.clean(plain, std::min(bytes_max, plain.size()), clean_plain);
+  // The text without escapes is shown only if a secret was in it.
+  scratch = shown.data() != plain.data() ? shown : cut_utf8(text, bytes_max);
   return scratch;
+}
+
+std::string redact_record(std::string_view line, const TextFilter* filter, bool& is_json) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+  std::string text;
+  text.reserve(line.size());
+  const Rewritten written = rewrite_json(text, line, {.depth_max = nesting_max, .filter = filter});
+  is_json = written.result == JsonResult::complete;
+  if (is_json) return text;
+  text.clear();
+  return std::string(filter ? redact_fragment(line, line.size(), *filter, text) : line);
+}
+
+RepairedJson repair_json(std::string_view text) { return Repairer().run(text); }
+
+SplitLine split_line(std::string_view line) {
+  SplitLine split;
+  std::string_view rest = line;
+  while (!is_blank(rest)) {
+    RepairedJson one = repair_json(rest);
+    if (one.result == JsonResult::too_deep) return {.is_broken = true, .is_too_deep = true};
+    if (one.result != JsonResult::complete || !one.is_object) {
+      // A lone scalar or array is valid JSON but not a record: the caller counts it.
+      if (split.records.empty() && one.result == JsonResult::complete && is_blank(rest.substr(one.bytes))) {
+        split.records.push_back(std::move(one));
+        return split;
+      }
+      split.is_broken = true;
+      break;
+    }
+    rest.remove_prefix(one.bytes);
+    split.records.push_back(std::move(one));
+  }
+  if (!split.is_broken) return split;
+  // Each candidate may have to be read to its end: beyond this much work the line is given up.
+  std::size_t work = 16 * line.size() + 4096;
+  for (std::size_t at = rest.find('{', 1); at != rest.npos && work > 0; at = rest.find('{', at + 1)) {
+    std::vector<RepairedJson> suffix = complete_suffix(rest.substr(at), work);
+    if (suffix.empty()) continue;
+    std::move(suffix.begin(), suffix.end(), std::back_inserter(split.records));
+    split.is_salvaged = true;
+    break;
+  }
+  return split;
 }
 
 }  // namespace earshot

@@ -1,4 +1,3 @@
-// Where a run of text inside a JSON string ends: what both reading and writing one spend their time on.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +10,12 @@
 
 namespace earshot {
 
-/// Where from `at` on the first byte is that ends a run of text inside a string: a control, a quote or a
-/// backslash. Sixteen or eight at a time. `ascii` becomes false when something beyond ASCII may be in
-/// between.
+/// The position, from `at` on, of the first byte that ends a plain run inside a JSON string: a control
+/// character, a quote or a backslash. Compares 16 or 8 bytes at once, as reading and writing strings spend
+/// their time here. `ascii` becomes false if bytes beyond ASCII may be before that position.
 inline std::size_t run_end(std::string_view text, std::size_t at, bool& ascii) {
   constexpr std::uint64_t ones = 0x0101010101010101, highs = 0x8080808080808080;
-  // Exact up to the first one; what lies above it does not count.
+  // Marks bytes below `limit`; exact up to the first of them.
   const auto below = [](std::uint64_t word, std::uint64_t limit) {
     return (word - ones * limit) & ~word & highs;
   };

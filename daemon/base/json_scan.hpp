@@ -1,43 +1,164 @@
-// JSON as text: what a parser's tree no longer shows (numbers as they were written, where a value stood), and
-// lines that a strict parser refuses.
+// JSON as text: the grammar, once, for all that reads JSON bytes itself. simdjson reads the values; this
+// shows what its tree no longer has (numbers as they were written, where a value stood), and reads text that
+// it refuses.
 #pragma once
+#include <simdjson.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json_run.hpp"
+#include "base/utf8.hpp"
+
 namespace earshot {
 
-constexpr std::size_t nesting_max = 1024;  // a line nested deeper is skipped whole
+constexpr std::size_t nesting_max = 1024;  // levels of a record; a line nested deeper is skipped
 
-/// The value of the last member called `key` of an object, as text; empty when there is none. The text must
-/// be valid JSON.
-std::string_view member_text(std::string_view object, std::string_view key);
+// ---- Valid JSON: where a value stands
 
-/// The element at `index` of an array, as text; empty when there is none. The text must be valid JSON.
-std::string_view element_text(std::string_view array, std::size_t index);
+/// The text of the last member called `key` of an object; empty if there is none. The text must be valid
+/// JSON.
+std::string_view find_member(std::string_view object, std::string_view key);
 
-enum class Json_error { none, invalid, too_deep };
+/// The text of the element at `index` of an array; empty if there is none. The text must be valid JSON.
+std::string_view find_element(std::string_view array, std::size_t index);
 
-/// A value that a strict parser takes, made from one that it may refuse: invalid UTF-8 and lone surrogates in
-/// strings become U+FFFD. Raw control characters, bad escapes and anything else that is no JSON stay errors.
-struct Repaired {
-  std::string text;       // numbers as they stand
-  std::string for_dom;    // the same, numbers that fit neither 64 bits nor a double are null
-  std::size_t bytes = 0;  // of the original, white space before it included
-  bool object = false;
-  bool changed = false;  // text or for_dom differs from the original
-  Json_error error = Json_error::none;
+// ---- Text that may be anything: tokens
+
+inline bool is_json_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+struct JsonEscape {
+  std::size_t size = 0;     // bytes of the escape; 0: it is malformed
+  char32_t code_point = 0;  // U+FFFD for a lone surrogate
+  bool is_lone_surrogate = false;
 };
-Repaired repair(std::string_view text);
+/// The escape that begins with the backslash at `at`. A surrogate pair is one escape.
+JsonEscape parse_json_escape(std::string_view text, std::size_t at);
 
-/// What one refused line holds.
-struct Split {
-  std::vector<Repaired> records;  // whole objects: those before the broken part, then the salvaged ones
-  bool broken = false;            // some of the line could not be used
-  bool salvaged = false;          // but whole objects with a `type` end it
-  bool too_deep = false;          // nothing of the line is used
+/// The content of a string (without quotes) with its escapes replaced by what they mean; malformed ones are
+/// kept.
+std::string unescape_json(std::string_view content);
+
+/// The number, `true`, `false` or `null` at `at`; empty if there is none.
+std::string_view json_scalar_at(std::string_view text, std::size_t at);
+
+/// A part of a string: a run of plain text, one escape, or bytes that are not UTF-8.
+struct JsonStringPiece {
+  std::string_view written;  // valid content of a JSON string; U+FFFD where the input is not
+  std::string_view decoded;  // UTF-8
+  std::size_t offset = 0;    // of the input
+  bool is_plain = false;     // `written` and `decoded` are the input
+  bool is_repaired = false;  // `written` is not the input
 };
-Split split_line(std::string_view line);
+
+/// Calls `on_piece` for the pieces of the string whose opening quote is at `at`, which moves behind the
+/// closing quote. False: the string is not closed, or it has a raw control character or a malformed escape.
+template <class OnPiece>
+bool scan_json_string(std::string_view text, std::size_t& at, OnPiece&& on_piece) {
+  constexpr std::string_view fffd = replacement;
+  for (++at; at < text.size();) {
+    bool ascii = true;
+    const std::size_t end = run_end(text, at, ascii);
+    std::string_view run = text.substr(at, end - at);
+    if (ascii || simdjson::validate_utf8(run.data(), run.size())) {
+      if (!run.empty()) on_piece(JsonStringPiece{run, run, at, true, false});
+    } else {
+      for (std::size_t used = 0; !run.empty(); run.remove_prefix(used)) {
+        std::size_t bad = 0;
+        const std::size_t length = utf8_length(run, bad);
+        const std::string_view piece = length ? run.substr(0, length) : fffd;
+        used = length ? length : bad;
+        on_piece(JsonStringPiece{piece, piece, end - run.size(), length > 0, length == 0});
+      }
+    }
+    at = end;
+    if (at == text.size()) return false;
+    if (text[at] == '"') {
+      ++at;
+      return true;
+    }
+    const JsonEscape escape = text[at] == '\\' ? parse_json_escape(text, at) : JsonEscape{};
+    if (escape.size == 0) return false;
+    std::string decoded;  // at most 4 bytes: never allocated
+    append_utf8(decoded, escape.code_point);
+    const bool lone = escape.is_lone_surrogate;
+    on_piece(JsonStringPiece{lone ? fffd : text.substr(at, escape.size), decoded, at, false, lone});
+    at += escape.size;
+  }
+  return false;
+}
+
+// ---- Text that may be anything: values
+
+enum class JsonResult { complete, stopped, too_deep, invalid };
+
+/// Reads one value from `at` on, which moves behind it, without recursion. `Visitor` has
+///   void put(char c)             for each of {}[]:,
+///   void enter(bool is_object)   after the opening bracket of an object or array that is not empty; void
+///   leave() bool string(std::string_view text, std::size_t& at, bool is_key)   as scan_json_string(); false:
+///   invalid void scalar(std::string_view written) bool is_done(std::size_t at)   asked before each token;
+///   true: stop
+template <class Visitor>
+JsonResult scan_json_value(std::string_view text, std::size_t& at, std::size_t depth_max, Visitor& visitor) {
+  std::vector<bool> open;  // true: an object
+  bool wants_value = true;
+  const auto skip_space = [&] {
+    while (at < text.size() && is_json_space(text[at])) ++at;
+  };
+  const auto next = [&] { return at < text.size() ? text[at] : '\0'; };
+  const auto take = [&](char c) {
+    if (next() != c) return false;
+    visitor.put(c);
+    ++at;
+    return true;
+  };
+  const auto take_key = [&] {
+    if (next() != '"' || !visitor.string(text, at, true)) return false;
+    skip_space();
+    return take(':');
+  };
+  for (;;) {
+    skip_space();
+    if (visitor.is_done(at)) return JsonResult::stopped;
+    if (wants_value) {
+      const char c = next();
+      if (c == '{' || c == '[') {
+        if (open.size() == depth_max) return JsonResult::too_deep;
+        take(c);
+        skip_space();
+        const bool is_empty = take(c == '{' ? '}' : ']');
+        if (!is_empty) {
+          open.push_back(c == '{');
+          visitor.enter(c == '{');
+          if (c == '{' && !take_key()) return JsonResult::invalid;
+        }
+        wants_value = !is_empty;
+        if (!open.empty()) continue;
+      } else if (c == '"') {
+        if (!visitor.string(text, at, false)) return JsonResult::invalid;
+      } else {
+        const std::string_view scalar = json_scalar_at(text, at);
+        if (scalar.empty()) return JsonResult::invalid;
+        visitor.scalar(scalar);
+        at += scalar.size();
+      }
+      wants_value = false;
+    }
+    if (open.empty()) return JsonResult::complete;
+    skip_space();
+    if (take(',')) {
+      skip_space();
+      if (open.back() && !take_key()) return JsonResult::invalid;
+      wants_value = true;
+    } else if (take(open.back() ? '}' : ']')) {
+      open.pop_back();
+      visitor.leave();
+    } else {
+      return JsonResult::invalid;
+    }
+  }
+}
 
 }  // namespace earshot

@@ -1,4 +1,4 @@
-// What the core knows of secrets: that something may take them out of decoded text before it is shown.
+// The interface through which text is redacted before it leaves the daemon.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,37 +8,37 @@
 
 namespace earshot {
 
-/// Pure but for what it counts: the same text always comes out the same, and clean text comes out as it is.
-/// Used on one thread.
+/// Replaces secrets in decoded text. The result depends on the text alone; text without secrets is returned
+/// unchanged. Not thread-safe.
 class TextFilter {
  public:
   virtual ~TextFilter() = default;
 
-  /// The first `shown_bytes` of `text` (back to a character's boundary) with every secret that begins there
-  /// replaced whole, so that it may be longer than that. What follows is looked at and never shown: a secret
-  /// that the cut divides is known by it. A view of `text` when nothing was replaced, else of `scratch`.
+  /// The first `shown_bytes` of `text`, cut between characters, with every secret that begins there replaced;
+  /// the result may be longer than `shown_bytes`. The text behind the cut is examined, to recognize a secret
+  /// that the cut divides, but not returned. A view of `text` if nothing was replaced, else of `scratch`.
   virtual std::string_view clean(std::string_view text, std::size_t shown_bytes,
                                  std::string& scratch) const = 0;
   std::string_view clean(std::string_view text, std::string& scratch) const {
     return clean(text, text.size(), scratch);
   }
 
-  /// A string under this object key is a secret whatever it looks like …
+  /// Whether strings under this object key are secrets, whatever their format.
   virtual bool is_secret_key(std::string_view key) const = 0;
-  /// … unless it stands for one: empty, a placeholder, replaced already. Else what is shown in its place, a
-  /// view of `scratch`; nothing when it is to be shown as any other text.
+  /// The replacement of a string under a secret key, a view of `scratch`. Empty if the string is not itself a
+  /// secret (empty, a placeholder, already replaced): then clean() applies.
   virtual std::string_view replace_whole(std::string_view value, std::string& scratch) const = 0;
 
-  /// How many bytes after a cut are to be given to clean(), too.
+  /// How many bytes behind a cut clean() needs.
   virtual std::size_t reach() const = 0;
 };
 
-/// The beginning of a text as it is shown.
+/// The beginning of a text, redacted.
 struct Beginning {
-  std::string_view text;  // clean, then cut on a character's boundary
-  bool cut = false;       // there was more of it
+  std::string_view text;  // cut between characters
+  bool cut = false;       // the text is longer
 };
-/// At most `bytes_max`; of the text or of `scratch`. Null: nothing is replaced.
+/// At most `bytes_max` bytes, a view of the text or of `scratch`. Without a filter nothing is replaced.
 inline Beginning clean_beginning(const TextFilter* filter, std::string_view text, std::size_t bytes_max,
                                  std::string& scratch) {
   bool cut = text.size() > bytes_max;

@@ -11,12 +11,12 @@ std::size_t utf8_length(std::string_view text, std::size_t& bad) {
   if (text.empty()) return bad = 0;
   if (lead < 0x80) return 1;
   std::size_t length = 0;
-  unsigned low = 0x80, high = 0xBF;  // what the second byte may be
+  unsigned low = 0x80, high = 0xBF;  // the range of the second byte
   if (lead >= 0xC2 && lead <= 0xDF) length = 2;
   if (lead >= 0xE0 && lead <= 0xEF) {
     length = 3;
     if (lead == 0xE0) low = 0xA0;
-    if (lead == 0xED) high = 0x9F;  // surrogates are no characters
+    if (lead == 0xED) high = 0x9F;  // surrogates are not characters
   }
   if (lead >= 0xF0 && lead <= 0xF4) {
     length = 4;
@@ -48,11 +48,17 @@ void append_utf8(std::string& out, char32_t c) {
 std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   std::size_t end = bytes_max;
-  // A character has at most three continuation bytes; more of them in a row is no UTF-8, and then any place
-  // will do.
+  // A character has at most three continuation bytes. Text with more of them in a row is not UTF-8 and may be
+  // cut anywhere.
   for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++back)
     --end;
   return text.substr(0, end);
+}
+
+std::string_view trim(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == text.npos) return text.substr(0, 0);
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
 }  // namespace earshot

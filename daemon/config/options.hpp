@@ -1,12 +1,14 @@
-// What the daemon was told to do: the command line, then the file, then defaults.
+// The daemon's configuration as the rest of the program uses it, and how it is read: the command line wins
+// over the environment, the environment over earshot.toml, earshot.toml over the defaults (option_table.hpp
+// lists all options).
 #pragma once
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,69 +16,72 @@
 #include "team/broker_config.hpp"
 #include "team/event_store.hpp"
 
-namespace earshot {
+namespace earshot::config {
 
-/// [relay]: what is told here is published for a team's hub.
-struct RelayWords {
-  team::BrokerConfig link;
-  bool full = false;  // else the meta view
-  bool read = false;  // hubs may ask for whole records
+/// [relay]: this daemon publishes its events for a team's hub.
+struct RelayOptions {
+  team::BrokerConfig broker;
+  bool full = false;  // publish the full view instead of the meta view
+  bool read = false;  // hubs may request whole records
 };
 
-/// [hub]: what other daemons published is told here.
-struct HubWords {
-  team::BrokerConfig link;
-  std::string durable = "hub";
-  team::EventStoreLimits shelf;
-  bool sync = true;
-  std::vector<serve::User> users;  // beside the owner
+/// [hub]: this daemon serves what other daemons publish.
+struct HubOptions {
+  team::BrokerConfig broker;
+  std::string durable = "hub";  // the JetStream consumer's name
+  team::EventStoreLimits store;
+  bool sync = true;                // acknowledge a message only after fsync
+  std::vector<serve::User> users;  // in addition to the owner
 };
 
 struct Options {
-  enum class Errand { listen, install_service, uninstall_service } errand = Errand::listen;
-  std::vector<std::string> words;  // what the command line said, for the service that is to be installed
-  std::string config;              // the file that the command line asked for; empty: none
-  std::vector<std::string> roots;  // `[NAME=]DIR`; empty: the usual places
-  boost::asio::ip::tcp::endpoint listen;
-  int listen_descriptor = -1;  // listens there already: the service manager opened it
-  std::string state;           // directory
-  std::chrono::seconds recent{24 * 3600};
-  std::string log_level = "info";  // trace, debug, info, warn, error, off
-  std::string host;
-  std::string watch = "both";                 // inotify, sweep, both
-  std::optional<std::chrono::seconds> sweep;  // how often every known file is looked at; the watchers know
+  enum class Action { run, install_service, uninstall_service } action = Action::run;
+  std::vector<std::string> service_arguments;  // the arguments that reproduce this configuration as a service
+  std::string config_file;                     // given with --config; empty: the default one, if it exists
+
+  std::vector<std::string> roots;  // `[NAME=]DIR`; empty: the agent programs' default directories
+  std::chrono::milliseconds recent{};
+  std::string watch;                               // inotify, sweep, both
+  std::optional<std::chrono::milliseconds> sweep;  // interval of the full sweep; unset: the watchers' default
   bool demo = false;
 
-  std::string socket;         // path of the Unix socket
-  bool socket_given = false;  // somebody asked for this one: no other one will do
+  boost::asio::ip::tcp::endpoint listen;
+  int listen_descriptor = -1;  // a listening socket from the service manager; -1: none
+  std::string socket;          // path of the Unix socket
+  bool socket_given = false;   // configured, so failing to open it is an error
+  std::string host;
+  std::string state;  // directory
+  std::string log_level;
+
+  std::string tls_cert, tls_key;  // files; both or none
+  std::vector<std::string> names;
+  View remote_view = View::meta;  // of TLS connections
   bool redact = true;
-  std::vector<std::pair<std::string, std::string>> redaction;  // the owner's own rules: name → pattern
-  std::string tls_cert, tls_key;                               // files; both or none
-  std::vector<std::string> names;                              // further host names, for TLS
-  View remote_view = View::meta;                               // of connections over TLS
+  std::vector<std::pair<std::string, std::string>> redaction;  // the owner's rules: name, pattern
   serve::Limits limits;
   std::size_t log_bytes_max = serve::LiveLog::bytes_max_default;
 
-  std::optional<RelayWords> relay;
-  std::optional<HubWords> hub;
+  std::optional<RelayOptions> relay;
+  std::optional<HubOptions> hub;
 };
 
-/// Options, or a text and the code to exit with.
-struct Parsed {
+/// A configuration error, worded for the user; the program exits with code 2.
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Options, or text to print and the code to exit with.
+struct ParseResult {
   std::optional<Options> options;
-  int exit_code = 0;  // 0: help or the version was asked for; 2: it cannot be understood
+  int exit_code = 0;  // 0: --help, --version or --print-config; 2: invalid
   std::string out, err;
 };
 
-/// Reads one environment variable; nothing when it is not set or empty.
+/// Reads one environment variable; nothing when it is unset or empty.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// `words` without the program's name; `version` is what --version says behind it. Touches no file but the
-/// configuration.
-Parsed parse_options(const std::vector<std::string>& words, const Environment& environment,
-                     const std::string& version);
+/// `arguments` without the program's name; `version` is printed by --version. Reads no file but earshot.toml.
+ParseResult parse_options(const std::vector<std::string>& arguments, const Environment& environment,
+                          const std::string& version);
 
-/// `90m`, `24h`, `30s`, `7d`; nothing when it is no such text.
-std::optional<std::chrono::seconds> parse_duration(std::string_view text);
-
-}  // namespace earshot
+}  // namespace earshot::config

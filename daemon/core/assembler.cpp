@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/utf8.hpp"
@@ -12,12 +13,23 @@
 namespace earshot {
 namespace {
 
-// Sets `place` when the record says something else; what changed goes into an update.
-void change(std::string& place, std::string_view said, event::OptionalText& changed) {
-  if (said.empty() || place == said) return;
-  place = said;
-  changed = place;
+// Updates `field` if the record has another value; `changed` is then the new value.
+void update(std::string& field, std::string_view value, OptionalText& changed) {
+  if (value.empty() || field == value) return;
+  field = value;
+  changed = field;
 }
+
+// Stop reasons that end the turn. Others (tool_use, pause_turn, unknown ones) do not.
+struct Ending {
+  std::string_view stop_reason, outcome;
+};
+constexpr Ending endings[] = {{"end_turn", "completed"},
+                              {"stop_sequence", "completed"},
+                              {"max_tokens", "completed"},
+                              {"refusal", "failed"}};
+
+std::string_view agent_outcome(std::string_view status) { return status == "killed" ? "stopped" : status; }
 
 }  // namespace
 
@@ -28,29 +40,34 @@ Assembler::Assembler(std::string own_agent, std::string_view program, std::uint6
   chains_[own_chain].agent = own_agent_;
 }
 
-std::uint64_t Assembler::hash(std::string_view text, std::uint64_t seed) const {
-  return XXH3_64bits_withSeed(text.data(), text.size(), key_ ^ seed);
+std::uint64_t Assembler::hash(std::string_view text, HashKind kind) const {
+  return XXH3_64bits_withSeed(text.data(), text.size(), key_ ^ static_cast<std::uint64_t>(kind));
 }
 
-std::string_view Assembler::beginning(std::string_view text) const {
+std::string_view Assembler::preview_source(std::string_view text) const {
   return cut_utf8(text, StreamState::input_preview_bytes + (filter_ ? filter_->reach() : 0));
 }
 
-void Assembler::settle() const {
+void Assembler::set_input(OpenTool& tool, std::string_view json) const {
+  TruncatedPaths truncated;
+  const TruncatedPaths::Scope scope(truncated, "input");
+  append_json(tool.input, json, StreamState::input_preview_bytes, filter_, truncated);
+  tool.truncated = truncated.list();
+}
+
+void Assembler::prepare_state() const {
   std::string scratch;
-  const auto make = [&](std::string& text, unsigned which) {
-    if (!(state_due_ & which)) return;
+  const auto prepare = [&](std::string& text, std::uint64_t& bytes, unsigned which) {
+    if (!(pending_previews_ & which)) return;
     const Beginning shown = clean_beginning(filter_, text, StreamState::input_preview_bytes, scratch);
-    text = std::string(shown.text);  // with no more memory than that
+    if (!shown.cut && bytes <= text.size()) bytes = 0;
+    text = std::string(shown.text);  // frees the capacity beyond it
   };
-  make(state_.turn_prompt, prompt_due);
-  make(state_.last_text, text_due);
-  state_due_ = 0;
+  prepare(state_.turn_prompt, state_.turn_prompt_truncated, prompt_preview);
+  prepare(state_.last_text, state_.last_text_truncated, text_preview);
+  pending_previews_ = 0;
   for (OpenTool& tool : state_.tools) {
-    if (!std::exchange(tool.input_is_raw, false)) continue;
-    std::string shown;
-    append_json(shown, tool.input, StreamState::input_preview_bytes, filter_);
-    tool.input = std::move(shown);
+    if (std::exchange(tool.is_raw, false)) set_input(tool, std::exchange(tool.input, {}));
   }
 }
 
@@ -74,7 +91,7 @@ void Assembler::emit(EventBody body) {
   sink_->on_event(event);
 }
 
-void Assembler::skipped(const event::LineSkipped& lines) {
+void Assembler::skip_lines(const event::LineSkipped& lines) {
   record_ = nullptr;
   if (!state_.warmup) emit(lines);
 }
@@ -98,13 +115,13 @@ void Assembler::record(const Record& record) {
   chain_ = own_chain;
   count_type(record.type, record.unknown);
   ++counts_.records;
-  name_ = "@" + std::to_string(line_offset_);
-  if (session_.empty() && !record.session.empty()) session_ = record.session;
-  if (state_.warmup || !take_uuid()) return;
-  chain_ = chain_of();
+  record_name_ = "@" + std::to_string(line_offset_);
+  if (recorded_session_.empty() && !record.session.empty()) recorded_session_ = record.session;
+  if (state_.warmup || !is_new_record()) return;
+  chain_ = find_chain();
   if (record.deleted) return;
   if (record.has_turn_position) has_turn_positions_ = true;
-  const bool dropped = drops_warmup();
+  const bool dropped = is_warmup_record();
   if (state_.warmup) return;
   emit_session_changes();
   if (dropped) return;
@@ -113,63 +130,64 @@ void Assembler::record(const Record& record) {
     state_.last_activity = record.time;
   }
 
-  if (own() && record.author == Record::Author::assistant) {
-    const bool belongs = !record.message.empty() && record.message == finished_message_;
-    if (!state_.turn_open && !belongs) start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown");
+  if (is_own_chain() && record.author == Record::Author::assistant) {
+    const bool is_late_block = !record.message.empty() && record.message == finished_message_;
+    if (!state_.turn_open && !is_late_block) start_turn(std::nullopt, hook_feedback_ ? "hook" : "unknown");
     if (!record.message.empty()) message_ = record.message;
   }
   if (record.relayed) return apply_relayed(*record.relayed);
-  for (const Fact& one : record.facts) std::visit([this](const auto& fact) { apply(fact); }, one);
+  for (const Fact& each : record.facts) std::visit([this](const auto& fact) { apply(fact); }, each);
   if (record.aborted) interrupt();
-  remember_last();
+  update_last_block();
 }
 
-// Whether the record is new. Its uuid is known from now on, be the record told or not.
-bool Assembler::take_uuid() {
+// False for a record whose uuid was read before. Remembers the uuid.
+bool Assembler::is_new_record() {
   if (record_->uuid.empty()) return true;
   const std::uint64_t id = hash(record_->uuid);
   if (!uuids_.insert(id)) {
     ++counts_.duplicates;
     return false;
   }
-  if (waiting_titles_.empty()) return true;
-  const auto waits = std::find_if(waiting_titles_.begin(), waiting_titles_.end(),
-                                  [&](const auto& one) { return one.first == id; });
-  if (waits != waiting_titles_.end()) {
-    titles_[static_cast<int>(fact::Title::Kind::summary)] = std::move(waits->second);
-    waiting_titles_.erase(waits);
+  if (pending_titles_.empty()) return true;
+  const auto pending = std::find_if(pending_titles_.begin(), pending_titles_.end(),
+                                    [&](const auto& each) { return each.first == id; });
+  if (pending != pending_titles_.end()) {
+    titles_[static_cast<int>(fact::Title::Kind::summary)] = std::move(pending->second);
+    pending_titles_.erase(pending);
   }
   return true;
 }
 
-// An inline sidechain is named after its root: the first record of it whose parent is null, unknown or
-// outside the sidechain.
-std::uint32_t Assembler::chain_of() {
+// The chain of the record. An inline sidechain is named after its root, the first record whose parent is
+// null, unknown or outside the sidechain.
+std::uint32_t Assembler::find_chain() {
   if (!record_->sidechain || !own_agent_.empty()) return own_chain;
   std::uint32_t chain = own_chain;
   if (!record_->parent.empty()) {
-    if (const auto* known = chain_of_uuid_.find(hash(record_->parent))) chain = *known;
+    if (const auto* known = sidechain_of_uuid_.find(hash(record_->parent))) chain = *known;
   } else if (!record_->has_parent_key) {
-    chain = side_seen_last_;
+    chain = last_sidechain_;
   }
   if (chain == own_chain && chains_.size() > chains_max) chain = static_cast<std::uint32_t>(chains_max);
   if (chain == own_chain) {
     chain = static_cast<std::uint32_t>(chains_.size());
     chains_.emplace_back();
-    chains_.back().agent = record_->uuid.empty() ? name_ : std::string(record_->uuid);
+    chains_.back().agent = record_->uuid.empty() ? record_name_ : std::string(record_->uuid);
   }
   bool fresh = false;
-  if (!record_->uuid.empty()) chain_of_uuid_.insert(hash(record_->uuid), chain, fresh);
-  return side_seen_last_ = chain;
+  if (!record_->uuid.empty()) sidechain_of_uuid_.insert(hash(record_->uuid), chain, fresh);
+  return last_sidechain_ = chain;
 }
 
-// Internal cache warm-ups look like agents whose first user text is one word.
-bool Assembler::drops_warmup() {
+// True for a record of an internal cache warm-up, which looks like an agent.
+bool Assembler::is_warmup_record() {
   Chain& chain = chains_[chain_];
-  if (record_->author == Record::Author::user && !chain.user_record_seen && (!own() || !own_agent_.empty())) {
+  if (record_->author == Record::Author::user && !chain.user_record_seen &&
+      (!is_own_chain() || !own_agent_.empty())) {
     chain.user_record_seen = true;
-    chain.warmup = record_->first_user_text == "Warmup";
-    if (chain.warmup && own()) state_.warmup = true;
+    chain.warmup = record_->is_warmup;
+    if (chain.warmup && is_own_chain()) state_.warmup = true;
   }
   return chain.warmup;
 }
@@ -178,40 +196,42 @@ void Assembler::emit_session_changes() {
   event::SessionUpdated changed;
   const Record& r = *record_;
   const bool first = !state_.started && !r.uuid.empty();
-  if (own() || first) {
-    change(state_.cwd, r.cwd, changed.cwd);
-    change(state_.git_branch, r.git_branch.value_or(""), changed.git_branch);
-    change(state_.version, r.version, changed.version);
+  if (is_own_chain() || first) {
+    update(state_.cwd, r.cwd, changed.cwd);
+    update(state_.git_branch, r.git_branch.value_or(""), changed.git_branch);
+    update(state_.version, r.version, changed.version);
     if (state_.project.empty()) state_.project = state_.cwd;
   }
-  if (own() && r.author == Record::Author::assistant) change(state_.model, r.model, changed.model);
+  if (is_own_chain() && r.author == Record::Author::assistant) update(state_.model, r.model, changed.model);
+  bool is_summary = false;
   for (const Fact& one : r.facts) {
-    if (const auto* mode = std::get_if<fact::Mode>(&one)) change(state_.mode, mode->mode, changed.mode);
-    if (const auto* mode = std::get_if<fact::PermissionMode>(&one); mode && own())
-      change(state_.permission_mode, mode->mode, changed.permission_mode);
+    if (const auto* mode = std::get_if<fact::Mode>(&one)) update(state_.mode, mode->mode, changed.mode);
+    if (const auto* mode = std::get_if<fact::PermissionMode>(&one); mode && is_own_chain())
+      update(state_.permission_mode, mode->mode, changed.permission_mode);
     const auto* title = std::get_if<fact::Title>(&one);
     if (!title) continue;
     if (title->kind != fact::Title::Kind::summary) {
       titles_[static_cast<int>(title->kind)] = title->text;
       continue;
     }
-    if (summaries_lead_ && state_.continues.empty()) state_.continues = title->leaf;
+    is_summary = true;
+    if (only_summaries_ && state_.continues.empty()) state_.continues = title->leaf;
     if (const std::uint64_t leaf = hash(title->leaf); uuids_.contains(leaf))
       titles_[static_cast<int>(title->kind)] = title->text;
-    else if (waiting_titles_.size() < titles_max)
-      waiting_titles_.emplace_back(leaf, title->text);
+    else if (pending_titles_.size() < titles_max)
+      pending_titles_.emplace_back(leaf, title->text);
   }
-  const bool is_summary = r.type == "summary";
-  if (!is_summary) summaries_lead_ = false;
+  if (!is_summary) only_summaries_ = false;
   const auto title = std::find_if(std::begin(titles_), std::end(titles_),
                                   [](const std::string& one) { return !one.empty(); });
-  if (title != std::end(titles_)) change(state_.title, *title, changed.title);
+  if (title != std::end(titles_)) update(state_.title, *title, changed.title);
 
   if (first) {
     state_.started = true;
-    emit(event::SessionStarted{state_.dialect, state_.version, state_.cwd, state_.git_branch, state_.project,
-                               state_.title, state_.continues, state_.mode, state_.permission_mode});
-    // The model is not among what session.started says.
+    emit(event::SessionStarted{state_.program, state_.dialect, state_.version, state_.cwd, state_.git_branch,
+                               state_.project, state_.title, state_.continues, state_.mode,
+                               state_.permission_mode});
+    // session.started has every field but the model.
     changed = event::SessionUpdated{.title = {},
                                     .cwd = {},
                                     .git_branch = {},
@@ -226,31 +246,32 @@ void Assembler::emit_session_changes() {
     emit(changed);
 }
 
-void Assembler::remember_last() {
-  if (!own() || record_->outside_turn ||
+void Assembler::update_last_block() {
+  if (!is_own_chain() || record_->outside_turn ||
       (record_->author != Record::Author::user && record_->author != Record::Author::assistant))
     return;
   last_ = Last::other;
   for (const Fact& one : record_->facts) {
     if (std::holds_alternative<fact::Invocation>(one)) last_ = Last::call;
     if (std::holds_alternative<fact::Result>(one)) last_ = Last::result;
-    if (const auto* said = std::get_if<fact::MessageBlock>(&one))
-      last_ = said->kind == "text" ? Last::text : Last::other;
+    if (const auto* block = std::get_if<fact::MessageBlock>(&one))
+      last_ = block->kind == "text" ? Last::text : Last::other;
   }
   if (record_->time_ms) last_ms_ = record_->time_ms;
 }
 
-void Assembler::start_turn(event::OptionalText prompt, std::string_view origin) {
-  const bool inferred = last_ == Last::text && open_.empty();
-  close_all("abandoned", true);
+void Assembler::start_turn(OptionalText prompt, std::string_view origin) {
+  const bool inferred = last_ == Last::text && open_calls_.empty();
+  close_calls("abandoned", true);
   if (state_.turn_open)
     finish_turn(inferred ? "completed" : "superseded", inferred, {}, std::nullopt, last_ms_);
   ++state_.turn;
   state_.turn_open = true;
   state_.turn_started = record_->time;
   state_.turn_started_ms = record_->time_ms;
-  state_.turn_prompt = beginning(prompt.value_or(""));
-  state_due_ |= prompt_due;
+  state_.turn_prompt = preview_source(prompt.value_or(""));
+  state_.turn_prompt_truncated = prompt ? prompt->size() : 0;
+  pending_previews_ |= prompt_preview;
   last_ = Last::other;
   last_ms_ = record_->time_ms;
   turn_tools_ = 0;
@@ -264,11 +285,13 @@ void Assembler::finish_turn(std::string_view outcome, bool inferred, std::string
                             std::optional<std::int64_t> duration_ms, std::int64_t end_ms) {
   if (!duration_ms && end_ms && state_.turn_started_ms)
     duration_ms = std::max<std::int64_t>(0, end_ms - state_.turn_started_ms);
-  const auto since = [](std::uint64_t now, std::uint64_t then) { return now > then ? now - then : 0; };
-  const Usage& now = state_.usage;
-  const Usage used{since(now.input, turn_usage_.input), since(now.output, turn_usage_.output),
-                   since(now.cache_read, turn_usage_.cache_read),
-                   since(now.cache_write, turn_usage_.cache_write)};
+  const auto difference = [](std::uint64_t total, std::uint64_t start) {
+    return total > start ? total - start : 0;
+  };
+  const Usage& total = state_.usage;
+  const Usage used{difference(total.input, turn_usage_.input), difference(total.output, turn_usage_.output),
+                   difference(total.cache_read, turn_usage_.cache_read),
+                   difference(total.cache_write, turn_usage_.cache_write)};
   state_.turn_open = false;
   state_.last_outcome = outcome;
   state_.last_finished = record_->time;
@@ -278,16 +301,192 @@ void Assembler::finish_turn(std::string_view outcome, bool inferred, std::string
 }
 
 void Assembler::interrupt() {
-  close_all("interrupted", false);
-  if (own() && state_.turn_open)
+  close_calls("interrupted", false);
+  if (is_own_chain() && state_.turn_open)
     finish_turn("interrupted", false, {}, std::nullopt, record_->time_ms ? record_->time_ms : last_ms_);
 }
 
+// ---- One function per fact
+
+void Assembler::apply(const fact::Prompt& prompt) {
+  if (is_own_chain()) {
+    start_turn(prompt.text, prompt.origin);
+  } else if (prompt.text) {
+    emit(event::MessageAdded{"user", "text", prompt.text, {}, {}, std::nullopt});
+  }
+  for (const Media& one : prompt.media)
+    emit(event::MessageAdded{"user", one.kind, std::nullopt, {}, {}, one});
+}
+
+void Assembler::apply(const fact::MessageBlock& block) {
+  const bool assistant = block.role == "assistant";
+  if (assistant && is_own_chain() && block.kind == "text") {
+    state_.last_text = preview_source(block.text.value_or(""));
+    state_.last_text_truncated = block.text ? block.text->size() : 0;
+    pending_previews_ |= text_preview;
+  }
+  emit(event::MessageAdded{block.role, block.kind, block.text,
+                           assistant ? record_->message : std::string_view{},
+                           assistant ? record_->model : std::string_view{}, block.media});
+}
+
+void Assembler::apply(const fact::Command& command) {
+  if (!is_own_chain()) return;
+  command_uuid_ = record_->uuid;
+  command_ = command.text;
+}
+
+void Assembler::apply(const fact::Injected& injected) {
+  if (!is_own_chain()) return;
+  const std::string_view parent = record_->parent;
+  if (!parent.empty() && parent == command_uuid_) {
+    command_uuid_.clear();
+    start_turn(std::string_view(command_), "command");
+  } else if (!parent.empty() && parent == scheduled_fire_uuid_) {
+    emit(event::MessageAdded{"user", "text", injected.text, {}, {}, std::nullopt});
+  } else if (injected.hook_feedback) {
+    hook_feedback_ = true;
+  }
+}
+
+void Assembler::apply(const fact::ScheduledFire&) {
+  if (!is_own_chain()) return;
+  scheduled_fire_uuid_ = record_->uuid;
+  start_turn(std::nullopt, "task");
+}
+
+void Assembler::apply(const fact::Absorbed& absorbed) {
+  emit(event::MessageAdded{
+      "user", absorbed.media ? absorbed.media->kind : "text", absorbed.text, {}, {}, absorbed.media});
+}
+
+void Assembler::apply(const fact::MessageUsage& used) {
+  std::string_view message = record_->message;
+  std::uint64_t id = hash(message, HashKind::message) ^ hash(record_->request, HashKind::request);
+  if (message.empty()) {
+    message = record_->uuid.empty() ? std::string_view(record_name_) : record_->uuid;
+    id = hash(message, HashKind::record);
+  }
+  bool fresh = false;
+  Tokens& small = usage_by_message_.insert(id, {}, fresh);
+  const auto large = large_usage_.find(id);
+  const Usage before = large != large_usage_.end()
+                           ? large->second
+                           : Usage{small.input, small.output, small.cache_read, small.cache_write};
+  const Usage now{std::max(before.input, used.usage.input), std::max(before.output, used.usage.output),
+                  std::max(before.cache_read, used.usage.cache_read),
+                  std::max(before.cache_write, used.usage.cache_write)};
+  constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
+  if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
+    large_usage_[id] = now;
+  } else {
+    small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
+             static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
+  }
+  state_.usage.input += now.input - before.input;
+  state_.usage.output += now.output - before.output;
+  state_.usage.cache_read += now.cache_read - before.cache_read;
+  state_.usage.cache_write += now.cache_write - before.cache_write;
+  if (is_own_chain()) state_.context_tokens = now.input + now.cache_read + now.cache_write;
+  bool is_cost_higher = false;
+  if (used.cost_usd) {
+    double& cost = cost_by_message_[id];
+    is_cost_higher = *used.cost_usd > cost;
+    if (is_cost_higher) state_.cost_usd = state_.cost_usd.value_or(0) + *used.cost_usd - cost;
+    cost = std::max(cost, *used.cost_usd);
+  }
+  if (now != before || is_cost_higher)
+    emit(event::UsageUpdated{message, used.model, now, state_.usage, state_.cost_usd});
+}
+
+void Assembler::apply(const fact::Cost& cost) {
+  if (state_.cost_usd == cost.usd) return;
+  state_.cost_usd = cost.usd;
+  emit(event::UsageUpdated{{}, {}, std::nullopt, state_.usage, state_.cost_usd});
+}
+
+void Assembler::apply(const fact::Stop& stop) {
+  if (!is_own_chain() || !state_.turn_open || own_open_calls_ > 0) return;
+  for (const Ending& one : endings)
+    if (one.stop_reason == stop.reason)
+      return finish_turn(one.outcome, false, stop.reason, stop.duration_ms,
+                         record_->time_ms ? record_->time_ms : last_ms_);
+}
+
+void Assembler::apply(const fact::TurnEnd& end) {
+  if (!is_own_chain() || !state_.turn_open) return;
+  const bool older = record_->time_ms && record_->time_ms < state_.turn_started_ms;
+  if (end.guarded && (older || last_ == Last::call || last_ == Last::result)) return;
+  finish_turn(end.outcome, false, end.stop_reason, end.duration_ms,
+              record_->time_ms ? record_->time_ms : last_ms_);
+}
+
+void Assembler::apply(const fact::Interrupted&) { interrupt(); }
+
+void Assembler::apply(const fact::Compaction& compaction) {
+  if (compaction.started) return emit(event::CompactionStarted{compaction.trigger});
+  if (compaction.kind == "full") {
+    close_calls("abandoned", is_own_chain());  // a sidechain's compaction abandons its own calls only
+    awaits_summary_ = true;
+  }
+  emit(event::CompactionFinished{compaction.trigger, compaction.pre_tokens, compaction.post_tokens,
+                                 compaction.duration_ms, compaction.kind});
+}
+
+void Assembler::apply(const fact::Summary& summary) {
+  if (!awaits_summary_) apply(fact::Compaction{.started = false, .trigger = {}, .kind = "full"});
+  awaits_summary_ = false;
+  emit(event::MessageAdded{"summary", "text", summary.text, {}, {}, std::nullopt});
+}
+
+void Assembler::apply(const fact::Queue& queue) { emit(event::QueueChanged{queue.operation, queue.text}); }
+
+void Assembler::apply(const fact::Notification& notification) {
+  const std::uint64_t task = hash(notification.task, HashKind::task);
+  const auto resumed = resume_counts_.find(task);
+  const std::uint64_t generation = resumed == resume_counts_.end() ? 0 : resumed->second;
+  if (!finished_tasks_.insert(hash(notification.status, static_cast<HashKind>(task + generation)))) return;
+  emit(event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
+  const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
+    return one.background &&
+           (one.subagent == notification.task || (one.subagent.empty() && one.call == notification.call));
+  });
+  if (agent == state_.agents.end()) {
+    if (early_reports_.size() >= early_reports_max) early_reports_.erase(early_reports_.begin());
+    early_reports_[std::string(notification.task)] =
+        Report{std::string(agent_outcome(notification.status)), notification.duration_ms, notification.tokens,
+               notification.tools};
+    return;
+  }
+  const std::string call = agent->call;
+  event::AgentFinished finished;
+  finished.outcome = agent_outcome(notification.status);
+  finished.duration_ms = notification.duration_ms, finished.tokens = notification.tokens,
+  finished.tools = notification.tools;
+  finish_agent(call, finished);
+}
+
+void Assembler::apply(const fact::TodoList& list) { set_todos(list.todos, list.source); }
+
+void Assembler::apply(const fact::AgentLink& link) {
+  for (RunningAgent& one : state_.agents)
+    if (one.call == link.call && one.subagent.empty()) one.subagent = link.subagent;
+}
+
+void Assembler::apply(const fact::ApiError& error) {
+  emit(event::ApiFailed{error.status, error.error, error.attempt, error.max_attempts, error.retry_in_ms,
+                        error.fatal});
+}
+
+void Assembler::apply(const fact::Files& files) { emit(event::FilesSnapshotted{files.message, files.files}); }
+
 std::size_t Assembler::memory_bytes() const {
-  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + chain_of_uuid_.memory_bytes() +
-                      calls_.memory_bytes() + usage_.memory_bytes() + finished_tasks_.memory_bytes();
-  bytes += chains_.capacity() * sizeof(Chain) + open_.size() * (sizeof(Call) + 64);
-  bytes += (large_.size() + costs_.size() + resumed_.size() + early_.size()) * 64;
+  std::size_t bytes = sizeof *this + uuids_.memory_bytes() + sidechain_of_uuid_.memory_bytes() +
+                      call_numbers_.memory_bytes() + usage_by_message_.memory_bytes() +
+                      finished_tasks_.memory_bytes();
+  bytes += chains_.capacity() * sizeof(Chain) + open_calls_.size() * (sizeof(Call) + 64);
+  bytes +=
+      (large_usage_.size() + cost_by_message_.size() + resume_counts_.size() + early_reports_.size()) * 64;
   bytes += state_.tools.capacity() * sizeof(OpenTool) + state_.todos.capacity() * sizeof(Todo) +
            state_.agents.capacity() * sizeof(RunningAgent);
   for (const OpenTool& tool : state_.tools) bytes += tool.input.capacity();

@@ -1,5 +1,5 @@
-// What was said → events. Total: accepts any record, in any order; never throws for content, never walks a
-// parent chain.
+// Records → events. Total: accepts any record in any order, never throws for content, never follows parent
+// chains.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,36 +20,34 @@ namespace earshot {
 class Assembler {
  public:
   static constexpr std::size_t agents_max =
-      256;  // running at once; beyond, the oldest is forgotten: its end is not told
-  static constexpr std::size_t early_max =
-      256;  // reports read before their launch; beyond, any one is forgotten
-  static constexpr std::size_t chains_max =
-      65536;  // inline sidechains; beyond, new ones are told as the last one
+      256;  // running at once; beyond, the oldest is dropped without an end
+  static constexpr std::size_t early_reports_max =
+      256;                                          // ends read before their launch; beyond, one is dropped
+  static constexpr std::size_t chains_max = 65536;  // inline sidechains; beyond, new ones join the last one
   static constexpr std::size_t titles_max =
-      64;  // summaries that wait for their leaf; beyond, new ones are dropped
-  static constexpr std::size_t type_names_max =
-      512;  // distinct types that are counted apart; beyond, as "(other)"
+      64;  // summaries waiting for their leaf; beyond, new ones are dropped
+  static constexpr std::size_t type_names_max = 512;  // record types counted apart; beyond, as "(other)"
 
-  /// The filter, if there is one, outlives this object: what the state shows cut is clean before it is cut.
+  /// `filter` may be null; it outlives this object and redacts the previews in state() before they are cut.
   Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
 
-  /// Events from here on belong to the line that ends at `end` (its index is ignored: counting begins anew).
+  /// Starts a line that ends at `end`; event indices restart at 1.
   void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
-  void skipped(const event::LineSkipped& lines);
+  void skip_lines(const event::LineSkipped& lines);
   void record(const Record& record);
-  /// A record that no dialect could read yet, or that is no object.
+  /// Counts a record that was not read: no dialect is known yet, or it is not an object.
   void count_type(std::string_view type, bool unknown);
   void set_dialect(std::string_view dialect) { state_.dialect = dialect; }
 
   std::uint32_t index() const { return index_; }  // events of the current line so far
   Cursor last_event() const { return last_event_; }
   const StreamState& state() const {
-    if (state_due_) settle();
+    if (pending_previews_) prepare_state();
     return state_;
   }
   RecordCounts& counts() { return counts_; }
   const RecordCounts& counts() const { return counts_; }
-  const std::string& recorded_session() const { return session_; }
+  const std::string& recorded_session() const { return recorded_session_; }
   std::size_t memory_bytes() const;
 
  private:
@@ -63,52 +61,53 @@ class Assembler {
   struct Chain {
     std::string agent;
     std::vector<Todo> todos;
-    bool user_record_seen = false;  // a user record of it was read
-    bool warmup = false;            // internal: dropped
+    bool user_record_seen = false;
+    bool warmup = false;  // internal; emits no events
   };
-  struct Report {  // a background agent's end that was read before its launch
+  struct Report {  // the end of a background agent, read before its launch
     std::string outcome;
     std::optional<std::int64_t> duration_ms;
     std::optional<std::uint64_t> tokens, tools;
   };
-  struct EarlyResult {  // what a subagent's result said before its call was read
+  struct EarlyResult {  // a subagent's result, read before its call
     Report report;
     std::string subagent;
-    bool runs_in_background = false;  // in the background
+    bool runs_in_background = false;
   };
   struct RelayedStateUpdate;
-  struct Tokens {  // of one message; larger figures stand in large_
+  struct Tokens {  // of one message; larger counts are in large_usage_
     std::uint32_t input = 0, output = 0, cache_read = 0, cache_write = 0;
   };
   enum class Last { nothing, text, call, result, other };
+  enum class HashKind : std::uint64_t { uuid = 0, message, request, record, task, call };  // seeds
   static constexpr std::uint32_t own_chain = 0;
 
-  // assembler.cpp: the record as a whole, the session, turns
-  bool take_uuid();
-  std::uint32_t chain_of();
-  bool drops_warmup();
+  // assembler.cpp
+  bool is_new_record();
+  std::uint32_t find_chain();
+  bool is_warmup_record();
   void emit_session_changes();
-  void remember_last();
-  void start_turn(event::OptionalText prompt, std::string_view origin);
+  void update_last_block();
+  void start_turn(OptionalText prompt, std::string_view origin);
   void finish_turn(std::string_view outcome, bool inferred, std::string_view stop_reason,
                    std::optional<std::int64_t> duration_ms, std::int64_t end_ms);
   void interrupt();
   void emit(EventBody body);
-  bool own() const { return chain_ == own_chain; }
-  std::uint64_t hash(std::string_view text, std::uint64_t seed = 0) const;
-  std::string_view beginning(std::string_view text) const;  // as much as a preview is made of
-  void settle() const;                                      // what is written down raw is made what is shown
+  bool is_own_chain() const { return chain_ == own_chain; }
+  std::uint64_t hash(std::string_view text, HashKind kind = HashKind::uuid) const;
+  std::string_view preview_source(std::string_view text) const;  // the bytes that a preview depends on
+  void set_input(OpenTool& tool, std::string_view json) const;
+  void prepare_state() const;  // redacts and cuts the previews
 
-  // assembler_facts.cpp: one function a fact
   void apply(const fact::Prompt& prompt);
-  void apply(const fact::MessageBlock& said);
+  void apply(const fact::MessageBlock& block);
   void apply(const fact::Command& command);
   void apply(const fact::Injected& injected);
   void apply(const fact::ScheduledFire&);
   void apply(const fact::Absorbed& absorbed);
   void apply(const fact::Invocation& invocation);
   void apply(const fact::Result& result);
-  void apply(const fact::MessageUsage& seen);
+  void apply(const fact::MessageUsage& used);
   void apply(const fact::Stop& stop);
   void apply(const fact::TurnEnd& end);
   void apply(const fact::Interrupted&);
@@ -121,67 +120,67 @@ class Assembler {
   void apply(const fact::ApiError& error);
   void apply(const fact::Files& files);
   void apply(const fact::Cost& cost);
-  void apply(const fact::Title&) {}  // told by emit_session_changes
+  void apply(const fact::Title&) {}  // handled by emit_session_changes
   void apply(const fact::Mode&) {}
   void apply(const fact::PermissionMode&) {}
 
-  void apply_relayed(const RelayedEvent& relayed);  // assembler_told.cpp
+  void apply_relayed(const RelayedEvent& relayed);  // assembler_relayed.cpp
 
-  // assembler_calls.cpp: calls, subagents, todos
+  // assembler_tools.cpp: calls, subagents, todos
   Call* open_call(std::string_view id);
   Call* find_call_by_position();
   void close_call(Call call, event::ToolFinished finished, const fact::Result* result);
-  void close_all(std::string_view outcome, bool every_chain);
+  void close_calls(std::string_view outcome, bool every_chain);
   void finish_agent(std::string_view call, event::AgentFinished finished);
   void finish_reported_agent(std::string_view call, const std::string& subagent);
-  static event::AgentFinished end_of(const Report& report);
+  static event::AgentFinished agent_end(const Report& report);
   void apply_todos(const Call& call, const fact::Result& result);
   void set_todos(std::vector<Todo> todos, std::string_view source);
 
   const std::string own_agent_;
   const std::uint64_t key_;
   const TextFilter* const filter_;
-  // Previews are made when somebody looks: most are replaced before.
+  // Previews are prepared on demand: most are replaced before they are read.
   mutable StreamState state_;
-  enum Due : unsigned { prompt_due = 1, text_due = 2, input_due = 4 };
-  mutable unsigned state_due_ = 0;
+  enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
+  mutable unsigned pending_previews_ = 0;
   RecordCounts counts_;
-  std::string session_;
+  std::string recorded_session_;
 
   HashSet uuids_;
-  HashMap<std::uint32_t> chain_of_uuid_;  // of inline sidechains only
-  std::vector<Chain> chains_;             // [0] is the own chain
-  std::uint32_t side_seen_last_ = own_chain;
+  HashMap<std::uint32_t> sidechain_of_uuid_;  // of inline sidechains only
+  std::vector<Chain> chains_;                 // [0] is the own chain
+  std::uint32_t last_sidechain_ = own_chain;
 
   std::string titles_[4];  // by fact::Title::Kind, which is also the precedence
-  std::vector<std::pair<std::uint64_t, std::string>> waiting_titles_;  // by the leaf's hash
-  bool summaries_lead_ = true;
+  std::vector<std::pair<std::uint64_t, std::string>> pending_titles_;  // by the leaf's hash
+  bool only_summaries_ = true;
   bool has_turn_positions_ = false;
 
-  HashMap<std::uint32_t> calls_;        // every id ever seen: its number in open_, or 0 when it is finished
-  std::map<std::uint32_t, Call> open_;  // in order of invocation
-  std::unordered_map<std::uint64_t, EarlyResult> early_results_;  // of calls that were not told yet
-  std::uint32_t calls_seen_ = 0;
-  std::uint32_t own_open_ = 0;
+  HashMap<std::uint32_t> call_numbers_;       // of every call id: its number in open_calls_; 0: finished
+  std::map<std::uint32_t, Call> open_calls_;  // in order of invocation
+  std::unordered_map<std::uint64_t, EarlyResult> early_results_;  // by call id
+  std::uint32_t call_count_ = 0;
+  std::uint32_t own_open_calls_ = 0;
 
   Last last_ = Last::nothing;
   std::int64_t last_ms_ = 0;  // of the turn's last user or assistant record
   std::uint32_t turn_tools_ = 0;
-  Usage turn_usage_;              // the totals when the turn began
+  Usage turn_usage_;              // totals at the start of the turn
   std::string finished_message_;  // later blocks of it belong to the finished turn
   std::string message_;           // the own chain's last message
   bool hook_feedback_ = false;
-  std::string command_uuid_, command_, fire_uuid_;
-  bool boundary_ = false;  // a compaction was told and its summary is still to come
+  std::string command_uuid_, command_, scheduled_fire_uuid_;
+  bool awaits_summary_ = false;  // a compaction finished and its summary has not been read
 
-  HashMap<Tokens> usage_;
-  std::unordered_map<std::uint64_t, Usage> large_;
-  std::unordered_map<std::uint64_t, double> costs_;
+  HashMap<Tokens> usage_by_message_;
+  std::unordered_map<std::uint64_t, Usage> large_usage_;
+  std::unordered_map<std::uint64_t, double> cost_by_message_;
   HashSet finished_tasks_;
-  std::unordered_map<std::uint64_t, std::uint32_t> resumed_;
-  std::unordered_map<std::string, Report> early_;
+  std::unordered_map<std::uint64_t, std::uint32_t> resume_counts_;
+  std::unordered_map<std::string, Report> early_reports_;
 
-  // The line and the record at hand.
+  // The current line and record.
   EventSink* sink_ = nullptr;
   Cursor cursor_;
   std::uint64_t line_offset_ = 0;
@@ -189,7 +188,7 @@ class Assembler {
   Cursor last_event_ = begin_cursor;
   const Record* record_ = nullptr;
   std::uint32_t chain_ = own_chain;
-  std::string name_;  // of a record without a uuid: `@` and its line's offset
+  std::string record_name_;  // for a record without a uuid: `@` and the offset of its line
 };
 
 }  // namespace earshot

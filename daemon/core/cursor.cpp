@@ -2,16 +2,17 @@
 
 #include <charconv>
 
+#include "base/hex.hpp"
+
 namespace earshot {
 
 void append_cursor(std::string& out, const Cursor& cursor) {
-  static constexpr char digits[] = "0123456789abcdef";
   char text[cursor_bytes_max];
   char* at = std::to_chars(text, text + 20, cursor.offset).ptr;
   *at++ = '.';
   at = std::to_chars(at, at + 10, cursor.index).ptr;
   *at++ = '.';
-  for (int shift = 60; shift >= 0; shift -= 4) *at++ = digits[(cursor.prefix_hash >> shift) & 15];
+  for (int shift = 60; shift >= 0; shift -= 4) *at++ = hex_digits[(cursor.prefix_hash >> shift) & 15];
   out.append(text, at);
 }
 

@@ -1,4 +1,5 @@
-// What happened, in no dialect: one struct an event type. Every view is valid only while the sink runs.
+// The events: one struct per type, independent of program and dialect. Views are valid only during
+// on_event().
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,9 +9,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/truncated_paths.hpp"
 #include "core/cursor.hpp"
 
 namespace earshot {
+
+using OptionalText = std::optional<std::string_view>;  // nothing: not recorded
 
 /// Tokens. Totals are absolute, never increments.
 struct Usage {
@@ -30,13 +34,12 @@ struct Todo {
   friend bool operator==(const Todo&, const Todo&) = default;
 };
 
-/// A piece of JSON as it stood in the line. `json` is one whole value; the encoder validates and cuts it
-/// again.
+/// One JSON value as it is in the line; the encoder validates and cuts it.
 struct Json {
   std::string_view json;  // empty: absent
 };
 
-/// An image or a document that stood beside text.
+/// An image or a document in a message; its content is not kept.
 struct Media {
   std::string_view kind;        // image, document
   std::string_view media_type;  // image/png
@@ -45,11 +48,9 @@ struct Media {
 
 namespace event {
 
-using OptionalText = std::optional<std::string_view>;  // nothing: not said
-
 struct SessionStarted {
-  std::string_view dialect, version, cwd, git_branch, project, title, continues, mode,
-      permission_mode;  // empty: not known
+  std::string_view program, dialect, version, cwd, git_branch, project, title, continues, mode,
+      permission_mode;  // empty: unknown
 };
 struct SessionUpdated {  // only what changed
   OptionalText title, cwd, git_branch, model, version, mode, permission_mode;
@@ -80,7 +81,7 @@ struct ToolInvoked {
 };
 struct ToolFinished {
   std::string_view call;
-  OptionalText tool;         // nothing: the call was never seen
+  OptionalText tool;         // nothing: the call is unknown
   std::string_view outcome;  // ok, error, denied, interrupted, abandoned
   OptionalText output;
   std::vector<Media> media;
@@ -92,7 +93,7 @@ struct TodoUpdated {
   std::string_view source;  // the tool's name, or task_reminder
 };
 struct CompactionStarted {
-  std::string_view trigger;  // auto, manual; empty: not said
+  std::string_view trigger;  // auto, manual; empty: not recorded
 };
 struct CompactionFinished {
   std::string_view trigger;
@@ -101,7 +102,7 @@ struct CompactionFinished {
   std::string_view kind;  // full, micro
 };
 struct AgentStarted {
-  std::string_view subagent, agent_type, description, call;  // subagent is empty until a record tells it
+  std::string_view subagent, agent_type, description, call;  // subagent: empty until a record names it
   bool background = false;
 };
 struct AgentFinished {
@@ -122,7 +123,7 @@ struct QueueChanged {
 };
 struct UsageUpdated {
   std::string_view message, model;
-  std::optional<Usage> of_message;  // absent for a cost record, which knows only the total
+  std::optional<Usage> of_message;  // absent for a cost record, which has the total only
   Usage total;
   std::optional<double> cost_usd;
 };
@@ -137,9 +138,9 @@ struct FilesSnapshotted {
   std::vector<std::string_view> files;
 };
 struct LineSkipped {
-  std::uint64_t line = 0;  // offset of the first one's first byte
+  std::uint64_t line = 0;  // offset of the first skipped line
   std::uint64_t lines = 0;
-  std::uint64_t bytes = 0;  // with their LFs
+  std::uint64_t bytes = 0;  // including LFs
   std::string_view reason;
   bool salvaged = false;
 };
@@ -153,21 +154,30 @@ using EventBody =
                  event::AgentFinished, event::TaskFinished, event::QueueChanged, event::UsageUpdated,
                  event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
 
+/// What the daemon that assembled an event sent of it, beside the common members.
+struct RelayedEvent {
+  EventBody body;  // the todo list of a TodoUpdated is in `todos`
+  std::uint32_t turn = 0;
+  std::string_view agent;
+  Json members;  // one JSON object, without `truncated`
+  std::vector<TruncatedPath> truncated;
+  std::vector<Todo> todos;
+};
+
 struct Event {
   Cursor cursor;
-  std::string_view time;     // RFC 3339, from the line; empty where it has none
-  std::int64_t time_ms = 0;  // the same since 1970; 0: none
+  std::string_view time;     // RFC 3339, from the line; empty: none
+  std::int64_t time_ms = 0;  // Unix time in ms; 0: none
   std::uint32_t turn = 0;    // 1, 2, … in this stream; 0 before the first
   std::string_view agent;    // empty on the main chain
   EventBody body;
-  Json relayed_members = {};  // of an event that another daemon told: all that it said beside the common
-                              // members; shown instead of `body` where everything is shown
+  const RelayedEvent* relayed = nullptr;  // set: shown instead of `body` in the full view
 };
 
-/// `turn.started` and so on: the wire's name of a body.
+/// The name on the wire: `turn.started` and so on.
 std::string_view type_name(const EventBody& body);
 
-/// Takes events one at a time; must not keep the views.
+/// Receives events one at a time; must not keep views.
 class EventSink {
  public:
   virtual ~EventSink() = default;

@@ -1,21 +1,24 @@
-// Events as the wire and the command line show them. Pure text: no socket, no file.
+// Events as JSON, the form of the wire and of the command line. Pure text: no socket, no file.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.hpp"
 #include "base/text_filter.hpp"
+#include "base/truncated_paths.hpp"
 #include "core/event.hpp"
 
 namespace earshot {
 
-/// How much a reader is shown.
+/// How much a reader may see.
 enum class View {
   full,
-  meta,  // no text, no inputs, no outputs, no paths' contents: names, times, numbers
+  meta,  // names, times and numbers; no texts, inputs, outputs or file names
 };
 
-/// Which stream an event belongs to; the same for all events of a stream.
+/// The stream of an event; the same for all events of a stream.
 struct StreamAddress {
   std::string_view host, stream, session;
 };
@@ -23,41 +26,39 @@ struct StreamAddress {
 struct EncodeOptions {
   View view = View::full;
   std::size_t text_bytes_max =
-      4096;  // longer text is cut on a character boundary: {"text","bytes","truncated"}
-  std::size_t input_bytes_max = 65536;  // a tool's input beyond this is cut as one text
-  const TextFilter* filter = nullptr;   // all that a person or a tool wrote goes through it, in both views
+      4096;  // a longer text is cut on a character boundary and listed in `truncated`
+  std::size_t input_bytes_max = 65536;  // a longer tool input is sent as the beginning of its JSON, a string
+  const TextFilter* filter = nullptr;  // redacts everything but ids, in both views; null: nothing is redacted
 };
 
 /// Appends one JSON object, without a newline.
 void append_event(std::string& out, const Event& event, const StreamAddress& address,
                   const EncodeOptions& options = {});
 
-/// The members that an address is written as, for who tells many events of one stream.
+/// The address as JSON members, to encode many events of one stream.
 std::string encode_address(const StreamAddress& address);
 void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options);
 
-/// Appends `"…"`, escaped; bytes that are not UTF-8 become U+FFFD.
-void append_string(std::string& out, std::string_view text);
+inline void append_string(std::string& out, std::string_view text) { append_json_string(out, text); }
 
-/// The same, clean. Null: as it is.
+/// Appends a JSON string, redacted. Without a filter nothing is redacted.
 void append_redacted(std::string& out, std::string_view text, const TextFilter* filter);
 
-/// Appends text as the wire shows it: a string, or, when longer than `bytes_max`,
-/// {"text":…,"bytes":N,"truncated":true}. Clean, if there is a filter; `bytes` is the original's length.
-void append_text(std::string& out, std::string_view text, std::size_t bytes_max,
-                 const TextFilter* filter = nullptr);
+/// Appends the first `bytes_max` bytes of a text as a JSON string, redacted. If it is cut, adds `path` to
+/// `truncated`, with the size of the original.
+void append_text(std::string& out, std::string_view text, std::size_t bytes_max, const TextFilter* filter,
+                 TruncatedPaths& truncated, std::string_view path);
 
-/// {"text":…,"bytes":N,"truncated":true} of what was cut already.
-void append_cut(std::string& out, std::string_view shown, std::size_t bytes);
-
-/// Appends one JSON value again, validated, at most 64 deep (else its text, cut), long strings cut as
-/// append_text does; `null` when it is no JSON.
+/// Appends one JSON value, validated and redacted, its strings cut as append_text does, with paths relative
+/// to the scopes of `truncated`. A value nested deeper than 64 levels becomes a string, the beginning of its
+/// JSON. `null` if `json` is invalid.
 void append_json(std::string& out, std::string_view json, std::size_t text_bytes_max,
-                 const TextFilter* filter = nullptr);
+                 const TextFilter* filter, TruncatedPaths& truncated);
 
 void append_usage(std::string& out, const Usage& usage);
+/// Appends the list; paths are `todos/0/content` and so on.
 void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max,
-                  const TextFilter* filter = nullptr, View view = View::full);
+                  const TextFilter* filter, View view, TruncatedPaths& truncated);
 
 }  // namespace earshot

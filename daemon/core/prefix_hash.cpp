@@ -2,7 +2,7 @@
 
 #define XXH_STATIC_LINKING_ONLY  // the state's size
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>  // as wide as this processor can: twice as fast as SSE2 on long lines
+#include <xxh_x86dispatch.h>  // AVX2 or AVX-512 at run time: twice as fast as SSE2 on long lines
 #else
 #include <xxhash.h>
 #endif
@@ -24,9 +24,9 @@ LineHash::~LineHash() = default;
 LineHash::LineHash(LineHash&&) noexcept = default;
 LineHash& LineHash::operator=(LineHash&&) noexcept = default;
 
-void LineHash::begin(std::uint64_t mark) {
+void LineHash::begin(std::uint64_t prefix_hash) {
   if (!state_) state_ = std::make_unique<State>();
-  XXH3_64bits_reset_withSeed(&state_->xxh, mark);
+  XXH3_64bits_reset_withSeed(&state_->xxh, prefix_hash);
 }
 
 void LineHash::add(std::span<const char> bytes) {
@@ -38,19 +38,18 @@ std::uint64_t LineHash::end() const { return XXH3_64bits_digest(&state_->xxh); }
 void PrefixHasher::add(std::span<const char> bytes) {
   while (!bytes.empty()) {
     const auto* lf = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
-    const bool whole = lf != nullptr;
-    const auto piece = whole ? bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1) : bytes;
+    const auto piece = lf ? bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1) : bytes;
     bytes = bytes.subspan(piece.size());
-    if (whole && !open_) {
-      PrefixHash prefix_hash(mark_);
-      prefix_hash.add_line(piece);
-      mark_ = prefix_hash.value();
+    if (lf && !is_line_open_) {
+      PrefixHash hash(value_);
+      hash.add_line(piece);
+      value_ = hash.value();
       continue;
     }
-    if (!open_) hash_.begin(mark_);
-    hash_.add(piece);
-    open_ = !whole;
-    if (whole) mark_ = hash_.end();
+    if (!is_line_open_) line_hash_.begin(value_);
+    line_hash_.add(piece);
+    is_line_open_ = !lf;
+    if (lf) value_ = line_hash_.end();
   }
 }
 

@@ -1,3 +1,6 @@
+// The keyed hash of all complete lines so far, chained line by line:
+//   hash' = XXH3_64bits_withSeed(line with its LF, hash), starting with a secret key of the host.
+// The key makes a cursor useless as an oracle for the text.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,49 +9,45 @@
 
 namespace earshot {
 
-/// 64 bits that stand for every whole line so far: mark' = XXH3_64bits_withSeed(line with its LF, mark),
-/// beginning with a secret key of the host, so that a cursor that leaves the machine is no oracle for the
-/// text.
 class PrefixHash {
  public:
   explicit PrefixHash(std::uint64_t key) : value_(key) {}
   std::uint64_t value() const { return value_; }
-  /// One whole line with its LF.
+  /// Adds one complete line with its LF.
   void add_line(std::span<const char> bytes);
 
  private:
   std::uint64_t value_;
 };
 
-/// The mark of a line that arrives in pieces and is not kept: too long to keep, or read only to verify a
-/// prefix.
+/// Hashes one line that arrives in pieces: it is too long to keep, or is read only to verify a prefix.
 class LineHash {
  public:
   LineHash();
   ~LineHash();
   LineHash(LineHash&&) noexcept;
   LineHash& operator=(LineHash&&) noexcept;
-  void begin(std::uint64_t mark);
+  void begin(std::uint64_t prefix_hash);
   void add(std::span<const char> bytes);
-  std::uint64_t end() const;  // the mark after the line
+  std::uint64_t end() const;  // the prefix hash after the line
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-/// The mark of a prefix, from its bytes in pieces of any size; nothing is decoded. Whole lines only: bytes
-/// after the last LF do not count yet.
+/// Computes the prefix hash from bytes in pieces of any size, without decoding them. Bytes after the last LF
+/// do not count yet.
 class PrefixHasher {
  public:
-  explicit PrefixHasher(std::uint64_t key) : mark_(key) {}
+  explicit PrefixHasher(std::uint64_t key) : value_(key) {}
   void add(std::span<const char> bytes);
-  std::uint64_t value() const { return mark_; }
+  std::uint64_t value() const { return value_; }
 
  private:
-  std::uint64_t mark_;
-  bool open_ = false;
-  LineHash hash_;
+  std::uint64_t value_;
+  bool is_line_open_ = false;
+  LineHash line_hash_;
 };
 
 }  // namespace earshot

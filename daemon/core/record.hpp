@@ -15,8 +15,6 @@ namespace earshot {
 
 namespace fact {
 
-using OptionalText = std::optional<std::string_view>;
-
 /// Work for the agent. Starts a turn.
 struct Prompt {
   OptionalText text;
@@ -169,22 +167,13 @@ struct RecordHeader {
   Author author = Author::other;
   bool outside_turn = false;  // a user record outside any turn (a local command's echo and output)
   bool sidechain = false, deleted = false, aborted = false, has_turn_position = false;
-  std::string_view first_user_text;  // of a user record; identifies an internal warm-up
-};
-
-/// An event that another daemon assembled; emitted unchanged.
-struct RelayedEvent {
-  EventBody body;  // the todo list of a TodoUpdated is in `todos`
-  std::uint32_t turn = 0;
-  std::string_view agent;
-  Json members;  // one JSON object of all members but the common ones
-  std::vector<Todo> todos;
+  bool is_warmup = false;  // a user record that can start an internal warm-up agent
 };
 
 /// Views are valid until the next record is read.
 struct Record : RecordHeader {
   std::vector<Fact> facts;
-  std::optional<RelayedEvent> relayed;  // if set, there are no facts
+  std::optional<RelayedEvent> relayed;  // of another daemon: emitted unchanged; there are no facts
 
   /// Stores text that is not in the line, until the record is cleared.
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }

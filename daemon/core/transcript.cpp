@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/json_scan.hpp"
+#include "base/json_rewrite.hpp"
 #include "core/assembler.hpp"
 #include "core/prefix_hash.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a 
 // If the allocation fails, the first parse reports it and the line is skipped.
 std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
   auto parser = std::make_unique<simdjson::dom::parser>();
-  (void)parser->allocate(4096, depth_max);
+  [[maybe_unused]] const auto error = parser->allocate(4096, depth_max);
   return parser;
 }
 
@@ -143,13 +143,13 @@ void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, s
 // Handles a line that a strict parser refuses: repairs it, splits it into records, or skips it.
 void Transcript::Parts::salvage_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
                                      Workspace::Parts& work) {
-  Split split = split_line(text);
-  if (split.too_deep) return skip(offset, bytes, "nested too deeply");
-  if (split.broken && split.salvaged) {
+  SplitLine split = split_line(text);
+  if (split.is_too_deep) return skip(offset, bytes, "nested too deeply");
+  if (split.is_broken && split.is_salvaged) {
     end_run();
     ++assembler.counts().skipped_lines;
-    assembler.skipped({offset, 1, bytes, "not JSON", true});
-  } else if (split.broken) {
+    assembler.skip_lines({offset, 1, bytes, "not JSON", true});
+  } else if (split.is_broken) {
     skip(offset, bytes, "not JSON");
   } else {
     end_run();
@@ -158,11 +158,11 @@ void Transcript::Parts::salvage_line(std::string_view text, std::uint64_t offset
   // allows.
   const auto parser = new_parser(nesting_max + 1);
   bool repaired = false;
-  for (Repaired& record : split.records) {
-    record.for_dom.reserve(record.for_dom.size() + feed_padding);
+  for (RepairedJson& record : split.records) {
+    record.dom_text.reserve(record.dom_text.size() + feed_padding);
     simdjson::dom::element json;
-    if (parser->parse(record.for_dom.data(), record.for_dom.size(), false).get(json)) continue;
-    repaired |= record.changed;
+    if (parser->parse(record.dom_text.data(), record.dom_text.size(), false).get(json)) continue;
+    repaired |= record.is_changed;
     read_record(json, record.text, work.record);
   }
   if (repaired) ++assembler.counts().repaired_lines;
@@ -198,7 +198,7 @@ void Transcript::Parts::skip(std::uint64_t offset, std::size_t bytes, std::strin
 }
 
 void Transcript::Parts::end_run() {
-  if (run.lines > 0) assembler.skipped(run);
+  if (run.lines > 0) assembler.skip_lines(run);
   run = {};
 }
 

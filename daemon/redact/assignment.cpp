@@ -1,21 +1,21 @@
-// A secret beside a word that says so.
+// Secrets assigned to a word such as `password`.
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "redact/rules.hpp"
-#include "redact/shape.hpp"
+#include "redact/value_shape.hpp"
 
 namespace earshot::redact {
 namespace {
 
 // Between a key, its sign and its value.
 constexpr std::size_t blanks_max = 16;
-// Looked at for a closing quote; a longer value ends at a blank.
+// Searched for a closing quote; a longer value ends at a blank.
 constexpr std::size_t value_bytes_max = 4096;
-// Of a value without quotes: by them it is known for a secret or is none.
+// The part of an unquoted value that decides whether it is a secret.
 constexpr std::size_t judged_bytes_max = 128;
-// Before a quote: JSON in JSON in JSON in JSON.
+// Before a quote: JSON nested four times as text.
 constexpr std::size_t backslashes_max = 32;
 // `password: Optional[str] = "…"`
 constexpr std::size_t type_bytes_max = 40;
@@ -27,12 +27,12 @@ bool is_name_byte(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c =
 bool one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-// As they end a name without its `_` and `-`.
+// Endings of a name without its `_` and `-`.
 constexpr std::array secret_words = {"password",  "passwd",     "passphrase",    "pwd",
                                      "secret",    "token",      "apikey",        "accesskey",
                                      "secretkey", "privatekey", "encryptionkey", "signingkey",
                                      "masterkey", "authkey",    "secretkeybase", "authorization"};
-// Before `token`: what is no secret but a place in a list, or a piece of a text.
+// Before `token`: a position in a list or a piece of a text, not a secret.
 constexpr std::array harmless_tokens = {
     "page",         "next", "prev",  "previous", "continuation", "continue", "cursor",  "sync", "cancel",
     "cancellation", "stop", "start", "end",      "eos",          "bos",      "eot",     "pad",  "unk",
@@ -43,7 +43,7 @@ bool is_harmless_token(std::string_view name) {  // lower case, without `token`
                      [&](const char* one) { return name.ends_with(one); });
 }
 
-// A place in the text that moves on.
+// A forward-moving position in a text.
 class Reader {
  public:
   Reader(std::string_view text, std::size_t at) : text_(text), at_(at) {}
@@ -55,7 +55,7 @@ class Reader {
     while (at_ - begin < bytes_max && at_ < text_.size() && one_of(text_[at_], set)) ++at_;
     return at_ - begin;
   }
-  /// A quote, which may be escaped: how many backslashes stand before it; -1: none is here.
+  /// Takes a quote that may be escaped. Returns its number of backslashes; -1: no quote.
   int take_quote(char& quote) {
     std::size_t back = 0;
     while (back < backslashes_max && peek(back) == '\\') ++back;
@@ -78,7 +78,7 @@ bool is_flag(std::string_view text, std::size_t at) {
          (begin == 0 || one_of(text[begin - 1], " \t\n'\"`="));
 }
 
-// From behind the key to where the value or its quote begins; false when nothing is assigned.
+// Moves from the end of the key to the value or its quote; false if nothing is assigned.
 bool pass_sign(std::string_view text, std::size_t key, Reader& reader, bool& quote_needed) {
   char quote = 0;
   if (reader.take_quote(quote) >= 0 && reader.peek() == ']') reader.skip(1);
@@ -99,7 +99,7 @@ bool pass_sign(std::string_view text, std::size_t key, Reader& reader, bool& quo
   reader.skip_any("*", 2);
   reader.skip_any(" \t", blanks_max);
   if (!colon) return true;
-  // A type first: then what is assigned stands between quotes.
+  // After a type annotation the value must be quoted.
   Reader typed = reader;
   const std::size_t type =
       typed.skip_any("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_&'.[]| ", type_bytes_max);
@@ -111,7 +111,7 @@ bool pass_sign(std::string_view text, std::size_t key, Reader& reader, bool& quo
   return true;
 }
 
-// Where the quote closes that `backslashes` stand before; npos: not on this line.
+// The position of the closing quote with this many backslashes; npos: not on this line.
 std::size_t closing_quote(std::string_view text, std::size_t from, char quote, int backslashes) {
   const std::size_t last = std::min(text.size(), from + value_bytes_max);
   std::size_t back = 0;
@@ -129,7 +129,7 @@ std::size_t closing_quote(std::string_view text, std::size_t from, char quote, i
   return std::string_view::npos;
 }
 
-// A value without quotes ends at a blank or at a sign that code and data have there.
+// An unquoted value ends at a blank or at a delimiter of code and data.
 std::size_t bare_end(std::string_view text, std::size_t from) {
   constexpr std::string_view ends = " \t\r\n\"'`,;&<>(){}[]|\\";
   std::size_t at = from;
@@ -159,7 +159,7 @@ std::string_view assignment_words() {
 
 bool find_assignment(std::string_view text, std::size_t at, std::size_t length, Range& secret) {
   const std::size_t key_end = at + length;
-  // Most such words are spoken of, not assigned.
+  // Most such words are mentioned, not assigned.
   if (key_end >= text.size() || !one_of(text[key_end], " \t\"'`\\:=*")) return false;
   if (lower(text[at]) == 't') {
     std::string name;

@@ -4,18 +4,18 @@
 
 #include <algorithm>
 
-#include "redact/literals.hpp"
+#include "redact/prefilter.hpp"
 #include "redact/rules.hpp"
-#include "redact/shape.hpp"
+#include "redact/value_shape.hpp"
 
 namespace earshot::redact {
 namespace {
 
-constexpr int passes_max = 4;  // what is left when a secret is gone may be one now; clean text takes one pass
+constexpr int passes_max = 4;  // a replacement may expose another secret; clean text takes one pass
 
 struct Found {
   Range range;
-  std::size_t rank = 0;  // of two at one place the lower one names it
+  std::size_t rank = 0;  // of two at one position the lower one names it
 };
 
 // `gh[po]_|hf_` → ghp_, gho_, hf_
@@ -76,23 +76,23 @@ struct Redactor::Parts {
   }
   void add(const Rule& rule);
   std::string add(const UserRule& rule);
-  void join_own();
+  void join_user_rules();
   void search(std::string_view text);
   void try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length);
-  void search_own(std::string_view text);
+  void search_user_rules(std::string_view text);
   bool merge();
   bool replace(std::string_view text, std::size_t& shown, std::string& out);
 
   std::vector<std::string> names;
-  std::vector<std::uint64_t> counts;   // by name
-  std::vector<Pattern> built_in, own;  // built_in: as rules() has them
-  std::unique_ptr<re2::RE2> any_own;   // null: one of them is asked as quickly
-  Literals literals;
+  std::vector<std::uint64_t> counts;          // by name
+  std::vector<Pattern> built_in, user_rules;  // built_in: as rules() has them
+  std::unique_ptr<re2::RE2> any_user_rule;    // null: fewer than two rules, or too large
+  Prefilter literals;
   std::string error;
 
-  // Of the text at hand.
+  // Of the current text.
   std::vector<Found> found;
-  std::vector<std::size_t> covered;  // by rule: where its last match ended; it is not tried inside it
+  std::vector<std::size_t> covered;  // by rule: the end of its last match; the rule is not tried inside it
 };
 
 void Redactor::Parts::add(const Rule& rule) {
@@ -108,43 +108,44 @@ void Redactor::Parts::add(const Rule& rule) {
   for (const std::string& one : literals_of(list)) literals.add(one, rule.any_case, which);
 }
 
-// What is wrong with it; empty: it is taken.
+// The error; empty: the rule is used.
 std::string Redactor::Parts::add(const UserRule& rule) {
-  const std::string who = "the redaction rule `" + rule.name + "` ";
-  if (!is_rule_name(rule.name)) return who + "has a bad name: use a to z, 0 to 9 and _";
+  const std::string subject = "the redaction rule `" + rule.name + "` ";
+  if (!is_rule_name(rule.name)) return subject + "has a bad name: use a to z, 0 to 9 and _";
   if (std::find(names.begin(), names.end(), rule.name) != names.end())
-    return who + "has the name of another rule: choose a new one";
+    return subject + "has the name of another rule: choose a new one";
   auto expression = compiled(rule.pattern, false);
   if (!expression->ok())
-    return who + "is no regular expression that RE2 knows: " + expression->error() + " in `" + rule.pattern +
-           "`";
+    return subject + "is not a regular expression that RE2 accepts: " + expression->error() + " in `" +
+           rule.pattern + "`";
   if (re2::RE2::FullMatch("", *expression))
-    return who + "matches the empty text: demand at least one character";
+    return subject + "matches the empty text: require at least one character";
   Pattern pattern;
   pattern.name = name_of(rule.name);
   pattern.groups = std::min(1, expression->NumberOfCapturingGroups());
   pattern.expression = std::move(expression);
-  own.push_back(std::move(pattern));
+  user_rules.push_back(std::move(pattern));
   return {};
 }
 
-void Redactor::Parts::join_own() {
-  if (own.size() < 2) return;
+void Redactor::Parts::join_user_rules() {
+  if (user_rules.size() < 2) return;
   std::string all;
-  for (const Pattern& one : own) all += (all.empty() ? "(?:" : "|(?:") + one.expression->pattern() + ")";
-  any_own = compiled(all, false);
-  if (!any_own->ok()) any_own.reset();  // too large together: each is asked
+  for (const Pattern& one : user_rules)
+    all += (all.empty() ? "(?:" : "|(?:") + one.expression->pattern() + ")";
+  any_user_rule = compiled(all, false);
+  if (!any_user_rule->ok()) any_user_rule.reset();  // too large: each rule is searched
 }
 
 void Redactor::Parts::search(std::string_view text) {
   found.clear();
-  bool fresh = true;  // `covered` is of another text
+  bool is_first = true;  // `covered` is of an earlier text
   literals.find(text, [&](std::size_t which, std::size_t at, std::size_t length) {
-    if (fresh) std::fill(covered.begin(), covered.end(), 0);
-    fresh = false;
+    if (is_first) std::fill(covered.begin(), covered.end(), 0);
+    is_first = false;
     try_rule(text, which, at, length);
   });
-  if (!own.empty()) search_own(text);
+  if (!user_rules.empty()) search_user_rules(text);
 }
 
 void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length) {
@@ -163,23 +164,23 @@ void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::si
     const re2::StringPiece& group = groups[pattern.groups];
     secret.begin = static_cast<std::size_t>(group.data() - text.data());
     secret.end = secret.begin + group.size();
-    if (rule.judge && !rule.judge(text.substr(secret.begin, group.size()))) return;
+    if (rule.is_secret && !rule.is_secret(text.substr(secret.begin, group.size()))) return;
     covered[which] = secret.end;
   }
   found.push_back({secret, which});
 }
 
-void Redactor::Parts::search_own(std::string_view text) {
+void Redactor::Parts::search_user_rules(std::string_view text) {
   const re2::StringPiece all(text.data(), text.size());
-  if (any_own && !any_own->Match(all, 0, all.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
-  for (std::size_t which = 0; which < own.size(); ++which) {
-    const Pattern& pattern = own[which];
+  if (any_user_rule && !any_user_rule->Match(all, 0, all.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
+  for (std::size_t which = 0; which < user_rules.size(); ++which) {
+    const Pattern& pattern = user_rules[which];
     re2::StringPiece groups[2];
     for (std::size_t at = 0; at <= text.size();) {
       if (!pattern.expression->Match(all, at, all.size(), re2::RE2::UNANCHORED, groups, 1 + pattern.groups))
         break;
       const std::size_t end = static_cast<std::size_t>(groups[0].data() - text.data()) + groups[0].size();
-      // A group that took no part: all that was found.
+      // A group that did not take part: the whole match.
       const re2::StringPiece& group = groups[groups[pattern.groups].data() ? pattern.groups : 0];
       if (!group.empty()) {
         const auto begin = static_cast<std::size_t>(group.data() - text.data());
@@ -190,7 +191,7 @@ void Redactor::Parts::search_own(std::string_view text) {
   }
 }
 
-// In the order of the text, those that overlap made one. Whether there is any.
+// Sorts the matches and joins overlapping ones. False if there are none.
 bool Redactor::Parts::merge() {
   if (found.empty()) return false;
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
@@ -207,35 +208,36 @@ bool Redactor::Parts::merge() {
   return true;
 }
 
-/// All of it, for another pass may find more in what follows. `shown` is where the shown part ends, in `text`
-/// and then in `out`: what begins before it is shown whole. Whether anything there was replaced.
+// Replaces all matches, as another pass may find more in the rest. `shown`: the end of the shown part, in
+// `text` and then in `out`; a replacement that begins before it is shown whole. True if one was replaced in
+// the shown part.
 bool Redactor::Parts::replace(std::string_view text, std::size_t& shown, std::string& out) {
   const std::size_t end = shown;
   std::size_t done = 0;
-  bool is_seen = false;
+  bool is_shown = false;
   for (const Found& one : found) {
     const std::size_t name =
-        one.rank < built_in.size() ? built_in[one.rank].name : own[one.rank - built_in.size()].name;
+        one.rank < built_in.size() ? built_in[one.rank].name : user_rules[one.rank - built_in.size()].name;
     out.append(text, done, one.range.begin - done);
     out.append("[redacted:").append(names[name]) += ']';
     done = one.range.end;
     if (one.range.begin >= end) continue;
     ++counts[name];
-    is_seen = true;
+    is_shown = true;
     shown = out.size() + (end > done ? end - done : 0);
   }
   out.append(text, done);
-  return is_seen;
+  return is_shown;
 }
 
-Redactor::Redactor(const std::vector<UserRule>& own) : parts_(std::make_unique<Parts>()) {
+Redactor::Redactor(const std::vector<UserRule>& user_rules) : parts_(std::make_unique<Parts>()) {
   for (const Rule& rule : rules()) parts_->add(rule);
   parts_->covered.resize(rules().size());
-  for (const UserRule& rule : own) {
+  for (const UserRule& rule : user_rules) {
     const std::string why = parts_->add(rule);
     if (parts_->error.empty()) parts_->error = why;
   }
-  parts_->join_own();
+  parts_->join_user_rules();
 }
 
 Redactor::~Redactor() = default;
@@ -245,17 +247,17 @@ const std::string& Redactor::error() const { return parts_->error; }
 std::string_view Redactor::clean(std::string_view text, std::size_t shown_bytes, std::string& scratch) const {
   shown_bytes = std::min(shown_bytes, text.size());
   std::size_t shown = shown_bytes;
-  bool is_seen = false;
+  bool is_shown = false;
   std::string out;
   for (int pass = 0; pass < passes_max; ++pass) {
     const std::string_view now = pass == 0 ? text : std::string_view(out);
     parts_->search(now);
     if (!parts_->merge()) break;
     std::string next;
-    is_seen |= parts_->replace(now, shown, next);
+    is_shown |= parts_->replace(now, shown, next);
     out = std::move(next);
   }
-  if (!is_seen) return cut_utf8(text, shown_bytes);
+  if (!is_shown) return cut_utf8(text, shown_bytes);
   out.resize(cut_utf8(out, shown).size());
   scratch = std::move(out);
   return scratch;

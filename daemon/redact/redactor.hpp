@@ -1,10 +1,9 @@
-// Known shapes of secrets, and the user's own, taken out of text: each is replaced by `[redacted:<rule>]`.
+// Redacts known secret formats and those of the user's rules: each secret becomes `[redacted:<rule>]`.
 //
-// How it is fast: nine tenths of all text has nothing that looks like a secret. One pass over it asks of
-// every three bytes whether a literal that introduces a secret (`ghp_`, `eyJ`, `password`, …) may stand
-// there; see literals.hpp. Only at such a place is that literal's rule tried: RE2, anchored, so that it stops
-// at the first byte that does not fit. The user's own rules have no known literal: each is searched for in
-// all text, when all of them together, as one expression, occur in it at all.
+// Nine tenths of all text has no candidate. One pass finds the literals that introduce a secret (`ghp_`,
+// `eyJ`, `password`, …; prefilter.hpp). Only there is the literal's rule tried, as an anchored RE2 pattern,
+// which stops at the first byte that does not match. User rules have no known literal: if all of them joined
+// into one expression match somewhere, each is searched in the whole text.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,35 +16,35 @@
 
 namespace earshot::redact {
 
-/// Name: [a-z0-9_]+, none of the built-in rules'. Pattern: RE2 on UTF-8; its group 1, if it has one, is the
-/// secret, else all of it. A secret longer than reach() that only its end gives away may be shown in part
-/// where a text is cut.
+/// Name: [a-z0-9_]+, different from the built-in rules. Pattern: RE2 on UTF-8; group 1, if present, is the
+/// secret, otherwise the whole match. Where a text is cut, a secret longer than reach() may be shown in part
+/// if only its end identifies it.
 struct UserRule {
   std::string name, pattern;
 };
 
-/// One thread at a time. Work is linear in the text for the built-in rules.
+/// Not thread-safe. The built-in rules take time linear in the text.
 class Redactor final : public TextFilter {
  public:
-  explicit Redactor(const std::vector<UserRule>& own = {});
+  explicit Redactor(const std::vector<UserRule>& user_rules = {});
   ~Redactor() override;
   Redactor(const Redactor&) = delete;
   Redactor& operator=(const Redactor&) = delete;
 
-  /// What is wrong with the first bad rule of the user's, as a sentence; empty: all are good. A bad rule is
-  /// left out, the others work.
+  /// The error of the first invalid user rule, as a sentence; empty: all are valid. Invalid rules are not
+  /// used.
   const std::string& error() const;
 
   using TextFilter::clean;
   std::string_view clean(std::string_view text, std::size_t shown_bytes, std::string& scratch) const override;
   bool is_secret_key(std::string_view key) const override;
   std::string_view replace_whole(std::string_view value, std::string& scratch) const override;
-  /// Longer than what the longest built-in rule needs to see before it knows.
+  /// More than any built-in rule needs to recognise a secret.
   std::size_t reach() const override { return 1024; }
 
   std::vector<std::string_view> names() const;  // of all rules, each once
-  /// By rule, all rules: how often something was replaced. One secret counts each time it is shown: in an
-  /// event, in the state that a session's frame tells.
+  /// Replacements per rule, all rules included. A secret counts each time it is sent, in events and in
+  /// session frames.
   std::vector<std::pair<std::string_view, std::uint64_t>> counts() const;
 
  private:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "redact/shape.hpp"
+#include "redact/value_shape.hpp"
 
 namespace earshot::redact {
 namespace {
@@ -14,18 +14,18 @@ bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
 }
 
-bool no_placeholder(std::string_view value) { return !is_placeholder(value); }
+bool is_not_placeholder(std::string_view value) { return !is_placeholder(value); }
 
 bool has_digits(std::string_view value) {
   return std::count_if(value.begin(), value.end(), is_digit) >= 4 && !is_placeholder(value);
 }
 
-// Behind `Authorization: Basic`: Base64 may have no digit.
+// After `Authorization: Basic`: Base64 need not have a digit.
 bool is_credential(std::string_view value) {
   return !is_placeholder(value) && (value.ends_with('=') || !is_made_of_words(value));
 }
 
-// Shared: what may stand between a key and its value, and around a value.
+// The sign between a key and its value, with quotes.
 #define BETWEEN R"((?:\\*["'`])?\]?[ \t]{0,4}(?:=>|:=|[:=])[ \t]{0,4}(?:\\*["'`])?)"
 
 using enum Rule::Before;
@@ -35,7 +35,8 @@ constexpr Rule table[] = {
     {"aws_access_key", "AKIA|ASIA|ABIA|ACCA", R"(([A-Z]{4}[A-Z2-7]{16})(?:[^A-Za-z0-9]|\z))", false,
      no_letter},
     {"aws_secret_key", "secret_access_key|secretaccesskey|secret-access-key|aws_secret",
-     R"((?i)[a-z_-]{6,24})" BETWEEN R"(([a-z0-9/+]{40})(?:[^a-z0-9/+=]|\z))", true, anything, no_placeholder},
+     R"((?i)[a-z_-]{6,24})" BETWEEN R"(([a-z0-9/+]{40})(?:[^a-z0-9/+=]|\z))", true, anything,
+     is_not_placeholder},
     {"google_api_key", "AIza", R"(AIza[A-Za-z0-9_-]{35,})"},
     {"google_oauth", "ya29.", R"(ya29\.[A-Za-z0-9_-]{20,})", false, no_letter, is_token},
     {"google_oauth", "GOCSPX-", R"(GOCSPX-[A-Za-z0-9_-]{24,})"},
@@ -64,7 +65,7 @@ constexpr Rule table[] = {
     {"twilio_key", "SK[0123456789abcdef]", R"((SK[0-9a-f]{32})(?:[^A-Za-z0-9]|\z))", false, no_letter},
     {"telegram_token", ":AA", nullptr, false, anything, nullptr,
      [](std::string_view text, std::size_t at, std::size_t, Range& secret) {
-       // The bot's number stands before it; the secret is 35 bytes long.
+       // The bot's number precedes it; the secret has 35 bytes.
        std::size_t digits = at;
        while (digits > 0 && at - digits <= 10 && is_digit(text[digits - 1])) --digits;
        std::size_t end = at + 1;
@@ -82,13 +83,12 @@ constexpr Rule table[] = {
     {"age_key", "AGE-SECRET-KEY-", R"(AGE-SECRET-KEY-1[0-9A-Z]{40,})"},
     {"jwt", "eyJ", R"(eyJ[A-Za-z0-9_-]{5,}\.eyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?)", false, no_token},
     {"url_password", "://", R"(://[^\s/?#:@"'<>\\`\[\]]{0,64}:([^\s/?#"'<>\\`,\[\]]{1,256})@)", false,
-     anything, no_placeholder},
+     anything, is_not_placeholder},
     {"authorization", "authorization",
      R"((?i)authorization)" BETWEEN R"((?:bearer|basic|token|apikey)[ \t]{1,4}([a-z0-9+/=._~%-]{8,}))", true,
      anything, is_credential},
     {"authorization", "bearer", R"((?i)bearer[ \t]{1,4}([a-z0-9+/=._~-]{16,}))", true, no_letter, is_random},
-    {assignment_rule, "", nullptr, true, anything, nullptr,
-     find_assignment},  // its words: assignment_words()
+    {assignment_rule, "", nullptr, true, anything, nullptr, find_assignment},  // literals: assignment_words()
 };
 
 #undef BETWEEN
@@ -119,7 +119,7 @@ bool find_private_key(std::string_view text, std::size_t at, std::size_t length,
   constexpr std::string_view dashes = "-----", end_mark = "-----END ";
   constexpr std::size_t kind_bytes_max = 60, proof_within_bytes = 512;
   constexpr std::size_t base64_bytes_min = 40,
-                        closed_base64_bytes_min = 12;  // a block with an end proves itself
+                        closed_base64_bytes_min = 12;  // if the block has an end
   // The kind, up to its dashes, names a private key.
   const std::size_t kind_end =
       text.substr(0, std::min(text.size(), at + length + kind_bytes_max)).find(dashes, at + length);
@@ -140,7 +140,7 @@ bool find_private_key(std::string_view text, std::size_t at, std::size_t length,
               ? text.size()
               : std::min(close + dashes.size(), end + end_mark.size() + kind_bytes_max + dashes.size());
   }
-  // Without a line of Base64 it is only spoken of.
+  // Without a line of Base64 the text only mentions a key.
   std::size_t run = 0;
   for (std::size_t i = body; i < body_end && i < body + proof_within_bytes; ++i) {
     const char c = text[i];

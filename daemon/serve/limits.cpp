@@ -7,51 +7,65 @@ constexpr std::uint64_t ki = 1024, mi = 1024 * ki;
 constexpr std::uint64_t second = 1000, minute = 60 * second, hour = 60 * minute;
 
 constexpr LimitRule rules[] = {
-    {"connections", &Limits::connections_max, 1, 100'000},
-    {"refusals", &Limits::refusals_max, 1, 10'000},
-    {"request_bytes", &Limits::request_bytes_max, ki, mi},
-    {"target_bytes", &Limits::target_bytes_max, 256, mi},
-    {"body_bytes", &Limits::body_bytes_max, 256, mi},
-    {"requests", &Limits::requests_max, 1, 1'000'000},
-    {"stranger_bytes", &Limits::inbound_bytes_max_stranger, 256, mi},
-    {"inbound_bytes", &Limits::inbound_bytes_max, 4 * ki, 64 * mi},
-    {"subscriptions", &Limits::subscriptions_max, 1, 32},
-    {"patterns", &Limits::patterns_max, 1, Filter::patterns_max},
-    {"pattern_bytes", &Limits::pattern_bytes_max, 1, Filter::pattern_bytes_max},
-    {"messages_per_second", &Limits::messages_per_second, 1, 1'000'000},
-    {"messages_burst", &Limits::messages_burst, 1, 1'000'000},
-    {"own_bytes", &Limits::own_bytes_max, 64 * ki, 64 * mi},
-    {"write_bytes", &Limits::write_bytes_max, 4 * ki, 4 * mi},
-    {"send_buffer_bytes", &Limits::send_buffer_bytes, 4 * ki, 16 * mi},
-    {"handshake_ms", &Limits::handshake, 100, 10 * minute},
-    {"hello_ms", &Limits::hello, 100, 10 * minute},
-    {"keep_alive_ms", &Limits::keep_alive, 100, hour},
-    {"answer_ms", &Limits::answer, 100, hour},
-    {"ping_ms", &Limits::ping, 100, hour},
-    {"silence_ms", &Limits::silence, 200, hour},
-    {"stall_ms", &Limits::stall, 100, hour},
-    {"goodbye_ms", &Limits::goodbye, 10, minute},
-    {"stop_ms", &Limits::stop, 10, 10 * minute},
-    {"state_ms", &Limits::state, 10, minute},
-    {"tick_ms", &Limits::tick, 10, 10 * second},
-    {"bookmark_ms", &Limits::bookmark, 10, hour},
-    {"after_entries", &Limits::after_entries, 1, 1'000'000},
-    {"missed_streams", &Limits::missed_streams, 1, 10'000'000},
-    {"catch_up_bytes", &Limits::catch_up_bytes, 256 * ki, 1024 * mi},
-    {"catch_up_folds", &Limits::catch_up_folds, 1, 16},
-    {"catch_up_parked", &Limits::catch_up_parked, 1, 10'000},
-    {"catch_up_a_reader", &Limits::catch_up_a_reader, 1, 16},
-    {"catch_up_patience_ms", &Limits::catch_up_patience, 1, minute},
-    {"reads", &Limits::reads, 1, 1000},
-    {"reads_waiting", &Limits::reads_waiting, 1, 10'000},
-    {"record_part_bytes", &Limits::record_part_bytes, 4 * ki, mi},
+    {"connections", &Limits::connections_max, 1, 100'000,
+     "Connections in total; further ones are answered with 503"},
+    {"refusals", &Limits::refusals_max, 1, 10'000,
+     "Connections waiting for their 503; further ones are closed at once"},
+    {"request_bytes", &Limits::request_bytes_max, ki, mi, "Head of an HTTP request; longer: 431"},
+    {"target_bytes", &Limits::target_bytes_max, 256, mi, "Path and query of a request; longer: 414"},
+    {"body_bytes", &Limits::body_bytes_max, 256, mi, "Body of a request; longer: 413"},
+    {"requests", &Limits::requests_max, 1, 1'000'000, "Requests per connection; the last answer closes it"},
+    {"unauthenticated_bytes", &Limits::inbound_bytes_max_anonymous, 256, mi,
+     "A message before authentication; longer: close 1009"},
+    {"inbound_bytes", &Limits::inbound_bytes_max, 4 * ki, 64 * mi,
+     "A message after authentication; longer: close 1009"},
+    {"subscriptions", &Limits::subscriptions_max, 1, 32, "Subscriptions per connection; more: error `limit`"},
+    {"patterns", &Limits::patterns_max, 1, Filter::patterns_max,
+     "Patterns per filter key; more: error `bad_filter`"},
+    {"pattern_bytes", &Limits::pattern_bytes_max, 1, Filter::pattern_bytes_max,
+     "Size of a pattern; longer: error `bad_filter`"},
+    {"messages_per_second", &Limits::messages_per_second, 1, 1'000'000,
+     "Messages and HTTP requests per second and connection, after the burst; more: close 4429 or 429"},
+    {"messages_burst", &Limits::messages_burst, 1, 1'000'000, "Messages at once"},
+    {"own_bytes", &Limits::own_bytes_max, 64 * ki, 64 * mi,
+     "Unsent answers of a connection; its next message waits for them"},
+    {"write_bytes", &Limits::write_bytes_max, 4 * ki, 4 * mi, "Size of one write"},
+    {"send_buffer_bytes", &Limits::send_buffer_bytes, 4 * ki, 16 * mi, "SO_SNDBUF of a connection"},
+    {"handshake", &Limits::handshake, 100, 10 * minute, "Time to send an HTTP head; then closed"},
+    {"hello", &Limits::hello, 100, 10 * minute, "Time from the upgrade to a valid token; then close 4501"},
+    {"keep_alive", &Limits::keep_alive, 100, hour, "Idle time between requests; then closed"},
+    {"answer", &Limits::answer, 100, hour, "Time for a client to read an HTTP answer; then dropped"},
+    {"ping", &Limits::ping, 100, hour, "Silence before a client is pinged"},
+    {"silence", &Limits::silence, 200, hour, "Silence before a client is dropped; more than `ping`"},
+    {"stall", &Limits::stall, 100, hour, "Time without read progress; then close 4408"},
+    {"close", &Limits::goodbye, 10, minute, "Time for a client to answer a close frame; then dropped"},
+    {"stop", &Limits::stop, 10, 10 * minute, "Time to send everything pending at shutdown; then dropped"},
+    {"state", &Limits::state, 10, minute, "Interval between frames of one session with `deliver: state`"},
+    {"tick", &Limits::tick, 10, 10 * second, "Resolution of these times"},
+    {"bookmark", &Limits::bookmark, 10, hour, "Interval between bookmarks of a connection"},
+    {"after_entries", &Limits::after_entries, 1, 1'000'000,
+     "Cursors in one `subscribe`; more: error `limit`"},
+    {"missed_streams", &Limits::missed_streams, 1, 10'000'000,
+     "Streams a lagging client catches up on; more: `lagged`"},
+    {"catch_up_bytes", &Limits::catch_up_bytes, 256 * ki, 1024 * mi,
+     "Catch-up events in memory; above it the oldest are dropped and read again"},
+    {"catch_up_folds", &Limits::catch_up_folds, 1, 16, "Transcripts read for catch-up at a time"},
+    {"catch_up_parked", &Limits::catch_up_parked, 1, 10'000,
+     "Catch-up reads waiting for slow clients; above it the oldest starts again"},
+    {"catch_up_a_reader", &Limits::catch_up_a_reader, 1, 16, "Streams a client catches up on at a time"},
+    {"catch_up_patience", &Limits::catch_up_patience, 1, minute,
+     "Wait for the slower clients of a shared catch-up read"},
+    {"reads", &Limits::reads, 1, 1000, "Records in memory for `read` requests; others wait"},
+    {"reads_waiting", &Limits::reads_waiting, 1, 10'000,
+     "Waiting `read` requests per connection; more: error `busy`"},
+    {"record_part_bytes", &Limits::record_part_bytes, 4 * ki, mi, "Record text per frame"},
 };
 
 }  // namespace
 
 std::span<const LimitRule> limit_rules() { return rules; }
 
-std::uint64_t get(const Limits& limits, const LimitRule& rule) {
+std::uint64_t limit_value(const Limits& limits, const LimitRule& rule) {
   struct Visitor {
     const Limits& limits;
     std::uint64_t operator()(std::size_t Limits::*member) const { return limits.*member; }
@@ -63,7 +77,7 @@ std::uint64_t get(const Limits& limits, const LimitRule& rule) {
   return std::visit(Visitor{limits}, rule.member);
 }
 
-void set(Limits& limits, const LimitRule& rule, std::uint64_t value) {
+void set_limit(Limits& limits, const LimitRule& rule, std::uint64_t value) {
   struct Visitor {
     Limits& limits;
     std::uint64_t value;
@@ -76,9 +90,12 @@ void set(Limits& limits, const LimitRule& rule, std::uint64_t value) {
   std::visit(Visitor{limits, value}, rule.member);
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> listed(const Limits& limits) {
+std::vector<std::pair<std::string, std::uint64_t>> limit_values(const Limits& limits) {
   std::vector<std::pair<std::string, std::uint64_t>> all;
-  for (const LimitRule& rule : rules) all.emplace_back(rule.name, get(limits, rule));
+  for (const LimitRule& rule : rules) {
+    const bool is_duration = rule.unit() == LimitRule::Unit::duration;
+    all.emplace_back(std::string(rule.name) + (is_duration ? "_ms" : ""), limit_value(limits, rule));
+  }
   return all;
 }
 

@@ -44,19 +44,19 @@ Member* member_of(Session& session, const tail::Stream& stream) {
 
 Server::Server(asio::io_context& io, ServerOptions options)
     : io_(io),
-      shared_(std::move(options.host), options.log_bytes_max),
-      catch_ups_(io, shared_),
-      records_(shared_),
+      context_(std::move(options.host), options.log_bytes_max),
+      catch_ups_(io, context_),
+      records_(context_),
       ticker_(io),
       states_(io),
       stop_deadline_(io) {
-  shared_.server = "earshot/" + options.version;
-  shared_.instance = random_hex(instance_bytes);
-  shared_.token = std::move(options.token);
-  shared_.recent = options.recent;
-  shared_.limits = options.limits;
-  shared_.catch_ups = &catch_ups_;
-  shared_.records = &records_;
+  context_.server = "earshot/" + options.version;
+  context_.instance = random_hex(instance_bytes);
+  context_.token = std::move(options.token);
+  context_.recent = options.recent;
+  context_.limits = options.limits;
+  context_.catch_ups = &catch_ups_;
+  context_.records = &records_;
   log_bytes_max_ = options.log_bytes_max;
   begin_clients();
 }
@@ -68,8 +68,8 @@ Server::~Server() {
 // --- Streams ---
 
 void Server::touch(Session& session, bool transcript_changed) {
-  session.changed_now(shared_.head());
-  session.said_due |= transcript_changed;
+  session.changed_now(context_.head());
+  session.summary_due |= transcript_changed;
   if (std::exchange(session.pending, true)) return;
   pending_.push_back(session.id);
 }
@@ -77,17 +77,17 @@ void Server::touch(Session& session, bool transcript_changed) {
 /// Its `session` frame, at this very place among the events.
 void Server::append_session(const Session& session) {
   if (session.name.empty()) return;
-  shared_.append({session.id, type_always}, [&](Audience shown, std::string& out) {
-    out = session_payload(session, shared_.host_of(session.name), shared_.session_encoding(shown));
+  context_.append({session.id, type_always}, [&](Audience audience, std::string& out) {
+    out = session_payload(session, context_.host_of(session.name), context_.session_encoding(audience));
   });
 }
 
 /// {"type", "host", "session", "stream", "reason"}
 void Server::append_about(const Session& session, const Tags& tags, const tail::Stream& stream,
                           std::string_view reason) {
-  shared_.append(tags, [&](Audience, std::string& out) {
+  context_.append(tags, [&](Audience, std::string& out) {
     append_field(out, "type", tags.type == type_reset ? "reset" : "stream.removed");
-    append_field(out, "host", shared_.host_of(session.name));
+    append_field(out, "host", context_.host_of(session.name));
     append_field(out, "session", session.name);
     append_field(out, "stream", stream.name());
     append_field(out, "reason", reason);
@@ -96,29 +96,29 @@ void Server::append_about(const Session& session, const Tags& tags, const tail::
 }
 
 void Server::on_appeared(const tail::Stream& stream) {
-  Session& session = shared_.sessions.of(stream);
+  Session& session = context_.sessions.session_of(stream);
   touch(session, true);
   if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
-  if (has_history && is_live(session, shared_.recent)) append_session(session);
+  if (has_history && is_live(session, context_.recent)) append_session(session);
 }
 
 void Server::on_event(const tail::Stream& stream, const Event& event) {
-  Session& session = shared_.sessions.of(stream);
+  Session& session = context_.sessions.session_of(stream);
   touch(session, true);
-  if (session.project.empty()) shared_.sessions.refresh(session);
-  const Tags tags{session.id, type_of(event.body), shared_.sessions.id_of(stream), event.cursor};
+  if (session.project.empty()) context_.sessions.refresh(session);
+  const Tags tags{session.id, type_of(event.body), context_.sessions.stream_id(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
-                encode_address({shared_.host_of(stream.session()), stream.name(), stream.session()})};
-  shared_.append(tags, [&](Audience shown, std::string& out) {
-    append_event(out, event, address_.written, shared_.encoding(shown));
+                encode_address({context_.host_of(stream.session()), stream.name(), stream.session()})};
+  context_.append(tags, [&](Audience audience, std::string& out) {
+    append_event(out, event, address_.written, context_.encoding(audience));
   });
 }
 
 void Server::on_changed(const tail::Stream& stream) {
-  Session& session = shared_.sessions.of(stream);
-  shared_.sessions.refresh(session);
+  Session& session = context_.sessions.session_of(stream);
+  context_.sessions.refresh(session);
   touch(session, true);
   Member* member = member_of(session, stream);
   if (!member || member->meta_known || !meta_known(stream)) return;
@@ -127,19 +127,19 @@ void Server::on_changed(const tail::Stream& stream) {
 }
 
 void Server::on_reset(const tail::Stream& stream, std::string_view reason) {
-  Session& session = shared_.sessions.of(stream);
+  Session& session = context_.sessions.session_of(stream);
   touch(session, true);
-  append_about(session, {session.id, type_reset, shared_.sessions.id_of(stream)}, stream, reason);
+  append_about(session, {session.id, type_reset, context_.sessions.stream_id(stream)}, stream, reason);
 }
 
 void Server::on_removed(const tail::Stream& stream) {
   // One that was only known: somebody may have had it from its file.
-  if (!shared_.sessions.knows(stream)) {
-    if (shared_.event_connections() == 0) return;
-    shared_.sessions.of(stream);
+  if (!context_.sessions.contains(stream)) {
+    if (context_.event_connections() == 0) return;
+    context_.sessions.session_of(stream);
   }
-  const std::uint32_t id = shared_.sessions.id_of(stream);
-  Session* session = shared_.sessions.removed(stream, shared_.head());
+  const std::uint32_t id = context_.sessions.stream_id(stream);
+  Session* session = context_.sessions.remove_stream(stream, context_.head());
   if (!session) return;
   touch(*session, true);
   append_about(*session, {session->id, type_removed, id}, stream, {});
@@ -147,45 +147,45 @@ void Server::on_removed(const tail::Stream& stream) {
 }
 
 void Server::on_compacting(std::string_view session) {
-  if (compacting) compacting(std::string(session));
+  if (on_session_compacting) on_session_compacting(std::string(session));
 }
 
 void Server::on_pumped() {
-  ring();  // what was said is on its way before anybody asks what follows from it
-  const Position head = shared_.head();
+  wake();  // what was said is on its way before anybody asks what follows from it
+  const Position head = context_.head();
   settle();
-  if (shared_.head() != head || shared_.state_connections > 0) ring();
+  if (context_.head() != head || context_.state_connections > 0) wake();
 }
 
 // --- Statuses ---
 
 void Server::status_changed(const std::string& name, const status::Status& status) {
-  Session& session = shared_.sessions.named(name);
+  Session& session = context_.sessions.find_or_create(name);
   session.status = status;
   touch(session, false);
-  shared_.append({session.id, type_always}, [&](Audience shown, std::string& out) {
+  context_.append({session.id, type_always}, [&](Audience audience, std::string& out) {
     append_field(out, "type", "status");
-    append_field(out, "host", shared_.host_of(name));
+    append_field(out, "host", context_.host_of(name));
     append_field(out, "session", name);
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);
-    if (shown != Audience::meta && !status.detail.empty())
-      append_redacted(out += R"(,"detail":)", status.detail, shared_.filter);
+    if (audience != Audience::meta && !status.detail.empty())
+      append_redacted(out += R"(,"detail":)", status.detail, context_.filter);
     append_field(out, "source", status.source.empty() ? "transcript" : status.source);
     append_field(out, "since", status.since);
     out += '}';
   });
   if (session.members.empty() && !session.process_lives()) {
-    session.retired = shared_.head();
+    session.retired = context_.head();
     ++retired_;
   }
-  ring_soon();
+  wake_soon();
 }
 
 void Server::hosts_changed(const status::OfHosts& hosts) {
   std::vector<std::pair<std::string, const status::Status*>> due;  // a status may let a session go
-  shared_.sessions.for_each([&](Session& session) {
-    const auto host = hosts.find(shared_.host_of(session.name));
+  context_.sessions.for_each([&](Session& session) {
+    const auto host = hosts.find(context_.host_of(session.name));
     if (host == hosts.end()) return;
     const status::Status& status = host->second;
     const bool shown_away = session.status && session.status->reason == status::away_reason;
@@ -197,16 +197,16 @@ void Server::hosts_changed(const status::OfHosts& hosts) {
 }
 
 void Server::todos_changed(const std::string& name, std::optional<FileTodos> todos) {
-  Session* session = shared_.sessions.find(name);
+  Session* session = context_.sessions.find(name);
   if (!session) return;
   session->todos = std::move(todos);
   touch(*session, false);
   append_session(*session);
-  ring_soon();
+  wake_soon();
 }
 
 bool Server::has_transcript(std::string_view session) {
-  const Session* found = shared_.sessions.find(session);
+  const Session* found = context_.sessions.find(session);
   return found && !found->members.empty();
 }
 
@@ -217,13 +217,13 @@ bool Server::has_transcript(std::string_view session) {
 void Server::settle() {
   for (std::size_t i = 0; i < pending_.size();
        ++i) {  // grows while it runs: only by statuses, which make nothing more due
-    Session* session = shared_.sessions.find(pending_[i]);
+    Session* session = context_.sessions.find(pending_[i]);
     if (!session) continue;
-    if (std::exchange(session->said_due, false) && !session->name.empty()) {
+    if (std::exchange(session->summary_due, false) && !session->name.empty()) {
       if (session->members.empty()) {
-        if (forgotten) forgotten(session->name);
-      } else if (said) {
-        said(session->name, said_of(*session));
+        if (on_session_removed) on_session_removed(session->name);
+      } else if (on_transcript_summary) {
+        on_transcript_summary(session->name, transcript_summary(*session));
       }
     }
     session->pending = false;
@@ -235,13 +235,13 @@ void Server::settle() {
 
 /// At most once a `limits.state` and session; the newest wins.
 void Server::tell_states(Session& session) {
-  if (shared_.state_connections == 0 || session.name.empty() || session.late) return;
+  if (context_.state_connections == 0 || session.name.empty() || session.late) return;
   const auto now = Clock::now();
-  if (now - session.told < shared_.limits.state) {
+  if (now - session.told < context_.limits.state) {
     session.late = true;
     late_.push_back(session.id);
     if (late_.size() > 1) return;
-    states_.expires_after(shared_.limits.state);
+    states_.expires_after(context_.limits.state);
     states_.async_wait([this](error_code ec) {
       if (!ec) tell_late();
     });
@@ -253,24 +253,24 @@ void Server::tell_states(Session& session) {
 
 void Server::tell_late() {
   for (const std::uint32_t id : std::exchange(late_, {})) {
-    Session* session = shared_.sessions.find(id);
+    Session* session = context_.sessions.find(id);
     if (!session) continue;
     session->late = false;
     tell_states(*session);
   }
-  ring();
+  wake();
 }
 
-void Server::ring_soon() {
-  if (std::exchange(ring_posted_, true)) return;
+void Server::wake_soon() {
+  if (std::exchange(wake_posted_, true)) return;
   asio::post(io_, [this] {
-    ring_posted_ = false;
+    wake_posted_ = false;
     on_pumped();
   });
 }
 
-void Server::ring() {
-  for (const auto& connection : connections_) connection->ring();
+void Server::wake() {
+  for (const auto& connection : connections_) connection->wake();
 }
 
 }  // namespace earshot::serve

@@ -40,9 +40,9 @@ class Server final : public tail::Listener {
   Server& operator=(const Server&) = delete;
 
   /// What the transcripts say of a session goes here, once a pump and session; it may call back at once.
-  std::function<void(const std::string& session, const status::TranscriptSummary&)> said;
-  std::function<void(const std::string& session)> compacting;
-  std::function<void(const std::string& session)> forgotten;  // no transcript of it is left
+  std::function<void(const std::string& session, const status::TranscriptSummary&)> on_transcript_summary;
+  std::function<void(const std::string& session)> on_session_compacting;
+  std::function<void(const std::string& session)> on_session_removed;  // no transcript of it is left
 
   /// Binds and listens; clients wait until serve(). Port 0 picks one. Throws boost::system::system_error.
   /// With a `tls` context all of it is encrypted, and a Host may also be one of `names`. A `descriptor` that
@@ -73,32 +73,35 @@ class Server final : public tail::Listener {
   void on_pumped() override;
 
   /// How sessions that are only known are read when a client asks for all (Shared::read_cold).
-  void read_cold_with(ReadColdSessions read_cold) { shared_.read_cold = std::move(read_cold); }
+  void set_cold_session_reader(ReadColdSessions read_cold) { context_.read_cold = std::move(read_cold); }
   /// What takes secrets out of all that is shown; `off`: the owner over the Unix socket is shown them. It
   /// outlives all connections.
-  void redact_with(const TextFilter& filter, bool on) {
-    shared_.filter = &filter;
-    shared_.redact = on;
-    shared_.sessions.show_through(filter);
+  void set_redaction(const TextFilter& filter, bool on) {
+    context_.filter = &filter;
+    context_.redact = on;
+    context_.sessions.set_filter(filter);
   }
   /// Where what was told can be read again; outlives all connections.
-  void read_again_from(tail::Archive& archive) { shared_.archive = &archive; }
+  void set_archive(tail::Archive& archive) { context_.archive = &archive; }
   bool has_transcript(std::string_view session);
-  const ServerContext& shared() const { return shared_; }
+  const ServerContext& context() const { return context_; }
   /// What only the house around it knows.
-  void ask_outside(DaemonCallbacks outside) { shared_.outside = std::move(outside); }
+  void set_callbacks(DaemonCallbacks callbacks) { context_.callbacks = std::move(callbacks); }
   /// Who may listen beside the owner, and to what. Before anybody comes.
-  void let_in(std::vector<User> users) { shared_.users = std::move(users); }
+  void set_users(std::vector<User> users) { context_.users = std::move(users); }
   /// Where records are, when they are not here.
-  void read_from(ForwardRead forward) { shared_.forward_read = std::move(forward); }
-  void show_remote(View view) { shared_.remote_view = view; }
+  void set_remote_record_reader(ReadRemoteRecord forward) {
+    context_.read_remote_record = std::move(forward);
+  }
+  void set_remote_view(View view) { context_.remote_view = view; }
   /// A client that came by some other way than the listeners.
-  void admit(std::unique_ptr<Transport> wire, TransportKind via, Admission welcome = Admission::yes);
+  void admit(std::unique_ptr<Transport> transport, TransportKind transport_kind,
+             Admission admission = Admission::yes);
   /// Somebody in this house listens, too.
-  std::shared_ptr<InProcessClient> attend(InProcessListener& listener, Audience shown);
+  std::shared_ptr<InProcessClient> attach(InProcessListener& listener, Audience audience);
   /// What is told is what many hosts told: sessions are called `<session>@<host>`.
-  void speak_for_many_hosts(std::function<bool(std::string_view host)> is_heard) {
-    shared_.sessions.of_many_hosts(std::move(is_heard));
+  void set_multi_host(std::function<bool(std::string_view host)> is_heard) {
+    context_.sessions.set_multi_host(std::move(is_heard));
   }
   /// What each session of these hosts becomes of which its host says nothing itself.
   void hosts_changed(const status::OfHosts& hosts);
@@ -108,8 +111,8 @@ class Server final : public tail::Listener {
   void begin_clients();
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> when_gone(bool refused);
-  void admit(Transport::Socket socket, TransportKind via);
-  void fill(Metrics& figures);
+  void admit(Transport::Socket socket, TransportKind transport_kind);
+  void fill(Metrics& metrics);
   void fill(Health& health);
   void tick();
   void purge();
@@ -120,12 +123,12 @@ class Server final : public tail::Listener {
   void settle();
   void tell_states(Session& session);
   void tell_late();
-  void ring_soon();
-  void ring();
+  void wake_soon();
+  void wake();
   void finish_stop();
 
   boost::asio::io_context& io_;
-  ServerContext shared_;
+  ServerContext context_;
   CatchUps catch_ups_;
   Records records_;
   watch::Timer ticker_, states_, stop_deadline_;
@@ -136,7 +139,7 @@ class Server final : public tail::Listener {
     std::string stream, session, written;
   } address_;  // of the last event: those of one stream come in runs
   std::vector<std::uint32_t> pending_, late_;
-  bool ring_posted_ = false, ticking_ = false;
+  bool wake_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;
   std::size_t log_bytes_max_ = 0;
   const watch::Clock::time_point started_ = watch::Clock::now();

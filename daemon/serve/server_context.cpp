@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "base/record_json.hpp"
+#include "base/json_rewrite.hpp"
 
 namespace earshot::serve {
 
@@ -14,13 +14,13 @@ bool is_live(const Session& session, std::chrono::milliseconds recent) {
 
 Position ServerContext::first() const {
   Position first = head();
-  for (const AudienceLog& each : channels) first = std::min(first, each.log.first());
+  for (const AudienceLog& each : logs) first = std::min(first, each.log.first());
   return first;
 }
 
 std::size_t ServerContext::event_connections() const {
   std::size_t sum = 0;
-  for (const AudienceLog& each : channels) sum += each.readers;
+  for (const AudienceLog& each : logs) sum += each.readers;
   return sum;
 }
 
@@ -30,22 +30,22 @@ bool ServerContext::may_see(const Filter& allowed, const Session& session) const
   return allowed.matches_session(host_of(session.name), session.name, session.project);
 }
 
-bool ServerContext::might_see(const Filter& allowed, std::string_view session) const {
+bool ServerContext::may_see_by_name(const Filter& allowed, std::string_view session) const {
   if (allowed.empty()) return true;
   Filter by_name = allowed;
   by_name.project.clear();
   return !session.empty() && by_name.matches_session(host_of(session), session, {});
 }
 
-EncodeOptions ServerContext::encoding(Audience shown) const {
+EncodeOptions ServerContext::encoding(Audience audience) const {
   EncodeOptions options;
-  options.view = view_of(shown);
-  if (shown != Audience::raw) options.filter = filter;
+  options.view = view_of(audience);
+  if (audience != Audience::raw) options.filter = filter;
   return options;
 }
 
-std::string ServerContext::record_text(Audience shown, const std::string& line, bool& is_json) const {
-  return redact_record(line, shown == Audience::raw ? nullptr : filter, is_json);
+std::string ServerContext::record_text(Audience audience, const std::string& line, bool& is_json) const {
+  return redact_record(line, audience == Audience::raw ? nullptr : filter, is_json);
 }
 
 }  // namespace earshot::serve

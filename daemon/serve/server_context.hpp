@@ -26,13 +26,13 @@ struct Health;   // health.hpp
 /// Every bound of a connection. Tests shorten the times.
 struct Limits {
   using ms = std::chrono::milliseconds;
-  std::size_t connections_max = 1100;                // more are answered 503
-  std::size_t refusals_max = 64;                     // that wait for their 503; more are closed at once
-  std::size_t request_bytes_max = 8 << 10;           // of an HTTP head; longer: 431
-  std::size_t inbound_bytes_max_stranger = 4 << 10;  // a message before authentication; longer: close 1009
-  std::size_t inbound_bytes_max = 1 << 20;           // and after it
-  std::size_t subscriptions_max = 32;                // of a connection; more: error `limit`
-  std::size_t own_bytes_max = 1 << 20;               // of answers not sent: its next message waits for them
+  std::size_t connections_max = 1100;                 // more are answered 503
+  std::size_t refusals_max = 64;                      // that wait for their 503; more are closed at once
+  std::size_t request_bytes_max = 8 << 10;            // of an HTTP head; longer: 431
+  std::size_t inbound_bytes_max_anonymous = 4 << 10;  // a message before authentication; longer: close 1009
+  std::size_t inbound_bytes_max = 1 << 20;            // and after it
+  std::size_t subscriptions_max = 32;                 // of a connection; more: error `limit`
+  std::size_t own_bytes_max = 1 << 20;                // of answers not sent: its next message waits for them
   std::size_t write_bytes_max = 256 << 10;  // of one write, so that a control frame never waits for more
   int send_buffer_bytes = 128 << 10;  // SO_SNDBUF: autotuning would hold megabytes for a client that sleeps
   ms handshake{5000};                 // to the end of the HTTP head; then closed
@@ -79,23 +79,23 @@ using ReadColdSessions =
     std::function<void(std::function<bool(std::string_view session)> wanted, std::function<void()> then)>;
 
 /// A record that was asked of whoever has it.
-struct Forwarded {
+struct RemoteRecord {
   std::string text;
   bool is_json = true;
   std::string code, why;  // of an error; empty: there is none
   bool retry = false;
 };
 /// `line` is what stands here of it; `done` is called once, later, on the loop, or not at all.
-using ForwardRead = std::function<void(const std::string& line, std::function<void(Forwarded)> done)>;
+using ReadRemoteRecord = std::function<void(const std::string& line, std::function<void(RemoteRecord)> done)>;
 
 class CatchUps;
 class Records;
 /// What only the house around the hub knows. Empty functions are not asked.
 struct DaemonCallbacks {
-  std::function<void(Metrics&)> figures;
-  std::function<void(Health&)> health;
+  std::function<void(Metrics&)> fill_metrics;
+  std::function<void(Health&)> fill_health;
   /// Keeps a new token where the owner's clients find it. Empty: done. Otherwise what went wrong.
-  std::function<std::string(const std::string& token)> keep_token;
+  std::function<std::string(const std::string& token)> store_token;
 };
 
 struct ServerContext {
@@ -103,11 +103,11 @@ struct ServerContext {
   std::string server;                                         // earshot/0.1.0
   std::string instance;                                       // another one after each start
   std::string token;                                          // never logged
-  OwnAddress own;                                             // where we listen
+  OwnAddress own_address;                                     // where we listen
   std::chrono::milliseconds recent = std::chrono::hours(24);  // a session is live while its files are younger
   Limits limits;
-  std::array<AudienceLog, audience_count> channels;
-  Sessions sessions;
+  std::array<AudienceLog, audience_count> logs;
+  SessionStore sessions;
   std::size_t state_connections = 0;   // that have a state subscription
   tail::Archive* archive = nullptr;    // outlives all connections; null: nothing can be read again
   CatchUps* catch_ups = nullptr;       // likewise
@@ -118,55 +118,59 @@ struct ServerContext {
   ReadColdSessions read_cold;  // empty: all that is known has been read
 
   OneTimeCodes codes;
-  Counters counts;
+  Counters counters;
   View remote_view = View::meta;  // of connections over TLS
   std::string page_url;           // where a browser finds `/`, with the slash
-  DaemonCallbacks outside;
-  std::function<void(Metrics&)> figures;  // what the hub and the house have to say
-  std::function<void(Health&)> health;
+  DaemonCallbacks callbacks;
+  std::function<void(Metrics&)> fill_metrics;  // what the hub and the house have to say
+  std::function<void(Health&)> fill_health;
   std::function<void()> token_changed;  // connections that came with the old one are to be closed
 
   ServerContext(std::string host_name, std::size_t log_bytes_max)
       : host(host_name),
-        channels{AudienceLog(log_bytes_max), AudienceLog(log_bytes_max), AudienceLog(log_bytes_max)},
+        logs{AudienceLog(log_bytes_max), AudienceLog(log_bytes_max), AudienceLog(log_bytes_max)},
         sessions(std::move(host_name)) {}
 
   /// Whose session it is.
   std::string_view host_of(std::string_view session) const { return sessions.host_of(session); }
-  AudienceLog& channel(Audience shown) { return channels[static_cast<std::size_t>(shown)]; }
-  const AudienceLog& channel(Audience shown) const { return channels[static_cast<std::size_t>(shown)]; }
+  AudienceLog& audience_log(Audience audience) { return logs[static_cast<std::size_t>(audience)]; }
+  const AudienceLog& audience_log(Audience audience) const {
+    return logs[static_cast<std::size_t>(audience)];
+  }
   /// Of the next frame, in every channel.
-  Position head() const { return channels.front().log.head(); }
+  Position head() const { return logs.front().log.head(); }
   /// Before it no frame is held anywhere.
   Position first() const;
   std::size_t event_connections() const;
-  EncodeOptions encoding(Audience shown) const;
+  EncodeOptions encoding(Audience audience) const;
   /// Whether who is `allowed` so much may know of this session. Not before its project is known, where only
   /// some are allowed: its directory's name does not stand for it here.
   bool may_see(const Filter& allowed, const Session& session) const;
   /// By its name alone: false where no project could make it true.
-  bool might_see(const Filter& allowed, std::string_view session) const;
+  bool may_see_by_name(const Filter& allowed, std::string_view session) const;
   /// Of session frames: what they show was kept clean, whoever looks.
-  EncodeOptions session_encoding(Audience shown) const { return {.view = view_of(shown), .filter = filter}; }
+  EncodeOptions session_encoding(Audience audience) const {
+    return {.view = view_of(audience), .filter = filter};
+  }
   /// A record as it is shown; `is_json` tells whether it is one.
-  std::string record_text(Audience shown, const std::string& line, bool& is_json) const;
+  std::string record_text(Audience audience, const std::string& line, bool& is_json) const;
   /// One frame for all: `encode(Shown, std::string&)` is called for each channel that somebody reads.
   template <class Encode>
   void append(const Tags& tags, Encode&& encode) {
-    for (const Audience shown : all_audiences) {
-      AudienceLog& to = channel(shown);
+    for (const Audience audience : all_audiences) {
+      AudienceLog& to = audience_log(audience);
       if (to.readers == 0) {
         to.log.skip();
         continue;
       }
       scratch.clear();
-      encode(shown, scratch);
+      encode(audience, scratch);
       to.log.append(scratch, tags);
     }
   }
   std::string scratch;
-  ForwardRead forward_read;  // empty: the records are here
-  std::vector<User> users;   // beside the owner
+  ReadRemoteRecord read_remote_record;  // empty: the records are here
+  std::vector<User> users;              // beside the owner
 };
 
 /// Its transcript is recent, or its process lives.

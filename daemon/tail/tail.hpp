@@ -24,7 +24,7 @@ namespace earshot::tail {
 struct Options {
   std::vector<Root> roots;
   std::uint64_t hash_key = 0;              // the host's secret
-  std::chrono::seconds recent{24 * 3600};  // files that changed since then are folded at start
+  std::chrono::milliseconds recent = std::chrono::hours(24);  // files that changed since then are folded at start
   std::size_t line_bytes_max = 16 << 20;
   std::chrono::milliseconds retry_first{1000};   // after an error of the disk or of permissions; doubles …
   std::chrono::milliseconds retry_last{60'000};  // … up to this

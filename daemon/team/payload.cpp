@@ -39,6 +39,22 @@ void append_beginning(std::string& out, const simdjson::dom::array& list, std::s
   out += ']';
 }
 
+// Adds what the event's own `truncated` has for the member `name`, and, if `nested`, for texts in it.
+void add_truncated(TruncatedPaths& truncated, const element& event, std::string_view name, bool nested) {
+  simdjson::dom::object paths;
+  const auto member = dom::member(event, "truncated");
+  if (!member || member->get_object().get(paths)) return;
+  std::string path;
+  append_path_name(path, name);
+  for (const auto each : paths) {
+    const bool below =
+        each.key.size() > path.size() && each.key.starts_with(path) && each.key[path.size()] == '/';
+    if (each.key != path && !(nested && below)) continue;
+    if (const auto bytes = dom::as_count(each.value))
+      truncated.add(nested ? each.key : std::string_view{}, *bytes);
+  }
+}
+
 }  // namespace
 
 bool is_head(std::string_view key) {
@@ -88,32 +104,37 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
   simdjson::dom::object object;
   if (parser.parse(payload.data(), payload.size(), true).get(json) || json.get_object().get(object))
     return {};
-  // The longest members shrink until all of it fits: half as much each round. Of too many short ones only
-  // what says whose event it is stays.
+  // The longest members shrink until the event fits, by half each round; in the last round only the common
+  // ones remain.
   constexpr std::size_t member_bytes_min = 64;
+  constexpr std::size_t shown_bytes = 4096;
   for (std::size_t member_bytes_max = 64 << 10;; member_bytes_max /= 2) {
     const bool heads_only = member_bytes_max < member_bytes_min;
+    TruncatedPaths truncated;
     std::string out = "{";
     for (const auto field : object) {
-      if (heads_only && !is_head(field.key)) continue;
+      if (field.key == "truncated" || (heads_only && !is_head(field.key))) continue;
       if (out.size() > 1) out += ',';
-      append_string(out, field.key);
+      append_json_string(out, field.key);
       out += ':';
       const std::string value = simdjson::minify(field.value);
-      if (heads_only || value.size() <= member_bytes_max) {
-        out += value;
-        continue;
-      }
       simdjson::dom::array list;
-      if (!field.value.get_array().get(list)) {
+      if (heads_only || value.size() <= member_bytes_max) {
+        add_truncated(truncated, json, field.key, true);
+        out += value;
+      } else if (!field.value.get_array().get(list)) {
+        add_truncated(truncated, json, field.key, true);
         append_beginning(out, list, member_bytes_max);
-        continue;
+      } else {
+        const std::size_t bytes_max = std::min(shown_bytes, member_bytes_max);
+        const TruncatedPaths::Scope scope(truncated, field.key);
+        const bool is_text = field.value.is_string();
+        append_json_string(out, cut_utf8(is_text ? dom::as_text(field.value) : value, bytes_max));
+        add_truncated(truncated, json, field.key, false);
+        truncated.add({}, is_text ? dom::as_text(field.value).size() : value.size());
       }
-      constexpr std::size_t shown_bytes = 4096;
-      std::string scratch;
-      append_cut(out, json_beginning(value, std::min(shown_bytes, member_bytes_max), nullptr, scratch),
-                 value.size());
     }
+    truncated.append_member(out);
     out += '}';
     if (out.size() <= bytes_max || heads_only) return out;
   }

@@ -33,10 +33,10 @@ bool is_behind(const Cursor& a, const Cursor& b) {
 
 }  // namespace
 
-Publisher::Publisher(boost::asio::io_context& io, serve::Server& hub, ForEach for_each,
+Publisher::Publisher(boost::asio::io_context& io, serve::Server& server, ForEach for_each,
                      PublisherOptions options)
     : io_(io),
-      hub_(hub),
+      server_(server),
       for_each_(std::move(for_each)),
       options_(std::move(options)),
       engine_(make_engine(io, options_.link, *this)),
@@ -54,7 +54,7 @@ void Publisher::start() {
 
 void Publisher::stop() {
   if (std::exchange(stopped_, true)) return;
-  if (inside_) std::exchange(inside_, nullptr)->leave();
+  if (local_client_) std::exchange(local_client_, nullptr)->leave();
   retry_.cancel();
   ticker_.cancel();
   unreadable_.cancel();
@@ -128,7 +128,7 @@ void Publisher::away(const std::string& why) {
   if (state_ == State::open) pause_ = milliseconds(0);
   state_ = State::closed;
   engine_->close();
-  if (inside_) std::exchange(inside_, nullptr)->leave();
+  if (local_client_) std::exchange(local_client_, nullptr)->leave();
   ticker_.cancel();
   unreadable_.cancel();
   outbox_.clear();
@@ -197,11 +197,11 @@ void Publisher::on_refused(std::uint64_t number, int error, const std::string& w
 
 /// Everything that is live, from where the broker has it; what is cold only where its file has gone on.
 void Publisher::attend() {
-  if (inside_) inside_->leave();
+  if (local_client_) local_client_->leave();
   give_reads_up();
   ++rounds_;
   std::vector<std::string> cold;
-  inside_ = hub_.attend(*this, options_.full ? serve::Audience::full : serve::Audience::meta);
+  local_client_ = server_.attach(*this, options_.full ? serve::Audience::full : serve::Audience::meta);
   std::vector<std::string> after;
   for_each_([&](const tail::Stream& stream) {
     const auto known = places_.find(stream.name());
@@ -220,7 +220,7 @@ void Publisher::attend() {
       place.history = serve::random_hex(history_bytes);  // it was removed, and is there again
     after.push_back(stream.name() + ':' + (place.last == begin_cursor ? "" : to_string(place.last)));
   });
-  const std::size_t entries_max = hub_.shared().limits.after_entries;
+  const std::size_t entries_max = server_.context().limits.after_entries;
   for (std::size_t at = 0; at == 0 || at < after.size(); at += entries_max) {
     serve::message::Subscribe asked;
     asked.id = "relay" + std::to_string(++subscriptions_);
@@ -229,7 +229,7 @@ void Publisher::attend() {
     asked.after.emplace(
         after.begin() + static_cast<std::ptrdiff_t>(at),
         after.begin() + static_cast<std::ptrdiff_t>(std::min(at + entries_max, after.size())));
-    inside_->subscribe(std::move(asked));
+    local_client_->subscribe(std::move(asked));
   }
   settle_cold(cold);
   remove_gone();
@@ -243,7 +243,7 @@ bool Publisher::is_doubtful(const Place& place, const tail::Stream& stream) cons
 
 /// When one of them grows or is touched, what was published of it must still be there: else it is a reset.
 void Publisher::settle_cold(const std::vector<std::string>& cold) {
-  tail::Archive* archive = hub_.shared().archive;
+  tail::Archive* archive = server_.context().archive;
   for (const std::string& name : cold) {
     const tail::Stream* stream = archive ? archive->find(name) : nullptr;
     const auto place = places_.find(name);
@@ -266,8 +266,8 @@ void Publisher::remove_gone() {
 /// A stream came into view that had a history already: it is told from its first line, and nothing of what
 /// was handed over is told again.
 void Publisher::attend_again() {
-  if (stopped_ || !inside_ || state_ != State::open || std::exchange(attend_due_, true)) return;
-  boost::asio::post(io_, [this, alive = std::weak_ptr<serve::InProcessClient>(inside_)] {
+  if (stopped_ || !local_client_ || state_ != State::open || std::exchange(attend_due_, true)) return;
+  boost::asio::post(io_, [this, alive = std::weak_ptr<serve::InProcessClient>(local_client_)] {
     if (alive.expired() || stopped_ || state_ != State::open || !std::exchange(attend_due_, false)) return;
     attend();
   });
@@ -407,9 +407,10 @@ void Publisher::on_asked(Asked asked) {
   if (!frame || frame->stream.empty() || !frame->cursor) return refuse("bad_message", "no stream and cursor");
   if (!options_.read || !options_.full)
     return refuse("not_allowed", "host " + options_.host + " does not let records be read from elsewhere");
-  if (asked_.size() >= asked_max || !inside_) return refuse("busy", "too many records are being read", true);
+  if (asked_.size() >= asked_max || !local_client_)
+    return refuse("busy", "too many records are being read", true);
   if (!asked_.insert(asked.reply).second) return;
-  inside_->read({asked.reply, frame->stream, *frame->cursor});
+  local_client_->read({asked.reply, frame->stream, *frame->cursor});
 }
 
 /// Who is asked for them is not here any more.
@@ -436,7 +437,7 @@ void Publisher::flush() {
   if (state_ != State::open) return;
   auto out = outbox_.take();
   if (!out.empty()) engine_->publish(std::move(out));
-  if (inside_ && outbox_.has_room()) inside_->ring();
+  if (local_client_ && outbox_.has_room()) local_client_->wake();
 }
 
 /// Once for all that one turn of the loop brought.

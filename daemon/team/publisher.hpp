@@ -43,7 +43,7 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
   using ForEach = std::function<void(const std::function<void(const tail::Stream&)>&)>;
 
   /// `hub` and what `for_each` goes through (every known transcript) outlive it.
-  Publisher(boost::asio::io_context& io, serve::Server& hub, ForEach for_each, PublisherOptions options);
+  Publisher(boost::asio::io_context& io, serve::Server& server, ForEach for_each, PublisherOptions options);
   ~Publisher() override;
   void start();
   void stop();
@@ -93,7 +93,7 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
   void tick();
 
   boost::asio::io_context& io_;
-  serve::Server& hub_;
+  serve::Server& server_;
   const ForEach for_each_;
   const PublisherOptions options_;
   std::unique_ptr<BrokerClient> engine_;
@@ -102,7 +102,7 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
   Outbox outbox_;
   std::map<std::string, Place, std::less<>> places_;
   std::map<std::string, std::string> statuses_;  // by session: what was published last
-  std::shared_ptr<serve::InProcessClient> inside_;
+  std::shared_ptr<serve::InProcessClient> local_client_;
   std::set<std::string> asked_;  // where records that are being read go
   watch::Timer retry_, ticker_, unreadable_;
   std::chrono::milliseconds pause_{0};

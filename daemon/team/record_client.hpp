@@ -17,7 +17,7 @@ class RecordClient {
 
   virtual ~RecordClient() = default;
   /// `line` is an event as the host published it. `done` is called on the loop, unless this object is gone.
-  virtual void read(const std::string& line, std::function<void(serve::Forwarded)> done) = 0;
+  virtual void read(const std::string& line, std::function<void(serve::RemoteRecord)> done) = 0;
 };
 
 /// Null where the daemon is built without a broker's library.

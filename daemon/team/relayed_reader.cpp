@@ -1,262 +1,147 @@
 // One event of another daemon per line, as published (protocol/README.md):
 //   {"type":"tool.invoked","host":"dev7","stream":…,"session":…,"cursor":…,"time":…,"turn":3,"call":…,…}
-// Passed on as it stands, also members that this version does not know; what it means is read for snapshots
-// and for the view that shows less. Other types (`reset`) and those of later versions are counted, no more.
+// Events are emitted unchanged, with members that this version does not define. The defined fields are read
+// for the stream state and the meta view. Other types (`reset`, types of later versions) are counted only.
 #include "team/relayed_reader.hpp"
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <utility>
 
+#include "base/json_writer.hpp"
 #include "base/time.hpp"
-#include "core/event_json.hpp"
+#include "core/event_fields.hpp"
 
 namespace earshot {
 namespace {
 
 using dom::element;
 
-constexpr std::size_t files_max = 4096;  // of a list whose names are not shown: more are not counted
+constexpr std::size_t files_max = 4096;  // of `files_count`; a larger count is reduced to it
 
-/// The members of one event; of a text that was cut, what is left of it.
-class Members {
+Usage usage_of(const element& json) {
+  const auto count = [&](std::string_view key) { return dom::count_of(json, key).value_or(0); };
+  return {count("input"), count("output"), count("cache_read"), count("cache_write")};
+}
+
+Media media_of(const element& json) {
+  return {dom::text_of(json, "kind"), dom::text_of(json, "media_type"),
+          dom::count_of(json, "bytes").value_or(0)};
+}
+
+std::vector<Todo> todos_of(const element& json) {
+  std::vector<Todo> todos;
+  dom::array list;
+  if (json.get_array().get(list)) return todos;
+  for (const element each : list) {
+    const auto text = [&](std::string_view key) { return std::string(dom::text_of(each, key)); };
+    todos.push_back({text("id"), text("content"), text("status"), text("active_form"), text("priority")});
+  }
+  return todos;
+}
+
+// Reads a member of each type that an event's field may have. A member of another JSON type is absent.
+void read_value(const element& json, std::string_view& value) { value = dom::as_text(json); }
+void read_value(const element& json, OptionalText& value) { value = dom::as_optional_text(json); }
+void read_value(const element& json, bool& value) { value = dom::as_bool(json); }
+void read_value(const element& json, std::uint64_t& value) { value = dom::as_count(json).value_or(0); }
+void read_value(const element& json, std::uint32_t& value) {
+  value = static_cast<std::uint32_t>(dom::as_count(json).value_or(0));
+}
+void read_value(const element& json, std::optional<std::int64_t>& value) { value = dom::as_int(json); }
+void read_value(const element& json, std::optional<std::uint64_t>& value) { value = dom::as_count(json); }
+void read_value(const element& json, std::optional<double>& value) { value = dom::as_double(json); }
+void read_value(const element& json, Usage& value) { value = usage_of(json); }
+void read_value(const element& json, std::optional<Media>& value) {
+  if (json.is_object()) value = media_of(json);
+}
+void read_value(const element& json, std::vector<Media>& values) {
+  dom::array list;
+  if (json.get_array().get(list)) return;
+  for (const element each : list) values.push_back(media_of(each));
+}
+
+// Reads the fields of one event type. False: a required field is missing or of another type, so that clients
+// could not use the event.
+class FieldReader {
  public:
-  explicit Members(const element& json) : json_(json) {}
+  FieldReader(const element& json, Record& record, RelayedEvent& event)
+      : json_(json), record_(record), event_(event) {}
 
-  std::string_view word(std::string_view key) const { return dom::text_of(json_, key); }
-  event::OptionalText text(std::string_view key) const {
-    const auto value = dom::member(json_, key);
-    if (!value) return {};
-    if (value->is_string()) return dom::as_text(*value);
-    if (const auto beginning = dom::member(*value, "text"); beginning && beginning->is_string())
-      return dom::as_text(*beginning);
-    return {};
-  }
-  std::string_view shown(std::string_view key) const { return text(key).value_or(std::string_view{}); }
-  event::OptionalText said(std::string_view key) const {
-    const auto value = dom::member(json_, key);
-    return value ? dom::as_optional_text(*value) : event::OptionalText{};
-  }
-  std::optional<std::int64_t> whole(std::string_view key) const { return dom::int_of(json_, key); }
-  std::optional<std::uint64_t> count(std::string_view key) const { return dom::count_of(json_, key); }
-  bool truth(std::string_view key) const { return dom::bool_of(json_, key); }
-  std::optional<element> at(std::string_view key) const { return dom::member(json_, key); }
-
-  static Usage usage_of(const std::optional<element>& json) {
-    if (!json) return {};
-    const auto of = [&](std::string_view key) { return dom::count_of(*json, key).value_or(0); };
-    return {of("input"), of("output"), of("cache_read"), of("cache_write")};
-  }
-  Usage usage(std::string_view key) const { return usage_of(at(key)); }
-  std::optional<Usage> own_usage() const {
-    if (!count("input")) return {};
-    return usage_of(json_);
-  }
-  static Media media_of(const element& json) {
-    return {dom::text_of(json, "kind"), dom::text_of(json, "media_type"),
-            dom::count_of(json, "bytes").value_or(0)};
-  }
-  std::optional<Media> media() const {
-    const auto json = at("media");
-    if (!json || !json->is_object()) return {};
-    return media_of(*json);
+  template <class Field, class Value>
+  bool read(const Field& field, Value& value) {
+    if constexpr (Field::kind == FieldKind::usage_inline) {
+      if (dom::count_of(json_, "input")) value = usage_of(json_);
+      return true;
+    } else {
+      const auto json = dom::member(json_, field.key.name());
+      if (field.is_required && !(json && has_type<Field::kind>(*json))) return false;
+      if constexpr (Field::kind == FieldKind::files) {
+        read_files(json, value);
+      } else if constexpr (Field::kind == FieldKind::todos) {
+        event_.todos = todos_of(*json);
+      } else if constexpr (Field::kind == FieldKind::input) {
+        if (json) value.json = record_.keep(simdjson::minify(*json));
+      } else {
+        if (json) read_value(*json, value);
+      }
+      return true;
+    }
   }
 
  private:
-  const element& json_;
-};
+  template <FieldKind kind>
+  static bool has_type(const element& json) {
+    if constexpr (kind == FieldKind::number) return json.is_number();
+    if constexpr (kind == FieldKind::flag) return json.is_bool();
+    if constexpr (kind == FieldKind::usage) return json.is_object();
+    if constexpr (kind == FieldKind::todos) return json.is_array();
+    return json.is_string();
+  }
 
-using Read = EventBody (*)(const Members&, Record&, RelayedEvent&);
-/// A member that every event of its type has (protocol/schema): without it nothing is told, for clients rely
-/// on it.
-struct Needed {
-  enum class What { nothing, text, number, truth, list, object } what = What::nothing;
-  std::string_view key;
-  bool in(const element& json) const {
-    if (what == What::nothing) return true;
-    const auto value = dom::member(json, key);
-    if (!value) return false;
-    switch (what) {
-      case What::text:
-        return value->is_string();
-      case What::number:
-        return value->is_number();
-      case What::truth:
-        return value->is_bool();
-      case What::list:
-        return value->is_array();
-      default:
-        return value->is_object();
+  // The meta view has the number of files only.
+  void read_files(const std::optional<element>& json, std::vector<std::string_view>& files) {
+    dom::array list;
+    if (json && !json->get_array().get(list)) {
+      for (const element each : list) files.push_back(dom::as_text(each));
+    } else {
+      files.resize(std::min<std::uint64_t>(dom::count_of(json_, "files_count").value_or(0), files_max));
     }
   }
+
+  const element& json_;
+  Record& record_;
+  RelayedEvent& event_;
 };
-constexpr Needed text(std::string_view key) { return {Needed::What::text, key}; }
-constexpr Needed number(std::string_view key) { return {Needed::What::number, key}; }
-constexpr Needed truth(std::string_view key) { return {Needed::What::truth, key}; }
-constexpr Needed list(std::string_view key) { return {Needed::What::list, key}; }
-constexpr Needed object(std::string_view key) { return {Needed::What::object, key}; }
+
+template <class Body>
+bool read_body(const element& json, Record& record, RelayedEvent& event) {
+  Body& body = event.body.emplace<Body>();
+  FieldReader reader(json, record, event);
+  return std::apply([&](const auto&... fields) { return (reader.read(fields, body.*fields.member) && ...); },
+                    EventTable<Body>::fields);
+}
 
 struct Type {
   std::string_view name;
-  Read read;
-  std::array<Needed, 5> needed{};
-  bool fits(const element& json) const {
-    return std::all_of(needed.begin(), needed.end(), [&](const Needed& each) { return each.in(json); });
-  }
+  bool (*read)(const element&, Record&, RelayedEvent&);
 };
-
-EventBody tool_invoked(const Members& m, Record& record, RelayedEvent&) {
-  event::ToolInvoked e;
-  e.call = m.word("call"), e.tool = m.word("tool"), e.message = m.word("message");
-  if (const auto input = m.at("input")) e.input.json = record.keep(simdjson::minify(*input));
-  return e;
+constexpr auto types = []<std::size_t... index>(std::index_sequence<index...>) {
+  return std::array{Type{EventTable<std::variant_alternative_t<index, EventBody>>::type,
+                         read_body<std::variant_alternative_t<index, EventBody>>}...};
 }
+(std::make_index_sequence<std::variant_size_v<EventBody>>());
 
-EventBody tool_finished(const Members& m, Record&, RelayedEvent&) {
-  event::ToolFinished e;
-  e.call = m.word("call"), e.tool = m.said("tool"), e.outcome = m.word("outcome"),
-  e.output = m.text("output");
-  e.duration_ms = m.whole("duration_ms"), e.background = m.word("background");
-  simdjson::dom::array list;
-  if (const auto media = m.at("media"); media && !media->get_array().get(list))
-    for (const element one : list) e.media.push_back(Members::media_of(one));
-  return e;
-}
+// Members that are not copied: the common ones, `received` (written by the event store) and `truncated`.
+constexpr std::array<std::string_view, 10> not_copied = {"type",   "host", "stream", "session",  "agent",
+                                                         "cursor", "time", "turn",   "received", "truncated"};
 
-EventBody todo_updated(const Members& m, Record&, RelayedEvent& relayed) {
-  event::TodoUpdated e;
-  e.source = m.word("source");
-  simdjson::dom::array list;
-  const auto todos = m.at("todos");
-  if (!todos || todos->get_array().get(list)) return e;
-  for (const element one : list) {
-    const Members todo(one);
-    const auto text = [&](std::string_view key) { return std::string(todo.shown(key)); };
-    relayed.todos.push_back(
-        {text("id"), text("content"), text("status"), text("active_form"), text("priority")});
-  }
-  return e;
-}
-
-EventBody usage_updated(const Members& m, Record&, RelayedEvent&) {
-  event::UsageUpdated e;
-  e.message = m.word("message"), e.model = m.word("model"), e.of_message = m.own_usage(),
-  e.total = m.usage("total");
-  if (const auto cost = m.at("cost_usd")) e.cost_usd = dom::as_double(*cost);
-  return e;
-}
-
-EventBody files_snapshotted(const Members& m, Record&, RelayedEvent&) {
-  event::FilesSnapshotted e;
-  e.message = m.word("message");
-  simdjson::dom::array list;
-  if (const auto files = m.at("files"); files && !files->get_array().get(list)) {
-    for (const element one : list) e.files.push_back(dom::as_text(one));
-  } else {
-    e.files.resize(std::min<std::uint64_t>(m.count("files_count").value_or(0), files_max));
-  }
-  return e;
-}
-
-constexpr Type types[] = {
-    {"session.started",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::SessionStarted{m.word("dialect"),    m.word("version"), m.word("cwd"),
-                                    m.word("git_branch"), m.word("project"), m.shown("title"),
-                                    m.word("continues"),  m.word("mode"),    m.word("permission_mode")};
-     },
-     {{text("dialect")}}},
-    {"session.updated",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::SessionUpdated{m.text("title"),          m.said("cwd"),     m.said("git_branch"),
-                                    m.said("model"),          m.said("version"), m.said("mode"),
-                                    m.said("permission_mode")};
-     }},
-    {"turn.started",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::TurnStarted{m.text("prompt"), m.word("origin")};
-     },
-     {{text("origin")}}},
-    {"turn.finished",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::TurnFinished{m.word("outcome"),
-                                  m.truth("inferred"),
-                                  m.word("stop_reason"),
-                                  m.whole("duration_ms"),
-                                  static_cast<std::uint32_t>(m.count("tools").value_or(0)),
-                                  m.usage("usage")};
-     },
-     {{text("outcome"), number("tools"), object("usage")}}},
-    {"message.added",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::MessageAdded{m.word("role"),    m.word("kind"),  m.text("text"),
-                                  m.word("message"), m.word("model"), m.media()};
-     },
-     {{text("role"), text("kind")}}},
-    {"tool.invoked", tool_invoked, {{text("call"), text("tool")}}},
-    {"tool.finished", tool_finished, {{text("call"), text("outcome")}}},
-    {"todo.updated", todo_updated, {{list("todos"), text("source")}}},
-    {"compaction.started",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::CompactionStarted{m.word("trigger")};
-     }},
-    {"compaction.finished",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::CompactionFinished{m.word("trigger"), m.count("pre_tokens"), m.count("post_tokens"),
-                                        m.whole("duration_ms"), m.word("kind")};
-     },
-     {{text("kind")}}},
-    {"agent.started",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::AgentStarted{m.word("subagent"), m.word("agent_type"), m.shown("description"),
-                                  m.word("call"), m.truth("background")};
-     },
-     {{text("call")}}},
-    {"agent.finished",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::AgentFinished{m.word("subagent"), m.word("agent_type"), m.shown("description"),
-                                   m.word("call"),     m.word("outcome"),    m.whole("duration_ms"),
-                                   m.count("tokens"),  m.count("tools"),     m.truth("background")};
-     },
-     {{text("outcome")}}},
-    {"task.finished",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::TaskFinished{m.word("task"), m.word("call"), m.word("outcome"), m.text("summary")};
-     },
-     {{text("task"), text("outcome")}}},
-    {"queue.changed",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::QueueChanged{m.word("operation"), m.text("text")};
-     },
-     {{text("operation")}}},
-    {"usage.updated", usage_updated, {{object("total")}}},
-    {"api.failed",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::ApiFailed{m.whole("status"),       m.shown("error"),       m.whole("attempt"),
-                               m.whole("max_attempts"), m.whole("retry_in_ms"), m.truth("fatal")};
-     },
-     {{truth("fatal")}}},
-    {"files.snapshotted", files_snapshotted},
-    {"line.skipped",
-     [](const Members& m, Record&, RelayedEvent&) -> EventBody {
-       return event::LineSkipped{m.count("line").value_or(0), m.count("lines").value_or(0),
-                                 m.count("bytes").value_or(0), m.word("reason"), m.truth("salvaged")};
-     },
-     {{number("line"), number("lines"), number("bytes"), text("reason"), truth("salvaged")}}},
-};
-static_assert(std::size(types) == std::variant_size_v<EventBody>);
-
-/// Members that every event has; `received` is what the keeper of the line wrote beside them.
-constexpr std::array<std::string_view, 9> common = {"type",   "host", "stream", "session", "agent",
-                                                    "cursor", "time", "turn",   "received"};
-
-/// All members but those, as one object.
-std::string others_of(const simdjson::dom::object& object) {
+std::string other_members(const dom::object& object) {
   std::string out = "{";
   for (const auto field : object) {
-    if (std::find(common.begin(), common.end(), field.key) != common.end()) continue;
+    if (std::find(not_copied.begin(), not_copied.end(), field.key) != not_copied.end()) continue;
     if (out.size() > 1) out += ',';
-    append_string(out, field.key);
+    append_json_string(out, field.key);
     out += ':';
     out += simdjson::minify(field.value);
   }
@@ -264,39 +149,50 @@ std::string others_of(const simdjson::dom::object& object) {
   return out;
 }
 
+std::vector<TruncatedPath> truncated_of(const element& json) {
+  TruncatedPaths paths;
+  dom::object object;
+  const auto truncated = dom::member(json, "truncated");
+  if (!truncated || truncated->get_object().get(object)) return {};
+  for (const auto field : object)
+    if (const auto bytes = dom::as_count(field.value)) paths.add(field.key, *bytes);
+  return paths.list();
+}
+
 class RelayedDialect final : public Dialect {
  public:
   std::string_view name() const override { return {}; }
 
   void read(const element& json, std::string_view, Record& out) const override {
-    const Members members(json);
-    out.type = members.word("type");
-    const auto type = std::find_if(std::begin(types), std::end(types),
-                                   [&](const Type& each) { return each.name == out.type; });
-    out.time = members.word("time");
+    out.type = dom::text_of(json, "type");
+    out.time = dom::text_of(json, "time");
     out.time_ms = parse_time(out.time).value_or(0);
     if (out.time_ms == 0) out.time = {};
-    const std::string_view session = members.word("session"), host = members.word("host");
-    if (!session.empty()) out.session = out.keep(std::string(session) + '@' + std::string(host));
-    simdjson::dom::object object;
-    if (type == std::end(types) || json.get_object().get(object) || !type->fits(json)) {
+    const std::string_view session = dom::text_of(json, "session");
+    if (!session.empty())
+      out.session = out.keep(std::string(session) + '@' + std::string(dom::text_of(json, "host")));
+
+    RelayedEvent event;
+    dom::object object;
+    const auto type =
+        std::find_if(types.begin(), types.end(), [&](const Type& each) { return each.name == out.type; });
+    if (type == types.end() || json.get_object().get(object) || !type->read(json, out, event)) {
       out.unknown = out.type != "reset";
       return;
     }
-    RelayedEvent relayed;
-    relayed.body = type->read(members, out, relayed);
-    relayed.turn = static_cast<std::uint32_t>(members.count("turn").value_or(0));
-    relayed.agent = members.word("agent");
-    relayed.members.json = out.keep(others_of(object));
-    out.relayed = std::move(relayed);
+    event.turn = static_cast<std::uint32_t>(dom::count_of(json, "turn").value_or(0));
+    event.agent = dom::text_of(json, "agent");
+    event.members.json = out.keep(other_members(object));
+    event.truncated = truncated_of(json);
+    out.relayed = std::move(event);
   }
 };
 
 class RelayedReader final : public RecordReader {
  public:
   std::string_view program() const override { return {}; }
-  const Dialect* detect(const dom::element&) const override { return &dialect_; }
-  const Dialect* metadata_dialect(const dom::element&) const override { return nullptr; }
+  const Dialect* detect(const element&) const override { return &dialect_; }
+  const Dialect* metadata_dialect(const element&) const override { return nullptr; }
 
  private:
   RelayedDialect dialect_;

@@ -2,7 +2,7 @@
 
 namespace earshot {
 
-extern const std::string_view build_commit;  // of the file that commit.cmake makes
+extern const std::string_view build_commit;  // in the file that commit.cmake generates
 
 const Build build{
     EARSHOT_VERSION,

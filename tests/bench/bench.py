@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures every budget on this machine, each beside what the machine can do at best in the same run. `./dev bench` calls it.
+"""Measures every budget on this machine and compares it with a floor measured in the same run. Run by `./dev bench`.
 
 usage: ./dev bench [NAME] [--json] [--quick] [--readme]
        ./dev bench compare OLD.json NEW.json
@@ -8,21 +8,21 @@ usage: ./dev bench [NAME] [--json] [--quick] [--readme]
        ./dev bench list
        ./dev bench soak …                  (./dev bench soak --help)
 
-One table: what was measured; the figure, the middle of several rounds; how far these lay apart; the floor, taken in turn with it; their ratio; the
-budget; and whether it is met. Nothing fails for being slow. The foot says whether the machine was quiet enough for figures to be kept.
+The table lists per row: the figure (median of several rounds), the spread of the rounds, the floor (measured alternately), their ratio, the
+budget, and whether it is met. No exit code depends on the figures. The last lines state whether the machine was quiet enough.
 
-  NAME            only rows whose name contains it; or those of the group that is called so: list shows both
+  NAME            only rows whose name contains NAME, or the rows of that group; `list` prints both
   --json          one JSON object on stdout: machine, build, noise, and rows in seconds and bytes, with every round
-  --quick         small sizes, one round: shows in half a minute that everything works; no figure is worth keeping
-  --readme        also puts the figures into README.md and tests/bench/README.md, between the marks that are there
-  --readme FILE   only that, of a run that was kept; nothing is measured
-  compare         row by row: old, new, change, and what moved beyond the noise of both; other machines by ratios
-  curves          how costs grow, as data and plots in tests/bench/plots: minutes, not part of the table
+  --quick         small sizes, one round: checks in half a minute that everything works; the figures are meaningless
+  --readme        also writes the figures to README.md and tests/bench/README.md, between their markers
+  --readme FILE   writes the figures of a stored run; measures nothing
+  compare         per row: old, new, change, and whether it exceeds the noise of both; runs of different machines by ratios
+  curves          how costs grow, as data and plots in tests/bench/plots; takes minutes, not part of the table
 
-A run of all rows is kept in build/bench.json. It takes less than five minutes; the disk gets up to 2 GB for a while, in EARSHOT_BENCH_DIR (/tmp).
+A run of all rows is stored in build/bench.json. It takes less than five minutes and up to 2 GB in EARSHOT_BENCH_DIR (/tmp).
 
   ./dev bench                              the table
-  ./dev bench latency                      is it fast now?
+  ./dev bench latency                      one group
   cp build/bench.json /tmp/old.json        … change something …
   ./dev bench && ./dev bench compare /tmp/old.json build/bench.json
 """
@@ -38,24 +38,24 @@ import readme  # noqa: E402
 import report  # noqa: E402
 import spec  # noqa: E402
 
-KEPT = os.path.join(readme.TOP, "build", "bench.json")
+STORED_RUN = os.path.join(readme.TOP, "build", "bench.json")
 
 
-def loaded(path):
-    """A run that was kept."""
+def load_run(path):
+    """Reads a stored run."""
     try:
         with open(path) as file:
             found = json.load(file)
-    except (OSError, ValueError) as wrong:
-        sys.exit(f"bench: {path} cannot be read: {wrong}")
+    except (OSError, ValueError) as error:
+        sys.exit(f"bench: {path} cannot be read: {error}")
     if not isinstance(found, dict) or found.get("format") != 1:
         sys.exit(f"bench: {path} is not what ./dev bench --json prints")
     return found
 
 
-def parsed(argv):
+def parse_arguments(argv):
     parser = argparse.ArgumentParser(add_help=False)
-    parser.error = lambda wrong: sys.exit(f"bench: {wrong}; ./dev bench --help")
+    parser.error = lambda error: sys.exit(f"bench: {error}; ./dev bench --help")
     parser.add_argument("words", nargs="*")
     for flag in ("--json", "--quick", "--help", "-h"):
         parser.add_argument(flag, action="store_true")
@@ -63,7 +63,7 @@ def parsed(argv):
     return parser.parse_intermixed_args(argv)
 
 
-def listed():
+def print_rows():
     for group in spec.GROUPS:
         print(group)
         for row in spec.ROWS:
@@ -71,57 +71,57 @@ def listed():
                 print(f"  {row.what}")
 
 
-def table(name, given):
-    wanted = spec.chosen(name)
-    if not wanted:
+def table(name, options):
+    selected = spec.chosen(name)
+    if not selected:
         sys.exit(f"bench: no row is called '{name}'; ./dev bench list shows them")
-    if given.readme and len(wanted) < len(spec.ROWS):
-        sys.exit("bench: --readme wants all rows: without NAME")
-    from measuring import measured  # what measures wants programs and packages; the rest of this file does not
-    found = measured(wanted, given.quick)
-    if len(wanted) == len(spec.ROWS):
-        os.makedirs(os.path.dirname(KEPT), exist_ok=True)
-        with open(KEPT, "w") as file:
+    if options.readme and len(selected) < len(spec.ROWS):
+        sys.exit("bench: --readme needs all rows: omit NAME")
+    from run_rows import run_rows  # imported here: it needs the built programs
+    found = run_rows(selected, options.quick)
+    if len(selected) == len(spec.ROWS):
+        os.makedirs(os.path.dirname(STORED_RUN), exist_ok=True)
+        with open(STORED_RUN, "w") as file:
             json.dump(found, file, indent=1)
-    print(json.dumps(found, indent=1) if given.json else report.table(found))
-    if given.readme:
-        written(found)
+    print(json.dumps(found, indent=1) if options.json else report.table(found))
+    if options.readme:
+        update_readmes(found)
 
 
-def written(found):
+def update_readmes(found):
     try:
         names = readme.rewrite(found)
-    except ValueError as wrong:
-        sys.exit(f"bench: {wrong}")
+    except ValueError as error:
+        sys.exit(f"bench: {error}")
     print("bench: the figures are in " + " and ".join(names), file=sys.stderr)
 
 
 def main(argv=None):
-    given = parsed(sys.argv[1:] if argv is None else argv)
-    first, rest = (given.words or [""])[0], given.words[1:]
-    if given.help or given.h:
+    options = parse_arguments(sys.argv[1:] if argv is None else argv)
+    first, rest = (options.words or [""])[0], options.words[1:]
+    if options.help or options.h:
         print(__doc__.strip())
-    elif isinstance(given.readme, str):
-        written(loaded(given.readme))
+    elif isinstance(options.readme, str):
+        update_readmes(load_run(options.readme))
     elif first == "compare":
         if len(rest) != 2:
-            sys.exit("bench: compare wants two files: OLD.json NEW.json")
-        old, new = map(loaded, rest)
-        if given.json:
+            sys.exit("bench: compare takes two files: OLD.json NEW.json")
+        old, new = map(load_run, rest)
+        if options.json:
             print(json.dumps(compare.compared(old, new), indent=1))
         else:
             print(compare.table(old, new))
     elif first == "list":
-        listed()
+        print_rows()
     elif first == "curves":
         import curves
-        curves.main(" ".join(rest), given.quick)
+        curves.main(" ".join(rest), options.quick)
     else:
-        table(" ".join(given.words), given)
+        table(" ".join(options.words), options)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # and nothing is left behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # so that cleanup runs
     try:
         main()
     except KeyboardInterrupt:

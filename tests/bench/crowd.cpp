@@ -14,7 +14,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t start_bytes = 40;  // of a payload: enough for its type
-constexpr int patience_ms = 60'000;      // without a byte for anybody: something is wrong
+constexpr int patience_ms = 60'000;      // without a byte for any subscriber: failure
 constexpr std::size_t read_bytes = 256 << 10;
 constexpr std::size_t head_bytes_max = 4096;  // of an HTTP answer
 
@@ -99,7 +99,7 @@ void Crowd::take(Client& client, std::string_view bytes) {
     bytes.remove_prefix(bytes.size() - (client.head.size() - end - 4));
     client.head.clear();
     client.upgraded = true;
-    send_all(client.fd, subscribe_);  // not before: nothing may follow a request for an upgrade
+    send_all(client.fd, subscribe_);  // after the upgrade: no bytes may follow the request
   }
   while (!bytes.empty()) {
     if (client.left == 0) {

@@ -1,5 +1,5 @@
-// Many subscribers in one process, on plain sockets: they count frames and bytes, answer pings and look at
-// nothing else, so that what is measured is the server.
+// Many subscribers in one process on plain sockets. They count frames and bytes and answer pings, no more, so
+// that the benchmark measures the server.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,20 +11,21 @@ namespace bench {
 
 class Crowd {
  public:
-  /// Connects `count` clients to a port of this machine. `token` empty: none is shown. `subscribe` is sent as
-  /// a message once connected; empty: nothing is, and who was upgraded is ready.
+  /// Connects `count` clients to a local port. An empty `token` is not sent. `subscribe` is the first
+  /// message; if it is empty, clients are ready after the upgrade.
   Crowd(int port, const std::string& token, std::size_t count, const std::string& subscribe);
   ~Crowd();
   Crowd(const Crowd&) = delete;
   Crowd& operator=(const Crowd&) = delete;
 
   void until_ready();  // all of them
-  /// Each has seen `more` more events (frames whose type has a dot in it) than it had at the last such call.
+  /// Waits until each client has received `more` events (frames with a dot in their type) since the last
+  /// call.
   void until_events(std::size_t more);
-  /// Reads until nothing has come for `quiet_ms`; gives what the first client got meanwhile.
+  /// Reads until no bytes arrive for `quiet_ms`; returns the frames of the first client.
   std::vector<std::string> until_quiet(int quiet_ms);
 
-  std::uint64_t bytes() const { return bytes_; }  // that came in, of all
+  std::uint64_t bytes() const { return bytes_; }  // received, of all clients
 
  private:
   struct Client {
@@ -32,12 +33,12 @@ class Crowd {
     bool upgraded = false, ready = false;
     std::uint64_t left = 0;    // of the frame's payload
     std::uint64_t events = 0;  // since the last until_events()
-    std::string head;          // bytes of a frame's header, or of the HTTP answer, that are no whole yet
+    std::string head;          // bytes of a frame's header, or of the HTTP answer, that are incomplete
     std::string start;         // the payload's first bytes
     std::uint8_t opcode = 0;
   };
 
-  bool read(int wait_ms);  // once; false: nothing came
+  bool read(int wait_ms);  // false: timeout
   void take(Client& client, std::string_view bytes);
   void end_frame(Client& client);
 

@@ -1,9 +1,9 @@
-// Many subscribers that come at once.
+// Many subscribers that connect at once.
 //
 // usage: bench_crowd PORT TOKEN SUBSCRIBERS FILTER hold|again
 //
-// hold: prints {"seconds":S} when all are ready, then reads what comes until its input ends.
-// again: all leave and come once more, until its input ends; prints the object each time.
+// hold: prints {"seconds":S} when all are ready, then reads until its input ends.
+// again: all disconnect and connect again until its input ends; prints the object each time.
 #include <poll.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-"""How costs grow: measures each curve, keeps it as JSON and as a plot, and shows all on one page."""
+"""Measures how costs grow: stores each curve as JSON and as a plot, and shows all of them on one page."""
 import json
 import os
 import sys
@@ -11,7 +11,7 @@ import plot
 import readme
 import report
 from lab import Lab
-from measuring import built
+from run_rows import build_info
 
 PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots")
 PAGE = os.path.join("tests", "bench", "README.md")
@@ -28,7 +28,7 @@ def measured(curve, lab):
     series = {name: points for name, points in curve.measure(lab, notes).items() if points}
     return {"name": curve.name, "title": curve.title, "x": curve.x, "x_unit": curve.x_unit, "y": curve.y, "y_unit": curve.y_unit, "says": curve.says, "series": series,
             "exponents": exponents(series), "notes": notes, "quick": lab.quick, "seconds": round(time.monotonic() - began, 1), "noise": noise.verdict(),
-            "machine": machine.described(), "build": built(), "when": time.strftime("%Y-%m-%d")}
+            "machine": machine.described(), "build": build_info(), "when": time.strftime("%Y-%m-%d")}
 
 
 def drawn(found):
@@ -43,7 +43,7 @@ def page_part(found):
 
 
 def page(top=readme.TOP):
-    """Draws the data that is kept, and rewrites the page's part."""
+    """Draws the stored data and rewrites the curves part of the page."""
     path = os.path.join(top, PAGE)
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -70,7 +70,7 @@ def main(name, quick):
         lab = Lab(quick)
         try:
             found = measured(curve, lab)
-        except (RuntimeError, AssertionError, OSError) as why:  # the others are worth having
+        except (RuntimeError, AssertionError, OSError) as why:  # measure the other curves
             failed.append(f"{curve.name}: {why}")
             continue
         finally:

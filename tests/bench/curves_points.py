@@ -12,22 +12,22 @@ from rows_start import cold_tree
 Curve = collections.namedtuple("Curve", "name title x x_unit y y_unit says measure")
 appends, warm_ups, rounds = 500, 100, 3   # warm_ups as bench_latency has them
 burst_lines = 32
-descriptors_spare = 200                    # of a process, beside its clients
+descriptors_spare = 200                    # of a process, besides its clients
 cold_directories = 1000
 mean_session = 434_000
 
 
 def sizes(lab, *all):
-    """The points; of a quick run the lower half, but at least three."""
+    """The points to measure: in a quick run the lower half, but at least three."""
     return all[:max(3, len(all) // 2)] if lab.quick else all
 
 
-def medians(got, place, percentile):
-    return statistics.median(one[place][percentile] for one in got)
+def medians(got, row, percentile):
+    return statistics.median(one[row][percentile] for one in got)
 
 
 def appending(lab, daemon, root, streams, tag):
-    """Several rounds of bench_latency; what they found, and the daemon's processor time an append."""
+    """Several rounds of bench_latency: (results, CPU seconds of the daemon per append)."""
     with lab.scratch("floor") as floor:
         before, many = cpu_s(daemon), lab.rounds(rounds)
         got = [lab.program("latency", daemon.port, daemon.token, project(root), floor, f"{tag}-{n}", appends, 0, 0, streams)["append"] for n in range(many)]
@@ -37,16 +37,16 @@ def appending(lab, daemon, root, streams, tag):
 def latency_streams(lab, notes):
     series = {"p50": [], "p99": [], "floor p50": []}
     for count in sizes(lab, 1, 10, 100, 1000, 10_000):
-        lab.say(f"latency beside {count:,} live streams")
+        lab.say(f"latency with {count:,} live streams")
         with lab.scratch("streams") as root:
-            growing = min(count, appends)  # of so many each gets its appends
+            growing = min(count, appends)  # the streams that get the appends
             write_streams(root, count - growing, 4)
             for number in range(growing):
                 write_stream(os.path.join(project(root), f"stream-{number}.jsonl"), count + number, 4)
             with lab.daemon(root) as daemon:
                 got, _ = appending(lab, daemon, root, growing, count)
-            for name, place, percentile in (("p50", "live", "p50"), ("p99", "live", "p99"), ("floor p50", "floor", "p50")):
-                series[name].append((count, medians(got, place, percentile)))
+            for name, row, percentile in (("p50", "live", "p50"), ("p99", "live", "p99"), ("floor p50", "floor", "p50")):
+                series[name].append((count, medians(got, row, percentile)))
     return series
 
 
@@ -56,7 +56,7 @@ def fanout_subscribers(lab, notes):
     most = raise_descriptor_limit() - descriptors_spare
     for count in sizes(lab, 1, 10, 100, 1000, 3000, 10_000):
         if count > most:
-            notes.append(f"The hard limit of {most + descriptors_spare:,} descriptors a process ends it before {count:,} subscribers.")
+            notes.append(f"The hard limit of {most + descriptors_spare:,} descriptors a process ends the curve before {count:,} subscribers.")
             break
         for name, filter in filters.items():
             lab.say(f"fan-out to {count:,} subscribers, {name}")
@@ -67,7 +67,7 @@ def fanout_subscribers(lab, notes):
 
 
 def cold_points(lab, notes, kept={}):
-    """[(files, memory, seconds until ready)] of one tree that grows; measured once for both curves."""
+    """[(files, memory, seconds until ready)] of one growing tree; measured once for both curves."""
     if lab.quick not in kept:
         kept[lab.quick] = cold_points_of(lab)
     notes += kept[lab.quick][1]
@@ -80,7 +80,7 @@ def cold_points_of(lab):
         for count in sizes(lab, 1000, 10_000, 100_000, 1_000_000):
             free = os.statvfs(root).f_favail
             if 0 < free < 2 * count:
-                notes.append(f"The disk's free inodes ({free:,}) end it before {count:,} files.")
+                notes.append(f"The disk's free inodes ({free:,}) end the curve before {count:,} files.")
                 break
             lab.say(f"{count:,} cold files")
             cold_tree(root, count, min(cold_directories, count), first=known)
@@ -146,7 +146,7 @@ def append_size(lab, notes):
             os.rename(written, os.path.join(project(root), "stream-0.jsonl"))
             with lab.daemon(root) as daemon:
                 until_idle(daemon)
-                appending(lab, daemon, root, 1, f"{size}-first")  # a file folded within seconds of its last change is compared once more
+                appending(lab, daemon, root, 1, f"{size}-first")  # a file read within seconds of its last change is verified once more
                 until_idle(daemon)
                 got, cpu = appending(lab, daemon, root, 1, size)
         for name, value in (("p50", medians(got, "live", "p50")), ("p99", medians(got, "live", "p99")), ("CPU an append", cpu)):

@@ -1,14 +1,13 @@
-// What it costs to tell many subscribers of a burst, beside one Beast async_write an event and subscriber:
-// how a server is written that has a queue per client.
+// The cost of sending a burst to many subscribers, compared with one Beast async_write per event and
+// subscriber, as a server with a queue per client does.
 //
 // usage: bench_fanout PORT TOKEN DAEMON_PID PROJECT_DIR SUBSCRIBERS BURST_LINES ROUNDS FILTER floor|alone
 //
-//        bench_fanout idle SESSIONS        prints {"bytes":B}: what a Beast session costs that nothing is
-//        sent to
+//        bench_fanout idle SESSIONS        prints {"bytes":B}: the memory of an idle Beast session
 //
-// PROJECT_DIR is below a root's projects/ of a running daemon. Both servers send the same texts to as many
-// plain sockets of this process, in turn. Prints one JSON object: nanoseconds of the server's processor, and
-// of the clock, an event and subscriber; one number a round.
+// PROJECT_DIR is below projects/ of a root of a running daemon. Both servers send the same texts to the same
+// number of plain sockets of this process, in turn. Prints one JSON object: CPU and wall-clock nanoseconds
+// per event and subscriber, one number per round.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -35,12 +34,12 @@ namespace beast = boost::beast;
 using bench::Clock;
 using tcp = asio::ip::tcp;
 constexpr std::size_t text_bytes = 200;
-constexpr int quiet_ms = 100;                    // nothing came for so long: nothing comes any more
+constexpr int quiet_ms = 100;                    // without a byte: the burst is complete
 constexpr int bursts_a_round = 8;                // of the daemon; the floor is slow enough with one
 constexpr std::size_t deliveries_max = 400'000;  // of a round: with more subscribers there are fewer bursts
 
-/// The floor: a process of its own, one thread, texts that are ready; each goes to each session with a write
-/// of its own, the next one when that is done.
+/// The floor: a process with one thread and prepared texts; each is sent to each session with one write, the
+/// next one when that is complete.
 class Floor {
  public:
   /// Forks. A byte into `commands` is one burst.
@@ -59,7 +58,7 @@ class Floor {
     commands_ = commands[1];
   }
   ~Floor() {
-    close(commands_);  // it ends with them
+    close(commands_);  // the process ends with its input
     waitpid(process, nullptr, 0);
   }
   void burst() { bench::check(static_cast<int>(write(commands_, "b", 1)), "write"); }
@@ -118,7 +117,7 @@ class Floor {
 };
 
 struct Samples {
-  std::vector<double> cpu, wall;  // nanoseconds an event and subscriber
+  std::vector<double> cpu, wall;  // nanoseconds per event and subscriber
 
   template <class Burst>
   void round(pid_t process, int bursts, double deliveries, Burst burst) {
@@ -150,7 +149,7 @@ double resident_bytes(pid_t process) {
 
 int idle(std::size_t sessions) {
   Floor floor({}, sessions + 1);
-  bench::Crowd first(floor.port, "", 1, "");  // what comes once is paid
+  bench::Crowd first(floor.port, "", 1, "");  // excludes one-time costs
   first.until_ready();
   const double before = resident_bytes(floor.process);
   bench::Crowd crowd(floor.port, "", sessions, "");
@@ -185,7 +184,7 @@ int main(int count, char** given) {
   };
   bench::Crowd live(std::atoi(given[1]), given[2], subscribers, bench::subscription(given[8], false));
   live.until_ready();
-  burst(), live.until_quiet(quiet_ms);  // the session's beginning
+  burst(), live.until_quiet(quiet_ms);  // the start of the session
   burst();
   const std::vector<std::string> texts = live.until_quiet(quiet_ms);
   if (texts.empty()) bench::give_up("no event came that the filter lets through");

@@ -1,7 +1,7 @@
-"""How a cost grows: the exponent of a power law, by least squares on a log-log scale."""
+"""The exponent of a power law, by least squares on a log-log scale."""
 import math
 
-upper_decades = 2  # small sizes tell of constants, not of growth
+upper_decades = 2  # at small sizes constant costs dominate
 
 
 def upper(points, decades=upper_decades):

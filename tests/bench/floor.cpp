@@ -1,9 +1,8 @@
-// What the machine can do at best, for what has no program of its own here.
+// Lower bounds of this machine.
 //
 // usage: bench_floor stat DIR    statx of every file below; prints {"files":N,"seconds":S}
 //        bench_floor read DIR    reads every byte of every file below; prints the same
-//        bench_floor asio        a server that does nothing yet; prints {"rss":BYTES}, and ends with its
-//        input
+//        bench_floor asio        an idle server; prints {"rss":BYTES} and ends with its input
 #include <fcntl.h>
 #include <fts.h>
 #include <sys/stat.h>
@@ -21,7 +20,7 @@ namespace {
 using bench::check;
 std::vector<char> buffer(1 << 20);
 
-void look(const FTSENT& entry) {
+void stat_entry(const FTSENT& entry) {
   struct statx found {};
   check(statx(AT_FDCWD, entry.fts_accpath, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &found),
         entry.fts_path);
@@ -34,7 +33,7 @@ void read_all(const FTSENT& entry) {
   close(fd);
 }
 
-/// Every file below; the walk itself looks at none where directories know what is a file.
+/// Calls `each` for every file below `top`. The walk itself needs no stat if directories have entry types.
 int walk(char* top, void (*each)(const FTSENT&)) {
   const auto start = bench::Clock::now();
   char* const tops[] = {top, nullptr};
@@ -73,7 +72,7 @@ int asio() {
 
 int main(int count, char** given) {
   const std::string_view what = count > 1 ? given[1] : "";
-  if (what == "stat" && count == 3) return walk(given[2], look);
+  if (what == "stat" && count == 3) return walk(given[2], stat_entry);
   if (what == "read" && count == 3) return walk(given[2], read_all);
   if (what == "asio" && count == 2) return asio();
   return std::fprintf(stderr, "usage: bench_floor stat DIR | read DIR | asio\n"), 2;

@@ -1,7 +1,7 @@
-// How fast bytes become events, beside simdjson's DOM over the same valid lines.
+// Throughput from bytes to events, compared with simdjson's DOM over the same valid lines.
 //
-// usage: bench_fold FILE…        prints one JSON object, in bytes per second; one number a round, and rounds
-// take turns
+// usage: bench_fold FILE…        prints one JSON object in bytes per second, one number per round; rounds
+// alternate
 #include <simdjson.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string rates(std::size_t bytes, const std::vector<double>& seconds) {
   return text + "]";
 }
 
-/// What simdjson takes, one a line: the fair rival is not asked to skip what is broken.
+/// The lines that simdjson accepts, as it cannot skip broken ones.
 simdjson::padded_string valid_lines(const std::vector<std::string>& files, std::size_t& longest) {
   simdjson::dom::parser parser;
   std::string valid;
@@ -66,7 +66,7 @@ std::size_t fold(const std::vector<std::string>& files, earshot::Workspace& work
 std::size_t parse(const simdjson::padded_string& lines, std::size_t batch_bytes) {
   simdjson::dom::parser parser;
 #ifdef SIMDJSON_THREADS_ENABLED
-  parser.threaded = false;  // one thread against one thread
+  parser.threaded = false;  // compare one thread with one thread
 #endif
   simdjson::dom::document_stream documents;
   if (parser.parse_many(lines, batch_bytes).get(documents)) return 0;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trees of sessions for the benchmarks, in the shape that recorded ones have: which records, how many a turn, how long. The text is our own.
+"""Generates trees of sessions for the benchmarks with the shape of recorded ones: kinds of records, number per turn, sizes. The text is invented.
 
 usage: generate.py [--sessions N] [--bytes B] [--era MIX] [--seed S] DIR
-       generate.py --measure DIR      what transcripts below DIR look like, as JSON; shape.json is that of recorded ones
+       generate.py --measure DIR      the shape of the transcripts below DIR, as JSON; shape.json is that of recorded ones
        generate.py --shape            shape.json as a table
 
-MIX is an era of shape.json, several with weights (2.1.330=3,2.0=1), or `recorded`, each by its share of the recorded bytes (the default).
+MIX is an era of shape.json, several with weights (2.1.330=3,2.0=1), or `recorded`: each by its share of the recorded bytes (the default).
 B may end in K, M or G. The same arguments give the same bytes.
 """
 import argparse
@@ -15,19 +15,19 @@ import random
 import re
 import sys
 
-import measure
+import session_shape
 
 WORDS = ("the build is green again and every test that was red has a reason now so we look at the next one with care "
          "while the cache warms and the log tells what it saw in plain words").split()
 STAMP = "2026-01-01T%02d:%02d:%02d.%03dZ"
-templates_count = 16          # sessions differ by length and content; ids are their own
-template_bytes_max = 4 << 20  # a longer session repeats it, with other ids
-PLACE = "5e551035"            # stands for the session in a template: eight hex digits
-COPY = "-c0b1-"               # and for how often it was repeated before
+templates_count = 16          # sessions differ by length, content and ids
+template_bytes_max = 4 << 20  # a longer session repeats the template with other ids
+SESSION_MARK = "5e551035"     # replaced by the session's number: eight hex digits
+COPY_MARK = "-c0b1-"          # replaced by the number of the repetition
 prose_bytes = 256 << 10
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "shape.json")) as file:
     SHAPES = json.load(file)
-CHAINED = ("attachment", "progress", "system")  # types with a uuid, beside what user and assistant say
+CHAINED = ("attachment", "progress", "system")  # types with a uuid, besides user and assistant
 
 
 def made_prose():
@@ -48,35 +48,35 @@ def text(chance, size, prose=PROSE):
 
 
 def escaped_prose(escapes_a_kb):
-    """Words with line feeds and quotation marks: as many as there are escapes in recorded sessions."""
+    """Words with as many line feeds and quotation marks as recorded sessions have escapes."""
     apart = max(2, int(1000 / max(escapes_a_kb, 1)))
     return "".join(PROSE[at:at + apart - 1] + ('"' if at // apart % 4 == 0 else "\n") for at in range(0, len(PROSE), apart))
 
 
 def sampled(chance, quantiles):
-    """A number as those that these quantiles tell of; between two of them it is as likely a tenth more as a tenth less."""
+    """A random number with these quantiles, log-uniform between two of them."""
     at = chance.random()
-    n = max(n for n, share in enumerate(measure.QUANTILES[:-1]) if share <= at)
+    n = max(n for n, share in enumerate(session_shape.QUANTILES[:-1]) if share <= at)
     low, high = max(1, quantiles[n]), max(1, quantiles[n + 1])
-    along = (at - measure.QUANTILES[n]) / (measure.QUANTILES[n + 1] - measure.QUANTILES[n])
+    along = (at - session_shape.QUANTILES[n]) / (session_shape.QUANTILES[n + 1] - session_shape.QUANTILES[n])
     return int(low * (high / low) ** along)
 
 
 class Template:
-    """One session as text, about `size` bytes; every id in it begins with PLACE."""
+    """One session as text, about `size` bytes; every id begins with SESSION_MARK."""
 
     def __init__(self, seed, size, era="2.1.330"):
         self.chance, self.lines, self.bytes, self.records, self.parent = random.Random(seed), [], 0, 0, None
         self.era, self.kinds = era, SHAPES[era]["kinds"]
         self.prose, self.due, self.calls = escaped_prose(SHAPES[era]["escapes_a_kb"]), dict.fromkeys(self.kinds, 0.0), []
         turns = 0
-        while turns == 0 or self.bytes + self.bytes // turns // 2 < size:  # half a turn too long is as good as half too short
+        while turns == 0 or self.bytes + self.bytes // turns // 2 < size:  # rounds to the nearest turn
             self.turn()
             turns += 1
 
     def id(self, kind):
         self.records += 1
-        return f"{PLACE}{COPY}4{kind:03x}-8000-{self.records:012x}"
+        return f"{SESSION_MARK}{COPY_MARK}4{kind:03x}-8000-{self.records:012x}"
 
     def fill(self, size):
         return text(self.chance, max(size, 2), self.prose)
@@ -92,19 +92,19 @@ class Template:
     def record(self, type, **more):
         uuid = self.id(1)
         common = {"type": type, "uuid": uuid, "timestamp": self.stamp(), "userType": "external", "cwd": "/home/ada/project",
-                  "sessionId": f"{PLACE}-0000-4000-8000-000000000000", "version": VERSIONS[self.era], "gitBranch": "main"}
+                  "sessionId": f"{SESSION_MARK}-0000-4000-8000-000000000000", "version": VERSIONS[self.era], "gitBranch": "main"}
         self.add({"parentUuid": self.parent, "isSidechain": False, **more, **common})
         self.parent = uuid
 
     def turn(self):
-        """What the era has of each kind, on average, in a turn; what belongs to no call is spread among them."""
+        """Writes the era's average number of each kind per turn, spread between the calls."""
         counts = {}
         for kind, shape in self.kinds.items():
             self.due[kind] += shape["a_turn"]
             counts[kind] = int(self.due[kind])
             self.due[kind] -= counts[kind]
-        said = counts.pop("text", 0)
-        counts.pop("result", 0)  # one a call
+        texts = counts.pop("text", 0)
+        counts.pop("result", 0)  # one per call
         self.write("prompt"), counts.pop("prompt")
         calls = counts.pop("call", 0)
         for n in range(calls + 1):
@@ -112,16 +112,16 @@ class Template:
                 for _ in range(count * (n + 1) // (calls + 1) - count * n // (calls + 1)):
                     self.write(kind)
             if n < calls:
-                if n < said - 1:
-                    self.say("text", "tool_use")
+                if n < texts - 1:
+                    self.write_text("text", "tool_use")
                 self.write("call")
                 self.write("result")
-        self.say("text", "end_turn")
+        self.write_text("text", "end_turn")
 
     def write(self, kind):
         WRITERS.get(kind, Template.bulk)(self, kind, sampled(self.chance, self.kinds[kind]["bytes"]) if kind in self.kinds else 200)
 
-    def say(self, kind, stop):
+    def write_text(self, kind, stop):
         self.assistant({"type": "text", "text": self.fill(sampled(self.chance, self.kinds[kind]["bytes"]) - 700)}, stop)
 
     def assistant(self, block, stop="tool_use"):
@@ -152,20 +152,20 @@ class Template:
 
     def queue(self, kind, size):
         self.add({"type": kind, "operation": self.chance.choice(("enqueue", "dequeue")), "timestamp": self.stamp(),
-                  "sessionId": f"{PLACE}-0000-4000-8000-000000000000", "content": self.fill(size - 160)})
+                  "sessionId": f"{SESSION_MARK}-0000-4000-8000-000000000000", "content": self.fill(size - 160)})
 
     def summary(self, kind, size):
         self.add({"type": kind, "summary": self.fill(size - 90), "leafUuid": self.id(6)})
 
     def bulk(self, kind, size):
-        """What a listener skips."""
+        """A record without events."""
         if kind in CHAINED:
             name = {"attachment": "prompt_snapshot", "progress": "hook_progress"}[kind]
             return self.record(kind, **{"data" if kind == "progress" else kind: {"type": name, "content": self.fill(size - 420)}})
-        self.add({"type": kind, "sessionId": f"{PLACE}-0000-4000-8000-000000000000", "hash": "%064x" % self.chance.getrandbits(256),
+        self.add({"type": kind, "sessionId": f"{SESSION_MARK}-0000-4000-8000-000000000000", "hash": "%064x" % self.chance.getrandbits(256),
                   "content": self.fill(size - 170)})
 
-    def whole(self):
+    def text_bytes(self):
         return "\n".join(self.lines).encode() + b"\n"
 
 
@@ -175,7 +175,7 @@ WRITERS = {"prompt": Template.prompt, "meta": Template.prompt, "thinking": Templ
 
 
 def mix_of(given):
-    """{era: share}; a ValueError says what is wrong with it."""
+    """{era: share}; raises ValueError for an invalid mix."""
     if given == "recorded":
         parts = {era: shape["bytes"] for era, shape in SHAPES.items()}
     else:
@@ -183,9 +183,9 @@ def mix_of(given):
         for part in given.split(","):
             era, _, weight = part.partition("=")
             if era not in SHAPES:
-                raise ValueError(f"there is no era '{era}': {', '.join(SHAPES)}, or recorded")
+                raise ValueError(f"unknown era '{era}': use {', '.join(SHAPES)} or recorded")
             if weight and not re.fullmatch(r"\d+(\.\d+)?", weight) or weight and float(weight) == 0:
-                raise ValueError(f"the weight of {era} is a number above 0, not '{weight}'")
+                raise ValueError(f"the weight of {era} must be a number above 0, not '{weight}'")
             parts[era] = float(weight or 1)
     return {era: weight / sum(parts.values()) for era, weight in parts.items()}
 
@@ -197,19 +197,19 @@ def templates_of(count, mean, mix, seed):
     sizes = [sampled(chance, SHAPES[era]["file_bytes"]) if count > 1 else 1 for era in eras]
     scale = mean * len(sizes) / sum(sizes)
     sizes = [max(1, int(size * scale)) for size in sizes]
-    return [(Template(f"{seed}/{n}", min(size, template_bytes_max), era).whole(), size) for n, (era, size) in enumerate(zip(eras, sizes))]
+    return [(Template(f"{seed}/{n}", min(size, template_bytes_max), era).text_bytes(), size) for n, (era, size) in enumerate(zip(eras, sizes))]
 
 
 def write_one(path, template, number, size):
-    """Writes copies of a template until there are `size` bytes; ids differ."""
-    template = template.replace(PLACE.encode(), b"%08x" % number)
+    """Writes copies of a template with different ids, about `size` bytes."""
+    template = template.replace(SESSION_MARK.encode(), b"%08x" % number)
     with open(path, "wb") as file:
         for copy in range(max(1, round(size / len(template)))):
-            file.write(template.replace(COPY.encode(), b"-%04x-" % copy))
+            file.write(template.replace(COPY_MARK.encode(), b"-%04x-" % copy))
 
 
 def write_sessions(root, count, size, era="recorded", seed=0):
-    """`count` sessions of about `size` bytes together, below root/projects in directories of twenty; gives their paths."""
+    """Writes `count` sessions of `size` bytes in total below root/projects, twenty per directory; returns their paths."""
     templates = templates_of(count, size / count, mix_of(era), seed)
     paths = []
     for number in range(count):
@@ -223,7 +223,7 @@ def write_sessions(root, count, size, era="recorded", seed=0):
 def bytes_of(given):
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", given)
     if not found:
-        raise argparse.ArgumentTypeError(f"'{given}' is no number of bytes: 868M, 1.4G")
+        raise argparse.ArgumentTypeError(f"'{given}' is not a number of bytes such as 868M or 1.4G")
     return int(float(found[1]) * 1024 ** " KMG".index(found[2] or " "))
 
 
@@ -238,20 +238,20 @@ def main(argv=None):
     parser.add_argument("dir", nargs="?", metavar="DIR")
     given = parser.parse_args(argv)
     if given.measure:
-        shapes = measure.measure(given.measure)
-        print(measure.table(shapes), file=sys.stderr)
-        sys.stdout.write(measure.dumps(shapes))
+        shapes = session_shape.measure(given.measure)
+        print(session_shape.table(shapes), file=sys.stderr)
+        sys.stdout.write(session_shape.dumps(shapes))
     elif given.shape:
-        print(measure.table(SHAPES))
+        print(session_shape.table(SHAPES))
     elif not given.dir:
-        parser.error("where to? DIR")
+        parser.error("DIR is missing")
     elif given.sessions < 1 or given.bytes < given.sessions:
-        parser.error("--sessions and --bytes: at least one session, and a byte for each")
+        parser.error("--sessions and --bytes: at least one session, and one byte per session")
     else:
         try:
             paths = write_sessions(given.dir, given.sessions, given.bytes, given.era, given.seed)
-        except ValueError as wrong:
-            parser.error(f"--era: {wrong}")
+        except ValueError as error:
+            parser.error(f"--era: {error}")
         print(f"{len(paths)} sessions, {sum(map(os.path.getsize, paths)):,} bytes, below {given.dir}/projects")
 
 

@@ -1,4 +1,4 @@
-"""Where it is measured: a directory of its own, daemons in it, the programs beside this file, and what the kernel knows of a process."""
+"""The environment of a measurement: a scratch directory, daemons, the C++ bench programs, and process figures from /proc."""
 import contextlib
 import json
 import os
@@ -13,15 +13,15 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
 os.environ.setdefault("EARSHOT_BUILD", os.path.join(HERE, "..", "..", "build", "release"))
-import harness  # noqa: E402
-from harness import Daemon, build  # noqa: E402
+from support import harness  # noqa: E402
+from support.harness import Daemon, build  # noqa: E402
 
-harness.deadline_s = 120  # a million files take their time, on a busy machine above all
+harness.deadline_s = 120  # a million files take long on a busy machine
 
 
 class Lab:
     def __init__(self, quick=False, say=None):
-        """`quick`: sizes and rounds that only show that everything works."""
+        """`quick`: small sizes and few rounds, to check that everything works."""
         self.quick, self.say, self.count = quick, say or Progress(), 0
         self.home = tempfile.mkdtemp(prefix="earshot-bench-", dir=os.environ.get("EARSHOT_BENCH_DIR", "/tmp"))
         raise_descriptor_limit()
@@ -33,7 +33,7 @@ class Lab:
         return few if self.quick else many
 
     def fresh(self, name):
-        """A new directory; its name is used only here."""
+        """A new directory with a unique name."""
         self.count += 1
         path = os.path.join(self.home, f"{name}-{self.count}")
         os.makedirs(path)
@@ -47,13 +47,13 @@ class Lab:
         finally:
             shutil.rmtree(path)
 
-    def room_for(self, size):
-        """As many bytes as there may be: a quarter of the disk's free space at most, in quick runs a hundredth of what is asked."""
+    def limited_size(self, size):
+        """The size to use: at most a quarter of the free disk space, and a hundredth in quick runs."""
         return int(min(size / (100 if self.quick else 1), shutil.disk_usage(self.home).free / 4))
 
     @contextlib.contextmanager
     def daemon(self, root, *args, config="[limits]\nconnections = 20000\n", ready=True):
-        """An earshotd over one root; stopped afterwards."""
+        """Runs an earshotd on one root for the block."""
         home = self.fresh("daemon")
         path = os.path.join(home, "earshot.toml")
         with open(path, "w") as file:
@@ -71,15 +71,15 @@ class Lab:
                 shutil.rmtree(home)
 
     def program(self, name, *args):
-        """What a bench program prints: one JSON object."""
+        """Runs a bench program; returns the JSON object that it prints."""
         done = subprocess.run([bench(name), *map(str, args)], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"bench_{name}: {done.stderr.strip() or done.returncode}")
         return json.loads(done.stdout)
 
     @contextlib.contextmanager
-    def beside(self, command):
-        """A program that runs meanwhile, until its input ends; then what it printed is in `lines`."""
+    def background(self, command):
+        """Runs a program in the background until its input ends; its output is in `lines` afterwards."""
         process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         process.lines = []
         try:
@@ -90,13 +90,13 @@ class Lab:
             raise RuntimeError(f"{' '.join(map(str, command[:2]))} ended with {process.returncode}")
 
     def empty_server(self):
-        with self.beside([bench("floor"), "asio"]) as server:
+        with self.background([bench("floor"), "asio"]) as server:
             pass
         return json.loads(server.lines[0])["rss"]
 
 
 class Progress:
-    """What is done now, on stderr; in place where somebody watches."""
+    """Shows the current step on stderr; on a terminal in one line."""
 
     def __call__(self, what):
         if sys.stderr.isatty():
@@ -115,20 +115,20 @@ def bench(name):
 
 
 def raise_descriptor_limit():
-    """To what the system lets us have; daemons inherit it. Gives it."""
+    """Raises the soft limit to the hard one, for this process and its children; returns it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def memory(daemon, name="VmRSS"):
-    """In bytes; VmHWM is the most there was."""
+    """Resident bytes; VmHWM is the peak."""
     with open(f"/proc/{daemon.process.pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
 
 
 def cpu_s(daemon):
-    """All threads, to the nanosecond."""
+    """CPU seconds of all threads, with nanosecond resolution."""
     total, tasks = 0, f"/proc/{daemon.process.pid}/task"
     for task in os.listdir(tasks):
         with open(f"{tasks}/{task}/schedstat") as file:
@@ -137,7 +137,7 @@ def cpu_s(daemon):
 
 
 def until_idle(daemon, still_s=0.3, most_s=20):
-    """Waits until it has used no processor for a while, so that memory is what it keeps."""
+    """Waits until the daemon uses no CPU, so that its memory is stable."""
     end, before, since = time.monotonic() + most_s, cpu_s(daemon), time.monotonic()
     while time.monotonic() - since < still_s and time.monotonic() < end:
         time.sleep(0.05)
@@ -154,14 +154,14 @@ def metric(daemon, name):
 
 
 def age(paths, hours=100):
-    """Makes files cold: not written for so long."""
+    """Sets the modification times of files into the past."""
     then = time.time() - hours * 3600
     for path in paths:
         os.utime(path, (then, then))
 
 
 def project(root):
-    """The directory that the C++ programs write their sessions into."""
+    """The directory in which the C++ programs write their sessions."""
     path = os.path.join(root, "projects", "-home-ada-bench")
     os.makedirs(path, exist_ok=True)
     return path

@@ -1,12 +1,10 @@
-// How long after an append a subscriber has the event, beside the least that any program could do: inotify,
-// pread, send.
+// The latency from an append to the event at a subscriber, compared with the minimum: inotify, pread, send.
 //
 // usage: bench_latency PORT TOKEN PROJECT_DIR FLOOR_DIR TAG APPENDS NEW_FILES BURSTS STREAMS
 //
-// PROJECT_DIR is a directory below a root's projects/ of a running daemon. The two are measured in turn,
-// append by append, with the same line, the same pause and the same blocking reader; appends go round among
-// STREAMS files, stream-0.jsonl and so on. TAG makes the names of what is
-// new unique. Prints one JSON object, in seconds.
+// PROJECT_DIR is a directory below projects/ of a root of a running daemon. Both are measured in turn, append
+// by append, with the same line, pause and blocking reader. Appends rotate among STREAMS files,
+// stream-0.jsonl and so on. TAG makes new names unique. Prints one JSON object in seconds.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,14 +31,13 @@ using bench::check;
 using bench::Clock;
 using bench::line_of;
 constexpr auto pause_between =
-    std::chrono::microseconds(500);  // an agent is no firehose: whoever listens has gone to sleep again
+    std::chrono::microseconds(500);  // agents write rarely: the readers are asleep again
 constexpr int warm_ups = 100;
 constexpr int burst_lines = 20'000;
 constexpr std::size_t burst_text_bytes = 500;
 constexpr timeval patience{.tv_sec = 20, .tv_usec = 0};
 
-/// Reads whatever comes until `marker` was in it. Frames need no parsing for that: markers are unique, and
-/// text stays as it is.
+/// Reads until `marker` arrives. Frames are not parsed: markers are unique and sent unescaped.
 class Reader {
  public:
   explicit Reader(int fd) : fd_(fd) {
@@ -66,8 +63,8 @@ class Reader {
   std::string seen_;
 };
 
-/// The floor: one thread that waits for inotify, reads what was appended and sends it on. New files are
-/// learnt from the notification's name.
+/// The floor: one thread that waits for inotify, reads the appended bytes and sends them. New files are found
+/// by the name in the notification.
 void serve_floor(int notify, std::string directory, int out) {
   struct File {
     int fd;
@@ -92,7 +89,7 @@ void serve_floor(int notify, std::string directory, int out) {
   }
 }
 
-/// The floor's reader; its server runs on a thread that ends with the process.
+/// Reader of the floor; its server runs on a thread that ends with the process.
 int start_floor(const std::string& directory) {
   int notify = check(inotify_init1(IN_CLOEXEC), "inotify_init1");
   check(inotify_add_watch(notify, directory.c_str(), IN_MODIFY), "inotify_add_watch");
@@ -125,7 +122,7 @@ std::string figures(const Pair& pair) {
   return R"({"live":)" + figures(pair.live) + R"(,"floor":)" + figures(pair.floor) + "}";
 }
 
-/// A connection that is told every event of ours.
+/// A connection subscribed to all events of this benchmark.
 int subscribe(int port, const std::string& token) {
   int fd = bench::connect_to(port);
   bench::send_all(fd, bench::upgrade_request(port, token));
@@ -185,5 +182,5 @@ int main(int count, char** given) {
   std::printf("{\"append\":%s,\"new_file\":%s,\"burst\":%s}\n", figures(grown).c_str(), figures(born).c_str(),
               figures(burst).c_str());
   std::fflush(stdout);
-  std::_Exit(0);  // the floor's thread waits for a notification that will not come
+  std::_Exit(0);  // the floor's thread still waits for a notification
 }

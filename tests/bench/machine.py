@@ -1,4 +1,4 @@
-"""Which machine this is, and how much of it was others' while we measured."""
+"""The machine's description, and its use by other processes during a measurement."""
 import hashlib
 import os
 import platform
@@ -45,7 +45,7 @@ def calibration_loop():
 
 
 def verdict(wall, cores, busy, ours, stolen, loops):
-    """Shares of what the cores could have done; and whether that is too much for figures to stand."""
+    """Shares of the CPU time of all cores, and whether they are too high for reliable figures."""
     loops = sorted(loops)
     middle = statistics.median(loops)
     found = {"others": max(0.0, busy - ours) / (wall * cores), "steal": stolen / (wall * cores),
@@ -55,7 +55,7 @@ def verdict(wall, cores, busy, ours, stolen, loops):
 
 
 class Noise:
-    """From its beginning to verdict(). What we use ourselves is what this process and the ended ones that it started have used."""
+    """Measures from its construction to verdict(). Our own use is that of this process and its finished children."""
 
     def __init__(self):
         self.start, self.ours, self.stat, self.loops = time.monotonic(), self._ours(), self._stat(), []
@@ -69,7 +69,7 @@ class Noise:
             return processor_seconds(file.read())
 
     def tick(self):
-        """Between measurements: how steady is the machine now?"""
+        """Called between measurements: times a fixed loop to see how steady the machine is."""
         self.loops += [calibration_loop() for _ in range(loops_a_tick)]
 
     def verdict(self):

@@ -1,4 +1,4 @@
-"""A log-log plot as SVG, with nothing but text."""
+"""Draws a log-log plot as SVG text."""
 import math
 from xml.sax.saxutils import escape
 
@@ -13,7 +13,7 @@ COLOURS = ("#1b6ca8", "#c8553d", "#2a9d5c", "#7a4ea3", "#888888")
 
 
 def decades(values):
-    """The powers of ten around them."""
+    """The powers of ten around the values."""
     low, high = math.floor(math.log10(min(values)) + slack), math.ceil(math.log10(max(values)) - slack)
     return list(range(low, max(high, low + 1) + 1))
 
@@ -36,7 +36,7 @@ def legend(name, points):
 
 
 def svg(title, x_label, x_unit, y_label, y_unit, series):
-    """`series` is {name: [(x, y)]}, all above 0. Exponents stand in the legend."""
+    """`series` is {name: [(x, y)]}, all above 0. The legend shows the exponents."""
     xs, ys = decades([x for points in series.values() for x, _ in points]), decades([y for points in series.values() for _, y in points])
 
     def at(x, y):

@@ -41,7 +41,7 @@ def summary(found):
 
 def block(found, body):
     when = found["when"].split(" ")[0]
-    note = "A quick run: not for the record.\n\n" if found["quick"] else ""
+    note = "A quick run: the figures are meaningless.\n\n" if found["quick"] else ""
     return f"{note}{body}\n\n{when}: " + report.foot(found).replace("\n", ".\n") + "."
 
 

@@ -1,7 +1,7 @@
-// How fast text is looked through for secrets, and what was found: bench_redact [--show] FILE…
+// Throughput of redaction, and the matches: bench_redact [--show] FILE…
 //
-// Each line of the files is one text, as it stands. Printed: MB a second, of the best of some rounds, and
-// hits by rule; --show prints each hit with what stands around it (secrets, too: for eyes that may see them).
+// Each line is one text. Prints MB/s of the best round and the matches per rule; --show prints each match
+// with its context (including secrets).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -20,12 +20,12 @@ constexpr std::size_t around_bytes = 60;
 
 double seconds_of(const earshot::TextFilter& filter, const std::vector<std::string_view>& texts) {
   std::string scratch;
-  const std::clock_t start = std::clock();  // of the processor: others may be at work here
+  const std::clock_t start = std::clock();  // CPU time: the machine may be busy
   for (const std::string_view text : texts) filter.clean(text, scratch);
   return double(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-// The first place where the two differ stands for the hit.
+// Prints each replacement with the original text around it.
 void show(const earshot::TextFilter& filter, std::string_view text) {
   std::string scratch;
   const std::string_view clean = filter.clean(text, scratch);

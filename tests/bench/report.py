@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as JSON for machines. Pure: nothing is measured here."""
+"""Formats measurements as a table and as JSON. Pure functions."""
 import statistics
 
 
@@ -10,20 +10,20 @@ PREFIXES = {
 
 
 def quantity(value, unit):
-    """Three digits and the unit that suits: 24.6 us."""
+    """Three digits and a fitting unit: 24.6 us."""
     factor, name = next(((f, n) for f, n in PREFIXES[unit] if abs(value) >= f), PREFIXES[unit][-1])
     value = value / factor
     return f"{value:.3g} {name}" if abs(value) < 1000 else f"{value:.0f} {name}"
 
 
 def spread(samples):
-    """How far rounds lie apart, of the median: (max - min) / 2 / median. One round has none."""
+    """The relative spread of rounds: (max - min) / 2 / median; 0 for one round."""
     middle = statistics.median(samples)
     return (max(samples) - min(samples)) / 2 / middle if len(samples) > 1 and middle else 0.0
 
 
 def row(of, figures, floors=(), scale=1.0, note=""):
-    """A row as JSON has it. Rounds of floor and figure were taken in turn, so ratios pair up."""
+    """A row of the JSON report. Rounds of figure and floor alternate, so ratios are per pair."""
     found = {"what": of.what, "unit": of.unit, "group": of.group, "better": of.better, "figure": statistics.median(figures), "spread": round(spread(figures), 4),
              "rounds": list(figures)}
     if floors:
@@ -43,16 +43,16 @@ def row(of, figures, floors=(), scale=1.0, note=""):
 
 
 def judged(of, found, scale=1.0):
-    """The budget in words, and whether it is met; ("", None): there is none."""
+    """(the budget as text, whether it is met); ("", None) without a budget."""
     scale = scale if of.scales else 1.0
     asked = ((of.most, found["figure"], 1, lambda limit: f"<= {quantity(limit, of.unit)}"), (of.least, found["figure"], -1, lambda limit: f">= {quantity(limit, of.unit)}"),
              (of.ratio_most, found.get("ratio"), 1, lambda limit: f"<= {limit:g}x"), (of.ratio_least, found.get("ratio"), -1, lambda limit: f">= {limit:g}x"))
     words, met = [], True
-    for n, (limit, value, sign, said) in enumerate(asked):
+    for n, (limit, value, sign, text) in enumerate(asked):
         if limit is None:
             continue
         limit = limit * scale if n < 2 else limit
-        words.append(said(limit))
+        words.append(text(limit))
         met = met and value is not None and sign * value <= sign * limit
     return ", ".join(words), met if words else None
 
@@ -80,15 +80,15 @@ def table(report):
 def foot(report):
     machine, noise = report["machine"], report["noise"]
     build = report["build"]
-    said = [f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; earshot {build['version']}, {build['type']}; {report['seconds']:.0f} s"]
-    said.append(noise_words(noise))
-    said += [f"SKIPPED {what}" for what in report.get("skipped", ())]
-    return "\n".join(said)
+    lines = [f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}; earshot {build['version']}, {build['type']}; {report['seconds']:.0f} s"]
+    lines.append(noise_words(noise))
+    lines += [f"SKIPPED {what}" for what in report.get("skipped", ())]
+    return "\n".join(lines)
 
 
 def noise_words(noise):
-    figures = (f"others used {noise['others']:.0%} of the machine, {noise['steal']:.1%} was stolen, a calibration loop spread by {noise['calibration_spread']:.0%}")
-    return f"NOISY: {figures}; ratios stand, figures are not for the record" if noise["noisy"] else f"quiet: {figures}"
+    figures = (f"other processes used {noise['others']:.0%} of the machine, steal was {noise['steal']:.1%}, a calibration loop varied by {noise['calibration_spread']:.0%}")
+    return f"NOISY: {figures}; ratios are usable, absolute figures are not" if noise["noisy"] else f"quiet: {figures}"
 
 
 def markdown(report):

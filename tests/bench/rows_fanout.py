@@ -1,4 +1,4 @@
-"""One writer, a thousand listeners."""
+"""Fan-out of one writer to a thousand subscribers."""
 from lab import project
 
 subscribers, rounds = 1000, 5

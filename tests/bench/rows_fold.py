@@ -1,10 +1,10 @@
-"""Bytes to events, in the core alone; and one very long transcript, in the daemon."""
+"""Bytes to events in the core, and one very long transcript in the daemon."""
 import glob
 import os
 import time
 
 from generate import write_sessions
-from harness import corpus
+from support.harness import corpus
 from lab import memory
 
 generated_bytes = 64 << 20
@@ -22,7 +22,7 @@ def fold(lab, add):
         }
         for name, files in inputs.items():
             if not files:
-                add.skip(f"bytes to events, {name}: the recorded sessions are not here (EARSHOT_CORPUS)")
+                add.skip(f"bytes to events, {name}: the recorded sessions are not installed (EARSHOT_CORPUS)")
                 continue
             lab.say(f"bytes to events, {name}")
             got = lab.program("fold", *files)
@@ -31,7 +31,7 @@ def fold(lab, add):
 
 def huge(lab, add):
     with lab.scratch("huge") as root:
-        size = lab.room_for(huge_bytes)
+        size = lab.limited_size(huge_bytes)
         lab.say(f"a transcript of {size >> 20} MiB")
         path, = write_sessions(root, 1, size)
         scale = os.path.getsize(path) / huge_bytes

@@ -1,4 +1,4 @@
-"""From an append to a subscriber."""
+"""Latency from an append to a subscriber."""
 from lab import project
 
 appends, new_files, bursts, rounds = 700, 25, 2, 3

@@ -1,15 +1,15 @@
-"""What one more of each thing costs: the difference of two daemons' memory, divided."""
+"""Memory per item: the difference between two daemons, divided by the number of items."""
 import os
 import subprocess
 
 from lab import bench, memory, metric, project, until_idle
 from rows_start import cold_tree
-from wire import Wire, certificate, trusting
+from plain_client import PlainClient, certificate, context_trusting
 
 subscribers, tls_subscribers = 1000, 400
 cold_files = 50_000
 streams, records_few, records_many = 1000, 4, 404
-log_bytes = 40 << 20          # of events, to fill the live log more than twice
+log_bytes = 40 << 20          # enough events to fill the live log twice
 long_line_bytes = 15 << 20
 LINE = '{"parentUuid":null,"isSidechain":false,"type":"user","uuid":"%08x-0000-4000-8000-%012x","timestamp":"2026-01-01T00:00:00.000Z",' \
        '"sessionId":"%08x","version":"2.1.330","cwd":"/home/ada/bench","message":{"role":"user","content":"%s"}}\n'
@@ -21,7 +21,7 @@ def write_stream(path, number, records, text="again"):
 
 
 def write_streams(root, count, records, text="again"):
-    """Live streams: recent, and alike but for how many records they have."""
+    """Writes recent streams that differ only in the number of records."""
     for number in range(count):
         folder = os.path.join(root, "projects", f"-home-ada-live-{number // 100}")
         os.makedirs(folder, exist_ok=True)
@@ -37,7 +37,7 @@ def resident(lab, root, *args):
 def memory_rows(lab, add):
     for measure, *whats in ((subscriber, "an idle subscriber"), (subscriber_tls, "an idle subscriber with TLS"), (cold_file, "a cold file"),
                             (live_stream, "a live stream", "a uuid"), (live_log, "the live log"), (long_line, "kept after")):
-        if any(map(add.wants, whats)):
+        if any(map(add.selects, whats)):
             measure(lab, add)
 
 
@@ -47,7 +47,7 @@ def subscriber(lab, add):
         lab.say(f"{count:,} idle subscribers")
         until_idle(daemon)
         before = memory(daemon)
-        with lab.beside([bench("crowd"), daemon.port, daemon.token, count, "{}", "hold"]) as crowd:
+        with lab.background([bench("crowd"), daemon.port, daemon.token, count, "{}", "hold"]) as crowd:
             crowd.stdout.readline()
             until_idle(daemon)
             used = memory(daemon) - before
@@ -62,13 +62,13 @@ def subscriber_tls(lab, add):
         config = f'tls_cert = "{cert}"\ntls_key = "{key}"\nremote_view = "full"\n[limits]\nconnections = 20000\n'
         with lab.daemon(root, config=config) as daemon:
             lab.say(f"{count:,} idle subscribers with TLS")
-            context = trusting(cert)
-            Wire(daemon.port, daemon.token, context).close()  # what the first one costs is paid once
+            context = context_trusting(cert)
+            PlainClient(daemon.port, daemon.token, context).close()  # excludes one-time costs
             until_idle(daemon)
             before = memory(daemon)
             clients = []
             for _ in range(count):
-                clients.append(Wire(daemon.port, daemon.token, context))
+                clients.append(PlainClient(daemon.port, daemon.token, context))
                 clients[-1].subscribe()
             for client in clients:
                 client.until(b'"type":"ready"')
@@ -91,7 +91,7 @@ def live_stream(lab, add):
     count = lab.rounds(streams, 50)
     with lab.scratch("one") as one, lab.scratch("few") as few, lab.scratch("many") as many:
         lab.say(f"{count:,} live streams")
-        write_streams(one, 1, records_many)  # what the first one costs, such as parsers, is paid once
+        write_streams(one, 1, records_many)  # excludes one-time costs, such as parsers
         write_streams(few, count, records_few)
         write_streams(many, count, records_many)
         first, small, large = (resident(lab, root) for root in (one, few, many))
@@ -103,7 +103,7 @@ def live_stream(lab, add):
 def live_log(lab, add):
     with lab.scratch("log") as root, lab.daemon(root) as daemon:
         lab.say("the live log, full")
-        client = Wire(daemon.port, daemon.token)
+        client = PlainClient(daemon.port, daemon.token)
         client.subscribe(filter={"type": ["session.started"]})
         client.until(b'"type":"ready"')
         write_streams(root, 4, lab.rounds(log_bytes, 24 << 20) // 4 // 3500, text="w" * 3000)

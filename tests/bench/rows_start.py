@@ -1,10 +1,10 @@
-"""From nothing to an answer."""
+"""Startup time and memory."""
 import os
 import time
 
 from generate import write_sessions
 from lab import age, cpu_s, memory, until_idle
-from wire import Wire
+from plain_client import PlainClient
 
 sessions, session_bytes = 2000, 868_000_000
 cold_files, cold_directories = 100_000, 10_000
@@ -14,16 +14,16 @@ rounds = 3
 
 def start(lab, add):
     name, newest = "start, 2,000 sessions, 868 MB", "start, 2,000 sessions of 2.1.330, 868 MB"
-    if add.wants(name) or add.wants("idle, 2,000"):
+    if add.selects(name) or add.selects("idle, 2,000"):
         start_with(lab, add, name, "recorded")
-    if add.wants(newest):  # nine tenths of their bytes say nothing to a listener; older ones have less of that
+    if add.selects(newest):  # nine tenths of their bytes give no events; older versions have fewer of those
         start_with(lab, add, newest, "2.1.330")
 
 
 def start_with(lab, add, name, era):
     with lab.scratch("start") as root:
         lab.say(f"writing {sessions:,} sessions, {era}")
-        size = sum(map(os.path.getsize, write_sessions(root, sessions, lab.room_for(session_bytes), era)))
+        size = sum(map(os.path.getsize, write_sessions(root, sessions, lab.limited_size(session_bytes), era)))
         scale = size / session_bytes
         note = "" if scale > 0.9 else f"scaled to {size / 1e6:.0f} MB"
         ready, complete, floors, peaks = [], [], [], []
@@ -33,14 +33,14 @@ def start_with(lab, add, name, era):
             began = time.monotonic()
             with lab.daemon(root) as daemon:
                 ready.append(time.monotonic() - began)
-                client = Wire(daemon.port, daemon.token)
+                client = PlainClient(daemon.port, daemon.token)
                 client.subscribe()
                 shown = client.until(b'"type":"ready"', counted=b'{"type":"session"')
                 complete.append(time.monotonic() - began)
                 if shown != sessions:
                     raise RuntimeError(f"the snapshot shows {shown} of {sessions} sessions")
                 peaks.append(memory(daemon, "VmHWM"))
-                if n == 0 and add.wants("idle, 2,000") and era == "recorded":
+                if n == 0 and add.selects("idle, 2,000") and era == "recorded":
                     add("idle, 2,000 sessions: CPU in 20 s", [idling(lab, daemon)], note="in 1 s" if lab.quick else "")
                 client.close()
     add(f"{name}: ready", ready, floors, scale=scale, note=note)
@@ -58,7 +58,7 @@ def idling(lab, daemon):
 
 
 def cold_tree(root, files, directories, first=0):
-    """Files of one line that nobody has written to for days; those below `first` are there already."""
+    """Writes old files of one line; numbers below `first` exist already."""
     line = b'{"type":"mode","mode":"default"}\n'
     for number in range(directories):
         folder = os.path.join(root, "projects", f"-home-ada-cold-{number}")

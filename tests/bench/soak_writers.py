@@ -1,7 +1,7 @@
-"""The soak's writers: transcripts that grow at rates of their own, torn and in bursts, and to which everything happens that happens to files.
+"""The soak's writers: transcripts that grow at different rates, in torn writes and bursts, and are rotated, truncated, replaced and deleted.
 
-A transcript is bounded (`transcript_bytes_max`) and so are a session's subagents: what the daemon must know stays as large as it is, however long it runs.
-The ledger knows how many bytes a daemon may read for what was done here: what was appended, and whole files where they had to be read anew.
+Transcripts (`transcript_bytes_max`) and the number of subagents are limited, so the daemon's memory must not grow with time.
+The ledger counts the bytes that a daemon may read for these operations: appended bytes, and complete files that must be read again.
 """
 import json
 import os
@@ -10,20 +10,20 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
 from generate import text  # noqa: E402
-from sessions import Registry, Session  # noqa: E402
+from support.transcripts import Registry, Session  # noqa: E402
 
-transcript_bytes_max = 256 << 10  # then something happens to it, and it begins again
-agents_max = 3                    # of a session at a time; the oldest goes for another
+transcript_bytes_max = 256 << 10  # then it is rotated, truncated, replaced or deleted
+agents_max = 3                    # per session; the oldest is removed first
 burst_lines = 120
-tick_lines_max = 200              # a writer that is further behind lets it go
-# What happens to a transcript, as Writer's methods are called; and what happens to one that is full.
-ACTS = ("agent", "rotate", "rename", "empty", "cut", "replace", "same_again", "depart", "agent_leaves", "agent")
-BEGINNINGS = ("rotate", "rename", "empty", "cut", "replace", "depart")
-acts_a_minute = 4                 # of each writer, beside those that a full transcript asks for
+tick_lines_max = 200              # a writer that is further behind skips the rest
+# Operations on a transcript (methods of Writer), and those on a full one.
+ACTS = ("agent", "rotate", "rename", "empty", "cut", "replace", "same_again", "delete", "remove_agent", "agent")
+BEGINNINGS = ("rotate", "rename", "empty", "cut", "replace", "delete")
+acts_a_minute = 4                 # per writer, in addition to those on full transcripts
 
 
 class Ledger:
-    """Bytes appended, and bytes that a daemon may read for it: never more, however often it looks."""
+    """Counts the bytes appended, and the bytes that a daemon may read because of the operations."""
 
     def __init__(self):
         self.written = self.readable = self.lines = 0
@@ -34,8 +34,8 @@ class Ledger:
         self.readable += size
         self.lines += lines
 
-    def again(self, path):
-        """This file may be read from its first byte."""
+    def reread(self, path):
+        """The daemon may read this file again from its start."""
         if os.path.exists(path):
             self.readable += os.path.getsize(path)
 
@@ -43,8 +43,8 @@ class Ledger:
         self.acts[name] = self.acts.get(name, 0) + 1
 
 
-class Pen:
-    """Appends to a file; sometimes only a part, and the rest with the next stroke."""
+class TornAppender:
+    """Appends to files; sometimes only a part, and the rest with the next write."""
 
     def __init__(self, ledger, chance):
         self.ledger, self.chance, self.rest = ledger, chance, {}
@@ -64,8 +64,8 @@ class Pen:
         for path in list(self.rest):
             self.write(path, b"")
 
-    def forget(self, below):
-        """What was torn off in a file that is no more."""
+    def discard(self, below):
+        """Drops the pending rest of deleted files."""
         self.rest = {path: rest for path, rest in self.rest.items() if not path.startswith(below)}
 
 
@@ -74,12 +74,12 @@ def remove(path):
         os.remove(path)
 
 
-def penned(transcript, writer):
-    """Its lines go into the writer's stroke, and to the disk all at once."""
+def buffered(transcript, writer):
+    """Makes the transcript append to the writer's buffer, which flush() writes at once."""
 
     def append(*records):
         for record in records:
-            writer.stroke.append((transcript.path, json.dumps(record, separators=(",", ":")).encode() + b"\n"))
+            writer.buffer.append((transcript.path, json.dumps(record, separators=(",", ":")).encode() + b"\n"))
         return records[-1]
 
     transcript.append = append
@@ -89,12 +89,12 @@ def penned(transcript, writer):
 class Writer:
     def __init__(self, root, number, rate, ledger, chance):
         self.root, self.number, self.rate, self.ledger, self.chance = root, number, rate, ledger, chance
-        self.pen, self.due, self.stroke, self.registry = Pen(ledger, chance), 0.0, [], None
-        self.first = getattr(self, ACTS[number % len(ACTS)])  # so that a short run has seen each of them
-        self.begin()
+        self.appender, self.due, self.buffer, self.registry = TornAppender(ledger, chance), 0.0, [], None
+        self.first = getattr(self, ACTS[number % len(ACTS)])  # so that a short run has every operation
+        self.start_session()
 
-    def begin(self):
-        self.session = penned(Session(self.root, f"/home/ada/soak-{self.number}"), self)
+    def start_session(self):
+        self.session = buffered(Session(self.root, f"/home/ada/soak-{self.number}"), self)
         self.agents = []
 
     @property
@@ -103,154 +103,154 @@ class Writer:
 
     def tick(self, seconds):
         if self.first and self.size():
-            self.do(self.first)
+            self.perform(self.first)
             self.first = None
         self.due = min(self.due + self.rate * seconds, tick_lines_max)
-        self.pen.finish()
+        self.appender.finish()
         if self.chance.random() < acts_a_minute / 60 * seconds or self.size() > transcript_bytes_max:
-            self.happen()
+            self.act()
         if self.chance.random() < seconds / 60:
             self.due += burst_lines
         while self.due >= 1:
             self.turn()
-            self.due -= len(self.stroke)
+            self.due -= len(self.buffer)
             self.flush()
         if self.registry:
-            self.registry.says(self.chance.choice(("busy", "idle")))
+            self.registry.set_status(self.chance.choice(("busy", "idle")))
 
     def size(self):
         return os.path.getsize(self.path) if os.path.exists(self.path) else 0
 
-    def turn(self, whose=None):
-        whose = whose or self.chance.choice([self.session, *self.agents])
-        whose.prompt(text(self.chance, self.chance.randrange(10, 300)))
+    def turn(self, transcript=None):
+        transcript = transcript or self.chance.choice([self.session, *self.agents])
+        transcript.prompt(text(self.chance, self.chance.randrange(10, 300)))
         for _ in range(self.chance.randrange(3)):
-            if self.chance.random() < 0.1:  # what a listener skips
-                whose.append(whose.record("attachment", attachment={"type": "prompt_snapshot", "systemPrompt": text(self.chance, 6000)}))
-            call = whose.calls("Bash", {"command": text(self.chance, 60)})
-            whose.result(call, text(self.chance, self.chance.choice((40, 300, 6000))), error=self.chance.random() < 0.1)
-        whose.says(text(self.chance, 200), stop_reason="end_turn")
+            if self.chance.random() < 0.1:  # a record without events
+                transcript.append(transcript.record("attachment", attachment={"type": "prompt_snapshot", "systemPrompt": text(self.chance, 6000)}))
+            call = transcript.tool_call("Bash", {"command": text(self.chance, 60)})
+            transcript.result(call, text(self.chance, self.chance.choice((40, 300, 6000))), error=self.chance.random() < 0.1)
+        transcript.reply(text(self.chance, 200), stop_reason="end_turn")
 
     def flush(self):
-        """One write a file, as the agent program does it; sometimes torn."""
+        """One write per file, as the agent program does; sometimes torn."""
         data = {}
-        for path, line in self.stroke:
+        for path, line in self.buffer:
             data[path] = data.get(path, b"") + line
-        self.stroke = []
+        self.buffer = []
         for path, lines in data.items():
-            self.pen.write(path, lines, torn=self.chance.random() < 0.2)
+            self.appender.write(path, lines, torn=self.chance.random() < 0.2)
 
-    # what happens to files
+    # operations on files
 
-    def happen(self):
+    def act(self):
         act = self.chance.choice(BEGINNINGS if self.size() > transcript_bytes_max else ACTS)
         if act == "agent" or os.path.exists(self.path):
-            self.do(getattr(self, act))
+            self.perform(getattr(self, act))
 
-    def do(self, act):
+    def perform(self, act):
         self.ledger.act(act.__name__)
         act()
 
-    def anew(self):
-        """The same name, another history."""
-        self.pen.forget(self.path)
+    def restart_history(self):
+        """A new history under the same name."""
+        self.appender.discard(self.path)
         session = self.session.session
-        self.session = penned(Session(self.root, self.session.cwd, session), self)
+        self.session = buffered(Session(self.root, self.session.cwd, session), self)
 
     def rotate(self):
         os.rename(self.path, self.path + ".1")
-        self.anew()
+        self.restart_history()
 
     def rename(self):
-        """Another session's name, in another project: the same bytes are another stream."""
-        self.pen.finish()
+        """Renames to another session in another project: the same bytes are another stream."""
+        self.appender.finish()
         old = self.path
-        self.leave_agents()
+        self.remove_agents()
         parent = self.session.parent
-        self.session = penned(Session(self.root, f"/home/ada/moved-{self.number}"), self)
+        self.session = buffered(Session(self.root, f"/home/ada/moved-{self.number}"), self)
         self.session.parent = parent
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         os.rename(old, self.path)
         remove(old + ".1")
-        self.ledger.again(self.path)
+        self.ledger.reread(self.path)
 
     def empty(self):
         os.truncate(self.path, 0)
-        self.anew()
+        self.restart_history()
 
     def cut(self):
-        """In the middle of a line, mostly: the next line is glued to what is left."""
-        self.pen.forget(self.path)
+        """Truncates, usually within a line: the next line is appended to the rest."""
+        self.appender.discard(self.path)
         os.truncate(self.path, self.size() // 3)
-        self.ledger.again(self.path)
+        self.ledger.reread(self.path)
 
     def replace(self):
-        """Another history, renamed over it."""
-        self.anew()
+        """Renames another history over it."""
+        self.restart_history()
         real, self.session.path = self.path, self.path + ".new"
         self.turn(self.session)
         self.flush()
-        self.pen.finish()
+        self.appender.finish()
         os.rename(self.session.path, real)
         self.session.path = real
 
     def same_again(self):
-        """The same bytes in another file, as rsync and editors do it: no event, but every byte is proven."""
-        self.pen.finish()
+        """Replaces the file by a copy, as rsync and editors do: no event, but every byte is verified."""
+        self.appender.finish()
         shutil.copyfile(self.path, self.path + ".new")
         os.rename(self.path + ".new", self.path)
-        self.ledger.again(self.path)
+        self.ledger.reread(self.path)
 
-    def depart(self):
-        """The session is deleted; another one takes its place."""
-        self.leave_agents()
-        self.pen.forget(self.path)
+    def delete(self):
+        """Deletes the session and starts another one."""
+        self.remove_agents()
+        self.appender.discard(self.path)
         remove(self.path)
         remove(self.path + ".1")
-        self.begin()
+        self.start_session()
 
     def agent(self):
         if len(self.agents) == agents_max:
-            self.agent_leaves()
+            self.remove_agent()
         call, agent, transcript = self.session.agent(text(self.chance, 30))
-        self.agents.append(penned(transcript, self))
+        self.agents.append(buffered(transcript, self))
         transcript.prompt(text(self.chance, 80))
-        transcript.says(text(self.chance, 80), stop_reason="end_turn")
+        transcript.reply(text(self.chance, 80), stop_reason="end_turn")
         self.session.agent_result(call, agent)
         self.flush()
 
-    def agent_leaves(self):
+    def remove_agent(self):
         if self.agents:
-            gone = self.agents.pop(0).path
-            self.pen.forget(gone)
-            remove(gone)
-            remove(gone[: -len(".jsonl")] + ".meta.json")
+            removed = self.agents.pop(0).path
+            self.appender.discard(removed)
+            remove(removed)
+            remove(removed[: -len(".jsonl")] + ".meta.json")
 
-    def leave_agents(self):
+    def remove_agents(self):
         while self.agents:
-            self.agent_leaves()
+            self.remove_agent()
         shutil.rmtree(os.path.join(self.session.folder, self.session.session), ignore_errors=True)
 
 
 class Writers:
-    """Rates from one to many times that, together `lines_a_second`."""
+    """Writers with different rates, in total `lines_a_second`."""
 
     def __init__(self, root, count, lines_a_second, chance):
         self.root, self.ledger = root, Ledger()
         shares = [1 + n % 4 * 3 for n in range(count)]
         self.all = [Writer(root, n, lines_a_second * share / sum(shares), self.ledger, chance) for n, share in enumerate(shares)]
         if self.all:
-            me = type("Process", (), {"pid": os.getpid()})
-            self.all[0].registry = Registry(root, self.all[0].session.session, me)
+            this_process = type("Process", (), {"pid": os.getpid()})
+            self.all[0].registry = Registry(root, self.all[0].session.session, this_process)
 
     def tick(self, seconds):
         for writer in self.all:
             writer.tick(seconds)
 
     def pause(self):
-        """Every line that was begun is whole."""
+        """Completes every torn line."""
         for writer in self.all:
-            writer.pen.finish()
+            writer.appender.finish()
 
     def transcripts(self):
         return [os.path.join(folder, name) for folder, _, names in os.walk(self.root) for name in names if name.endswith(".jsonl")]

@@ -1,4 +1,4 @@
-"""Every row of the table: what it says, in which unit, beside which floor, and its budget. DESIGN calls these the budgets; here is the one list."""
+"""The rows of the benchmark table: name, unit, floor and budget."""
 import dataclasses
 
 US, MS, MIB, GB = 1e-6, 1e-3, 1 << 20, 1e9
@@ -6,17 +6,17 @@ US, MS, MIB, GB = 1e-6, 1e-3, 1 << 20, 1e9
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    what: str                   # the row's name, never used twice
-    unit: str                   # s, B, B/s, or a plain number's word; figures are kept in it, undivided
-    group: str                  # what is measured together: rows_*.py
-    floor: str = ""             # what stands beside it
+    what: str                   # the row's unique name
+    unit: str                   # s, B or B/s
+    group: str                  # rows measured together: rows_*.py
+    floor: str = ""             # name of the comparison value
     most: float = None          # budgets: of the figure,
     least: float = None
-    ratio_most: float = None    # of figure / floor, or of what `gain` turns it into
+    ratio_most: float = None    # of figure / floor (with `gain`: floor / figure)
     ratio_least: float = None
-    gain: bool = False          # the ratio is floor / figure: how many times cheaper
+    gain: bool = False          # the ratio is floor / figure
     better: str = "less"
-    scales: bool = False        # with the size of the input, when that had to be smaller than the budget says
+    scales: bool = False        # the budget scales with the size of the input
 
     def ratio(self, figure, floor):
         return floor / figure if self.gain else figure / floor
@@ -52,7 +52,7 @@ ROWS = (
     Spec("start, 2,000 sessions, 868 MB: all snapshots sent", "s", "start", "reading it", most=1.0, scales=True),
     Spec("start, 2,000 sessions, 868 MB: peak memory", "B", "start", "an empty Asio server", most=64 * MIB),
     Spec("start, 2,000 sessions of 2.1.330, 868 MB: all snapshots sent", "s", "start", "reading it", most=1.0, scales=True),
-    Spec("idle, 2,000 sessions: CPU in 20 s", "s", "start", most=10 * MS),  # one tick of the clock: what top can see
+    Spec("idle, 2,000 sessions: CPU in 20 s", "s", "start", most=10 * MS),  # one clock tick, the resolution of top
     Spec("start, 100,000 cold files in 10,000 directories", "s", "cold", "statx of each", most=1.0, scales=True),
     Spec("100,000 cold files in 10,000 directories: memory", "B", "cold", "an empty Asio server", most=100 * MIB),
 
@@ -62,12 +62,12 @@ ROWS = (
     Spec("a live stream, without its uuids", "B", "memory", most=8 << 10),
     Spec("a uuid of a live stream", "B", "memory", most=12),
     Spec("the live log, full", "B", "memory", most=16 * MIB),
-    Spec("kept after a line of 15 MiB", "B", "memory", most=1 * MIB),  # that it is freed, not how much a malloc rounds
+    Spec("kept after a line of 15 MiB", "B", "memory", most=1 * MIB),  # checks that the buffer is freed
 )
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 
 
 def chosen(name):
-    """The rows of the group that is called so, or those whose name contains it."""
+    """The rows of the group with this name, or those whose name contains it."""
     name = name.lower()
     return [row for row in ROWS if row.group == name] or [row for row in ROWS if name in row.what.lower()]

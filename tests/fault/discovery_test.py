@@ -1,4 +1,4 @@
-"""Faults 44 to 60: files and directories that come, go and move, and notifications that are lost, late or never come."""
+"""Faults 44 to 60: files and directories that appear, disappear and move, and notifications that are lost, late or missing."""
 import json
 import os
 import shutil
@@ -6,18 +6,17 @@ import signal
 import sys
 import unittest
 
-import fault
-from fault import told
-from doors import DoorCase, curl
-from harness import build, earshot, patience, sanitized, wait_for
-from kernel import IN_Q_OVERFLOW, Notifications, descriptors, limited, preloaded
-from sessions import Session, append
+import fault_case
+from fault_case import held_events
+from support.endpoints import EndpointCase, curl
+from support.harness import build, earshot, timeout_factor, sanitized, wait_for
+from system_limits import IN_Q_OVERFLOW, Notifications, descriptors, limited, preloaded
+from support.transcripts import Session, append
 
-by_notification = ("--watch", "inotify")  # the sweep cannot come to the rescue
+by_notification = ("--watch", "inotify")  # without the sweep
 
 
-class Found(fault.FaultCase, DoorCase):
-    """What every test here says of a daemon."""
+class DiscoveryCase(fault_case.FaultCase, EndpointCase):
 
     def begin(self, *args, **more):
         self.daemon = self.start(*args, **more)
@@ -25,7 +24,7 @@ class Found(fault.FaultCase, DoorCase):
         return self.daemon
 
     def session(self, *parts, cwd="/home/ada/api"):
-        """A session whose transcript lies in this directory below projects/."""
+        """A session whose transcript is in this directory below projects/."""
         session = Session(self.root, cwd=cwd)
         session.folder = os.path.join(self.projects, *parts)
         session.path = os.path.join(session.folder, f"{session.session}.jsonl")
@@ -35,81 +34,81 @@ class Found(fault.FaultCase, DoorCase):
     def projects(self):
         return os.path.join(self.root, "projects")
 
-    def all_told(self):
-        return self.settled(self.daemon, self.client, self.root)
+    def settle(self):
+        return self.assert_settled(self.daemon, self.client, self.root)
 
-    def removed(self, stream):
+    def wait_removed(self, stream):
         return self.client.wait_frame(type="stream.removed", stream=stream)
 
     def metric(self, name):
         lines = curl(self.daemon, "/metrics", unix=True)[2].decode().splitlines()
         return float(next(line.split()[1] for line in lines if line.startswith(name + " ")))
 
-    def untroubled(self):
+    def assert_no_trouble(self):
         health = self.health(self.daemon)
         self.assertEqual((health["troubles"], health["watch"]["trouble"]), ([], ""))
 
 
-class Directories(Found):
+class Directories(DiscoveryCase):
     def test_44_a_file_in_directories_made_at_once_is_found(self):
         self.begin(*by_notification)
-        for n in range(1000 // patience()):
+        for n in range(1000 // timeout_factor()):
             self.session(f"p{n}", "q", "r").prompt(f"prompt {n}")
-        self.assertEqual(len(self.all_told()), 1000 // patience())
+        self.assertEqual(len(self.settle()), 1000 // timeout_factor())
         self.assertEqual(self.client.all(type="reset"), [])
 
-    def test_45_a_renamed_directory_s_streams_go_and_come_again_under_their_new_names(self):
+    def test_45_a_renamed_directory_s_streams_are_removed_and_appear_under_their_new_names(self):
         self.begin(*by_notification)
         session = self.session("before")
         session.turn("first")
         old, new = (f"claude/{name}/{session.session}" for name in ("before", "after"))
         self.client.wait_frame(type="turn.finished", stream=old)
-        with open(session.path, "ab", buffering=0) as writer:  # it goes on writing, whatever its directory is called
+        with open(session.path, "ab", buffering=0) as writer:  # keeps writing after its directory was renamed
             os.rename(session.folder, os.path.join(self.projects, "after"))
             session.path = os.path.join(self.projects, "after", f"{session.session}.jsonl")
             for n in range(20):
                 record = session.record("user", {"role": "user", "content": f"while it moves {n}"})
                 writer.write(json.dumps(record).encode() + b"\n")
-        self.removed(old)
-        self.all_told()
+        self.wait_removed(old)
+        self.settle()
         streams = [f.get("stream") for f in self.client.frames if "cursor" in f or f["type"] == "stream.removed"]
         last_old = max(n for n, stream in enumerate(streams) if stream == old)
         self.assertNotIn(new, streams[:last_old])
-        session.prompt("and on it goes")
-        self.all_told()
+        session.prompt("after the rename")
+        self.settle()
 
-    def test_46_a_directory_moved_out_of_the_tree_is_heard_no_more(self):
+    def test_46_a_directory_moved_out_of_the_tree_is_no_longer_followed(self):
         self.begin()
-        session, stays = self.session("goes"), self.session("stays")
+        session, stays = self.session("moved"), self.session("stays")
         for each in (session, stays):
             each.turn("first")
-        self.all_told()
+        self.settle()
         watches = self.health(self.daemon)["watch"]["inotify_watches"]
         outside = os.path.join(self.home, "outside")
         os.rename(session.folder, outside)
-        self.removed(f"claude/goes/{session.session}")
+        self.wait_removed(f"claude/moved/{session.session}")
         self.assertEqual(self.health(self.daemon)["watch"]["inotify_watches"], watches - 1)
         session.path = os.path.join(outside, f"{session.session}.jsonl")
         looks = self.metric("earshot_tail_looks_total")
-        session.turn("unheard")
-        stays.prompt("still heard")
-        self.all_told()
-        self.assertEqual(self.client.all(prompt="unheard"), [])
+        session.turn("not delivered")
+        stays.prompt("still delivered")
+        self.settle()
+        self.assertEqual(self.client.all(prompt="not delivered"), [])
         self.assertGreater(self.metric("earshot_tail_looks_total"), looks)
 
-    def test_47_a_root_that_is_deleted_and_made_again_is_armed_again(self):
+    def test_47_a_root_that_is_deleted_and_recreated_is_watched_again(self):
         shutil.rmtree(self.root)
         self.begin(*by_notification)
         for n in range(5):
-            wait_for(lambda: [t for t in self.health(self.daemon)["troubles"] if t["path"] == self.root], "the root to be missed")
+            wait_for(lambda: [t for t in self.health(self.daemon)["troubles"] if t["path"] == self.root], "the missing root to be reported")
             session = self.session("p")
             session.turn(f"life {n}")
-            self.all_told()
-            self.untroubled()
+            self.settle()
+            self.assert_no_trouble()
             shutil.rmtree(self.root)
-            self.removed(f"claude/p/{session.session}")
+            self.wait_removed(f"claude/p/{session.session}")
 
-    def test_53_a_storm_of_directories_deleted_and_made_again_ends_in_what_is_there(self):
+    def test_53_many_deletions_and_recreations_end_in_the_current_state(self):
         for watch in ("inotify", "sweep"):
             with self.subTest(watch=watch):
                 self.begin("--watch", watch)
@@ -118,18 +117,18 @@ class Directories(Found):
                     session.turn(f"storm {n}")
                     other = self.session("p")
                     other.prompt(f"storm {n}")
-                    if n % 20 == 0:  # some are told before they go
+                    if n % 20 == 0:  # some are delivered before they are deleted
                         self.client.wait_frame(type="turn.started", session=other.session)
                     shutil.rmtree(os.path.join(self.projects, "p"))
                 session.turn("what is left")
-                self.all_told()
-                session.turn("and goes on")
-                self.all_told()
-                self.untroubled()
+                self.settle()
+                session.turn("after the storm")
+                self.settle()
+                self.assert_no_trouble()
                 self.daemon.stop()
                 shutil.rmtree(self.projects)
 
-    def test_57_two_working_directories_of_one_name_are_told_apart_by_their_records(self):
+    def test_57_working_directories_with_one_encoded_name_are_distinguished_by_their_records(self):
         paths = ("/home/a/b", "/home/a.b")
         sessions = [Session(self.root, cwd=cwd) for cwd in paths]
         self.assertEqual(sessions[0].folder, sessions[1].folder)
@@ -137,13 +136,13 @@ class Directories(Found):
         narrow = [self.daemon.subscriber(filter={"project": [cwd]}) for cwd in paths]
         for session in sessions:
             session.turn(f"in {session.cwd}")
-        self.all_told()
+        self.settle()
         for client, session in zip(narrow, sessions):
-            self.settled(self.daemon, client, session.path)
+            self.assert_settled(self.daemon, client, session.path)
         shown = {f["session"]: f["project"] for f in self.daemon.client().subscribe()}
         self.assertEqual(shown, {session.session: session.cwd for session in sessions})
 
-    def test_58_one_session_id_in_two_directories_is_two_streams_and_no_agent_takes_over_its_parent(self):
+    def test_58_one_session_id_in_two_directories_is_two_streams_and_subagents_stay_separate(self):
         self.begin()
         first = Session(self.root, cwd="/home/ada/one")
         second = Session(self.root, cwd="/home/ada/two", session=first.session)
@@ -155,7 +154,7 @@ class Directories(Found):
         shutil.copytree(os.path.dirname(transcript.path), os.path.dirname(run))
         os.rename(os.path.join(os.path.dirname(run), os.path.basename(transcript.path)), run)
         first.prompt("still one")
-        self.assertEqual(len(self.all_told()), 4)
+        self.assertEqual(len(self.settle()), 4)
         own = f"claude/-home-ada-one/{first.session}"
         for stream, agents in ((own, {None}), (f"claude/-home-ada-two/{first.session}", {None}),
                                (f"{own}/subagents/agent-{agent}", {agent}), (f"{own}/subagents/workflows/run1/agent-w1", {"w1"})):
@@ -163,23 +162,23 @@ class Directories(Found):
         self.assertEqual({f["session"] for f in self.client.frames if "cursor" in f}, {first.session})
         self.assertEqual([f["prompt"] for f in self.client.all(type="turn.started", stream=own)], ["one", "still one"])
 
-    def test_59_a_file_that_is_gone_between_listing_and_opening_is_no_trouble(self):
+    def test_59_a_file_that_vanishes_between_listing_and_opening_is_no_trouble(self):
         at_start = Session(self.root, session="vanishing-at-start")
         at_start.turn("never read")
         self.begin(prefix=preloaded(self, "vanish"))
         self.assertFalse(os.path.exists(at_start.path))
         stays = Session(self.root)
         for n in range(50):
-            gone = Session(self.root, session=f"vanishing-{n}")
-            gone.turn("never read")
+            vanishing = Session(self.root, session=f"vanishing-{n}")
+            vanishing.turn("never read")
             stays.turn(f"turn {n}")
-            wait_for(lambda: not os.path.exists(gone.path), "the daemon to open it")
-        self.all_told()
-        self.untroubled()
+            wait_for(lambda: not os.path.exists(vanishing.path), "the daemon to open it")
+        self.settle()
+        self.assert_no_trouble()
         self.assertNotIn(b"vanishing", self.daemon.stderr())
 
 
-class Names(Found):
+class Names(DiscoveryCase):
     def test_55_a_name_that_is_not_utf8_works_percent_encoded(self):
         self.begin()
         session = Session(self.root)
@@ -188,26 +187,26 @@ class Names(Found):
         os.mkdir(folder)
         path = folder + b"/\xff.jsonl"
         shutil.copy(os.fsencode(session.path), path)
-        self.all_told()
+        self.settle()
         stream = "claude/d%C3(/%FF"
-        self.assertIn(stream, told(self.client))
-        places = [f"{stream}:{self.client.all(stream=stream)[0]['cursor']}"]
+        self.assertIn(stream, held_events(self.client))
+        cursors = [f"{stream}:{self.client.all(stream=stream)[0]['cursor']}"]
         again = self.daemon.client()
-        again.subscribe(after=places)  # it is found by that name, too
+        again.subscribe(after=cursors)  # the name resolves to the file
         again.wait_frame(type="bookmark", id="a", complete=True)
         self.assertEqual([f["cursor"] for f in again.all(stream=stream)], [f["cursor"] for f in self.client.all(stream=stream)[1:]])
         os.unlink(path)
-        self.removed(stream)
+        self.wait_removed(stream)
 
-    def test_56_names_with_control_characters_are_escaped_wherever_they_are_shown(self):
+    def test_56_names_with_control_characters_are_escaped_in_every_output(self):
         longest = "x" * (255 - len(".jsonl"))
-        evil = "a\n\x1b[31mred\x7f"
-        sessions = [Session(self.root, session=name) for name in (longest, evil)]
+        hostile = "a\n\x1b[31mred\x7f"
+        sessions = [Session(self.root, session=name) for name in (longest, hostile)]
         for session in sessions:
             session.turn("first")
         folder = os.path.join(self.projects, "p\r\x1b]0;title\x07")
         os.mkdir(folder)
-        os.mkfifo(os.path.join(folder, evil + ".jsonl"))
+        os.mkfifo(os.path.join(folder, hostile + ".jsonl"))
         self.begin("--log-level", "debug")
         for session in sessions:
             session.turn("second")
@@ -216,8 +215,8 @@ class Names(Found):
         again = self.daemon.client()
         again.subscribe(after=[f"{stream}:" for stream in names])
         again.wait_frame(type="bookmark", id="a", complete=True)
-        self.settled(self.daemon, again, *(session.path for session in sessions))
-        self.assertEqual([t["path"] for t in self.health(self.daemon)["troubles"]], [os.path.join(folder, evil + ".jsonl")])
+        self.assert_settled(self.daemon, again, *(session.path for session in sessions))
+        self.assertEqual([t["path"] for t in self.health(self.daemon)["troubles"]], [os.path.join(folder, hostile + ".jsonl")])
         shown = self.daemon.wait_log("not a regular file") and self.daemon.stderr().decode()
         for command in (("ls",), ("ls", "--json"), ("show", longest), ("doctor",), ("replay", sessions[1].path)):
             done = earshot(*command, "--state", self.state, home=self.home)
@@ -229,41 +228,41 @@ class Names(Found):
         self.assertNotIn("a\n", shown.replace("\nclaude\n", ""))
 
 
-class Limits(Found):
-    def test_48_after_the_queue_overflowed_everything_is_looked_at(self):
+class Limits(DiscoveryCase):
+    def test_48_after_a_queue_overflow_everything_is_checked(self):
         with open("/proc/sys/fs/inotify/max_queued_events") as limit:
             queued_max = int(limit.read())
         if queued_max > 100_000:
             self.skipTest(f"the kernel's queue holds {queued_max} notifications: too many to fill it here")
         sessions = [self.session(name) for name in ("p", "q")]
-        goes = self.session("p")
-        for session in (*sessions, goes):
+        deleted = self.session("p")
+        for session in (*sessions, deleted):
             session.turn("before")
         self.begin(*by_notification)
-        self.client.subscribe(id="b", after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (*sessions, goes)])
-        self.all_told()
-        ours = Notifications(*(session.folder for session in sessions))
-        self.addCleanup(ours.close)
+        self.client.subscribe(id="b", after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (*sessions, deleted)])
+        self.settle()
+        notifications = Notifications(*(session.folder for session in sessions))
+        self.addCleanup(notifications.close)
         self.daemon.process.send_signal(signal.SIGSTOP)
         files = [os.open(session.path, os.O_WRONLY | os.O_APPEND) for session in sessions]
-        for n in range(queued_max // 2 + 1000):  # in turn: the kernel merges only what follows on its like
+        for n in range(queued_max // 2 + 1000):  # alternating: the kernel merges equal consecutive events
             for file in files:
                 os.write(file, b"\n")
         for file in files:
             os.close(file)
-        self.assertTrue(any(mask & IN_Q_OVERFLOW for mask in ours.masks()), "nothing was lost")
+        self.assertTrue(any(mask & IN_Q_OVERFLOW for mask in notifications.masks()), "no notification was lost")
         for session in sessions:
-            session.turn("unheard")
-        os.unlink(goes.path)
-        self.session("new", "deep", "down").turn("unheard, too")
+            session.turn("not delivered")
+        os.unlink(deleted.path)
+        self.session("new", "deep", "down").turn("not delivered either")
         os.makedirs(os.path.join(self.projects, "empty"))
         self.daemon.process.send_signal(signal.SIGCONT)
-        self.all_told()
-        self.removed(f"claude/p/{goes.session}")
+        self.settle()
+        self.wait_removed(f"claude/p/{deleted.session}")
         self.session("empty").turn("its directory is watched")
-        self.all_told()
+        self.settle()
 
-    def test_49_beyond_the_limit_of_watches_files_are_swept_and_that_is_said_once(self):
+    def test_49_beyond_the_watch_limit_files_are_swept_and_one_warning_is_logged(self):
         sessions = [self.session(f"p{n}") for n in range(30)]
         for session in sessions:
             session.turn("before")
@@ -274,18 +273,18 @@ class Limits(Found):
         for session in sessions:
             session.turn("after")
         late = self.session("late", "deep")
-        late.turn("unheard of")
+        late.turn("new directory")
         self.client.wait(lambda: len(self.client.all(type="turn.finished")) == len(sessions) + 1, "every turn", deadline=60)
         self.assertEqual(self.daemon.stderr().count(b"max_user_watches"), 1)
         self.assertEqual(self.health(self.daemon)["watch"]["trouble"].count("max_user_watches"), 1)
-        for session in sessions[2:]:  # there is room for the others' watches now
+        for session in sessions[2:]:  # frees watches for the other directories
             shutil.rmtree(session.folder)
-        wait_for(lambda: not self.health(self.daemon)["watch"]["trouble"], "the trouble to be over", deadline=60)
+        wait_for(lambda: not self.health(self.daemon)["watch"]["trouble"], "the trouble to end", deadline=60)
         self.assertGreaterEqual(self.health(self.daemon)["watch"]["inotify_watches"], 5)
-        self.session("late", "deep").turn("heard of")
-        self.client.wait_frame(type="turn.started", prompt="heard of")
+        self.session("late", "deep").turn("watched again")
+        self.client.wait_frame(type="turn.started", prompt="watched again")
 
-    def test_50_without_an_instance_files_are_swept_and_that_is_said(self):
+    def test_50_without_an_inotify_instance_files_are_swept_and_a_warning_is_logged(self):
         exhaust = "import ctypes, os, sys\nwhile ctypes.CDLL(None).inotify_init1(0) >= 0: pass\nos.execvp(sys.argv[1], sys.argv[1:])"
         self.begin(prefix=(*limited(max_inotify_instances=8), sys.executable, "-c", exhaust))
         watch = self.health(self.daemon)["watch"]
@@ -293,22 +292,22 @@ class Limits(Found):
         self.assertIn("max_user_instances", watch["trouble"])
         self.assertEqual(self.daemon.stderr().count(b"max_user_instances"), 1)
         session = self.session("p", "q")
-        session.turn("unheard")
+        session.turn("not delivered")
         self.client.wait_frame(type="turn.finished", deadline=60)
-        session.turn("at the hot beat")
-        self.all_told()
+        session.turn("at the short interval")
+        self.settle()
 
     def test_51_few_descriptors_are_enough_for_many_files(self):
-        sessions = [self.session(f"p{n % 100}") for n in range(5000 // patience())]
+        sessions = [self.session(f"p{n % 100}") for n in range(5000 // timeout_factor())]
         for session in sessions[::2]:
             session.prompt("before")
         self.begin(prefix=descriptors(64))
         self.client.subscribe(id="b", after=[f"claude/p{n % 100}/{sessions[n].session}:" for n in range(0, len(sessions), 2)], snapshot=False)
         for session in sessions:
             session.prompt("after")
-        self.assertEqual(len(self.all_told()), len(sessions))
+        self.assertEqual(len(self.settle()), len(sessions))
         self.assertLessEqual(self.metric("earshot_tail_open_files"), 16)
-        self.untroubled()
+        self.assert_no_trouble()
 
     def test_51_at_most_256_transcripts_are_open(self):
         sessions = [self.session("p") for _ in range(600)]
@@ -319,10 +318,10 @@ class Limits(Found):
                 session.prompt(f"turn {turn}")
                 if n % 50 == 0:
                     most = max(most, self.transcripts_open())
-            self.all_told()
+            self.settle()
             most = max(most, self.transcripts_open())
         self.assertLessEqual(most, 256)
-        self.assertGreater(most, 100)  # they are kept open, and the least recently used one goes
+        self.assertGreater(most, 100)  # files are kept open until the least recently used one is closed
 
     def transcripts_open(self):
         folder, count = f"/proc/{self.daemon.process.pid}/fd", 0
@@ -330,33 +329,33 @@ class Limits(Found):
             try:
                 count += os.readlink(os.path.join(folder, name)).endswith(".jsonl")
             except FileNotFoundError:
-                pass  # closed meanwhile
+                pass  # closed since it was listed
         return count
 
-    def test_52_a_mount_that_never_notifies_is_found_out_and_swept(self):
-        self.begin(prefix=preloaded(self, "deaf"))
-        self.untroubled()
+    def test_52_a_mount_that_never_notifies_is_detected_and_swept(self):
+        self.begin(prefix=preloaded(self, "no_notify"))
+        self.assert_no_trouble()
         sessions = [self.session(f"p{n}") for n in range(4)]
         for session in sessions:
-            session.turn("unheard")
-        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 4, "what the sweep finds", deadline=100)
-        for session in sessions:  # what came unheard is reason enough to look more often
+            session.turn("not delivered")
+        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 4, "the first sweep", deadline=100)
+        for session in sessions:  # an unnotified change shortens the interval
             session.turn("swept")
-        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 8, "what the sweep finds next", deadline=40)
-        wait_for(lambda: "not notified" in self.health(self.daemon)["watch"]["trouble"], "it to be found out")
+        self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 8, "the next sweep", deadline=40)
+        wait_for(lambda: "not notified" in self.health(self.daemon)["watch"]["trouble"], "the mount to be reported")
         for session in sessions:
-            session.turn("at the hot beat")
-        self.all_told()
+            session.turn("at the short interval")
+        self.settle()
         self.session("late").turn("swept, too")
         self.client.wait_frame(type="turn.started", prompt="swept, too", deadline=40)
-        self.all_told()
+        self.settle()
 
 
-class Many(Found):
-    def test_54_a_hundred_thousand_files_in_ten_thousand_directories_are_known_and_cost_little(self):
-        directories = 10_000 // patience()
+class Many(DiscoveryCase):
+    def test_54_a_hundred_thousand_files_in_ten_thousand_directories_need_little_memory(self):
+        directories = 10_000 // timeout_factor()
         if sanitized(build()):
-            memory_max = None  # a sanitizer's shadow is not the daemon's
+            memory_max = None  # a sanitizer's memory is not the daemon's
         else:
             memory_max = 100 << 20
         line = b'{"type":"user","uuid":"u0","sessionId":"s","cwd":"/w","message":{"role":"user","content":"long ago"}}\n'

@@ -5,12 +5,12 @@ import os
 import signal
 import unittest
 
-from figures import Figures
-from framing import FramingCase
-from harness import build, sanitized
-from sessions import Session, append
+from daemon_metrics import DaemonMetrics
+from framing_case import FramingCase
+from support.harness import build, sanitized
+from support.transcripts import Session, append
 
-sparse_bytes = (4 << 30) + 4096  # more than 32 bits can say
+sparse_bytes = (4 << 30) + 4096  # does not fit in 32 bits
 
 
 class Framing(FramingCase):
@@ -21,7 +21,7 @@ class Framing(FramingCase):
         text = self.prompt_line("grüße, 世界 🌍")
         for at in range(len(text) - 1):
             self.write(text[at : at + 1])
-            self.assertEqual(self.figures.events(), 0, f"after byte {at}")
+            self.assertEqual(self.metrics.events(), 0, f"after byte {at}")
         self.write(text[-1:])
         self.settle()
         self.assertEqual(self.prompts(), ["grüße, 世界 🌍"])
@@ -31,28 +31,28 @@ class Framing(FramingCase):
         text = self.prompt_line("x" * (80 << 10))
         for begin, end in itertools.pairwise([0, 16 << 10, 64 << 10, len(text) - 1]):
             self.write(text[begin:end])
-            self.assertEqual(self.figures.events(), 0)
-            self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), end)
+            self.assertEqual(self.metrics.events(), 0)
+            self.assertEqual(self.metrics.metric("earshot_tail_pending_bytes"), end)
         self.write(b"\n")
         self.settle()
-        self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), 0)
-        whole, events = self.prompt_line("a whole record, but for its LF")[:-1], self.figures.events()
+        self.assertEqual(self.metrics.metric("earshot_tail_pending_bytes"), 0)
+        whole, events = self.prompt_line("a complete record without its LF")[:-1], self.metrics.events()
         self.write(whole)
-        self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), len(whole))
-        self.assertEqual(self.figures.events(), events)
+        self.assertEqual(self.metrics.metric("earshot_tail_pending_bytes"), len(whole))
+        self.assertEqual(self.metrics.events(), events)
         os.unlink(self.session.path)  # with a partial tail
         self.client.wait_frame(type="stream.removed", stream=self.stream)
         self.assertEqual(len(self.prompts()), 1)
-        self.assertEqual(self.figures.metric("earshot_tail_pending_bytes"), 0)
-        self.settled(self.daemon, self.client)
+        self.assertEqual(self.metrics.metric("earshot_tail_pending_bytes"), 0)
+        self.assert_settled(self.daemon, self.client)
 
     def test_03_cr_and_lf_in_two_writes_end_one_line(self):
         self.begin()
         for n in range(3):
             text = self.prompt_line(f"number {n}")
-            before = self.figures.events()
+            before = self.metrics.events()
             self.write(text[:-1] + b"\r")
-            self.assertEqual(self.figures.events(), before)
+            self.assertEqual(self.metrics.events(), before)
             self.write(b"\n")
         self.settle()
         self.assertEqual(self.prompts(), ["number 0", "number 1", "number 2"])
@@ -65,12 +65,12 @@ class Framing(FramingCase):
         text = whole + self.prompt_line("after")
         for at in range(0, len(text), 7):
             self.write(text[at : at + 7])
-        self.settle()  # cursors, too, are those of a one-shot run
+        self.settle()  # cursors equal those of a single read
         self.assertEqual(self.skipped(), [(bad, 1, len(whole) - bad, "not JSON", False)])
 
     # --- Many at once ---
 
-    def test_05_ten_thousand_lines_in_one_writev_come_all_and_in_order(self):
+    def test_05_ten_thousand_lines_in_one_writev_all_arrive_in_order(self):
         self.begin()
         names = [f"prompt {n}" for n in range(10_000)]
         pieces = [b"".join(self.prompt_line(name) for name in names[at : at + 10]) for at in range(0, len(names), 10)]
@@ -85,7 +85,7 @@ class Framing(FramingCase):
         self.begin()
         self.session.turn("begin")
         self.client.wait_frame(type="turn.finished")
-        self.daemon.process.send_signal(signal.SIGSTOP)  # the same notification again and again is queued once
+        self.daemon.process.send_signal(signal.SIGSTOP)  # identical notifications are queued once
         for n in range(1000):
             self.session.prompt(f"stopped {n}")
         self.daemon.process.send_signal(signal.SIGCONT)
@@ -96,12 +96,12 @@ class Framing(FramingCase):
 
     # --- Large ---
 
-    def test_07_a_line_of_100_mb_is_skipped_in_bounded_memory_and_its_neighbours_are_whole(self):
+    def test_07_a_line_of_100_mb_is_skipped_in_bounded_memory_without_affecting_its_neighbours(self):
         if sanitized(build()):
-            self.skipTest("a sanitized daemon needs all the address space there is: RLIMIT_AS cannot be tried")
+            self.skipTest("a sanitized daemon needs the whole address space: RLIMIT_AS cannot be tested")
         self.begin(prefix=("prlimit", f"--as={512 << 20}", "--"))
         self.write(self.turn_lines("before"))
-        before, start = self.figures.memory_max(), self.written
+        before, start = self.metrics.memory_max(), self.written
         head, piece, tail = b'{"type":"user","message":"', b"x" * (1 << 20), b'"}\n'
         append(self.session.path, head)
         for _ in range(100):
@@ -113,37 +113,37 @@ class Framing(FramingCase):
         self.settle()
         self.assertEqual(self.skipped(), [(start, 1, length, "too long", False)])
         self.assertEqual(self.prompts(), ["before", "after"])
-        self.assertLess(self.figures.memory_max() - before, 64 << 20)
+        self.assertLess(self.metrics.memory_max() - before, 64 << 20)
 
     def test_08_work_on_a_transcript_of_4_gb_is_in_proportion_to_its_new_bytes(self):
         session = Session(self.root)
         session.turn("before")
         with open(session.path, "r+b") as file:
-            file.truncate(sparse_bytes)  # a hole: long to read, and no disk is used
+            file.truncate(sparse_bytes)  # a sparse file: uses no disk space
             file.seek(0, os.SEEK_END)
             file.write(b"\n")
         self.daemon = self.start()
-        client, figures = self.daemon.subscriber(), Figures(self.daemon)
-        self.addCleanup(figures.close)
-        self.assertGreaterEqual(figures.bytes(), sparse_bytes)  # read once, because it is recent
-        session.prompt("after the first")  # tells the hole's end, and is the first look that appends
+        client, metrics = self.daemon.subscriber(), DaemonMetrics(self.daemon)
+        self.addCleanup(metrics.close)
+        self.assertGreaterEqual(metrics.bytes(), sparse_bytes)  # read once because it is recent
+        session.prompt("after the first")  # ends the hole, and is the first append
         client.wait_frame(type="turn.started", prompt="after the first", deadline=60)
-        self.assertLess(figures.memory_max(), (512 << 20) if sanitized(build()) else (96 << 20))
-        bytes, read, verified = figures.bytes(), figures.read_by_process(), figures.metric("earshot_tail_verifications_total")
+        self.assertLess(metrics.memory_max(), (512 << 20) if sanitized(build()) else (96 << 20))
+        bytes, read, verified = metrics.bytes(), metrics.read_by_process(), metrics.metric("earshot_tail_verifications_total")
         size = os.path.getsize(session.path)
         for n in range(20):
             session.prompt(f"number {n}")
             client.wait_frame(type="turn.started", prompt=f"number {n}")
         grown = os.path.getsize(session.path) - size
-        self.assertEqual(figures.bytes() - bytes, grown)
-        self.assertEqual(figures.metric("earshot_tail_verifications_total"), verified)
-        self.assertLess(figures.read_by_process() - read, grown + (1 << 20))
+        self.assertEqual(metrics.bytes() - bytes, grown)
+        self.assertEqual(metrics.metric("earshot_tail_verifications_total"), verified)
+        self.assertLess(metrics.read_by_process() - read, grown + (1 << 20))
         self.assertGreater(int(client.all(type="turn.started")[-1]["cursor"].split(".")[0]), 1 << 32)
         self.assertEqual(client.all(type="reset"), [])
 
     # --- NULs ---
 
-    def test_09_a_hole_of_nuls_is_one_diagnosis_and_what_follows_goes_on(self):
+    def test_09_a_hole_of_nuls_is_one_diagnosis_and_later_lines_are_read(self):
         self.begin()
         self.write(self.turn_lines("before"))
         hole, after = self.written, self.turn_lines("after")
@@ -165,21 +165,21 @@ class Framing(FramingCase):
         start = self.written
         self.write(self.prompt_line("before nuls")[:-1])
         self.written += 4096
-        os.truncate(self.session.path, self.written)  # upward
-        self.figures.wait_bytes(self.written)
-        events, looks = self.figures.events(), self.figures.metric("earshot_tail_looks_total")
-        for _ in range(50):  # a loop that spins looks at least once between two answers
-            self.figures.get("/healthz")
-        self.assertLessEqual(self.figures.metric("earshot_tail_looks_total") - looks, 3)
-        self.assertEqual(self.figures.events(), events)
+        os.truncate(self.session.path, self.written)  # extends the file
+        self.metrics.wait_bytes(self.written)
+        events, looks = self.metrics.events(), self.metrics.metric("earshot_tail_looks_total")
+        for _ in range(50):  # a spinning loop would check at least once between two responses
+            self.metrics.get("/healthz")
+        self.assertLessEqual(self.metrics.metric("earshot_tail_looks_total") - looks, 3)
+        self.assertEqual(self.metrics.events(), events)
         self.write(b"\n" + self.prompt_line("after"))
         self.settle()
         self.assertEqual(self.prompts(), ["before", "before nuls", "after"])
         self.assertEqual([each[0] for each in self.skipped()], [start])
 
-    # --- Glued ---
+    # --- Concatenated ---
 
-    def test_11_a_whole_record_glued_to_a_torn_one_is_salvaged(self):
+    def test_11_a_complete_record_after_a_torn_one_on_the_same_line_is_salvaged(self):
         self.begin()
         self.write(self.turn_lines("before"))
         start = self.written
@@ -190,7 +190,7 @@ class Framing(FramingCase):
         self.assertEqual(self.prompts(), ["before", "salvaged", "after"])
         self.assertEqual(self.skipped(), [(start, 1, len(torn) // 2 + len(whole), "not JSON", True)])
 
-    def test_12_two_records_on_one_line_are_both_told_and_numbered_through(self):
+    def test_12_two_records_on_one_line_both_give_consecutive_events(self):
         self.begin()
         one, other = self.prompt_line("one"), self.prompt_line("other")
         self.write(one[:-1] + other)

@@ -1,16 +1,16 @@
-"""Faults 24 to 34: a file that is followed is written anew, replaced or removed."""
+"""Faults 24 to 34: a followed file is rewritten, replaced or removed."""
 import json
 import os
 import shutil
 import unittest
 
-from fault import told
-from mutation import MutationCase, contents
-from sessions import Session, append
+from fault_case import held_events
+from mutation_case import MutationCase, contents
+from support.transcripts import Session, append
 
 
 class Mutation(MutationCase):
-    # --- Written anew ---
+    # --- Rewritten ---
 
     def test_24_a_file_truncated_to_nothing_and_rewritten_is_reset(self):
         self.begin()
@@ -22,9 +22,9 @@ class Mutation(MutationCase):
                 self.client.wait(lambda: len(self.resets(session)) == n + 1, "the reset")
                 file.write(other)
             self.settle()
-        self.goes_on(session, resets=5)
+        self.assert_continues(session, resets=5)
 
-    def test_25_truncated_and_grown_past_the_offset_between_two_looks_is_reset(self):
+    def test_25_truncated_and_grown_past_the_offset_between_two_checks_is_reset(self):
         self.begin()
         session = self.written()
         before = os.path.getsize(session.path)
@@ -33,9 +33,9 @@ class Mutation(MutationCase):
                 file.write(contents(self.another(session, *(f"other {n}" for n in range(5)))))
             self.assertGreater(os.path.getsize(session.path), before)
         self.settle()
-        self.goes_on(session, resets=1)
+        self.assert_continues(session, resets=1)
 
-    def test_25_rewritten_to_the_very_same_size_between_two_looks_is_reset(self):
+    def test_25_rewritten_to_the_same_size_between_two_checks_is_reset(self):
         self.begin()
         session = self.written("same size A")
         text = contents(session.path)
@@ -45,13 +45,13 @@ class Mutation(MutationCase):
             self.assertEqual(os.path.getsize(session.path), len(text))
         self.client.wait_frame(type="reset")
         self.settle()
-        self.goes_on(session, resets=1)
+        self.assert_continues(session, resets=1)
 
-    def test_26_truncated_at_each_byte_withdraws_exactly_what_lay_beyond(self):
+    def test_26_truncated_at_each_byte_withdraws_exactly_the_later_events(self):
         self.begin()
         session = Session(self.root)
         session.prompt("one")
-        session.says("two", stop_reason="end_turn")
+        session.reply("two", stop_reason="end_turn")
         self.sessions.append(session)
         whole = self.settle()[self.stream_of(session)]
         ends = [int(json.loads(text)["cursor"].split(".")[0]) for text in whole]
@@ -61,12 +61,12 @@ class Mutation(MutationCase):
         for at in reversed(range(size)):
             os.ftruncate(fd, at)
             left = [text for text, end in zip(whole, ends) if end <= at]
-            self.client.wait(lambda: len(self.resets(session)) == size - at and len(told(self.client).get(self.stream_of(session), [])) >= len(left),
+            self.client.wait(lambda: len(self.resets(session)) == size - at and len(held_events(self.client).get(self.stream_of(session), [])) >= len(left),
                              f"the history of {at} bytes")
             read += at
-            self.figures.wait_bytes(read)  # until they are, to be truncated again takes nothing back
-            self.same(left, told(self.client).get(self.stream_of(session), []), f"truncated to {at} bytes")
-        self.goes_on(session, resets=size)
+            self.metrics.wait_bytes(read)  # an earlier truncation would have nothing to withdraw
+            self.assert_same_events(left, held_events(self.client).get(self.stream_of(session), []), f"truncated to {at} bytes")
+        self.assert_continues(session, resets=size)
 
     def test_27_rewritten_with_the_first_line_kept_is_reset(self):
         self.begin()
@@ -76,19 +76,19 @@ class Mutation(MutationCase):
             with open(session.path, "wb") as file:
                 file.write(first + contents(self.another(session, *(f"other {n}" for n in range(5)))))
         self.settle()
-        self.goes_on(session, resets=1)
+        self.assert_continues(session, resets=1)
 
     def test_28_an_edit_of_one_byte_in_the_middle_is_reset(self):
         self.begin()
-        session = self.written("first", "second", "x" * 9000)  # farther back than what is compared at each append
+        session = self.written("first", "second", "x" * 9000)  # farther back than the bytes compared at each append
         self.clock_moved(session.path)
         self.poke(session.path, b'"first"', b'"fIrst"')
         self.client.wait_frame(type="reset", reason="rewritten")
         self.settle()
         self.assertIn("fIrst", [f.get("prompt") for f in self.client.all(type="turn.started")])
-        self.goes_on(session, resets=1)
+        self.assert_continues(session, resets=1)
 
-    def test_28_an_edit_hidden_by_an_append_is_noticed_when_somebody_resumes(self):
+    def test_28_an_edit_hidden_by_an_append_is_noticed_when_a_client_resumes(self):
         self.begin()
         session = self.written("first", "second", "x" * 9000)
         with self.stopped():
@@ -98,9 +98,9 @@ class Mutation(MutationCase):
         resumed = self.daemon.client()
         resumed.subscribe(after=[f"{self.stream_of(session)}:{last['cursor']}"])
         resumed.wait_frame(type="reset", stream=self.stream_of(session), reason="rewritten")
-        self.settle()  # and whoever was there all the time is put right as well
+        self.settle()  # the client that was connected throughout is corrected too
         session.turn("and on")
-        self.settled(self.daemon, resumed, session.path)
+        self.assert_settled(self.daemon, resumed, session.path)
         self.settle()
 
     def test_29_an_edit_that_restores_the_modification_time_is_reset(self):
@@ -114,21 +114,21 @@ class Mutation(MutationCase):
         self.assertEqual(os.stat(session.path).st_mtime_ns, before.st_mtime_ns)
         self.client.wait_frame(type="reset", reason="rewritten")
         self.settle()
-        self.goes_on(session, resets=1)
+        self.assert_continues(session, resets=1)
 
-    # --- Another file under its name ---
+    # --- Replaced ---
 
-    def test_30_a_grown_copy_renamed_over_it_goes_on_without_a_reset(self):
+    def test_30_a_grown_copy_renamed_over_it_continues_without_a_reset(self):
         self.begin()
         session = self.written()
         for n in range(5):
             copy = session.path + ".part"
             shutil.copy(session.path, copy)
-            if n % 2:  # or the same content
+            if n % 2:  # otherwise the same content
                 self.write_prompt(session, f"from the copy {n}", copy)
             os.rename(copy, session.path)
             self.settle()
-        self.goes_on(session, resets=0)
+        self.assert_continues(session, resets=0)
 
     def test_31_a_file_with_other_content_renamed_over_it_is_reset(self):
         self.begin()
@@ -137,7 +137,7 @@ class Mutation(MutationCase):
             os.rename(self.another(session, *prompts), session.path)
             self.client.wait(lambda: len(self.resets(session)) == n, "the reset")
             self.settle()
-        self.goes_on(session, resets=3)
+        self.assert_continues(session, resets=3)
 
     def test_32_deleted_and_recreated_is_a_new_history_whichever_inode_it_gets(self):
         self.begin()
@@ -145,17 +145,17 @@ class Mutation(MutationCase):
         for n in range(60):
             shutil.rmtree(os.path.join(self.home, "elsewhere"), ignore_errors=True)
             life = contents(self.another(session, f"life {n}", "x" * (n % 7 * 400)))
-            with self.stopped() if n % 3 == 0 else open(os.devnull):  # seen, or as fast as can be
+            with self.stopped() if n % 3 == 0 else open(os.devnull):  # in one pause of the daemon, or immediately
                 os.unlink(session.path)
                 append(session.path, life)
             if n % 2:
                 self.settle()
         self.settle()
-        self.assertEqual(self.figures.troubles(), {})
+        self.assertEqual(self.metrics.troubles(), {})
         session.turn("and on")
         self.settle()
 
-    # --- Gone ---
+    # --- Removed ---
 
     def test_33_a_file_unlinked_while_it_is_written_is_read_to_its_end(self):
         self.begin()
@@ -169,9 +169,9 @@ class Mutation(MutationCase):
         self.client.wait_frame(type="stream.removed", stream=self.stream_of(session))
         self.settle()
         self.assertEqual(self.client.all(type="reset"), [])
-        self.assertEqual(self.figures.troubles(), {})
+        self.assertEqual(self.metrics.troubles(), {})
 
-    def test_34_a_thousand_old_transcripts_swept_away_are_removed_and_no_error(self):
+    def test_34_a_thousand_deleted_transcripts_are_removed_without_errors(self):
         lines = contents(self.another(Session(self.root), "old"))
         old = [Session(self.root, cwd=f"/home/ada/p{n % 20}") for n in range(1000)]
         for session in old:
@@ -183,15 +183,15 @@ class Mutation(MutationCase):
             session.turn("fresh")
         self.sessions = fresh
         self.settle()
-        self.assertEqual(self.figures.metric("earshot_tail_known_files"), 1020)
+        self.assertEqual(self.metrics.metric("earshot_tail_known_files"), 1020)
         for session in old + fresh[1:]:
             os.unlink(session.path)
-        self.figures.wait(lambda: self.figures.metric("earshot_tail_known_files") == 1, "1,019 files to be gone")
+        self.metrics.wait(lambda: self.metrics.metric("earshot_tail_known_files") == 1, "1,019 files to be removed")
         self.settle()
-        gone = {self.stream_of(session) for session in old + fresh[1:]}  # the cold ones, too: somebody may have been told of them
-        self.client.wait(lambda: len(self.client.all(type="stream.removed")) >= len(gone), "1,019 removals")
-        self.assertEqual(sorted(f["stream"] for f in self.client.all(type="stream.removed")), sorted(gone))
-        self.assertEqual(self.figures.troubles(), {})
+        removed = {self.stream_of(session) for session in old + fresh[1:]}  # unread ones too: a client may have resumed them
+        self.client.wait(lambda: len(self.client.all(type="stream.removed")) >= len(removed), "1,019 removals")
+        self.assertEqual(sorted(f["stream"] for f in self.client.all(type="stream.removed")), sorted(removed))
+        self.assertEqual(self.metrics.troubles(), {})
         self.assertEqual([f for f in self.client.frames if f["type"] in ("error", "reset")], [])
         self.assertNotIn("warn", self.daemon.stderr().decode())
 

@@ -1,4 +1,4 @@
-"""Faults 63, 64 and 66 to 68: state that cannot be written, clocks that jump, slow disks, firehoses, and what a registry file is worth."""
+"""Faults 63, 64 and 66 to 68: unwritable state, clock jumps, hanging disks, floods of data, and unreliable registry files."""
 import datetime
 import json
 import os
@@ -8,11 +8,11 @@ import subprocess
 import threading
 import unittest
 
-import fault
-from doors import DoorCase, curl
-from harness import loop, patience, wait_for
-from kernel import compiled, preloaded, refusal
-from sessions import Registry, Session
+import fault_case
+from support.endpoints import EndpointCase, curl
+from support.harness import loop, timeout_factor, wait_for
+from system_limits import compiled, preloaded, refusal
+from support.transcripts import Registry, Session
 
 year_s = 365 * 24 * 3600
 
@@ -22,11 +22,11 @@ async def pong(client):
 
 
 class Disk:
-    """A file system of 64 KiB in a mount namespace of its own; everybody else gets at it by /proc."""
+    """A file system of 64 KiB in its own mount namespace, accessible to other processes through /proc."""
 
     def __init__(self, case):
         if reason := refusal("unshare", "-Urm", "mount", "-t", "tmpfs", "none", "/mnt"):
-            raise unittest.SkipTest(f"no mount namespace: {reason}")
+            raise unittest.SkipTest(f"mount namespaces are not available: {reason}")
         folder = os.path.join(case.home, "tiny")
         os.mkdir(folder)
         self.shell = subprocess.Popen(["unshare", "-Urm", "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -47,7 +47,7 @@ class Disk:
                 while True:
                     file.write(b"x" * 512)
             except OSError:
-                pass  # full
+                pass  # the disk is full
 
     def read_only(self):
         self.run(f"mount -o remount,ro {self.folder}")
@@ -58,20 +58,20 @@ class Disk:
         self.shell.stdout.close()
 
 
-class Unwritable(fault.FaultCase, DoorCase):
-    def works(self, state):
-        """A daemon on this state directory that tells what happens, to a client that finds it by its token."""
+class Unwritable(fault_case.FaultCase, EndpointCase):
+    def start_working(self, state):
+        """Starts a daemon on this state directory; asserts that it delivers events to a client with its token."""
         daemon = self.start(state=state)
         client = daemon.subscriber()
         sessions = [Session(self.root) for _ in range(3)]
         for session in sessions:
             session.turn("hello")
-        self.settled(daemon, client, *(session.path for session in sessions))
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
         return daemon, client, sessions
 
-    def test_63_delivery_goes_on_when_the_disk_of_the_state_fills_and_a_new_token_is_refused_with_the_reason(self):
+    def test_63_on_a_full_state_disk_delivery_continues_and_rotating_the_token_fails_with_the_reason(self):
         disk = Disk(self)
-        daemon, client, sessions = self.works(disk.path)
+        daemon, client, sessions = self.start_working(disk.path)
         disk.fill()
         status, _, body = curl(daemon, "/v1/token/rotate", "-X", "POST", unix=True)
         self.assertEqual(status, 500)
@@ -79,56 +79,56 @@ class Unwritable(fault.FaultCase, DoorCase):
         self.assertIn(b"No space left", body)
         for session in sessions:
             session.turn("on a full disk")
-        self.settled(daemon, client, *(session.path for session in sessions))
-        again = daemon.client()  # with the old token
-        self.assertEqual(len(again.subscribe()), 3)
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
+        second = daemon.client()  # with the old token
+        self.assertEqual(len(second.subscribe()), 3)
         self.assertEqual([name for name in os.listdir(disk.path) if name.endswith(".tmp")], [])
 
-    def test_63_a_daemon_starts_on_a_full_disk_and_says_what_could_not_be_written(self):
-        disk = Disk(self)
+    def start_without_writes(self, disk, prevent_writes, reason):
+        """Starts a daemon on an existing state directory that cannot be written any more."""
         self.start(state=disk.path).stop()
-        disk.fill()
-        daemon, client, sessions = self.works(disk.path)
-        daemon.wait_log("clients will not find this daemon by themselves: .*No space left")
-        self.settled(daemon, client, *(session.path for session in sessions))
+        prevent_writes()
+        daemon, client, sessions = self.start_working(disk.path)
+        daemon.wait_log(f"clients will not find this daemon by themselves: .*{reason}")
+        self.assert_settled(daemon, client, *(session.path for session in sessions))
 
-    def test_63_a_daemon_starts_on_a_read_only_state_directory_and_says_so(self):
+    def test_63_a_daemon_starts_on_a_full_disk_and_logs_what_it_could_not_write(self):
         disk = Disk(self)
-        self.start(state=disk.path).stop()
-        disk.read_only()
-        daemon, client, sessions = self.works(disk.path)
-        daemon.wait_log("clients will not find this daemon by themselves: .*Read-only file system")
-        self.refused(state=disk.path)  # it is locked all the same
-        self.settled(daemon, client, *(session.path for session in sessions))
+        self.start_without_writes(disk, disk.fill, "No space left")
 
-    def test_63_without_a_place_for_its_socket_it_serves_by_tcp_and_says_so(self):
+    def test_63_a_daemon_starts_on_a_read_only_state_directory_and_logs_it(self):
+        disk = Disk(self)
+        self.start_without_writes(disk, disk.read_only, "Read-only file system")
+        self.start_refused(state=disk.path)  # it is locked nevertheless
+
+    def test_63_without_a_usable_socket_path_it_serves_tcp_and_logs_it(self):
         disk = Disk(self)
         self.start(state=disk.path).stop()
         disk.read_only()
         blocked = os.path.join(self.home, "no-directory")
         with open(blocked, "w"):
-            pass  # where the socket's directory should be there is a file
+            pass  # a file in place of the socket's directory
         daemon = self.start(state=disk.path, runtime=blocked)
         daemon.wait_log("there is no Unix socket")
         client = daemon.subscriber()
         session = Session(self.root)
         session.turn("hello")
-        self.settled(daemon, client, session.path)
+        self.assert_settled(daemon, client, session.path)
 
-    def test_63_a_first_start_that_can_keep_no_token_says_why_and_exits_1(self):
+    def test_63_a_first_start_that_cannot_store_a_token_reports_the_reason_and_exits_1(self):
         disk = Disk(self)
         disk.fill()
-        said = self.refused(state=disk.path)
-        self.assertIn("No space left on device", said)
-        self.assertIn(disk.path, said)
+        stderr = self.start_refused(state=disk.path)
+        self.assertIn("No space left on device", stderr)
+        self.assertIn(disk.path, stderr)
 
 
-class Time(fault.FaultCase, DoorCase):
+class Time(fault_case.FaultCase, EndpointCase):
     def jump(self, seconds):
         with open(self.offset, "r+b") as file:
             file.write(struct.pack("q", seconds))
 
-    def test_64_a_wall_clock_that_jumps_by_a_year_changes_no_interval(self):
+    def test_64_a_wall_clock_jump_by_a_year_changes_no_interval(self):
         self.offset = os.path.join(self.home, "offset")
         with open(self.offset, "wb") as file:
             file.write(struct.pack("q", 0))
@@ -145,11 +145,11 @@ class Time(fault.FaultCase, DoorCase):
                     self.jump(seconds)
                     date = curl(daemon, "/healthz", unix=True)[1]["date"]
                     self.assertIn(self.year(seconds), date)
-                    self.assertEqual(self.trade(daemon, code), 200)  # not a second older
+                    self.assertEqual(self.exchange_code(daemon, code), 200)  # the code has not expired
                     code = self.code(daemon)
                     for n in range(5):
                         session.turn(f"{seconds}, {n}")
-                    self.settled(daemon, client, session.path, quiet.path)
+                    self.assert_settled(daemon, client, session.path, quiet.path)
                     loop.run(pong(client))
                     self.assertLess(self.health(daemon)["uptime_s"], 3600)
                 self.assertEqual({f["state"] for f in client.all(type="status", session=quiet.session)} - {"working"}, set())
@@ -163,28 +163,28 @@ class Time(fault.FaultCase, DoorCase):
     def code(self, daemon):
         return json.loads(curl(daemon, "/v1/codes", "-X", "POST", unix=True)[2])["code"]
 
-    def trade(self, daemon, code):
+    def exchange_code(self, daemon, code):
         return curl(daemon, "/v1/token", "-X", "POST", "-H", "Content-Type: application/json", "-d", json.dumps({"code": code}), token=False)[0]
 
 
-class Load(fault.FaultCase, DoorCase):
-    def test_66_while_a_disk_hangs_pings_are_answered_and_other_files_are_told(self):
+class Load(fault_case.FaultCase, EndpointCase):
+    def test_66_while_a_disk_hangs_pings_are_answered_and_other_files_are_delivered(self):
         hang = os.path.join(self.home, "hang")
         slow, fast = Session(self.root, cwd="/slow"), Session(self.root, cwd="/fast")
         self.assertIn("/-slow/", slow.path)
         daemon = self.start(prefix=preloaded(self, "hang", HANG=hang))
-        client, other = daemon.subscriber(), daemon.client()
+        client, child = daemon.subscriber(), daemon.client()
         for session in (slow, fast):
             session.turn("before")
-        self.settled(daemon, client, slow.path, fast.path)
+        self.assert_settled(daemon, client, slow.path, fast.path)
         with open(hang, "w"):
             pass
         slow.turn("from a disk that hangs")
-        wait_for(lambda: os.path.exists(hang + ".reached"), "a read that hangs", give_up=daemon.why_dead)
+        wait_for(lambda: os.path.exists(hang + ".reached"), "a read that hangs", give_up=daemon.exit_reason)
         for n in range(20):
             fast.turn(f"meanwhile {n}")
             client.wait_frame(type="turn.finished", session=fast.session, turn=n + 2)
-            loop.run(pong(other))
+            loop.run(pong(child))
             self.assertEqual(curl(daemon, "/healthz", unix=True)[0], 200)
         another = Session(self.root, cwd="/fast")
         another.turn("a new file")
@@ -192,33 +192,33 @@ class Load(fault.FaultCase, DoorCase):
         self.assertEqual(len(daemon.client().subscribe()), 3)
         self.assertEqual(len(client.all(type="turn.finished", session=slow.session)), 1)
         os.unlink(hang)
-        self.settled(daemon, client, slow.path, fast.path, another.path)
+        self.assert_settled(daemon, client, slow.path, fast.path, another.path)
 
-    def test_67_beside_a_firehose_a_quiet_file_waits_for_a_few_of_its_bytes_only(self):
-        hose, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
-        for session in (hose, quiet):
+    def test_67_during_a_flood_a_quiet_file_waits_for_a_few_mebibytes_only(self):
+        flood, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
+        for session in (flood, quiet):
             session.turn("before")
         daemon = self.start()
         client = daemon.client()
-        client.subscribe(after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (hose, quiet)])
-        self.settled(daemon, client, self.root)
-        megabytes = 200 // patience()
+        client.subscribe(after=[f"claude/{os.path.basename(s.folder)}/{s.session}:" for s in (flood, quiet)])
+        self.assert_settled(daemon, client, self.root)
+        megabytes = 200 // timeout_factor()
         for round in range(3):
-            daemon.process.send_signal(signal.SIGSTOP)  # it has everything before it at once: no hose is faster than that
+            daemon.process.send_signal(signal.SIGSTOP)  # so that it sees everything at once
             for n in range(megabytes):
-                hose.prompt(f"{round} {n} " + "x" * (1 << 20))
+                flood.prompt(f"{round} {n} " + "x" * (1 << 20))
             quiet.prompt(f"quiet {round}")
-            end = os.path.getsize(hose.path)
+            end = os.path.getsize(flood.path)
             daemon.process.send_signal(signal.SIGCONT)
-            client.wait_frame(type="turn.started", session=hose.session, deadline=60)
-            mine = client.wait_frame(type="turn.started", prompt=f"quiet {round}", deadline=60)
-            before = [f for f in client.frames[:client.frames.index(mine)] if f.get("session") == hose.session and "cursor" in f]
+            client.wait_frame(type="turn.started", session=flood.session, deadline=60)
+            event = client.wait_frame(type="turn.started", prompt=f"quiet {round}", deadline=60)
+            before = [f for f in client.frames[:client.frames.index(event)] if f.get("session") == flood.session and "cursor" in f]
             read = int(before[-1]["cursor"].split(".")[0])
-            self.assertLess(read, end - (megabytes << 20) + (16 << 20), "the quiet file waited for the firehose")
-            self.settled(daemon, client, self.root)
+            self.assertLess(read, end - (megabytes << 20) + (16 << 20), "the quiet file waited for the flood")
+            self.assert_settled(daemon, client, self.root)
 
-    def test_67_a_firehose_that_never_stops_leaves_everybody_else_their_turn(self):
-        hose, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
+    def test_67_an_endless_flood_does_not_starve_other_files(self):
+        flood, quiet = Session(self.root, cwd="/hose"), Session(self.root, cwd="/quiet")
         quiet.turn("before")
         daemon = self.start()
         client = daemon.client()
@@ -227,38 +227,38 @@ class Load(fault.FaultCase, DoorCase):
         self.addCleanup(more.set)
 
         def write():
-            line = json.dumps(hose.record("user", {"role": "user", "content": "x" * 200_000})).encode() + b"\n"
-            with open(hose.path, "wb", buffering=0) as file:
-                for _ in range(3000 // patience()):  # 600 MB at most, as fast as the disk takes them
+            line = json.dumps(flood.record("user", {"role": "user", "content": "x" * 200_000})).encode() + b"\n"
+            with open(flood.path, "wb", buffering=0) as file:
+                for _ in range(3000 // timeout_factor()):  # at most 600 MB
                     if more.is_set():
                         break
                     file.write(line)
 
-        os.makedirs(hose.folder, exist_ok=True)
+        os.makedirs(flood.folder, exist_ok=True)
         writer = threading.Thread(target=write)
         writer.start()
-        told = 0
-        while writer.is_alive() and told < 200:
-            told += 1
-            quiet.prompt(f"quiet {told}")
-            client.wait_frame(type="turn.started", prompt=f"quiet {told}")
+        count = 0
+        while writer.is_alive() and count < 200:
+            count += 1
+            quiet.prompt(f"quiet {count}")
+            client.wait_frame(type="turn.started", prompt=f"quiet {count}")
         more.set()
         writer.join()
-        self.assertGreater(told, 3)
+        self.assertGreater(count, 3)
 
 
-class Registered(fault.FaultCase, DoorCase):
+class Registered(fault_case.FaultCase, EndpointCase):
     def begin(self):
         self.daemon = self.start()
         self.client = self.daemon.subscriber()
         session, process = Session(self.root), self.process()
         session.prompt("go")
         registry = Registry(self.root, session.session, process)
-        registry.says("busy")
-        self.told(session, "working", source="registry")
+        registry.set_status("busy")
+        self.wait_status(session, "working", source="registry")
         return session, process, registry
 
-    def told(self, session, state, **more):
+    def wait_status(self, session, state, **more):
         return self.client.wait_frame(type="status", session=session.session, state=state, **more)
 
     def states(self, session):
@@ -266,66 +266,66 @@ class Registered(fault.FaultCase, DoorCase):
 
     def test_68_a_registry_file_read_while_it_is_rewritten_keeps_its_last_state(self):
         session, _, registry = self.begin()
-        for n in range(300 // patience()):
-            text = json.dumps({**registry.facts, "updatedAt": n}).encode()
-            file = os.open(registry.path, os.O_WRONLY | os.O_TRUNC)  # empty now
+        for n in range(300 // timeout_factor()):
+            text = json.dumps({**registry.fields, "updatedAt": n}).encode()
+            file = os.open(registry.path, os.O_WRONLY | os.O_TRUNC)  # empty
             if n % 10 == 0:
-                self.looked()
-            os.write(file, text[: n % len(text)])  # and now half
+                self.wait_check()
+            os.write(file, text[: n % len(text)])  # half of it
             if n % 10 == 5:
-                self.looked()
+                self.wait_check()
             os.write(file, text[n % len(text):])
             os.close(file)
         self.assertEqual(set(self.states(session)), {"working"})
-        registry.says("waiting", "permission prompt")
-        self.told(session, "waiting", reason="permission")
+        registry.set_status("waiting", "permission prompt")
+        self.wait_status(session, "waiting", reason="permission")
         self.assertEqual(set(self.states(session)), {"working", "waiting"})
 
-    def looked(self):
-        """Returns when what was rung before has been looked at: another session's file was, which came later."""
-        other, process = Session(self.root), self.process()
-        other.prompt("go")
-        Registry(self.root, other.session, process).says("busy")
-        self.told(other, "working", source="registry")
+    def wait_check(self):
+        """Waits until earlier changes were checked: a registry file written later was."""
+        child, process = Session(self.root), self.process()
+        child.prompt("go")
+        Registry(self.root, child.session, process).set_status("busy")
+        self.wait_status(child, "working", source="registry")
 
-    def test_68_a_stale_registry_file_after_sigkill_is_the_end(self):
+    def test_68_a_stale_registry_file_after_sigkill_ends_the_session(self):
         session, process, registry = self.begin()
         process.send_signal(signal.SIGKILL)
         process.wait()
-        self.told(session, "ended")
+        self.wait_status(session, "ended")
         self.assertTrue(os.path.exists(registry.path))
-        self.daemon.stop()  # and one that never saw it alive says so, too
+        self.daemon.stop()  # a daemon that never saw the process reports it too
         self.daemon = self.start()
         self.client = self.daemon.client()
         frame = self.client.subscribe()[0]
         self.client.wait(lambda: "ended" in (frame["status"]["state"], *(f["state"] for f in self.client.all(type="status"))), "the end")
 
-    def test_68_a_pid_that_is_another_s_by_now_is_not_trusted(self):
-        reborn = compiled(self, "reborn")
+    def test_68_a_reused_pid_is_not_trusted(self):
+        reuse_pid = compiled(self, "reuse_pid")
         session, process, registry = self.begin()
-        pid, born = process.pid, registry.facts["procStart"]
+        pid, born = process.pid, registry.fields["procStart"]
         process.kill()
         process.wait()
-        self.told(session, "ended")
+        self.wait_status(session, "ended")
 
-        def again():
-            other = subprocess.Popen([reborn, str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            self.addCleanup(other.communicate)
-            self.addCleanup(other.kill)
-            said = other.stdout.readline()
-            if said != "born\n" and other.wait() == 2:
-                self.skipTest(f"no process may be born under a given number here: {other.stderr.read().strip()}")
-            self.assertEqual(said, "born\n")
-            return other
+        def start_with_pid():
+            child = subprocess.Popen([reuse_pid, str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(child.communicate)
+            self.addCleanup(child.kill)
+            stderr = child.stdout.readline()
+            if stderr != "born\n" and child.wait() == 2:
+                self.skipTest(f"a process with a given pid cannot be created: {child.stderr.read().strip()}")
+            self.assertEqual(stderr, "born\n")
+            return child
 
-        again()
+        start_with_pid()
         with open(f"/proc/{pid}/stat") as stat:
             self.assertNotEqual(stat.read().rsplit(")", 1)[1].split()[19], born)
-        registry.says("busy")  # rewritten by nobody that lives: it still tells of the first one
+        registry.set_status("busy")  # still names the start time of the first process
         marker = Session(self.root)
-        Registry(self.root, marker.session, self.process()).says("busy")
+        Registry(self.root, marker.session, self.process()).set_status("busy")
         marker.prompt("go")
-        self.told(marker, "working", source="registry")
+        self.wait_status(marker, "working", source="registry")
         self.assertEqual(self.states(session)[-1], "ended")
         self.daemon.stop()
         self.daemon = self.start()

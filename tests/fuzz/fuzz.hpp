@@ -1,4 +1,4 @@
-// What all fuzz targets share: how a broken property is told, and how bytes become choices.
+// Shared by all fuzz targets: property checks and choices from input bytes.
 #pragma once
 #include <simdjson.h>
 
@@ -11,14 +11,14 @@
 
 namespace earshot::fuzz {
 
-/// The property as a sentence, then the end: what libFuzzer takes for a crash.
+/// Prints the broken property and aborts, which libFuzzer reports as a crash.
 inline void require(bool holds, const char* property) {
   if (holds) return;
   std::fprintf(stderr, "BROKEN: %s\n", property);
   std::abort();
 }
 
-/// The input, taken from the front: choices, then text. Exhausted: zeros and empty texts.
+/// Consumes the input from the front: choices, then text. When exhausted: zeros and empty texts.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
@@ -41,7 +41,7 @@ class Input {
     rest_.remove_prefix(taken.size());
     return taken;
   }
-  /// Up to the separator, which is dropped; all that is left when there is none.
+  /// Up to the separator, which is dropped; the rest if there is none.
   std::string_view until(char separator) {
     const std::string_view taken = take(rest_.find(separator));
     if (!rest_.empty()) rest_.remove_prefix(1);
@@ -53,7 +53,7 @@ class Input {
   std::string_view rest_;
 };
 
-/// Cheap numbers that depend on nothing but the seed.
+/// Cheap pseudo-random numbers.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
@@ -66,7 +66,7 @@ class Dice {
   std::uint64_t state_;
 };
 
-/// One JSON value. The DOM holds no number beyond a double or 64 bits: those are valid JSON all the same.
+/// True for one JSON value. Numbers that the DOM refuses (beyond a double or 64 bits) are valid JSON.
 inline bool is_json(const std::string& text) {
   static simdjson::dom::parser parser;
   const auto error = parser.parse(simdjson::padded_string(text)).error();

@@ -1,6 +1,5 @@
-// What the command line program is sent, by a daemon or by what pretends to be one: whatever it says, lines
-// on a terminal hold no command for it, and are no wider than it. Frames, one a line; all of it is also read
-// as text and as an address.
+// Frames from any server: lines on a terminal have no control sequences and fit its width. Input: one frame
+// per line, also used as text and as an address.
 #include <memory>
 
 #include "base/display_text.hpp"
@@ -77,9 +76,9 @@ void try_text(std::string_view text) {
       const std::string line = to_display_line(text, charset, newlines);
       require(is_safe(line, ascii), "printable text holds no command for the terminal");
       for (const std::size_t columns : {std::size_t{0}, std::size_t{1}, std::size_t{9}}) {
-        require(display_width(cut_to_width(line, columns, ".")) <= columns, "what is cut fits");
+        require(display_width(cut_to_width(line, columns, ".")) <= columns, "a cut text fits");
         require(display_width(cut_start_to_width(line, columns, ".")) <= columns,
-                "what is cut in front fits");
+                "a text cut at its start fits");
       }
     }
     for (const std::size_t columns : {std::size_t{0}, std::size_t{2}, std::size_t{40}}) {
@@ -95,7 +94,7 @@ void try_text(std::string_view text) {
   simdjson::dom::element before, after;
   if (one.parse(simdjson::padded_string(text)).get(before)) return;
   const std::string safe = to_display_json(text);
-  require(is_safe(safe, false), "JSON on a terminal holds no command for it");
+  require(is_safe(safe, false), "JSON on a terminal has no control sequences");
   require(!other.parse(simdjson::padded_string(safe)).get(after), "JSON on a terminal is JSON");
   require(simdjson::to_string(before) == simdjson::to_string(after), "JSON on a terminal is the same JSON");
 }
@@ -105,7 +104,7 @@ void try_address(std::string_view text) {
   if (const auto* found = std::get_if<Endpoint>(&endpoint))
     require(!found->host.empty() && !found->port.empty(), "an address has a host and a port");
   else
-    require(!std::get<std::string>(endpoint).empty(), "what is wrong with an address is said");
+    require(!std::get<std::string>(endpoint).empty(), "an invalid address has an error");
   const StreamCursor place = parse_stream_cursor(text);
   require(place.stream.size() + place.cursor.size() <= text.size(), "a place is a part of the text");
   (void)cli::parse_time(text);

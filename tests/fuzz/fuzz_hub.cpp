@@ -1,16 +1,15 @@
-// What hosts publish may be anything: a hub's file of it, cut anywhere, gives the events that it gives in one
-// piece; a line is a frame or none; and what is made to fit is an event that fits.
-// The first eight bytes choose the cuts; the rest is the file.
+// A hub's event file with any content: split invariance; each line is a frame or not; a shortened event is
+// valid and fits. Input: eight bytes that choose the split, then the file.
 #include <algorithm>
 
 #include "fuzz.hpp"
 #include "team/payload.hpp"
 #include "team/relayed_reader.hpp"
-#include "told.hpp"
+#include "transcript_check.hpp"
 
 namespace {
 
-/// What an event's heads alone take; 0: it is no object.
+/// The size of an event's common members; 0: not an object.
 std::size_t head_bytes(const std::string& line) {
   static simdjson::dom::parser parser;
   simdjson::dom::object object;
@@ -34,8 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.hash_key = 0x5eed;
   options.line_bytes_max = 1024 + seed % 4096;
   options.reader = &relayed_reader();
-  const fuzz::Told whole = fuzz::told(options, bytes, 0, seed);
-  fuzz::require_same(whole, fuzz::told(options, bytes, seed & 4 ? 8 : 512, seed));
+  const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);
+  fuzz::require_same(whole, fuzz::run(options, bytes, seed & 4 ? 8 : 512, seed));
 
   fuzz::Input lines(data + 8, size - 8);
   while (!lines.done()) {
@@ -44,10 +43,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t bytes_max = 512 + seed % 512;
     const std::string cut = team::fit(line, bytes_max);
     if (!frame) continue;
-    fuzz::require(cut.size() <= std::max(bytes_max, head_bytes(line)), "what was made to fit fits");
-    fuzz::require(fuzz::is_json(cut), "what was made to fit is JSON");
+    fuzz::require(cut.size() <= std::max(bytes_max, head_bytes(line)), "a shortened event fits");
+    fuzz::require(fuzz::is_json(cut), "a shortened event is JSON");
     const bool is_short = frame->type.size() <= 32;  // as all types are
-    if (is_short) fuzz::require(team::read_frame(cut).has_value(), "what was made to fit is a frame");
+    if (is_short) fuzz::require(team::read_frame(cut).has_value(), "a shortened event is a frame");
   }
   return 0;
 }

@@ -1,12 +1,11 @@
-// The line reader against a model of a few lines: where lines begin and end, which are too long, and their
-// marks, however the bytes were cut. Lines here are short and no JSON, so that only their framing counts.
-// The first byte is the longest line that is read, the second how it is cut; the rest is the file.
+// Line framing against a simple model: line ends, lines that are too long, and prefix hashes, for any split.
+// The lines are short and not JSON. Input: the maximum line length, the split, then the file.
 #include <set>
 
 #include "agents/claude_code/reader.hpp"
 #include "core/prefix_hash.hpp"
 #include "fuzz.hpp"
-#include "told.hpp"
+#include "transcript_check.hpp"
 
 namespace {
 
@@ -15,14 +14,14 @@ using fuzz::require;
 
 bool blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
-/// What the reader says of the same bytes, found in the simplest way.
+/// The expected result, computed in the simplest way.
 struct Model {
   Model(std::string_view bytes, const TranscriptOptions& options) : prefix_hash(options.hash_key) {
     for (std::size_t begin = 0, lf = 0; (lf = bytes.find('\n', begin)) != bytes.npos; begin = lf + 1) {
       const std::string_view line = bytes.substr(begin, lf - begin);
       prefix_hash.add_line(bytes.substr(begin, lf + 1 - begin));
       ends.push_back(lf + 1);
-      marks.push_back(prefix_hash.value());
+      hashes.push_back(prefix_hash.value());
       std::string_view text = line;
       if (begin == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
       if (line.size() > options.line_bytes_max) {
@@ -35,7 +34,7 @@ struct Model {
     }
   }
   PrefixHash prefix_hash;
-  std::vector<std::uint64_t> ends, marks;
+  std::vector<std::uint64_t> ends, hashes;
   std::set<std::uint64_t> too_long;
   std::uint64_t too_long_bytes = 0, empty = 0, pending_from = 0;
 };
@@ -51,22 +50,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t seed = input.byte();
   const std::string_view bytes = input.rest();
 
-  const fuzz::Told whole = fuzz::told(options, bytes, 0, seed);
+  const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);
   fuzz::require_sound(whole, options, bytes);
   for (const std::size_t piece_max : {std::size_t{1}, 1 + seed})
-    fuzz::require_same(whole, fuzz::told(options, bytes, piece_max, seed));
+    fuzz::require_same(whole, fuzz::run(options, bytes, piece_max, seed));
 
   const Model model(bytes, options);
   require(whole.end.offset == model.pending_from, "the end is behind the last LF");
   require(whole.counts.empty_lines == model.empty, "blank lines are counted");
-  std::uint64_t told = 0, bytes_told = 0;
+  std::uint64_t lines = 0, line_bytes = 0;
   for (const event::LineSkipped& run : whole.skipped) {
     if (run.reason != "too long") continue;
     require(model.too_long.contains(run.line), "a run of long lines begins with one");
-    told += run.lines, bytes_told += run.bytes;
+    lines += run.lines, line_bytes += run.bytes;
   }
-  // The last run is told by the line that ends it.
-  require(told <= model.too_long.size() && bytes_told <= model.too_long_bytes, "no line is skipped twice");
+  // A run at the end of the file is not reported yet.
+  require(lines <= model.too_long.size() && line_bytes <= model.too_long_bytes, "no line is skipped twice");
   require(whole.counts.skipped_lines >= model.too_long.size(), "every long line is skipped");
 
   // Any prefix has the mark that the reader has there: what a cursor is verified with.

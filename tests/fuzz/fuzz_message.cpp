@@ -1,4 +1,4 @@
-// What a client says: read, or told what is wrong with it; told again as JSON it says the same.
+// Client messages: parsed or refused with an error; a parsed message round-trips as JSON.
 #include <memory>
 
 #include "core/event_json.hpp"
@@ -52,7 +52,7 @@ struct Writer {
     out = R"({"type":"read")";
     member("id", read.id), member("stream", read.stream), member("cursor", to_string(read.cursor));
   }
-  void operator()(const Bad&) {}
+  void operator()(const Invalid&) {}
 };
 
 std::string written(const Message& message) {
@@ -62,30 +62,29 @@ std::string written(const Message& message) {
 }
 
 void require_bounds(const Message& message) {
-  if (const auto* bad = std::get_if<Bad>(&message)) {
+  if (const auto* bad = std::get_if<Invalid>(&message)) {
     require(bad->code == "bad_message" || bad->code == "bad_filter" || bad->code == "bad_cursor",
-            "what is wrong has a code of the protocol");
-    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "what is wrong is said");
+            "an error has a code of the protocol");
+    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "an error has a text");
     require(fuzz::is_json(error(bad->id, bad->code, bad->text)), "an error is JSON");
     return;
   }
   const auto* asked = std::get_if<Subscribe>(&message);
   if (!asked) return;
   require(asked->id.size() <= id_bytes_max, "an id is bounded");
-  require(!asked->state || !asked->after, "`after` goes with events");
+  require(!asked->state || !asked->after, "`after` requires events");
   for (const auto* list :
        {&asked->filter.project, &asked->filter.session, &asked->filter.host, &asked->filter.type}) {
     require(list->size() <= serve::Filter::patterns_max, "patterns are bounded");
     for (const std::string& pattern : *list)
       require(pattern.size() <= serve::Filter::pattern_bytes_max, "a pattern is bounded");
   }
-  require(fuzz::is_json(serve::with_id("ready", asked->id)), "a frame with its id is JSON");
+  require(fuzz::is_json(serve::control_frame("ready", asked->id)), "a frame with its id is JSON");
   if (!asked->after) return;
-  for (const std::string& frame : serve::bookmarks(asked->id, *asked->after, true))
+  for (const std::string& frame : serve::bookmark_frames(asked->id, *asked->after, true))
     require(fuzz::is_json(frame), "a bookmark is JSON");
   for (const std::string& place : *asked->after)
-    require(fuzz::is_json(serve::reset_payload(asked->id, "h", place, place, "rewritten")),
-            "a reset is JSON");
+    require(fuzz::is_json(serve::reset_frame(asked->id, "h", place, place, "rewritten")), "a reset is JSON");
 }
 
 }  // namespace
@@ -99,8 +98,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = written(message);
   if (!text.empty()) {
     const Message again = parse(text);
-    require(again.index() == message.index(), "a message told again is a message of its kind");
-    require(written(again) == text, "a message told again says the same");
+    require(again.index() == message.index(), "a rewritten message has the same kind");
+    require(written(again) == text, "a rewritten message is equal");
   }
   return 0;
 }

@@ -1,6 +1,5 @@
-// The configuration file and the command line: options that hold together, or a text that says what is wrong.
-// The file, a NUL, then the command line's words, one a line. None of them names another file: fuzzing reads
-// nothing but what it is given.
+// The configuration file and the command line: consistent options or an error text. Input: the file, a NUL,
+// then the arguments, one per line. Arguments cannot name other files.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -42,7 +41,7 @@ void require_options(const Options& options) {
   require(options.listen.address().is_loopback() || !options.tls_cert.empty(),
           "who listens to other machines encrypts");
   for (const serve::LimitRule& rule : serve::limit_rules()) {
-    const std::uint64_t value = serve::get(options.limits, rule);
+    const std::uint64_t value = serve::limit_value(options.limits, rule);
     require(value >= rule.min && value <= rule.max, "a limit is within its bounds");
   }
   require(options.limits.silence > options.limits.ping, "a client is pinged before it is given up");
@@ -73,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!parsed.out.empty(), "help was asked for and is given");
   } else {
     require(parsed.exit_code == 2, "what cannot be understood has exit code 2");
-    require(parsed.err.starts_with("earshotd: ") && parsed.err.ends_with("\n"), "what is wrong is said");
+    require(parsed.err.starts_with("earshotd: ") && parsed.err.ends_with("\n"), "an error has a text");
   }
   for (const std::string& word : words)
     if (const auto duration = parse_duration(word))

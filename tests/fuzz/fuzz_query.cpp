@@ -1,5 +1,5 @@
-// The words that a client finds its way with: cursors and places, patterns, and the query of a request.
-// The same text is read as each of them; as a filter it is a pattern, an LF, and what is looked at.
+// Cursors, `<stream>:<cursor>` positions, patterns and request queries. The input is parsed as each of them;
+// as a filter it is a pattern, an LF and a text.
 #include <vector>
 
 #include "base/utf8.hpp"
@@ -17,12 +17,12 @@ namespace message = serve::message;
 
 void try_cursor(std::string_view text) {
   if (const auto cursor = parse_cursor(text))
-    require(to_string(*cursor) == text, "a text is a cursor only when it is what is written of it");
-  if (const auto place = message::parse_place(text)) {
-    require(!place->stream.empty() && text.starts_with(place->stream), "a place names its stream");
+    require(to_string(*cursor) == text, "only the output of to_string is a cursor");
+  if (const auto place = message::parse_stream_cursor(text)) {
+    require(!place->stream.empty() && text.starts_with(place->stream), "a position names its stream");
     require(text.ends_with(":") ? place->cursor == begin_cursor
                                 : place->stream + ":" + to_string(place->cursor) == text,
-            "a place is told again as it was read");
+            "a position round-trips");
   }
 }
 
@@ -65,7 +65,7 @@ void try_filter(std::string_view input) {
   bool whole = true;
   const auto parts = characters(pattern, whole), letters = characters(text, whole);
   const bool matches = serve::glob(pattern, text);
-  if (whole) require(matches == table(parts, letters), "a pattern matches what the table says");
+  if (whole) require(matches == table(parts, letters), "a pattern matches as the reference does");
   serve::Filter filter;
   require(filter.empty() && filter.matches_type(text), "an empty filter asks nothing");
   filter.type = {"no such type", std::string(pattern)};
@@ -92,17 +92,17 @@ void try_query(std::string_view text) {
 
   const serve::HttpResponse answer = serve::events_answer(text);
   if (answer.kind != serve::HttpResponse::Kind::events) {
-    require(answer.status == 400 && !answer.body.empty(), "what is wrong with a query is said");
+    require(answer.status == 400 && !answer.body.empty(), "an invalid query has an error");
     return;
   }
   const message::Message said = message::parse(answer.subscription);
-  require(fuzz::is_json(answer.subscription), "a query is told as JSON");
+  require(fuzz::is_json(answer.subscription), "a query becomes JSON");
   if (const auto* asked = std::get_if<message::Subscribe>(&said)) {
     require(asked->id == "events", "its subscription has its name");
     require(asked->filter.type.size() == query.all("type").size(), "no pattern is lost");
-    require((asked->after ? asked->after->size() : 0) == query.all("after").size(), "no place is lost");
+    require((asked->after ? asked->after->size() : 0) == query.all("after").size(), "no position is lost");
   } else {
-    require(std::holds_alternative<message::Bad>(said), "a query is a subscription or wrong");
+    require(std::holds_alternative<message::Invalid>(said), "a query is a subscription or an error");
   }
 }
 

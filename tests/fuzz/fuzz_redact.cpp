@@ -1,10 +1,9 @@
-// Redaction and cuts: what is hidden in a whole text is hidden in each beginning of it, as text, as a string
-// in JSON and in a record, however it is escaped.
-// The first byte chooses an invented secret (255: none), the second where it stands, the third where the text
-// is cut; the rest is the text around it.
+// Redaction and truncation: a secret hidden in a text is hidden in each prefix of it, as text, in JSON and in
+// a record, in any escaping. Input: an invented secret (255: none), its position, the cut, then the text
+// around it.
 #include <algorithm>
 
-#include "base/record_json.hpp"
+#include "base/json_rewrite.hpp"
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
 #include "unit/redact/canaries.hpp"
@@ -16,7 +15,7 @@ using fuzz::require;
 
 const redact::Redactor& redactor() { return test::redactor(); }
 
-/// A JSON string of this text, in which each byte may be written in any way that JSON knows.
+/// The text as a JSON string with random escapes.
 std::string escaped(std::string_view text, fuzz::Dice& dice) {
   static constexpr char hex[] = "0123456789ABCDEF";
   std::string plain, out;
@@ -43,13 +42,13 @@ std::string decoded(const std::string& json) {
   simdjson::dom::parser parser;
   simdjson::dom::element element;
   const simdjson::padded_string padded(json);
-  require(!parser.parse(padded).get(element), "what is shown is JSON");
+  require(!parser.parse(padded).get(element), "the output is JSON");
   std::string_view text;
   if (element.get(text)) (void)element["text"].get(text);
   return std::string(text);
 }
 
-/// Every key and every text in it: an escape's letter beside a text is no part of it.
+/// Calls `each` with every key and text.
 void each_text(const simdjson::dom::element& element, auto&& take) {
   simdjson::dom::object object;
   simdjson::dom::array array;
@@ -68,7 +67,7 @@ void try_whole(const std::string& text) {
   std::string scratch;
   const std::string whole(redactor().clean(text, scratch));
   std::string again;
-  require(redactor().clean(whole, again) == whole, "what is clean stays as it is");
+  require(redactor().clean(whole, again) == whole, "redaction is idempotent");
 }
 
 void try_cuts(const std::string& text, std::size_t cut) {
@@ -76,7 +75,7 @@ void try_cuts(const std::string& text, std::size_t cut) {
   const std::string whole(redactor().clean(text, scratch));
   const Beginning shown = clean_beginning(&redactor(), text, cut, other);
   require(shown.text.size() <= cut, "a beginning is no longer than it may be");
-  // Nothing of the text stands there that the whole text, cleaned, does not show: eight bytes would tell.
+  // A prefix shows no eight bytes that the complete redacted text does not show.
   constexpr std::size_t telling = 8;
   for (std::size_t at = 0; at + telling <= shown.text.size(); ++at) {
     const std::string_view piece = shown.text.substr(at, telling);
@@ -93,7 +92,7 @@ void try_canary(const test::Canary& canary, const std::string& text, std::size_t
   const auto hidden_in = [&](const std::string& shown) {
     simdjson::dom::parser parser;
     simdjson::dom::element element;
-    require(!parser.parse(simdjson::padded_string(shown)).get(element), "what is shown is JSON");
+    require(!parser.parse(simdjson::padded_string(shown)).get(element), "the output is JSON");
     bool all = true;
     each_text(element, [&](std::string_view each) { all = all && hidden(each); });
     return all;
@@ -101,14 +100,15 @@ void try_canary(const test::Canary& canary, const std::string& text, std::size_t
 
   require(hidden(clean_beginning(&redactor(), text, cut, scratch).text), "a beginning shows no secret");
   std::string json;
-  append_text(json, text, cut, &redactor());
+  TruncatedPaths truncated;
+  append_text(json, text, cut, &redactor(), truncated, "text");
   require(hidden(decoded(json)), "cut text shows no secret");
   const std::string quoted = escaped(text, dice);
   json.clear();
-  append_json(json, quoted, cut, &redactor());
+  append_json(json, quoted, cut, &redactor(), truncated);
   require(hidden(decoded(json)), "a cut string of JSON shows no secret");
   json.clear();
-  append_json(json, R"({"a":[)" + quoted + R"(,1],"b":{)" + quoted + ":null}}", cut, &redactor());
+  append_json(json, R"({"a":[)" + quoted + R"(,1],"b":{)" + quoted + ":null}}", cut, &redactor(), truncated);
   require(hidden_in(json), "JSON shows no secret, however it is escaped");
   bool is_json = false;
   const std::string record = redact_record(R"({"a": )" + quoted + "}", &redactor(), is_json);
@@ -127,7 +127,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const test::Canary* canary = which == 255 ? nullptr : &canaries[which % canaries.size()];
   if (canary) text.insert(at, "\n" + canary->text() + "\n");
   try_whole(text);
-  // Where the secret stands a cut tells most: `cut` is counted from a little before it.
+  // `cut` is relative to a position shortly before the secret, where cuts matter.
   const std::size_t from = canary && at > 16 ? at - 16 : 0;
   try_cuts(text, from + cut);
   fuzz::Dice dice(cut);

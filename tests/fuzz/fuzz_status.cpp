@@ -1,6 +1,6 @@
-// The small files beside the transcripts, which are rewritten while they are read: what is torn is nothing,
-// what is whole is within its bounds, and what a status says of it fits a line.
-// One text is read as each kind of file, and as a file's name.
+// Registry, todo and metadata files, which are rewritten while they are read: torn files have no result,
+// complete ones are within bounds, and a status detail fits one line. The input is parsed as each kind of
+// file and as a file name.
 #include <algorithm>
 #include <memory>
 
@@ -51,7 +51,7 @@ void require_status(const Evidence& evidence, const TranscriptSummary& said) {
   require(evidence.life != Life::foreign || !evidence.entry || status.state != "ended",
           "another machine's process has not ended");
   require(status.state != "waiting" || status.source == "registry" || newest_asking(said.calls),
-          "nobody waits by a guess");
+          "`waiting` has evidence");
   const Status settled = settle(status, decide(evidence, said));
   require(settled == status, "the same evidence is the same status, since then");
 }

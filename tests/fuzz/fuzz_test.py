@@ -1,25 +1,25 @@
-"""Each fuzz target for FUZZ_SECONDS (60) a run of all tests, two at a time, always from one seed (FUZZ_SEED): a test does not depend on luck.
-`./dev fuzz` tries what nobody tried before. tests/fuzz/fuzzing.py says what is printed."""
+"""Runs each fuzz target for FUZZ_SECONDS (60), two at a time, from a fixed seed (FUZZ_SEED) so that the result is reproducible.
+`./dev fuzz` explores new inputs. tests/fuzz/run_fuzzers.py documents the output."""
 import os
 import unittest
 
-import fuzzing
+import run_fuzzers
 
 
 class Fuzz(unittest.TestCase):
-    """A test a target, made below."""
+    """One test per target, added below."""
 
 
 def test_of(target):
     def test(self):
-        if not os.access(fuzzing.program(fuzzing.BUILD, target), os.X_OK):
-            self.skipTest("it is not built: `./dev fuzz` does, with clang-19")
-        said = fuzzing.fuzz(target, int(os.environ.get("FUZZ_SECONDS", "60")), os.environ.get("FUZZ_SEED", "1"))
-        self.assertIsNone(said, said)
+        if not os.access(run_fuzzers.program(run_fuzzers.BUILD, target), os.X_OK):
+            self.skipTest("not built; `./dev fuzz` builds it with clang-19")
+        failure = run_fuzzers.fuzz(target, int(os.environ.get("FUZZ_SECONDS", "60")), os.environ.get("FUZZ_SEED", "1"))
+        self.assertIsNone(failure, failure)
     return test
 
 
-for name in fuzzing.AIMS:
+for name in run_fuzzers.AIMS:
     setattr(Fuzz, f"test_{name}", test_of(name))
 
 

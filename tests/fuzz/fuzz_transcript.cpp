@@ -1,8 +1,8 @@
-// Any bytes, cut anywhere, give the events that they give in one piece, and the marks of their prefixes.
-// The first eight bytes choose the cuts and whose file it is; the rest is the file.
+// Any bytes: split invariance and the invariants of events. Input: eight bytes that choose the split and the
+// kind of file, then the file.
 #include "agents/claude_code/reader.hpp"
 #include "fuzz.hpp"
-#include "told.hpp"
+#include "transcript_check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace earshot;
@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.line_bytes_max = 1024 + seed % 4096;
   if (seed & 1) options.own_agent = "abc";
 
-  const fuzz::Told whole = fuzz::told(options, bytes, 0, seed);
+  const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);
   fuzz::require_sound(whole, options, bytes);
-  fuzz::require_same(whole, fuzz::told(options, bytes, seed & 4 ? 8 : 512, seed));
+  fuzz::require_same(whole, fuzz::run(options, bytes, seed & 4 ? 8 : 512, seed));
   return 0;
 }

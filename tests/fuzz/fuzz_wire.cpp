@@ -1,8 +1,7 @@
-// The raw bytes of one client, on a socket pair, through Beast and the connection behind it, while events
-// happen: what it is sent is HTTP and frames of JSON, who has no token sees nothing of the sessions, and who
-// goes away is gone.
-// The first byte: the door (1: the owner's Unix socket), whether $TOKEN is known (2), whether the upgrade is
-// made for it and each line is a message (4), how its bytes are cut (8…); the rest is what it says.
+// The bytes of one client on a socket pair, through Beast and the connection, during events: every response
+// is valid HTTP or JSON frames, a client without the token gets no session data, and a disconnected client is
+// removed. Input: one byte of flags (1: the owner's Unix socket, 2: with $TOKEN, 4: upgraded, each line a
+// message, 8…: the split), then the client's bytes.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,11 +10,11 @@
 
 #include "fuzz.hpp"
 #include "redact/redactor.hpp"
+#include "response_check.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/stream/types.hpp"
 #include "serve/websocket/connection.hpp"
-#include "told_bytes.hpp"
 #include "unit/serve/memory_archive.hpp"
 
 namespace {
@@ -25,39 +24,40 @@ using namespace earshot::serve;
 using fuzz::require;
 
 constexpr std::string_view token = "5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a3e5e5a";
-constexpr std::string_view secret = "abracadabra";  // of the sessions: no stranger may see it
+constexpr std::string_view secret =
+    "abracadabra";  // in the sessions; must not reach an unauthenticated client
 
 /// A daemon with one transcript, without its doors.
-struct House final : tail::Listener {
-  House()
+struct ServerFixture final : tail::Listener {
+  ServerFixture()
       : archive(io),
         stream("claude/p/s1", "s1"),
-        shared("dev7", 1 << 20),
-        catch_ups(io, shared),
-        records(shared) {
+        context("dev7", 1 << 20),
+        catch_ups(io, context),
+        records(context) {
     static const redact::Redactor redactor;
-    shared.server = "earshot/0.0.1", shared.instance = "0011223344556677", shared.token = token;
-    shared.own = {"127.0.0.1", 7717};
-    shared.limits.send_buffer_bytes = 1 << 20;
-    shared.filter = &redactor;
-    shared.sessions.show_through(redactor);
-    shared.archive = &archive, shared.catch_ups = &catch_ups, shared.records = &records;
+    context.server = "earshot/0.0.1", context.instance = "0011223344556677", context.token = token;
+    context.own_address = {"127.0.0.1", 7717};
+    context.limits.send_buffer_bytes = 1 << 20;
+    context.filter = &redactor;
+    context.sessions.set_filter(redactor);
+    context.archive = &archive, context.catch_ups = &catch_ups, context.records = &records;
     archive.add(stream);
     write(test::prompt(0, secret));
   }
   void write(const std::string& lines) {
     stream.write(lines, this);
-    Session& session = shared.sessions.of(stream);
-    shared.sessions.refresh(session);
-    session.changed_now(shared.head());
+    Session& session = context.sessions.session_of(stream);
+    context.sessions.refresh(session);
+    session.changed_now(context.head());
   }
 
   void on_appeared(const tail::Stream&) override {}
   void on_event(const tail::Stream& from, const Event& event) override {
-    Session& session = shared.sessions.of(from);
-    const Tags tags{session.id, type_of(event.body), shared.sessions.id_of(from), event.cursor};
-    shared.append(tags, [&](Audience shown, std::string& out) {
-      append_event(out, event, {shared.host, from.name(), from.session()}, shared.encoding(shown));
+    Session& session = context.sessions.session_of(from);
+    const Tags tags{session.id, type_of(event.body), context.sessions.stream_id(from), event.cursor};
+    context.append(tags, [&](Audience audience, std::string& out) {
+      append_event(out, event, {context.host, from.name(), from.session()}, context.encoding(audience));
     });
   }
   void on_changed(const tail::Stream&) override {}
@@ -69,39 +69,39 @@ struct House final : tail::Listener {
   boost::asio::io_context io{1};
   test::MemoryArchive archive;
   test::FakeStream stream;
-  ServerContext shared;
+  ServerContext context;
   CatchUps catch_ups;
   Records records;
 };
 
 /// One client and its connection.
-class Line {
+class TestClient {
  public:
-  Line(House& house, TransportKind via) : house_(house) {
+  TestClient(ServerFixture& server, TransportKind transport_kind) : server_(server) {
     int ends[2];
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0,
-            "there is a socket");
+            "socketpair succeeds");
     ours_ = ends[0];
-    Transport::Socket socket(house.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
-    connection_ = connect(plain_wire(std::move(socket), house.shared.limits), via, house.shared,
-                          Admission::yes, [this](Connection&) { ++gone_; });
+    Transport::Socket socket(server.io, boost::asio::generic::stream_protocol(AF_UNIX, 0), ends[1]);
+    connection_ = connect(make_plain_transport(std::move(socket), server.context.limits), transport_kind,
+                          server.context, Admission::yes, [this](Connection&) { ++closed_; });
   }
-  ~Line() { ::close(ours_); }
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
+  ~TestClient() { ::close(ours_); }
+  TestClient(const TestClient&) = delete;
+  TestClient& operator=(const TestClient&) = delete;
 
-  void say(std::string_view bytes) {
-    while (!bytes.empty() && gone_ == 0) {
+  void send(std::string_view bytes) {
+    while (!bytes.empty() && closed_ == 0) {
       const ssize_t sent = ::send(ours_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       run();
       if (sent <= 0) return;  // it reads no more
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  void ring() {
-    if (gone_ > 0) return;
-    house_.shared.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
-    connection_->ring();
+  void wake() {
+    if (closed_ > 0) return;
+    server_.context.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
+    connection_->wake();
     run();
   }
   /// Until nothing moves.
@@ -109,28 +109,28 @@ class Line {
     char piece[16 << 10];
     bool moved = true;
     while (moved) {
-      house_.io.restart();
-      moved = house_.io.poll() > 0;
+      server_.io.restart();
+      moved = server_.io.poll() > 0;
       for (ssize_t got = 0; (got = ::recv(ours_, piece, sizeof piece, 0)) > 0; moved = true)
-        heard_.append(piece, static_cast<std::size_t>(got));
+        received_.append(piece, static_cast<std::size_t>(got));
     }
   }
-  void go_away() {
+  void disconnect() {
     ::shutdown(ours_, SHUT_WR);
     run();
-    for (int hours = 1; hours <= 4 && gone_ == 0; ++hours) {
+    for (int hours = 1; hours <= 4 && closed_ == 0; ++hours) {
       connection_->tick(std::chrono::steady_clock::now() + std::chrono::hours(hours));
       run();
     }
-    require(gone_ == 1, "who goes away is gone, once");
+    require(closed_ == 1, "a disconnect is reported once");
   }
-  const std::string& heard() const { return heard_; }
+  const std::string& received() const { return received_; }
 
  private:
-  House& house_;
-  int ours_ = -1, gone_ = 0;
+  ServerFixture& server_;
+  int ours_ = -1, closed_ = 0;
   std::shared_ptr<Connection> connection_;
-  std::string heard_;
+  std::string received_;
 };
 
 std::string with_token(std::string_view text) {
@@ -169,35 +169,36 @@ std::string upgraded(std::string_view lines) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input input(data, size);
   const std::size_t how = input.byte();
-  const TransportKind via = how & 1 ? TransportKind::unix_socket : TransportKind::tcp;
+  const TransportKind transport_kind = how & 1 ? TransportKind::unix_socket : TransportKind::tcp;
   const bool owner = how & 3;
-  std::string says = how & 2 ? with_token(input.rest()) : std::string(input.rest());
-  if (how & 4) says = upgraded(says);
-  const std::size_t head = how & 4 ? says.find("\r\n\r\n") + 4 : 0;  // nothing may follow it unanswered
+  std::string input_text = how & 2 ? with_token(input.rest()) : std::string(input.rest());
+  if (how & 4) input_text = upgraded(input_text);
+  const std::size_t head = how & 4 ? input_text.find("\r\n\r\n") + 4 : 0;
 
-  House house;
+  ServerFixture server;
   {
-    Line line(house, via);
-    line.say(std::string_view(says).substr(0, head));
-    std::string_view rest = std::string_view(says).substr(head);
+    TestClient client(server, transport_kind);
+    client.send(std::string_view(input_text).substr(0, head));
+    std::string_view rest = std::string_view(input_text).substr(head);
     const std::size_t piece = how & 8 ? 1 + how / 16 * 8 : std::max<std::size_t>(1, (rest.size() + 2) / 3);
     for (int n = 1; !rest.empty(); ++n) {
-      line.say(rest.substr(0, piece));
+      client.send(rest.substr(0, piece));
       rest.remove_prefix(std::min(rest.size(), piece));
       if (n > 3) continue;
-      house.write(test::prompt(10 * n, "more") +
-                  test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)));
-      line.ring();
+      server.write(test::prompt(10 * n, "more") +
+                   test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)));
+      client.wake();
     }
-    line.ring();
-    line.go_away();
-    fuzz::require_answers(line.heard());
+    client.wake();
+    client.disconnect();
+    fuzz::require_responses(client.received());
     if (!owner)
-      require(line.heard().find(secret) == std::string::npos, "a stranger sees nothing of the sessions");
+      require(client.received().find(secret) == std::string::npos,
+              "an unauthenticated client gets no session data");
   }
-  require(house.shared.event_connections() == 0 && house.shared.state_connections == 0,
-          "nobody is listened for");
-  house.io.restart();
-  house.io.poll();
+  require(server.context.event_connections() == 0 && server.context.state_connections == 0,
+          "no connection remains");
+  server.io.restart();
+  server.io.poll();
   return 0;
 }

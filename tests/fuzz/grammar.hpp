@@ -1,4 +1,4 @@
-// Records of any dialect from choices: what a mutation of plain text seldom makes.
+// Builds records of any dialect from choices, which mutations of plain text rarely produce.
 #pragma once
 #include <string>
 
@@ -6,10 +6,9 @@
 
 namespace earshot::fuzz {
 
-/// The lines of a session. Each begins with a byte that says what comes: `{` a line that stands there as it
-/// is, an LF nothing, else a template whose holes the bytes after it fill: known words in known places, and
-/// any word, number, text or structure in any of them. `dialect` (0 to 2) leaves out the other eras' records,
-/// 3 mixes them.
+/// The lines of a session. The first byte of each selects: `{` a literal line, LF an empty one, else a
+/// template whose holes are filled from the following bytes with known words or any word, number, text or
+/// structure. `dialect` 0 to 2 excludes the records of other dialects, 3 mixes them.
 std::string session(Input& input, std::size_t dialect);
 
 }  // namespace earshot::fuzz

@@ -11,7 +11,7 @@ import urllib.request
 
 import websockets
 
-from harness import deadline_s, loop, wait_for
+from support.harness import deadline_s, loop, wait_for
 
 
 def program():

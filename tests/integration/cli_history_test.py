@@ -1,4 +1,4 @@
-"""What `earshot` tells of what has been: show, tail --since, and a tail that was away."""
+"""`earshot` and history: show, tail --since, and a tail that was disconnected."""
 import json
 import os
 import re
@@ -6,13 +6,13 @@ import signal
 import subprocess
 import tempfile
 
-from cli_test import CONTROL, EVIL, Terminal
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Session, SessionWithAgentsBeside, SessionWithAgentsInline
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.terminal import CONTROL_SEQUENCES, Terminal, assert_no_control_characters
+from support.transcripts import Session, SessionWithSiblingAgents, SessionWithInlineAgents
 
 
-class Follow(Case):
-    """`earshot tail`, into a file."""
+class TailToFile(DaemonCase):
+    """`earshot tail` with its output in a file."""
 
     def tail(self, *args):
         out = tempfile.NamedTemporaryFile(dir=self.home, delete=False)
@@ -34,9 +34,9 @@ class Follow(Case):
 
     def wait_events(self, count, process):
         wait_for(lambda: len(self.events()) >= count, f"{count} events, there are {len(self.events())}",
-                 give_up=lambda: process.poll() is not None and f"tail is gone with {process.returncode}")
+                 give_up=lambda: process.poll() is not None and f"tail exited with {process.returncode}")
 
-    def test_a_tail_that_was_away_tells_what_it_missed_and_nothing_twice(self):
+    def test_a_disconnected_tail_prints_what_it_missed_and_nothing_twice(self):
         daemon = self.start()
         process = self.tail("--json")
         wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in self.lines()), "the snapshot's end")
@@ -44,57 +44,57 @@ class Follow(Case):
         known.turn("before")
         self.wait_events(len(daemon.replay(known.path).popitem()[1]), process)
         daemon.stop()
-        known.turn("while nobody listened")
-        born = Session(self.root, cwd="/home/ada/born")
-        born.turn("born while nobody listened")
+        known.turn("while disconnected")
+        created = Session(self.root, cwd="/home/ada/created")
+        created.turn("created while disconnected")
         again = self.start()
-        expected = again.replay(known.path, born.path)
+        expected = again.replay(known.path, created.path)
         self.wait_events(sum(len(events) for events in expected.values()), process)
         known.turn("afterwards")
-        expected = again.replay(known.path, born.path)
+        expected = again.replay(known.path, created.path)
         self.wait_events(sum(len(events) for events in expected.values()), process)
         for stream, events in expected.items():
-            self.same(events, [line for line in self.events() if json.loads(line)["stream"] == stream], stream)
+            self.assert_same_events(events, [line for line in self.events() if json.loads(line)["stream"] == stream], stream)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(), 0)
 
-    def test_since_begins_with_what_happened_since_and_goes_on(self):
+    def test_since_prints_events_after_that_time_and_continues_live(self):
         old, new = Session(self.root), Session(self.root, cwd="/home/ada/new")
         old.append(old.record("user", {"role": "user", "content": "long ago"}, timestamp="2020-01-01T00:00:00.000Z"))
         old.turn("of late")
         new.turn("of late, too")
         daemon = self.start()
         process = self.tail("--json", "--since", "1h")
-        wait_for(lambda: any('"complete":true' in line for line in self.lines()), "the end of what was missed")
-        told = self.events()
-        times = [json.loads(line)["time"] for line in told]
+        wait_for(lambda: any('"complete":true' in line for line in self.lines()), "the end of the history")
+        printed = self.events()
+        times = [json.loads(line)["time"] for line in printed]
         self.assertEqual(times, sorted(times))
-        self.assertNotIn("long ago", "".join(told))
+        self.assertNotIn("long ago", "".join(printed))
         expected = {stream: [line for line in lines if "2020-01-01" not in line] for stream, lines in daemon.replay(old.path, new.path).items()}
         for stream, lines in expected.items():
-            self.same(lines, [line for line in told if json.loads(line)["stream"] == stream], stream)
+            self.assert_same_events(lines, [line for line in printed if json.loads(line)["stream"] == stream], stream)
         new.prompt("and now")
-        wait_for(lambda: any("and now" in line for line in self.lines()), "what is live")
+        wait_for(lambda: any("and now" in line for line in self.lines()), "the live event")
         self.assertEqual(len({json.loads(line)["stream"] + json.loads(line)["cursor"] for line in self.events()}), len(self.events()))
         process.kill()
 
-    def test_since_what_is_no_time_is_a_usage_error(self):
+    def test_an_invalid_time_for_since_is_a_usage_error(self):
         done = earshot("tail", "--since", "yesterday", home=self.home)
         self.assertEqual(done.returncode, 2)
         self.assertIn("10m", done.stderr)
 
 
-class Show(Case):
+class Show(DaemonCase):
     def session(self, era=Session):
         session = era(self.root)
         session.turn("count the beds", answer="There are three.")
         session.prompt("plant them")
-        failed = session.calls("Bash", {"command": "dig", "description": "Dig"})
+        failed = session.tool_call("Bash", {"command": "dig", "description": "Dig"})
         session.result(failed, "the ground is frozen", error=True)
         call, agent, gardener = session.agent("Ask a gardener")
         gardener.turn("When?", answer="Not before March.")
         session.agent_result(call, agent, "In March.")
-        session.says("In March.", stop_reason="end_turn")
+        session.reply("In March.", stop_reason="end_turn")
         return session
 
     def show(self, *args, code=0):
@@ -102,7 +102,7 @@ class Show(Case):
         self.assertEqual(done.returncode, code, done)
         return done
 
-    def test_show_tells_a_session_turn_by_turn(self):
+    def test_show_prints_a_session_turn_by_turn(self):
         session = self.session()
         self.start()
         shown = self.show(session.session[:6]).stdout
@@ -113,8 +113,8 @@ class Show(Case):
         self.assertNotIn("count the beds", self.show("last", "--turn", "2").stdout)
         self.assertIn("it has no turn 9", self.show("last", "--turn", "9", code=1).stderr)
 
-    def test_of_every_era_a_subagent_stands_apart(self):
-        sessions = [self.session(era) for era in (Session, SessionWithAgentsBeside, SessionWithAgentsInline)]
+    def test_subagents_of_every_era_are_indented(self):
+        sessions = [self.session(era) for era in (Session, SessionWithSiblingAgents, SessionWithInlineAgents)]
         self.start()
         for session in sessions:
             shown = self.show(session.session).stdout
@@ -131,17 +131,17 @@ class Show(Case):
         self.assertIn("count the beds", self.show(session.session).stdout)
         self.assertIn("count the beds", self.show("last").stdout)
 
-    def test_show_json_is_the_events_as_replay_tells_them(self):
+    def test_show_json_prints_the_events_of_replay(self):
         session = self.session()
         daemon = self.start()
         expected = daemon.replay(os.path.join(self.root, "projects"))
-        told = self.show("last", "--json").stdout.split("\n")[:-1]
+        printed = self.show("last", "--json").stdout.split("\n")[:-1]
         for stream, lines in expected.items():
-            self.same(lines, [line for line in told if json.loads(line)["stream"] == stream], stream)
-        self.assertEqual(len(told), sum(map(len, expected.values())))
-        self.assertTrue(session.session in told[0])
+            self.assert_same_events(lines, [line for line in printed if json.loads(line)["stream"] == stream], stream)
+        self.assertEqual(len(printed), sum(map(len, expected.values())))
+        self.assertTrue(session.session in printed[0])
 
-    def test_an_id_that_could_be_several_lists_them(self):
+    def test_an_ambiguous_id_lists_the_matches(self):
         one, two = Session(self.root), Session(self.root)
         one.turn("one")
         two.turn("two")
@@ -151,16 +151,16 @@ class Show(Case):
         self.assertIn(two.session, done.stderr)
         self.assertIn("ls --all", self.show("nobody", code=1).stderr)
 
-    def test_without_a_daemon_show_points_to_replay(self):
+    def test_without_a_daemon_show_suggests_replay(self):
         done = earshot("show", "last", "--state", self.state, "--connect", "ws://127.0.0.1:9/v1/ws", home=self.home)
         self.assertEqual(done.returncode, 1)
         self.assertIn("earshot replay FILE --pretty", done.stderr)
 
-    def test_on_a_terminal_it_is_paged_and_nothing_in_it_is_a_command(self):
+    def test_on_a_terminal_the_output_is_paged_and_escaped(self):
         session = Session(self.root, cwd="/home/ada/e\x1b[31mvil")
-        session.prompt(f"prompt {EVIL}")
-        session.result(session.calls("Bash", {"command": f"echo {EVIL}", "description": EVIL}), f"output {EVIL}\n{EVIL}", error=True)
-        session.says(f"answer {EVIL}", stop_reason="end_turn")
+        session.prompt(f"prompt {CONTROL_SEQUENCES}")
+        session.result(session.tool_call("Bash", {"command": f"echo {CONTROL_SEQUENCES}", "description": CONTROL_SEQUENCES}), f"output {CONTROL_SEQUENCES}\n{CONTROL_SEQUENCES}", error=True)
+        session.reply(f"answer {CONTROL_SEQUENCES}", stop_reason="end_turn")
         self.start()
         pager = os.path.join(self.home, "pager")
         with open(pager, "w") as file:
@@ -173,9 +173,7 @@ class Show(Case):
             wait_for(lambda: terminal.process.poll() is not None, "the end")
             text = terminal.plain()
             self.assertRegex(text, r"(?s)paged by us.*turn 1.*answer.*the end")
-            found = CONTROL.search(text.replace("\r", "").replace("\n", ""))
-            self.assertIsNone(found, found and text[max(0, found.start() - 60):found.end() + 20])
-            self.assertNotIn("\x1b", text)
+            assert_no_control_characters(self, text)
             self.assertTrue(all(len(line) <= 100 for line in text.split("\n") if "\\x" not in line), text)
         plain = Terminal(["show", "last", "--state", self.state, "--no-pager"], self.home, PAGER=pager)
         self.addCleanup(plain.close)
@@ -183,7 +181,7 @@ class Show(Case):
         self.assertNotIn("paged by us", plain.plain())
         self.assertRegex(plain.plain(), r"turn 1")
 
-    def test_shells_learn_the_ids_of_sessions(self):
+    def test_session_ids_are_completed(self):
         session = self.session()
         self.start()
         done = earshot("complete-sessions", "--state", self.state, home=self.home)
@@ -191,18 +189,18 @@ class Show(Case):
         self.assertTrue(re.match(rf"{session.session}\tapi", done.stdout), done.stdout)
 
 
-class Doctor(Case):
-    def test_without_a_daemon_the_doctor_says_what_to_start(self):
+class Doctor(DaemonCase):
+    def test_without_a_daemon_doctor_names_the_command_to_start_it(self):
         os.makedirs(os.path.join(self.home, ".claude", "projects"))
         done = earshot("doctor", "--json", "--state", self.state, "--connect", "ws://127.0.0.1:9/v1/ws", home=self.home)
         self.assertEqual(done.returncode, 1, done)
-        said = json.loads(done.stdout)
-        daemon = next(f for f in said["findings"] if f["what"] == "daemon")
+        report = json.loads(done.stdout)
+        daemon = next(f for f in report["findings"] if f["what"] == "daemon")
         self.assertEqual((daemon["level"], daemon["advice"]), ("problem", "earshotd"))
-        self.assertEqual(said["problems"], 1, said)
-        self.assertIn("inotify", {f["what"] for f in said["findings"]})
+        self.assertEqual(report["problems"], 1, report)
+        self.assertIn("inotify", {f["what"] for f in report["findings"]})
 
-    def test_a_token_that_others_can_read_is_a_problem_with_its_remedy(self):
+    def test_doctor_reports_a_readable_token_with_its_fix(self):
         os.makedirs(self.state, mode=0o700)
         token = os.path.join(self.state, "token")
         with open(token, "w") as file:

@@ -1,91 +1,78 @@
-"""`earshot status`: the line that a status bar shows."""
+"""`earshot status`: the line for a status bar."""
 import json
 import os
-import signal
 import subprocess
-import threading
+import tempfile
 
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Registry, Session
+from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
+from support.transcripts import Registry, Session
 
 
-class Bar:
-    """`earshot status --follow`, read as a bar reads it: line by line."""
+class Bar(CommandLines):
+    """`earshot status --follow` as a status bar reads it: line by line."""
 
     def __init__(self, home, *args):
-        self.process = subprocess.Popen([os.path.join(build(), "earshot"), "status", "--follow", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env=clean_environment(home))
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.removesuffix("\n"))
+        self.errors = tempfile.TemporaryFile("w+")
+        super().__init__([os.path.join(build(), "earshot"), "status", "--follow", *args], clean_environment(home), stderr=self.errors)
 
     def wait(self, condition):
         return wait_for(lambda: self.lines and condition(self.lines[-1]), f"another line than {self.lines[-3:]}",
-                        give_up=lambda: self.process.poll() is not None and f"gone with {self.process.returncode}: {self.process.stderr.read()}")
+                        give_up=lambda: self.process.poll() is not None and f"exited with {self.process.returncode}: {self.error_text()}")
 
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        self.reader.join()
-        return code
+    def error_text(self):
+        self.errors.seek(0)
+        return self.errors.read()
 
     def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        super().close()
+        self.errors.close()
 
 
-class Status(Case):
+class Status(DaemonCase):
     def bar(self, *args):
         bar = Bar(self.home, "--state", self.state, *args)
         self.addCleanup(bar.close)
         return bar
 
-    def test_the_line_counts_who_waits_and_who_works(self):
+    def test_the_line_counts_waiting_and_working_sessions(self):
         daemon = self.start()
         self.assertEqual(self.status(), "\n")
         client = daemon.subscriber()
         asking, busy = Session(self.root, cwd="/home/ada/asking"), Session(self.root, cwd="/home/ada/busy")
         asking.prompt("delete it")
-        asking.calls("Bash", {"command": "rm -rf build"})
+        asking.tool_call("Bash", {"command": "rm -rf build"})
         busy.prompt("work")
-        Registry(self.root, asking.session, self.process()).says("waiting", "permission prompt")
-        Registry(self.root, busy.session, self.process()).says("busy")
-        client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "the two")
+        Registry(self.root, asking.session, self.process()).set_status("waiting", "permission prompt")
+        Registry(self.root, busy.session, self.process()).set_status("busy")
+        client.wait(lambda: client.all(type="status", state="waiting") and client.all(type="turn.started", session=busy.session), "both statuses")
         self.assertEqual(self.status(), "⏸ 1 ● 1\n")
         self.assertEqual(self.status("--project", "busy"), "● 1\n")
-        told = json.loads(self.status("--json"))
-        self.assertEqual((told["text"], told["class"], told["alt"], told["waiting"], told["working"]), ("⏸ 1 ● 1", "waiting", "waiting", 1, 1))
-        self.assertRegex(told["tooltip"], r"^⏸ asking permission: .*rm -rf build\n● busy: ")
+        status = json.loads(self.status("--json"))
+        self.assertEqual((status["text"], status["class"], status["alt"], status["waiting"], status["working"]), ("⏸ 1 ● 1", "waiting", "waiting", 1, 1))
+        self.assertRegex(status["tooltip"], r"^⏸ asking permission: .*rm -rf build\n● busy: ")
 
     def status(self, *args):
         done = earshot("status", "--state", self.state, *args, home=self.home)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
-    def test_it_follows_each_change_and_says_nothing_twice(self):
+    def test_follow_prints_each_change_once(self):
         self.start()
         bar = self.bar()
         bar.wait(lambda line: line == "")
         session = Session(self.root)
         registry = Registry(self.root, session.session, self.process())
         session.prompt("go on")
-        registry.says("busy")
+        registry.set_status("busy")
         bar.wait(lambda line: line == "● 1")
-        registry.says("waiting", "input needed")
+        registry.set_status("waiting", "input needed")
         bar.wait(lambda line: line == "⏸ 1")
-        registry.says("idle")
+        registry.set_status("idle")
         bar.wait(lambda line: line == "")
         self.assertTrue(all(one != other for one, other in zip(bar.lines, bar.lines[1:])), bar.lines)
         self.assertEqual(bar.stop(), 0)
 
-    def test_without_a_daemon_it_says_so_and_comes_back_with_one(self):
+    def test_without_a_daemon_it_prints_that_and_reconnects(self):
         bar = self.bar("--json", "--connect", "ws://127.0.0.1:9/v1/ws")
         away = json.loads(bar.wait(lambda line: "away" in line and line))
         self.assertEqual((away["text"], away["class"]), ("earshot?", "away"))
@@ -100,17 +87,17 @@ class Status(Case):
         self.start()
         bar.wait(lambda line: line == "")
 
-    def test_once_and_without_a_daemon_it_exits_1(self):
+    def test_without_follow_and_without_a_daemon_it_exits_1(self):
         done = earshot("status", "--state", self.state, home=self.home)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("Is the daemon running?", done.stderr)
 
-    def test_it_ends_when_nobody_reads_any_more(self):
+    def test_it_exits_when_its_output_is_closed(self):
         self.start()
         with subprocess.Popen([os.path.join(build(), "earshot"), "status", "--follow", "--state", self.state], stdout=subprocess.PIPE,
                               env=clean_environment(self.home)) as process:
             self.addCleanup(process.kill)
             self.assertEqual(process.stdout.readline(), b"\n")
-            process.stdout.close()  # and nothing happens that could be written
-            wait_for(lambda: process.poll() is not None, "the end")
+            process.stdout.close()  # while there is nothing to write
+            wait_for(lambda: process.poll() is not None, "it to exit")
             self.assertEqual(process.returncode, 0)

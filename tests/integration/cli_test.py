@@ -1,85 +1,21 @@
-"""The program `earshot`, as a person uses it: in a pipe and on a terminal."""
-import fcntl
+"""The program `earshot` in a pipe and on a terminal."""
 import json
 import os
-import pty
-import re
-import select
 import signal
-import struct
 import subprocess
-import termios
 
-from harness import Case, build, clean_environment, earshot, wait_for
-from sessions import Registry, Session
-
-EVIL = "\x1b]0;owned\x07 \x1b[31mred\x1b[0m \x9b31m \u202eback\u2066 \x7f \r\x08 \u200f bell\x07 end"
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
-COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.terminal import CONTROL_SEQUENCES, Terminal, assert_no_control_characters
+from support.transcripts import Registry, Session
 
 
-class Terminal:
-    """A program on a pty of its own."""
-
-    def __init__(self, args, home, columns=100, **environment):
-        self.fd, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self.process = subprocess.Popen([os.path.join(build(), "earshot"), *args], stdin=child, stdout=child, stderr=child,
-                                        env={**clean_environment(home), **environment}, start_new_session=True)
-        os.close(child)
-        self.text = b""
-
-    def read(self):
-        while select.select([self.fd], [], [], 0)[0]:
-            try:
-                piece = os.read(self.fd, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            self.text += piece
-        return self.text.decode(errors="replace")
-
-    def plain(self):
-        return COLOUR.sub("", self.read()).replace("\r\n", "\n")
-
-    def wait(self, pattern):
-        try:
-            return wait_for(lambda: re.search(pattern, self.plain()), f"{pattern!r} on the terminal",
-                            give_up=lambda: self.process.poll() is not None and f"gone with {self.process.returncode}")
-        except AssertionError as failed:
-            raise AssertionError(f"{failed}; it shows:\n{self.plain()}") from None
-
-    def wait_connected(self, root):
-        """Until it shows what happens: another session speaks up again and again."""
-        herald = Session(root, cwd="/home/ada/herald")
-
-        def heard():
-            herald.prompt("hear ye")
-            return "hear ye" in self.plain()
-
-        wait_for(heard, "the terminal's first line")
-
-    def stop(self, number=signal.SIGINT):
-        self.process.send_signal(number)
-        code = wait_for(lambda: self.process.poll() is not None and (self.process.returncode,), "the end")[0]
-        self.read()
-        return code
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.fd)
-
-
-class Tail(Case):
+class Tail(DaemonCase):
     def terminal(self, *args, **more):
         terminal = Terminal(args, self.home, **more)
         self.addCleanup(terminal.close)
         return terminal
 
-    def test_tail_on_a_terminal_shows_a_line_for_each_thing_that_happens(self):
+    def test_tail_on_a_terminal_prints_a_line_per_event(self):
         self.start()
         terminal = self.terminal("tail", "--state", self.state)
         terminal.wait_connected(self.root)
@@ -87,17 +23,17 @@ class Tail(Case):
         session.prompt("fix the flaky test")
         terminal.wait("fix the flaky test")
         registry = Registry(self.root, session.session, self.process())
-        call = session.calls("Bash", {"command": "npm test", "description": "Run"})
-        registry.says("waiting", "permission prompt")
+        call = session.tool_call("Bash", {"command": "npm test", "description": "Run"})
+        registry.set_status("waiting", "permission prompt")
         terminal.wait(r"(?i)needs you.*permission.*npm test")
         session.result(call, "ok")
-        session.says("All green.", stop_reason="end_turn")
+        session.reply("All green.", stop_reason="end_turn")
         terminal.wait(r"turn 1 completed")
         shown = terminal.plain()
         self.assertRegex(shown, r"api .*Bash +npm test")
         self.assertIn("All green.", shown)
         self.assertTrue(all(len(line) <= 100 for line in shown.split("\n")), shown)
-        self.assertRegex(terminal.read(), "\x1b\\[")  # in colour
+        self.assertRegex(terminal.read(), "\x1b\\[")  # coloured
         self.assertEqual(terminal.stop(), 0)
 
     def test_no_color_is_respected(self):
@@ -113,26 +49,21 @@ class Tail(Case):
         pretty = self.terminal("tail", "--state", self.state, "--pretty")
         pretty.wait_connected(self.root)
         session = Session(self.root, cwd="/home/ada/e\x1b[31mvil")
-        session.prompt(f"prompt {EVIL}")
-        call = session.calls("Bash", {"command": f"echo {EVIL}", "description": EVIL})
-        session.result(call, f"output {EVIL}", error=True)
-        session.result(session.calls(f"Tool{EVIL}", {"file_path": EVIL}))
-        session.append(session.record("summary", summary=f"title {EVIL}", leafUuid=session.parent), {"type": "custom-title", "customTitle": f"title {EVIL}", "sessionId": session.session})
-        session.says(f"answer {EVIL}", stop_reason="end_turn")
+        session.prompt(f"prompt {CONTROL_SEQUENCES}")
+        call = session.tool_call("Bash", {"command": f"echo {CONTROL_SEQUENCES}", "description": CONTROL_SEQUENCES})
+        session.result(call, f"output {CONTROL_SEQUENCES}", error=True)
+        session.result(session.tool_call(f"Tool{CONTROL_SEQUENCES}", {"file_path": CONTROL_SEQUENCES}))
+        session.append(session.record("summary", summary=f"title {CONTROL_SEQUENCES}", leafUuid=session.parent), {"type": "custom-title", "customTitle": f"title {CONTROL_SEQUENCES}", "sessionId": session.session})
+        session.reply(f"answer {CONTROL_SEQUENCES}", stop_reason="end_turn")
         pretty.wait("turn 1 completed")
-        self.assert_clean(pretty.plain())
+        assert_no_control_characters(self, pretty.plain())
         table = self.terminal("ls", "--state", self.state)
         wait_for(lambda: table.process.poll() is not None, "the table")
         self.assertIn("vil", table.plain())
-        self.assert_clean(table.plain())
+        assert_no_control_characters(self, table.plain())
         pretty.stop()
 
-    def assert_clean(self, text):
-        found = CONTROL.search(text.replace("\r", "").replace("\n", ""))
-        self.assertIsNone(found, f"a control character is shown: {found and text[max(0, found.start() - 60):found.end() + 20]!r}")
-        self.assertNotIn("\x1b", text)
-
-    def test_tail_that_is_no_terminal_writes_exactly_the_frames(self):
+    def test_tail_without_a_terminal_writes_the_frames_unchanged(self):
         daemon = self.start()
         client = daemon.subscriber()
         path = os.path.join(self.home, "frames")
@@ -145,15 +76,15 @@ class Tail(Case):
             with open(path, encoding="utf-8") as file:
                 return file.read().split("\n")[:-1]
 
-        wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in lines()), "the snapshot's end")
+        wait_for(lambda: any(json.loads(line)["type"] == "ready" for line in lines()), "the end of the snapshot")
         session = Session(self.root)
         session.turn("piped")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         events = client.event_texts()[f"claude/-home-ada-api/{session.session}"]
         wait_for(lambda: sum('"cursor"' in line for line in lines()) >= len(events), "the turn")
-        self.same(events, [line for line in lines() if "cursor" in json.loads(line)], "what tail wrote")
+        self.assert_same_events(events, [line for line in lines() if "cursor" in json.loads(line)], "the output of tail")
 
-    def test_tail_comes_back_after_the_daemon_did(self):
+    def test_tail_reconnects_after_a_restart_of_the_daemon(self):
         daemon = self.start()
         terminal = self.terminal("tail", "--state", self.state)
         session = Session(self.root)
@@ -166,7 +97,7 @@ class Tail(Case):
         terminal.wait("afterwards")
         terminal.stop()
 
-    def test_without_a_daemon_it_says_so_and_exits_1(self):
+    def test_without_a_daemon_it_names_the_address_and_exits_1(self):
         done = earshot("ls", "--state", self.state, "--connect", "ws://127.0.0.1:9/v1/ws", home=self.home)
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("127.0.0.1:9", done.stderr)
@@ -175,15 +106,15 @@ class Tail(Case):
         self.assertEqual(earshot("dance", home=self.home).returncode, 2)
 
 
-class Ls(Case):
-    def test_ls_shows_each_session_with_the_waiting_one_first(self):
+class Ls(DaemonCase):
+    def test_ls_lists_waiting_sessions_first(self):
         daemon = self.start()
         client = daemon.subscriber()
         calm, asking = Session(self.root, cwd="/home/ada/calm"), Session(self.root, cwd="/home/ada/asking")
         calm.turn("nothing much")
         asking.prompt("delete it")
-        asking.calls("Bash", {"command": "rm -rf build"})
-        Registry(self.root, asking.session, self.process()).says("waiting", "permission prompt")
+        asking.tool_call("Bash", {"command": "rm -rf build"})
+        Registry(self.root, asking.session, self.process()).set_status("waiting", "permission prompt")
         client.wait(lambda: [f for f in client.all(type="status", state="waiting") if "rm -rf" in f.get("detail", "")], "the waiting session")
         client.wait_frame(type="turn.finished", session=calm.session)
         table = earshot("ls", "--state", self.state, home=self.home)
@@ -203,15 +134,15 @@ class Ls(Case):
         frames = json.loads(done.stdout)
         self.assertEqual([(f["type"], f["session"], f["turn"]["number"]) for f in frames], [("session", session.session, 1)])
 
-    def test_ls_without_sessions_says_what_to_do(self):
+    def test_ls_without_sessions_prints_a_hint(self):
         self.start()
         done = earshot("ls", "--state", self.state, home=self.home)
         self.assertEqual(done.returncode, 0)
         self.assertIn("no sessions", (done.stdout + done.stderr).lower())
 
 
-class Replay(Case):
-    def test_replay_needs_no_daemon_and_reads_stdin_as_a_file(self):
+class Replay(DaemonCase):
+    def test_replay_needs_no_daemon_and_reads_stdin(self):
         session = Session(self.root)
         session.turn("offline")
         one = earshot("replay", session.path, home=self.home)
@@ -224,9 +155,9 @@ class Replay(Case):
                                    env=clean_environment(self.home))
         self.assertEqual([json.loads(line)["type"] for line in piped.stdout.splitlines()], types)
 
-    def test_the_meta_view_shows_no_text(self):
+    def test_the_meta_view_prints_no_text(self):
         session = Session(self.root)
         session.turn("a secret word")
-        told = earshot("replay", "--view", "meta", session.path, home=self.home).stdout
-        self.assertIn("turn.finished", told)
-        self.assertNotIn("secret word", told)
+        output = earshot("replay", "--view", "meta", session.path, home=self.home).stdout
+        self.assertIn("turn.finished", output)
+        self.assertNotIn("secret word", output)

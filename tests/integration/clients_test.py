@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote: Node's ws with fifteen lines, curl and jq. (Python's websockets and a browser are tried everywhere else.)"""
+"""Third-party clients: the protocol page's examples for Node and Python, curl and jq."""
 import json
 import os
 import re
@@ -6,14 +6,14 @@ import shutil
 import subprocess
 import unittest
 
-from doors import DoorCase
-from harness import TOP, build, clean_environment, deadline_s, wait_for
-from sessions import Session
+from support.endpoints import EndpointCase
+from support.harness import TOP, build, clean_environment, deadline_s, wait_for
+from support.transcripts import Session
 
 
-class Programs(DoorCase):
+class Programs(EndpointCase):
     def readme(self, name):
-        """The example of this name in the protocol's page."""
+        """The example of this name in protocol/README.md."""
         with open(os.path.join(TOP, "protocol", "README.md")) as page:
             return re.search(rf"```\w+\n(?://|#) {re.escape(name)}\n(.*?)```", page.read(), re.DOTALL)[1]
 
@@ -28,41 +28,41 @@ class Programs(DoorCase):
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        told = []
+        output = []
 
         def until(text):
-            while not any(text in line for line in told):
+            while not any(text in line for line in output):
                 line = process.stdout.readline()
-                self.assertTrue(line, f"waited for {text!r} after {told}")
-                told.append(line.strip())
+                self.assertTrue(line, f"waited for {text!r} after {output}")
+                output.append(line.strip())
 
         until("live")
-        one.says("done", stop_reason="end_turn")
+        one.reply("done", stop_reason="end_turn")
         until("turn 1 completed")
         one.prompt("again")
         until("turn 2 again")
         daemon.stop()
         until("closed 1001")
 
-    @unittest.skipUnless(shutil.which("node"), "there is no node")
-    def test_the_example_for_node_follows(self):
+    @unittest.skipUnless(shutil.which("node"), "node is not installed")
+    def test_the_node_example_works(self):
         script = os.path.join(self.home, "follow.js")
         with open(script, "w") as file:
             file.write(self.readme("follow.js"))
         self.follow("node", script)
 
-    def test_the_example_for_python_follows(self):
+    def test_the_python_example_works(self):
         script = os.path.join(self.home, "follow.py")
         with open(script, "w") as file:
             file.write(self.readme("follow.py"))
         self.follow("/usr/bin/python3", script)
 
-    def test_curl_and_jq_follow_from_a_cursor(self):
+    def test_curl_and_jq_resume_from_a_cursor(self):
         one = Session(self.root)
         one.turn("first")
         daemon = self.start()
-        stream, told = next(iter(daemon.replay(self.root).items()))
-        after = f"{stream}:{json.loads(told[0])['cursor']}"
+        stream, output = next(iter(daemon.replay(self.root).items()))
+        after = f"{stream}:{json.loads(output[0])['cursor']}"
         script = f"""curl -sN --unix-socket {daemon.socket} --get --data-urlencode 'after={after}' 'http://localhost/v1/events?type=turn.*' |
                      jq --unbuffered -c 'select(.cursor) | [.type, .turn]'"""
         process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
@@ -75,18 +75,18 @@ class Programs(DoorCase):
         self.assertEqual(process.wait(deadline_s * 4), 0)
         process.stdout.close()
 
-    def test_a_watch_limit_of_eight_is_found_by_the_doctor(self):
+    def test_doctor_reports_a_watch_limit_that_is_too_low(self):
         root = os.path.join(self.home, "claude")
         for n in range(20):
             Session(root, f"/home/ada/p{n}").prompt("hello")
         limited = ["unshare", "--user", "--map-root-user", "sh", "-c", 'echo 8 >/proc/sys/user/max_inotify_watches && exec "$0" "$@"']
         if subprocess.run([*limited, "true"], capture_output=True).returncode != 0:
-            self.skipTest("no user namespaces with limits of their own here")
+            self.skipTest("user namespaces with their own limits are not available")
         daemon = self.start(prefix=limited)
         client = daemon.subscriber()
         late = Session(root, "/home/ada/p19")
-        late.prompt("found all the same")
-        client.wait_frame(type="turn.started", prompt="found all the same")
+        late.prompt("found by the sweep")
+        client.wait_frame(type="turn.started", prompt="found by the sweep")
         done = subprocess.run([*limited, os.path.join(build(), "earshot"), "doctor", "--state", self.state], capture_output=True, text=True,
                               env=clean_environment(self.home), timeout=deadline_s * 8)
         self.assertRegex(done.stdout, r"(?i)watch")

@@ -1,81 +1,52 @@
-"""Recorded sessions of the real program, played live and torn, all at once: a subscriber gets exactly what a fold of the final files gives.
+"""Recorded sessions of the real program, played live in torn writes: a subscriber gets exactly the events of the final files.
 
-Extra: these run where the recorded sessions are (EARSHOT_CORPUS, or shared/corpus beside the project) and are skipped, out loud, elsewhere.
+Skipped where the recorded sessions are not installed (EARSHOT_CORPUS, or shared/corpus next to the project).
 """
 import collections
-import glob
 import json
 import os
-import re
 import shutil
-import subprocess
 import unittest
 
-from harness import Case, corpus, earshot, wait_for
+from support.harness import DaemonCase, corpus, earshot
+from support.recordings import Playback, registry_changes
 
-held_ms = 700  # a status that the recording held for as long must be seen
+held_ms = 700  # a status that lasted at least this long in the recording must be seen
 STATES = {"busy": "working", "idle": "idle", "waiting": "waiting", "shell": "idle"}
 REASONS = {"permission prompt": {"permission"}, "input needed": {"question", "plan"}}
 
 
-def scenarios():
-    """name → directory; the name is a root's"""
-    found = glob.glob(os.path.join(corpus() or "", "claude-*", "*", "timeline.jsonl"))
-    return {re.sub(r"\W+", "-", "-".join(os.path.dirname(path).split(os.sep)[-2:])): os.path.dirname(path) for path in sorted(found)}
-
-
 def held(scenario):
-    """(session, status, waitingFor) for every status that a registry file of this recording held for long enough"""
-    with open(os.path.join(scenario, "timeline.jsonl")) as lines:
-        changes = [json.loads(line) for line in lines]
-    said = {}
-    for change in changes:
-        if not change["path"].startswith("sessions/"):
-            continue
-        before = said.pop(change["path"], None)
-        if before and change["ms"] - before[0] >= held_ms:
+    """(session, status, waitingFor) of every status that a registry file of this recording kept for at least held_ms"""
+    current = {}
+    for path, ms, fields in registry_changes(scenario):
+        before = current.pop(path, None)
+        if before and ms - before[0] >= held_ms:
             yield before[1:]
-        facts = json.loads(change["text"]) if change.get("text", "").strip() else {}
-        if "status" in facts:
-            said[change["path"]] = (change["ms"], facts["sessionId"], facts["status"], facts.get("waitingFor"))
+        if "status" in fields:
+            current[path] = (ms, fields["sessionId"], fields["status"], fields.get("waitingFor"))
 
 
-@unittest.skipUnless(corpus(), "the recorded sessions are not here")
-class Corpus(Case):
-    def test_every_recorded_session_played_torn_is_told_live_as_replay_tells_it(self):
-        player = os.path.join(corpus(), "..", "tools", "play.py")
-        if not os.path.exists(player):
-            self.skipTest("play.py is not beside the recorded sessions")
-        names = scenarios()
-        roots = {name: os.path.join(self.home, name) for name in names}
-        for root in roots.values():
-            os.mkdir(root)
-        daemon = self.start(roots=[f"{name}={root}" for name, root in roots.items()])
+@unittest.skipUnless(corpus(), "the recorded sessions are not installed")
+class Corpus(DaemonCase):
+    def test_every_recorded_session_played_live_gives_the_events_of_replay(self):
+        playback = Playback(self)
+        daemon = self.start(roots=playback.root_arguments())
         client = daemon.subscriber()
-        plays = {name: subprocess.Popen(["/usr/bin/python3", player, names[name], roots[name], "--torn", "--seed", "7"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for name in names}
+        playback.run(daemon, "--torn", deadline=90)
+        replayed = daemon.replay(*playback.roots.values())
         try:
-            wait_for(lambda: all(play.poll() is not None for play in plays.values()), "the recordings' end", deadline=90, give_up=daemon.why_dead)
-        finally:
-            for play in plays.values():
-                play.kill()
-                play.wait()
-        for name, play in plays.items():
-            self.assertEqual(play.returncode, 0, f"{name}: {play.stdout.read()}")
-            play.stdout.close()
-        told = daemon.replay(*roots.values())
-        try:
-            client.wait(lambda: client.count() >= sum(map(len, told.values())), "all events", deadline=30)
-        finally:  # by stream: says which one lacks what
+            client.wait(lambda: client.count() >= sum(map(len, replayed.values())), "every event", deadline=30)
+        finally:  # compared by stream, for the message
             got = client.event_texts()
-            for stream, lines in told.items():
-                self.same(lines, got[stream], stream)
-        daemon.stop()  # nothing more comes
-        self.assertEqual({s: len(l) for s, l in client.event_texts().items()}, {s: len(l) for s, l in told.items()})
+            for stream, lines in replayed.items():
+                self.assert_same_events(lines, got[stream], stream)
+        daemon.stop()  # no further events
+        self.assertEqual({s: len(l) for s, l in client.event_texts().items()}, {s: len(l) for s, l in replayed.items()})
         self.assertEqual(client.all(type="reset"), [])
-        self.statuses(client, names)
+        self.assert_statuses(client, playback.scenarios)
 
-    def statuses(self, client, names):
+    def assert_statuses(self, client, names):
         frames = client.all(type="status")
         for name, scenario in names.items():
             for session, status, waiting_for in held(scenario):
@@ -84,8 +55,8 @@ class Corpus(Case):
                     self.assertTrue(seen, [(f["state"], f.get("reason")) for f in frames if f["session"] == session])
                     if status == "waiting":
                         self.assertTrue(any(f["reason"] in REASONS.get(waiting_for, {"dialog"}) for f in seen), seen)
-        asked = [f for f in frames if f["state"] == "waiting" and f.get("reason") == "permission"]
-        self.assertTrue(any("approve" in f.get("detail", "") for f in asked), asked)
+        prompts = [f for f in frames if f["state"] == "waiting" and f.get("reason") == "permission"]
+        self.assertTrue(any("approve" in f.get("detail", "") for f in prompts), prompts)
 
     def test_replay_accounts_for_every_line(self):
         files = [os.path.join(folder, name) for folder, _, names in os.walk(corpus()) for name in names
@@ -98,16 +69,16 @@ class Corpus(Case):
         done = earshot("replay", "--stats", "--json", *files, home=self.home)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         stats = json.loads(done.stdout)
-        told, types = stats["lines"], collections.Counter()
+        lines_by_kind, types = stats["lines"], collections.Counter()
         for dialect in stats["dialects"].values():
             types.update(dialect["types"])
-        self.assertEqual(told["total"], lines)
-        # each record has a type, one of them for what is no record at all; a line has one or, glued, more
+        self.assertEqual(lines_by_kind["total"], lines)
+        # each record has a type, with one for lines that are not records; concatenated lines have several
         self.assertEqual(sum(types.values()), stats["records"] + stats["undecided_records"] + types["(not an object)"])
-        self.assertGreaterEqual(sum(types.values()) + told["skipped"] + told["empty"], lines)
-        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_told"], told["skipped"])
+        self.assertGreaterEqual(sum(types.values()) + lines_by_kind["skipped"] + lines_by_kind["empty"], lines)
+        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_told"], lines_by_kind["skipped"])
 
-    def test_the_public_sessions_as_history_are_each_one_live_session(self):
+    def test_each_public_session_as_history_becomes_one_live_session(self):
         folder = os.path.join(self.root, "projects", "-home-public")
         os.makedirs(folder)
         files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(corpus(), "public"))
@@ -117,14 +88,14 @@ class Corpus(Case):
         daemon = self.start()
         client = daemon.client()
         shown = {f["session"] for f in client.subscribe()}
-        told = daemon.replay(self.root)
-        self.assertEqual({json.loads(lines[0])["session"] for lines in told.values()} - shown, set())
-        for n in range(len(files)):  # each goes on: the first new line is told, nothing old
+        replayed = daemon.replay(self.root)
+        self.assertEqual({json.loads(lines[0])["session"] for lines in replayed.values()} - shown, set())
+        for n in range(len(files)):  # each continues: only the new line is sent
             with open(os.path.join(folder, f"00000000-0000-4000-8000-{n:012}.jsonl"), "ab") as file:
                 file.write(b'\n{"type":"user","uuid":"new-%d","sessionId":"s","timestamp":"2026-11-21T10:00:00.000Z","message":{"role":"user","content":"news %d"}}\n' % (n, n))
         after = daemon.replay(self.root)
-        fresh = {stream: lines[len(told[stream]):] for stream, lines in after.items()}
+        fresh = {stream: lines[len(replayed[stream]):] for stream, lines in after.items()}
         expected = {stream: lines for stream, lines in fresh.items() if lines}
         client.wait(lambda: client.count() >= sum(map(len, expected.values())), "the new lines' events")
         for stream, lines in expected.items():
-            self.same(lines, client.event_texts()[stream], stream)
+            self.assert_same_events(lines, client.event_texts()[stream], stream)

@@ -5,7 +5,7 @@ import shutil
 import unittest
 
 import browser
-from harness import build, corpus, sanitized
+from support.harness import build, corpus, sanitized
 from typescript import DASHBOARD, SDK, compile_typescript, run_node_tests
 
 PAGE = os.path.join("page", "app.js")  # exists in a build with the dashboard

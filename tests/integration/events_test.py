@@ -1,13 +1,13 @@
-"""Bytes that are appended become events at a subscriber: exactly those that a fold of the final file gives."""
+"""Appended bytes become events at a subscriber: exactly the events that `earshot replay` prints for the final file."""
 import json
 import os
 import threading
 
-from harness import Case, wait_for
-from sessions import Conversation, FlatSession, Session, SessionWithAgentsBeside, SessionWithAgentsInline, append
+from support.harness import DaemonCase, wait_for
+from support.transcripts import Conversation, FlatSession, Session, SessionWithSiblingAgents, SessionWithInlineAgents, append
 
 
-class Events(Case):
+class Events(DaemonCase):
     def test_a_new_file_s_first_line_reaches_a_subscriber(self):
         daemon = self.start()
         client = daemon.subscriber()
@@ -37,10 +37,10 @@ class Events(Case):
         path = source.path.replace("elsewhere", "claude")
         for at in range(len(data)):
             append(path, data[at : at + 1])
-        events = self.live(daemon, client, path)
+        events = self.assert_delivered(daemon, client, path)
         self.assertEqual(len(events), 1)
 
-    def test_nothing_is_told_of_a_line_without_its_end(self):
+    def test_an_unterminated_line_is_no_event(self):
         daemon = self.start()
         client = daemon.subscriber()
         session, other = Session(self.root), Session(self.root)
@@ -54,34 +54,34 @@ class Events(Case):
         append(session.path, b"\n")
         client.wait_frame(type="turn.started", prompt="second")
 
-    def test_every_era_is_told_live_as_replay_tells_it(self):
+    def test_every_era_is_delivered_live_as_replay_prints_it(self):
         daemon = self.start()
         client = daemon.subscriber()
-        for session in (Session(self.root), SessionWithAgentsBeside(self.root), SessionWithAgentsInline(self.root)):
+        for session in (Session(self.root), SessionWithSiblingAgents(self.root), SessionWithInlineAgents(self.root)):
             session.prompt("have a look")
             call, agent, subagent = session.agent()
             subagent.turn("Look around")
             session.agent_result(call, agent)
-            session.says("It is fine.", stop_reason="end_turn")
+            session.reply("It is fine.", stop_reason="end_turn")
             session.turn("and again")
         for session in (Conversation(self.root), FlatSession(self.root, cwd="/home/ada/flat")):
             session.turn("first")
             session.turn("second")
-        events = self.live(daemon, client, self.root)
-        self.assertEqual(len(events), 7, sorted(events))  # five sessions, two agents in files of their own
+        events = self.assert_delivered(daemon, client, self.root)
+        self.assertEqual(len(events), 7, sorted(events))  # five sessions, two subagents with their own files
         dialects = {json.loads(lines[0])["dialect"] for lines in events.values()}
         self.assertEqual(dialects, {"claude-code", "claude-messages", "claude-flat"})
 
-    def test_many_lines_in_one_write_arrive_all_and_in_order(self):
+    def test_many_lines_in_one_write_all_arrive_in_order(self):
         daemon = self.start()
         client = daemon.subscriber()
         session = Session(self.root)
         records = [session.record("user", {"role": "user", "content": f"prompt {n}"}) for n in range(3000)]
         session.append(*records)
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         self.assertEqual([f["prompt"] for f in client.all(type="turn.started")], [f"prompt {n}" for n in range(3000)])
 
-    def test_a_snapshot_and_what_follows_have_neither_gap_nor_repetition(self):
+    def test_a_snapshot_and_the_following_events_have_no_gap_and_no_repetition(self):
         daemon = self.start()
         session = Session(self.root)
         session.prompt("begin")
@@ -92,8 +92,8 @@ class Events(Case):
             while not stop.is_set():
                 before = first.count()
                 for _ in range(20):
-                    session.says("still going " * 20)
-                wait_for(lambda: stop.is_set() or first.count() > before, "the writer's lines")  # never far ahead: nobody shall lag
+                    session.reply("still going " * 20)
+                wait_for(lambda: stop.is_set() or first.count() > before, "the writer's lines")  # stay close, so that no client lags
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -105,25 +105,25 @@ class Events(Case):
         finally:
             stop.set()
             writer.join()
-        session.says("over", stop_reason="end_turn")
+        session.reply("over", stop_reason="end_turn")
         stream = f"claude/-home-ada-api/{session.session}"
-        told = daemon.replay(session.path)[stream]
-        cursors = [json.loads(line)["cursor"] for line in told]
+        texts = daemon.replay(session.path)[stream]
+        cursors = [json.loads(line)["cursor"] for line in texts]
         for client, frames in snapshots:
             client.wait_frame(type="turn.finished")
             name, cursor = next(frame for frame in frames if frame["session"] == session.session)["cursors"][0].rsplit(":", 1)
             self.assertEqual(name, stream)
             after = self.events_before(cursor, cursors)
-            self.assertTrue(0 < after < len(told), "the snapshot was not taken while the writer wrote")
-            self.same(told[after:], client.event_texts()[stream], "after the snapshot")
+            self.assertTrue(0 < after < len(texts), "the snapshot was not taken while the writer was active")
+            self.assert_same_events(texts[after:], client.event_texts()[stream], "after the snapshot")
 
     @staticmethod
     def events_before(cursor, cursors):
-        """How many events a cursor includes; it may lie behind silent lines."""
-        place = lambda text: tuple(int(part) for part in text.split(".")[:2])
-        return sum(place(each) <= place(cursor) for each in cursors)
+        """How many events lie before a cursor, which may be after lines without events."""
+        position = lambda text: tuple(int(part) for part in text.split(".")[:2])
+        return sum(position(each) <= position(cursor) for each in cursors)
 
-    def test_two_subscribers_get_what_each_asked_for(self):
+    def test_each_subscriber_gets_what_its_filter_selects(self):
         daemon = self.start()
         api, tools = daemon.client(), daemon.client()
         api.subscribe(filter={"project": ["/home/ada/api*"]})
@@ -133,13 +133,13 @@ class Events(Case):
         other.turn("in web")
         api.wait_frame(type="turn.finished", session=one.session)
         tools.wait(lambda: len(tools.all(type="tool.finished")) == 2, "two tool results")
-        told = daemon.replay(self.root)
+        texts = daemon.replay(self.root)
         self.assertEqual({f["session"] for f in api.frames if "cursor" in f}, {one.session})
-        self.same(told[f"claude/-home-ada-api/{one.session}"], api.event_texts()[f"claude/-home-ada-api/{one.session}"], "api")
+        self.assert_same_events(texts[f"claude/-home-ada-api/{one.session}"], api.event_texts()[f"claude/-home-ada-api/{one.session}"], "api")
         self.assertEqual({f["type"] for f in tools.frames if "cursor" in f}, {"tool.invoked", "tool.finished"})
-        for stream, lines in told.items():
+        for stream, lines in texts.items():
             wanted = [line for line in lines if json.loads(line)["type"].startswith("tool.")]
-            self.same(wanted, tools.event_texts()[stream], stream)
+            self.assert_same_events(wanted, tools.event_texts()[stream], stream)
 
     def test_two_subscriptions_of_one_connection_deliver_an_event_once(self):
         daemon = self.start()
@@ -149,9 +149,9 @@ class Events(Case):
         session = Session(self.root)
         session.turn("once")
         client.wait_frame(type="turn.finished")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
         client.send(type="unsubscribe", id="all")
-        client.subscribe(id="later", filter={"session": ["nobody"]})  # its answer says that the unsubscription was heard
+        client.subscribe(id="later", filter={"session": ["nobody"]})  # its reply shows that the unsubscription was processed
         session.turn("twice")
         client.wait(lambda: len(client.all(type="tool.finished")) == 2, "the second result")
         self.assertEqual(len(client.all(type="turn.started")), 1)
@@ -175,9 +175,9 @@ class Events(Case):
         self.assertEqual([f["session"] for f in client.subscribe(id="live")], [recent.session])
         everything = client.subscribe(id="all", all=True)
         self.assertEqual({f["session"] for f in everything}, {recent.session, old.session})
-        self.assertEqual(client.count(), 0)  # history is not told as news
+        self.assertEqual(client.count(), 0)  # history is not sent as live events
 
-    def test_an_old_file_that_grows_tells_only_what_is_new(self):
+    def test_an_old_file_that_grows_emits_only_new_events(self):
         session = Session(self.root)
         session.turn("long ago")
         os.utime(session.path, (1_600_000_000, 1_600_000_000))
@@ -186,5 +186,5 @@ class Events(Case):
         before = len(daemon.replay(session.path)[f"claude/-home-ada-api/{session.session}"])
         session.prompt("here again")
         client.wait_frame(type="turn.started", prompt="here again")
-        told = daemon.replay(session.path)[f"claude/-home-ada-api/{session.session}"]
-        self.same(told[before:], client.event_texts()[f"claude/-home-ada-api/{session.session}"], "new events")
+        texts = daemon.replay(session.path)[f"claude/-home-ada-api/{session.session}"]
+        self.assert_same_events(texts[before:], client.event_texts()[f"claude/-home-ada-api/{session.session}"], "new events")

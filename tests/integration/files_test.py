@@ -1,4 +1,4 @@
-"""What happens to files: truncated, rewritten, renamed, deleted, unreadable, absent. Each once with inotify alone and once with the sweep alone."""
+"""Files that are truncated, rewritten, renamed, deleted, unreadable or absent: once with inotify only and once with the sweep only."""
 import ctypes
 import json
 import os
@@ -7,12 +7,12 @@ import struct
 import sys
 import unittest
 
-from harness import Case
-from sessions import Registry, Session, append
+from support.harness import DaemonCase
+from support.transcripts import Registry, Session, append
 
 
 class Files:
-    """The tests; the classes below say how the daemon watches."""
+    """The tests. The subclasses select how the daemon watches."""
 
     watch = ()
 
@@ -21,13 +21,13 @@ class Files:
         self.client = self.daemon.subscriber()
 
     def written(self):
-        """A session whose first turn has been told; the stream's name."""
+        """(a session whose first turn was delivered, its stream)"""
         session = Session(self.root)
         session.turn("first")
         self.client.wait_frame(type="turn.finished", session=session.session)
         return session, f"claude/-home-ada-api/{session.session}"
 
-    def told_since(self, stream, frame):
+    def events_since(self, stream, frame):
         """The texts of the stream's events after a frame."""
         at = self.client.frames.index(frame)
         return [text for f, text in zip(self.client.frames[at:], self.client.raw[at:]) if f.get("stream") == stream and "cursor" in f]
@@ -35,11 +35,11 @@ class Files:
     def history_after_reset(self, session, stream):
         reset = self.client.wait_frame(type="reset", stream=stream)
         expected = self.daemon.replay(session.path)[stream]
-        self.client.wait(lambda: len(self.told_since(stream, reset)) >= len(expected), "the new history")
-        self.same(expected, self.told_since(stream, reset), "after the reset")
+        self.client.wait(lambda: len(self.events_since(stream, reset)) >= len(expected), "the new history")
+        self.assert_same_events(expected, self.events_since(stream, reset), "after the reset")
         self.assertEqual(len(self.client.all(type="reset")), 1)
 
-    def test_a_truncated_and_rewritten_file_is_reset_and_told_anew(self):
+    def test_a_truncated_and_rewritten_file_is_reset_and_sent_again(self):
         self.begin()
         session, stream = self.written()
         os.truncate(session.path, 0)
@@ -76,7 +76,7 @@ class Files:
         shutil.copy(session.path, copy)
         os.rename(copy, session.path)
         session.turn("second")
-        self.live(self.daemon, self.client, session.path)
+        self.assert_delivered(self.daemon, self.client, session.path)
         self.assertEqual(self.client.all(type="reset"), [])
         self.assertEqual(self.client.all(type="stream.removed"), [])
 
@@ -91,8 +91,8 @@ class Files:
         other = "claude/-home-ada-api/11111111-2222-4333-8444-555555555555"
         first = self.client.find(stream=other)
         self.assertLess(self.client.frames.index(removed), self.client.frames.index(first))
-        told, expected = self.client.event_texts()[other], self.daemon.replay(renamed)[other]
-        self.same(expected[len(expected) - len(told):], told, other)
+        events, expected = self.client.event_texts()[other], self.daemon.replay(renamed)[other]
+        self.assert_same_events(expected[len(expected) - len(events):], events, other)
 
     def test_a_deleted_transcript_is_removed(self):
         self.begin()
@@ -100,7 +100,7 @@ class Files:
         os.unlink(session.path)
         self.client.wait_frame(type="stream.removed", stream=stream)
 
-    def test_a_whole_project_that_goes_is_removed(self):
+    def test_a_deleted_project_is_removed(self):
         self.begin()
         (_, first), (_, second) = self.written(), self.written()
         shutil.rmtree(os.path.join(self.root, "projects"))
@@ -108,7 +108,7 @@ class Files:
         self.client.wait_frame(type="stream.removed", stream=second)
         again = Session(self.root)
         again.turn("back again")
-        self.live(self.daemon, self.client, again.path)
+        self.assert_delivered(self.daemon, self.client, again.path)
 
     def test_touching_and_chmod_are_no_events(self):
         self.begin()
@@ -116,19 +116,19 @@ class Files:
         os.utime(session.path)
         os.chmod(session.path, 0o640)
         session.turn("second")
-        self.live(self.daemon, self.client, session.path)
+        self.assert_delivered(self.daemon, self.client, session.path)
         self.assertEqual(self.client.all(type="reset"), [])
 
-    def test_a_root_that_is_absent_is_picked_up_when_it_comes(self):
+    def test_an_absent_root_is_picked_up_when_it_appears(self):
         absent = os.path.join(self.home, "later", "claude2")
         daemon = self.start("--watch", self.watch, roots=[self.root, absent])
         daemon.wait_log("claude2")
         client = daemon.subscriber()
         session = Session(absent)
         session.turn("here at last")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
-    def test_what_is_not_a_transcript_is_left_alone(self):
+    def test_files_that_are_not_transcripts_are_ignored(self):
         self.begin()
         session, _ = self.written()
         for name in ("history.jsonl", "agent-aprompt_suggestion-1.jsonl", "agent-acompact-1.jsonl", "notes.txt",
@@ -139,7 +139,7 @@ class Files:
         os.symlink(target, os.path.join(session.folder, "link.jsonl"))
         os.mkfifo(os.path.join(session.folder, "pipe.jsonl"))
         session.turn("second")
-        self.live(self.daemon, self.client, session.path)
+        self.assert_delivered(self.daemon, self.client, session.path)
         self.assertEqual({f["stream"] for f in self.client.frames if "cursor" in f}, {f"claude/-home-ada-api/{session.session}"})
 
     def test_names_that_are_not_utf8_work(self):
@@ -150,16 +150,16 @@ class Files:
         self.client.wait(lambda: self.client.all(stream="claude/-home-ada-api/odd%FF%3A%25", type="turn.finished"), "the odd stream")
 
 
-class FilesByInotify(Files, Case):
+class FilesByInotify(Files, DaemonCase):
     watch = "inotify"
 
 
-class FilesBySweep(Files, Case):
+class FilesBySweep(Files, DaemonCase):
     watch = "sweep"
 
 
-class Permissions(Case):
-    def test_an_unreadable_directory_and_file_are_told_and_the_rest_goes_on(self):
+class Permissions(DaemonCase):
+    def test_an_unreadable_directory_and_file_are_reported_and_the_rest_works(self):
         open_session, closed, sealed = (Session(self.root, cwd=f"/home/ada/{name}") for name in ("open", "closed", "sealed"))
         for session in (open_session, closed, sealed):
             session.turn("before")
@@ -168,18 +168,18 @@ class Permissions(Case):
         daemon = self.start(**self.unprivileged())
         daemon.wait_log("-home-ada-closed")
         client = daemon.subscriber()
-        open_session.prompt("still heard")
-        client.wait_frame(type="turn.started", prompt="still heard")
+        open_session.prompt("still delivered")
+        client.wait_frame(type="turn.started", prompt="still delivered")
         os.chmod(closed.folder, 0o700)
         os.chmod(sealed.path, 0o600)
-        closed.prompt("heard again")
-        sealed.prompt("heard too")
-        client.wait_frame(type="turn.started", prompt="heard again", deadline=60)
-        client.wait_frame(type="turn.started", prompt="heard too", deadline=60)
+        closed.prompt("readable again")
+        sealed.prompt("readable too")
+        client.wait_frame(type="turn.started", prompt="readable again", deadline=60)
+        client.wait_frame(type="turn.started", prompt="readable too", deadline=60)
 
 
 class Opens:
-    """Which names are opened in some directories, from inotify's own mouth."""
+    """The names that are opened in some directories, from inotify."""
 
     def __init__(self, *directories):
         libc = ctypes.CDLL(None, use_errno=True)
@@ -204,8 +204,8 @@ class Opens:
         os.close(self.fd)
 
 
-@unittest.skipUnless(sys.platform == "linux", "what is opened is seen with inotify")
-class Secrets(Case):
+@unittest.skipUnless(sys.platform == "linux", "opens are observed with inotify")
+class Secrets(DaemonCase):
     def test_key_files_are_never_opened(self):
         folders = [os.path.join(self.root, name) for name in ("sessions", "projects/-home-ada-api", "todos", "tasks/one")]
         for folder in folders:
@@ -218,7 +218,7 @@ class Secrets(Case):
                 fd = os.open(os.path.join(folder, "before"), os.O_CREAT | os.O_WRONLY)
                 os.write(fd, b"secret")
                 os.close(fd)
-                os.rename(os.path.join(folder, "before"), os.path.join(folder, name))  # so that only others can open that name
+                os.rename(os.path.join(folder, "before"), os.path.join(folder, name))  # so that only other processes open that name
 
         write_keys("1234.key")
         daemon = self.start()
@@ -226,12 +226,12 @@ class Secrets(Case):
         write_keys("99.key")
         session = Session(self.root)
         registry = Registry(self.root, session.session, self.process())
-        registry.says("busy")
+        registry.set_status("busy")
         session.turn("hello")
-        self.live(daemon, client, session.path)
-        client.wait(lambda: any(f.get("state") == "working" for f in client.frames), "the registry's word")
+        self.assert_delivered(daemon, client, session.path)
+        client.wait(lambda: any(f.get("state") == "working" for f in client.frames), "the registry's status")
         opened = seen.names()
-        self.assertIn(f"{session.session}.jsonl", opened)  # what is opened can be seen
+        self.assertIn(f"{session.session}.jsonl", opened)  # opens are observed
         self.assertEqual([name for name in opened if name.endswith(".key")], [])
 
     def test_nothing_is_written_below_a_root(self):
@@ -248,6 +248,6 @@ class Secrets(Case):
         found = {}
         for folder, _, names in os.walk(self.root):
             for name in [folder, *(os.path.join(folder, n) for n in names)]:
-                facts = os.stat(name)
-                found[name] = (facts.st_size, facts.st_mtime_ns, facts.st_mode)
+                info = os.stat(name)
+                found[name] = (info.st_size, info.st_mtime_ns, info.st_mode)
         return found

@@ -1,12 +1,12 @@
-"""Clients that mean harm, or behave as if: refused as the protocol names it, in bounded memory, and nobody else notices."""
+"""Hostile clients: refused with the documented status, in bounded memory, without affecting other clients."""
 import asyncio
 import json
 import os
 import socket
 
-from doors import DoorCase, curl
-from harness import deadline_s, http, loop, sanitized, build, wait_for
-from sessions import Session
+from support.endpoints import EndpointCase, curl
+from support.harness import deadline_s, http, loop, sanitized, build, wait_for
+from support.transcripts import Session
 
 ORIGINS = ["http://evil.example", "https://evil.example", "null", "file://", "http://localhost", "http://localhost:1", "http://127.0.0.1",
            "https://127.0.0.1:{port}", "http://127.0.0.1:{port}.evil.example", "http://evil.example:{port}", "http://127.0.0.1:{port}@evil.example",
@@ -16,27 +16,27 @@ HOSTS = ["evil.example", "evil.example:{port}", "localhost", "127.0.0.1", "local
          "127.0.0.1:{port}.evil.example", "xlocalhost:{port}", ""]
 
 
-class Hostile(DoorCase):
+class Hostile(EndpointCase):
     def resident(self, daemon):
         with open(f"/proc/{daemon.process.pid}/status") as status:
             return int(next(line.split()[1] for line in status if line.startswith("VmRSS"))) << 10
 
-    def ask(self, daemon, host, *more):
+    def upgrade_status(self, daemon, host, *more):
         return http(daemon.port, "GET /v1/ws HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
                     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", *more)[0]
 
-    def test_twenty_origins_and_ten_hosts_are_refused_with_the_right_token(self):
+    def test_foreign_origins_and_hosts_are_refused_even_with_the_token(self):
         daemon = self.start()
         own, bearer = f"127.0.0.1:{daemon.port}", f"Authorization: Bearer {daemon.token}"
         for origin in ORIGINS:
-            self.assertEqual(self.ask(daemon, own, bearer, "Origin: " + origin.format(port=daemon.port)), 403, origin)
+            self.assertEqual(self.upgrade_status(daemon, own, bearer, "Origin: " + origin.format(port=daemon.port)), 403, origin)
         for host in HOSTS:
-            self.assertIn(self.ask(daemon, host.format(port=daemon.port), bearer), (400, 403), host)
+            self.assertIn(self.upgrade_status(daemon, host.format(port=daemon.port), bearer), (400, 403), host)
         for wrong in ("", "x", daemon.token[:-1], daemon.token + "0", daemon.token.upper() + "x", "0" * 64):
-            self.assertEqual(self.ask(daemon, own, f"Authorization: Bearer {wrong}"), 401, wrong)
-        self.assertEqual(self.ask(daemon, own, bearer), 101)
+            self.assertEqual(self.upgrade_status(daemon, own, f"Authorization: Bearer {wrong}"), 401, wrong)
+        self.assertEqual(self.upgrade_status(daemon, own, bearer), 101)
 
-    def test_ten_thousand_connections_leave_those_who_are_in_untouched(self):
+    def test_ten_thousand_connections_do_not_affect_existing_clients(self):
         daemon = self.configured("[limits]\nconnections = 200\n")
         one = Session(self.root)
         client = daemon.subscriber()
@@ -59,7 +59,7 @@ class Hostile(DoorCase):
             connection.close()
         one.turn("after")
         client.wait_frame(type="turn.finished", turn=6)
-        wait_for(lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["connections"] <= 2, "all of them to be gone")
+        wait_for(lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["connections"] <= 2, "the connections to close")
         if not sanitized(build()):
             self.assertLess(self.resident(daemon) - before, 64 << 20)
 
@@ -76,21 +76,21 @@ class Hostile(DoorCase):
         client.send(type="subscribe", id="many", filter={"project": ["x"] * 65})
         self.assertEqual(client.wait_frame(type="error", id="many")["code"], "bad_filter")
 
-    def test_a_hundred_thousand_events_are_whole_while_pings_hail_down(self):
+    def test_a_hundred_thousand_events_arrive_complete_during_a_ping_flood(self):
         one = Session(self.root)
         turns = 14_300 if not sanitized(build()) else 1_430
         one.turn("first")
-        os.rename(one.path, one.path + ".part")  # read at once, not as it grows
+        os.rename(one.path, one.path + ".part")  # so that it is read at once
         with open(one.path + ".part", "ab") as file:
             for n in range(turns):
                 prompt = one.record("user", {"role": "user", "content": f"turn {n}"})
                 call = {"type": "tool_use", "id": f"t{n}", "name": "Bash", "input": {"command": f"echo {n}"}}
                 usage = {"input_tokens": 1, "output_tokens": n, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
-                asked = one.record("assistant", {"id": f"m{n}", "role": "assistant", "model": "opus", "content": [call], "stop_reason": "tool_use", "usage": usage})
+                call_record = one.record("assistant", {"id": f"m{n}", "role": "assistant", "model": "opus", "content": [call], "stop_reason": "tool_use", "usage": usage})
                 result = one.record("user", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{n}", "content": str(n)}]})
-                said = one.record("assistant", {"id": f"n{n}", "role": "assistant", "model": "opus", "content": [{"type": "text", "text": f"done {n}"}],
+                answer = one.record("assistant", {"id": f"n{n}", "role": "assistant", "model": "opus", "content": [{"type": "text", "text": f"done {n}"}],
                                                 "stop_reason": "end_turn", "usage": usage})
-                for record in (prompt, asked, result, said):
+                for record in (prompt, call_record, result, answer):
                     file.write(json.dumps(record).encode() + b"\n")
         os.rename(one.path + ".part", one.path)
         daemon = self.start()
@@ -99,12 +99,12 @@ class Hostile(DoorCase):
         client.subscribe(after=[stream + ":"], snapshot=False, wait=False)
         pongs = 0
 
-        async def hail():
+        async def ping():
             return await asyncio.wait_for(await client.socket.ping(), deadline_s * 4)
 
         while not client.find(type="bookmark", id="a"):
-            loop.run(hail())
+            loop.run(ping())
             pongs += 1
-        self.same(daemon.replay(one.path)[stream], client.event_texts()[stream], "the whole stream")
+        self.assert_same_events(daemon.replay(one.path)[stream], client.event_texts()[stream], "the whole stream")
         self.assertGreater(client.count(), 7 * turns)
         self.assertGreater(pongs, 10)

@@ -1,4 +1,4 @@
-"""Plain HTTP over TCP: what is where, who may have it, and how long it may take."""
+"""HTTP over TCP: paths, authentication, limits and timeouts."""
 import json
 import os
 import re
@@ -8,13 +8,13 @@ import unittest
 
 import websockets
 
-from doors import HttpCase, curl
-from harness import deadline_s, wait_for
-from sessions import Session
+from support.endpoints import HttpCase, curl
+from support.harness import deadline_s, wait_for
+from support.transcripts import Session
 
 
 class Requests(HttpCase):
-    def test_every_path_has_its_door(self):
+    def test_each_path_requires_its_authentication(self):
         daemon = self.start()
         for path in ("/", "/app.js", "/style.css", "/healthz"):
             self.assertEqual(curl(daemon, path, token=False)[0], 200, path)
@@ -27,7 +27,7 @@ class Requests(HttpCase):
         self.assertEqual(curl(daemon, "/v1/sessions", "-H", "Authorization: Bearer " + "0" * 64, token=False)[0], 401)
         self.assertEqual(curl(daemon, "/nothing")[0], 404)
 
-    def test_other_methods_are_told_which_ones_there_are(self):
+    def test_other_methods_get_405_with_allow(self):
         daemon = self.start()
         for path, allow in (("/", "get, head"), ("/v1/sessions", "get, head"), ("/v1/events", "get")):
             status, headers, _ = curl(daemon, path, "-X", "DELETE")
@@ -35,7 +35,7 @@ class Requests(HttpCase):
         status, headers, _ = curl(daemon, "/v1/codes")
         self.assertEqual((status, headers["allow"]), (405, "post"))
 
-    def test_every_answer_is_safe_by_its_headers(self):
+    def test_every_response_has_security_headers(self):
         daemon = self.start()
         for path in ("/", "/healthz", "/metrics", "/v1/sessions", "/nothing"):
             _, headers, _ = curl(daemon, path)
@@ -53,31 +53,31 @@ class Requests(HttpCase):
             self.assertEqual(headers["content-length"], str(len(body)), path)
             self.assertEqual(headers.get("etag"), whole.get("etag"), path)
 
-    def test_what_is_known_is_not_sent_again(self):
+    def test_a_matching_etag_gets_304(self):
         daemon = self.start()
         session = Session(self.root)
         session.prompt("one")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         for path in ("/", "/app.js", "/v1/sessions"):
             etag = curl(daemon, path)[1]["etag"]
             status, headers, body = curl(daemon, path, "-H", f'If-None-Match: "x", W/{etag}')
             self.assertEqual((status, body, headers["etag"]), (304, b"", etag), path)
             self.assertEqual(curl(daemon, path, "-H", 'If-None-Match: "x"')[0], 200, path)
         session.prompt("two")
-        wait_for(lambda: curl(daemon, "/v1/sessions", "-H", f"If-None-Match: {etag}")[0] == 200, "another page")
+        wait_for(lambda: curl(daemon, "/v1/sessions", "-H", f"If-None-Match: {etag}")[0] == 200, "a changed list")
 
-    def test_a_connection_is_kept_for_the_next_request(self):
+    def test_a_connection_is_kept_alive(self):
         daemon = self.start()
         raw = self.raw(daemon)
         for path, status in (("/healthz", 200), ("/nothing", 404), ("/v1/sessions", 401), ("/healthz", 200)):
             raw.send(f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")
-            answer = raw.answer()
+            answer = raw.response()
             self.assertEqual(answer[0], status)
             self.assertNotIn("connection", answer[1])
         raw.send("HEAD / HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}", "Connection: close")
         self.assertTrue(raw.closed())
 
-    def test_requests_that_were_sent_at_once_are_answered_in_order(self):
+    def test_pipelined_requests_are_answered_in_order(self):
         daemon = self.start()
         raw = self.raw(daemon)
         host = f"Host: 127.0.0.1:{daemon.port}"
@@ -92,18 +92,18 @@ class Requests(HttpCase):
         daemon = self.start()
         raw = self.raw(daemon)
         raw.send("GET /healthz HTTP/1.0", f"Host: 127.0.0.1:{daemon.port}")
-        status, headers, body = raw.answer()
+        status, headers, body = raw.response()
         self.assertEqual((status, headers["connection"], body), (200, "close", b"ok\n"))
         self.assertTrue(raw.closed())
         raw = self.raw(daemon)
         raw.send("GET /healthz HTTP/1.0", f"Host: 127.0.0.1:{daemon.port}", "Connection: keep-alive")
-        self.assertEqual(raw.answer()[1]["connection"], "keep-alive")
+        self.assertEqual(raw.response()[1]["connection"], "keep-alive")
         raw.send("GET /healthz HTTP/1.0", f"Host: 127.0.0.1:{daemon.port}")
-        self.assertEqual(raw.answer()[0], 200)
+        self.assertEqual(raw.response()[0], 200)
 
 
-class TooMuch(HttpCase):
-    def test_what_is_too_long_has_its_status(self):
+class Limits(HttpCase):
+    def test_oversized_and_malformed_requests_get_their_status(self):
         daemon = self.start()
         host = f"Host: 127.0.0.1:{daemon.port}"
         post = ("POST /v1/token HTTP/1.1", host, "Content-Type: application/json")
@@ -122,37 +122,37 @@ class TooMuch(HttpCase):
             with self.subTest(line=lines[0][:30], status=status):
                 raw = self.raw(daemon)
                 raw.send(*lines, body=body)
-                answer = raw.answer()
+                answer = raw.response()
                 self.assertEqual((answer[0], answer[1]["connection"]), (status, "close"))
                 self.assertTrue(raw.closed())
         self.assertEqual(curl(daemon, "/healthz")[0], 200)
 
-    def test_a_body_of_a_get_is_read_and_dropped(self):
+    def test_the_body_of_a_get_is_discarded(self):
         daemon = self.start()
         self.assertEqual(curl(daemon, "/healthz", "-X", "GET", "-d", "x" * 1000)[0], 200)
         self.assertEqual(curl(daemon, "/v1/token", "-H", "Content-Type: application/json", "-H", "Expect: 100-continue", "-d", '{"code":"x"}')[0], 401)
 
-    def test_a_connection_ends_with_its_last_request(self):
+    def test_a_connection_closes_after_its_last_allowed_request(self):
         daemon = self.configured("[limits]\nrequests = 2\n")
         raw = self.raw(daemon)
         host = f"Host: 127.0.0.1:{daemon.port}"
         raw.send("GET /healthz HTTP/1.1", host)
-        self.assertNotIn("connection", raw.answer()[1])
+        self.assertNotIn("connection", raw.response()[1])
         raw.send("GET /healthz HTTP/1.1", host)
-        self.assertEqual(raw.answer()[1]["connection"], "close")
+        self.assertEqual(raw.response()[1]["connection"], "close")
         self.assertTrue(raw.closed())
 
-    def test_too_many_requests_are_told_to_come_later(self):
+    def test_too_many_requests_get_429(self):
         daemon = self.configured("[limits]\nmessages_per_second = 1\nmessages_burst = 3\n")
         raw = self.raw(daemon)
         statuses = []
         for _ in range(4):
             raw.send("GET /healthz HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")
-            statuses.append(raw.answer())
+            statuses.append(raw.response())
         self.assertEqual([answer[0] for answer in statuses], [200, 200, 200, 429])
         self.assertEqual(statuses[-1][1]["retry-after"], "1")
 
-    def test_more_connections_than_allowed_are_told_to_come_later(self):
+    def test_connections_above_the_limit_get_503(self):
         daemon = self.configured("[limits]\nconnections = 1\n")
         daemon.subscriber()
         status, headers, _ = curl(daemon, "/healthz")
@@ -165,10 +165,10 @@ class TooMuch(HttpCase):
             for n in range(20):
                 client.send(type="unsubscribe", id=str(n))
         except websockets.exceptions.ConnectionClosed:
-            pass  # the answer came before all were sent
+            pass  # closed before every message was sent
         self.assertEqual(client.wait_closed(), 4429)
 
-    def test_patterns_may_be_limited_further(self):
+    def test_pattern_limits_are_configurable(self):
         daemon = self.configured("[limits]\npatterns = 1\npattern_bytes = 5\n")
         client = daemon.subscriber(id="fits", filter={"type": ["turn*"]})
         for filter in ({"type": ["a", "b"]}, {"session": ["123456"]}):
@@ -177,29 +177,29 @@ class TooMuch(HttpCase):
         self.assertEqual(curl(daemon, "/v1/events?type=a&type=b")[0], 400)
 
 
-class TooSlow(HttpCase):
-    quick = "[limits]\nhandshake_ms = 200\nkeep_alive_ms = 300\nanswer_ms = 300\ngoodbye_ms = 100\ntick_ms = 20\n"
+class Timeouts(HttpCase):
+    quick = "[limits]\nhandshake = \"200ms\"\nkeep_alive = \"300ms\"\nanswer = \"300ms\"\nclose = \"100ms\"\ntick = \"20ms\"\n"
 
-    def test_a_request_that_does_not_come_in_time_is_told_so(self):
+    def test_an_incomplete_request_gets_408(self):
         daemon = self.configured(self.quick)
         host = f"Host: 127.0.0.1:{daemon.port}"
         for part in (("GET / HT",), ("GET / HTTP/1.1", host, "X: y"),
                      ("POST /v1/token HTTP/1.1", host, "Content-Type: application/json", "Content-Length: 10", "", "12")):
             raw = self.raw(daemon)
             raw.send(*part, end=b"")
-            self.assertEqual(raw.answer()[0], 408, part)
+            self.assertEqual(raw.response()[0], 408, part)
             self.assertTrue(raw.closed())
 
-    def test_whoever_says_nothing_is_gone_without_a_word(self):
+    def test_a_silent_connection_is_closed_without_a_response(self):
         daemon = self.configured(self.quick)
         raw = self.raw(daemon)
         self.assertEqual(raw.read(), b"")
         kept = self.raw(daemon)
         kept.send("GET /healthz HTTP/1.1", f"Host: 127.0.0.1:{daemon.port}")
-        self.assertEqual(kept.answer()[0], 200)
+        self.assertEqual(kept.response()[0], 200)
         self.assertEqual(kept.read(), b"")
 
-    def test_one_byte_after_the_other_does_not_help(self):
+    def test_a_request_sent_byte_by_byte_still_times_out(self):
         daemon = self.configured(self.quick)
         raw = self.raw(daemon)
         text = iter(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nX: ".encode() + b"x" * 100000)
@@ -214,10 +214,10 @@ class TooSlow(HttpCase):
             except OSError:
                 return b"reset"
 
-        said = wait_for(ended, "the end")
-        self.assertTrue(said == b"reset" or said.startswith(b"HTTP/1.1 408"), said)
+        response = wait_for(ended, "the timeout")
+        self.assertTrue(response == b"reset" or response.startswith(b"HTTP/1.1 408"), response)
 
-    def test_an_answer_that_nobody_reads_is_dropped(self):
+    def test_a_response_that_is_not_read_is_dropped(self):
         daemon = self.configured(self.quick + "send_buffer_bytes = 4096\n")
         for n in range(300):
             Session(self.root).prompt("x" * 500)
@@ -228,8 +228,8 @@ class TooSlow(HttpCase):
         raw.connect(("127.0.0.1", daemon.port))
         raw.sendall(f"GET /v1/sessions?limit=1000 HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nAuthorization: Bearer {daemon.token}\r\n\r\n".encode())
         connections = lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["connections"]
-        wait_for(lambda: connections() == 3, "the one that does not read")
-        wait_for(lambda: connections() == 2, "its end")
+        wait_for(lambda: connections() == 3, "the client that does not read")
+        wait_for(lambda: connections() == 2, "it to be dropped")
 
 
 class Sessions(HttpCase):
@@ -239,7 +239,7 @@ class Sessions(HttpCase):
         page = json.loads(body)
         return [session["session"] for session in page["sessions"]], page.get("next")
 
-    def test_sessions_come_page_by_page(self):
+    def test_sessions_are_listed_page_by_page(self):
         daemon = self.start()
         made = sorted(Session(self.root, cwd="/home/ada/" + ("api" if n % 2 else "web")).prompt("x")["sessionId"] for n in range(7))
         wait_for(lambda: len(self.names(daemon)[0]) == 7, "seven sessions")
@@ -254,12 +254,12 @@ class Sessions(HttpCase):
         self.assertEqual(len(api), 3)
         self.assertEqual(self.names(daemon, f"?session={made[0]}&session={made[6]}")[0], [made[0], made[6]])
 
-    def test_what_is_asked_wrongly_is_told(self):
+    def test_invalid_queries_get_400(self):
         daemon = self.start()
         for query in ("limit=0", "limit=1001", "limit=x", "lmit=1", "all=maybe", "project=%FF", "view=half"):
             self.assertEqual(curl(daemon, "/v1/sessions?" + query)[0], 400, query)
 
-    def test_sessions_that_are_only_known_are_read_for_whoever_wants_all(self):
+    def test_unread_sessions_are_read_for_all_true(self):
         paths = []
         for n in range(5):
             session = Session(self.root)
@@ -267,23 +267,23 @@ class Sessions(HttpCase):
             paths.append(session.path)
         for path in paths[:4]:
             os.utime(path, (1000000000, 1000000000))
-        daemon = self.start("--recent", "0s")  # none of them is read at the start
+        daemon = self.start("--recent", "0s")  # none is read at startup
         self.assertEqual(self.names(daemon)[0], [])
         made = sorted(os.path.basename(path)[:-len(".jsonl")] for path in paths)
         first, after = self.names(daemon, "?all=true&limit=2")
         self.assertEqual((first, after), (made[:2], made[1]))
         health = json.loads(curl(daemon, "/v1/health")[2])
-        self.assertEqual((health["roots"][0]["transcripts"], health["roots"][0]["live"]), (5, 2))  # a page's worth
+        self.assertEqual((health["roots"][0]["transcripts"], health["roots"][0]["live"]), (5, 2))  # one page
         self.assertEqual(self.names(daemon, f"?all=true&limit=2&after={after}"), (made[2:4], made[3]))
         self.assertEqual(self.names(daemon, "?all=true"), (made, None))
 
 
 class Health(HttpCase):
-    def test_the_health_says_what_and_how_the_daemon_is(self):
+    def test_health_reports_identity_roots_watches_and_limits(self):
         daemon = self.configured(f'root = ["mine={self.root}", "gone={self.home}/gone"]\n[limits]\nconnections = 77\n', roots=())
         session = Session(self.root)
         session.prompt("x")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
         self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
         self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))
@@ -296,10 +296,10 @@ class Health(HttpCase):
 
 
 class Metrics(HttpCase):
-    def test_the_metrics_are_as_prometheus_wants_them(self):
+    def test_the_metrics_pass_promtool(self):
         promtool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "tools", "prometheus", "usr", "bin", "promtool")
         if not os.path.exists(promtool):
-            raise unittest.SkipTest("promtool is not there: ./dev test fetches it")
+            raise unittest.SkipTest("promtool is not installed; ./dev test downloads it")
         daemon = self.start()
         daemon.subscriber()
         Session(self.root).turn("count me")
@@ -307,7 +307,7 @@ class Metrics(HttpCase):
         done = subprocess.run([promtool, "check", "metrics"], input=metrics, capture_output=True)
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, b""))
 
-    def test_what_happens_is_counted(self):
+    def test_events_refusals_and_responses_are_counted(self):
         daemon = self.start()
         client = daemon.subscriber()
 
@@ -317,7 +317,7 @@ class Metrics(HttpCase):
             return float(re.search(rf"^{re.escape(name)} (\S+)$", body.decode(), re.MULTILINE)[1])
 
         self.assertEqual(value('earshot_connections{kind="websocket",via="tcp"}'), 1)
-        self.assertEqual(value('earshot_connections{kind="http",via="unix"}'), 1)  # who asks
+        self.assertEqual(value('earshot_connections{kind="http",via="unix"}'), 1)  # this request
         self.assertEqual(value('earshot_subscribers{deliver="events"}'), 1)
         before = value("earshot_tail_events_total")
         Session(self.root).turn("count me")

@@ -1,50 +1,37 @@
-"""Recorded sessions, played live: exactly the notices that they should give, each once.
+"""Recorded sessions, played live, give exactly the expected notices, each once.
 
-Extra: runs where the recorded sessions are (EARSHOT_CORPUS, or shared/corpus beside the project) and is skipped, out loud, elsewhere.
+Skipped where the recorded sessions are not installed (EARSHOT_CORPUS, or shared/corpus next to the project).
 """
 import collections
 import json
-import os
-import subprocess
 import unittest
 
-from corpus_test import scenarios
-from harness import Case, corpus, wait_for
-from notifying import Notifier, Receiver, hook_rules
+from support.harness import DaemonCase, corpus, wait_for
+from support.notifier import Notifier, Receiver, hook_rules
+from support.recordings import Playback, registry_changes
 
-held_ms = 300  # a wait that the recording held for as long must be told; a shorter one may be seen or not
+held_ms = 300  # a wait that lasted at least this long in the recording must be notified; a shorter one may be
 long_ms = 30_000
 
 
 def waits(scenario):
-    """session → [held for how many ms] of each wait that its registry file tells of"""
+    """session → the durations in ms of the waits in its registry file"""
     found = collections.defaultdict(list)
-    with open(os.path.join(scenario, "timeline.jsonl")) as lines:
-        changes = [json.loads(line) for line in lines]
     open_waits = {}
-    for change in changes:
-        if not change["path"].startswith("sessions/"):
-            continue
-        if change["path"] in open_waits:
-            session, since = open_waits.pop(change["path"])
-            found[session].append(change["ms"] - since)
-        facts = json.loads(change["text"]) if change.get("text", "").strip() else {}
-        if facts.get("status") == "waiting" and facts.get("waitingFor") in ("permission prompt", "input needed"):
-            open_waits[change["path"]] = (facts["sessionId"], change["ms"])
+    for path, ms, fields in registry_changes(scenario):
+        if path in open_waits:
+            session, since = open_waits.pop(path)
+            found[session].append(ms - since)
+        if fields.get("status") == "waiting" and fields.get("waitingFor") in ("permission prompt", "input needed"):
+            open_waits[path] = (fields["sessionId"], ms)
     return found
 
 
-@unittest.skipUnless(corpus(), "the recorded sessions are not here")
-class CorpusNotices(Case):
+@unittest.skipUnless(corpus(), "the recorded sessions are not installed")
+class CorpusNotices(DaemonCase):
     def test_recorded_sessions_played_live_give_exactly_the_expected_notices(self):
-        player = os.path.join(corpus(), "..", "tools", "play.py")
-        if not os.path.exists(player):
-            self.skipTest("play.py is not beside the recorded sessions")
-        names = scenarios()
-        roots = {name: os.path.join(self.home, name) for name in names}
-        for root in roots.values():
-            os.mkdir(root)
-        daemon = self.start(roots=[f"{name}={root}" for name, root in roots.items()])
+        playback = Playback(self)
+        daemon = self.start(roots=playback.root_arguments())
         receiver = Receiver()
         self.addCleanup(receiver.close)
         rules = "defaults = false\n" + hook_rules(receiver).split("[[rule]]")[0]
@@ -54,50 +41,42 @@ class CorpusNotices(Case):
             rules += f'[[rule]]\nname = "{kind}"\n{condition}\nhold = "{hold}"\ntitle = "{kind} {{session}}"\n'
         notifier = Notifier(self, self.state, rules)
         self.addCleanup(notifier.finish)
-        plays = {name: subprocess.Popen(["/usr/bin/python3", player, names[name], roots[name], "--seed", "7"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for name in names}
-        try:
-            wait_for(lambda: all(play.poll() is not None for play in plays.values()), "the recordings' end", deadline=120, give_up=daemon.why_dead)
-        finally:
-            for play in plays.values():
-                play.kill()
-                play.wait()
-                play.stdout.close()
-        must, may = self.expected(names, roots, daemon)
-        got = lambda: self.told(receiver)
+        playback.run(daemon, deadline=120)
+        must, may = self.expected(playback, daemon)
+        got = lambda: self.count_notices(receiver)
         wait_for(lambda: got() >= must or sum(got().values()) > sum((must + may).values()), f"{sum(must.values())} notices", deadline=30)
-        # What is held is due by now, or was answered.
-        wait_for(lambda: not self.holds(notifier), "that nothing is held any more")
-        self.assertEqual(must - got(), collections.Counter(), "not told")
-        self.assertEqual(got() - (must + may), collections.Counter(), "told, though there was no reason")
+        # Delayed notices are due by now, or were answered.
+        wait_for(lambda: not self.held(notifier), "the delayed notices")
+        self.assertEqual(must - got(), collections.Counter(), "missing notices")
+        self.assertEqual(got() - (must + may), collections.Counter(), "unexpected notices")
         self.assertGreaterEqual(sum(must.values()), 4)
-        print(f"        {len(names)} sessions recorded, {sum(got().values())} notices: {dict(collections.Counter(k for k, _ in got().elements()))}", flush=True)
+        print(f"        {len(playback.scenarios)} sessions recorded, {sum(got().values())} notices: {dict(collections.Counter(k for k, _ in got().elements()))}", flush=True)
 
-    def told(self, receiver):
-        """(rule, session) → how often, groups taken apart"""
+    def count_notices(self, receiver):
+        """(rule, session) → count; grouped notices are counted separately"""
         found = collections.Counter()
         seen = set()
-        for notice in receiver.taken():
+        for notice in receiver.delivered():
             self.assertNotIn(notice["id"], seen, "sent twice")
             seen.add(notice["id"])
             lines = [notice["title"]] if "session" in notice else notice["body"].splitlines()
-            self.assertFalse(any(line.startswith("and ") for line in lines), "a group that leaves some out")
+            self.assertFalse(any(line.startswith("and ") for line in lines), "a truncated group")
             for line in lines:
                 rule, session = line.split()[:2]
                 found[rule, session] += 1
         return found
 
-    def holds(self, notifier):
-        with open(notifier.own("state.json")) as file:
+    def held(self, notifier):
+        with open(notifier.state_file("state.json")) as file:
             return json.load(file)["held"]
 
-    def expected(self, names, roots, daemon):
+    def expected(self, playback, daemon):
         must, may = collections.Counter(), collections.Counter()
-        for name, scenario in names.items():
+        for scenario in playback.scenarios.values():
             for session, held in waits(scenario).items():
                 for ms in held:
                     (must if ms >= held_ms else may)["waiting", session] += 1
-        for lines in daemon.replay(*roots.values()).values():
+        for lines in daemon.replay(*playback.roots.values()).values():
             events = [json.loads(line) for line in lines]
             for n, event in enumerate(events):
                 if event["type"] != "turn.finished" or "agent" in event:

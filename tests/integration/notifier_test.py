@@ -1,4 +1,4 @@
-"""earshot-notify beside a real daemon: what is told, to whom, how often, and what happens when things break."""
+"""earshot-notify with a real daemon: which notices are delivered, where, how often, and what happens on failures."""
 import collections
 import hashlib
 import hmac
@@ -13,16 +13,16 @@ import sys
 import time
 import unittest
 
-from harness import TOP, Case, build, wait_for
-from notifying import Desktop, Notifier, Receiver, hook_rules, missing_desktop, notify
-from sessions import Registry, Session
+from support.harness import TOP, DaemonCase, build, wait_for
+from support.notifier import Desktop, Notifier, Receiver, hook_rules, missing_desktop, notify
+from support.transcripts import Registry, Session
 
 sys.path.insert(0, os.path.join(TOP, "tests", "fault"))
-from kernel import compiled  # noqa: E402
+from system_limits import preload_value  # noqa: E402
 
 
-class NotifierCase(Case):
-    last = None
+class NotifierCase(DaemonCase):
+    last_notifier = None
 
     def receiver(self, *script):
         receiver = Receiver(*script)
@@ -30,7 +30,7 @@ class NotifierCase(Case):
         return receiver
 
     def notifier(self, rules=None, **more):
-        self.last = notifier = Notifier(self, self.state, rules, **more)
+        self.last_notifier = notifier = Notifier(self, self.state, rules, **more)
         self.addCleanup(notifier.finish)
         return notifier
 
@@ -39,27 +39,27 @@ class NotifierCase(Case):
         self.witness = self.daemon.subscriber()
         return self.daemon
 
-    def waiting(self, cwd="/home/ada/lighthouse"):
-        """A session that is known by name; and its registry, which is told when to wait."""
+    def session_with_registry(self, cwd="/home/ada/lighthouse"):
+        """(a session that the daemon has announced, its registry file)"""
         session = Session(self.root, cwd=cwd)
         session.prompt("do it")
         self.witness.wait(lambda: self.witness.find(type="session.started", session=session.session), "the session")
         return session, Registry(self.root, session.session, self.process())
 
-    def seen(self, client, session, state="working"):
+    def wait_state(self, client, session, state="working"):
         client.wait(lambda: client.find(type="status", session=session.session, state=state) or any(
             f["type"] == "session" and f["session"] == session.session and f["status"]["state"] == state for f in client.frames), f"{state} of the session")
 
-    def told(self, receiver, count, what="the notices"):
+    def wait_notices(self, receiver, count, what="the notices"):
         try:
-            wait_for(lambda: len(receiver.taken()) >= count, f"{what}: {count}")
+            wait_for(lambda: len(receiver.delivered()) >= count, f"{what}: {count}")
         except AssertionError as failed:
-            raise AssertionError(f"{failed}; came: {[n['title'] for n in receiver.taken()]}; it said:\n{self.last.said()[-3000:] if self.last else ''}") from None
-        return receiver.taken()
+            raise AssertionError(f"{failed}; delivered: {[n['title'] for n in receiver.delivered()]}; output:\n{self.last_notifier.output()[-3000:] if self.last_notifier else ''}") from None
+        return receiver.delivered()
 
 
 class Webhooks(NotifierCase):
-    def test_a_waiting_agent_and_a_failed_turn_are_told_once_each_and_signed(self):
+    def test_a_wait_and_a_failed_turn_are_delivered_once_and_signed(self):
         self.start()
         receiver = self.receiver()
         key = os.path.join(self.home, "key")
@@ -67,19 +67,19 @@ class Webhooks(NotifierCase):
             file.write("s3cret\n")
         os.chmod(key, 0o600)
         notifier = self.notifier(hook_rules(receiver, sink=f'secret_file = "{key}"'))
-        session, registry = self.waiting()
-        session.calls("Bash", {"command": "rm -rf build"})
-        registry.says("busy")
-        registry.says("waiting", "permission prompt")
-        notice = self.told(receiver, 1)[0]
+        session, registry = self.session_with_registry()
+        session.tool_call("Bash", {"command": "rm -rf build"})
+        registry.set_status("busy")
+        registry.set_status("waiting", "permission prompt")
+        notice = self.wait_notices(receiver, 1)[0]
         self.assertEqual((notice["title"], notice["rule"], notice["urgency"], notice["project"]),
                          ("lighthouse needs you", "waiting", "normal", "/home/ada/lighthouse"))
         self.assertRegex(notice["body"], "^permission")
-        registry.says("busy")
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
-        self.assertEqual(self.told(receiver, 2)[1]["title"], "lighthouse failed")
+        registry.set_status("busy")
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
+        self.assertEqual(self.wait_notices(receiver, 2)[1]["title"], "lighthouse failed")
         for request in receiver.requests:
-            self.assertNotIn(b"rm -rf", request["body"], "text left the machine")
+            self.assertNotIn(b"rm -rf", request["body"], "the notice contains transcript text")
             signature = hmac.new(b"s3cret", request["headers"]["X-Earshot-Timestamp"].encode() + b"." + request["body"], hashlib.sha256).hexdigest()
             self.assertEqual(request["headers"]["X-Earshot-Signature"], f"sha256={signature}")
             self.assertEqual(request["headers"]["Idempotency-Key"], json.loads(request["body"])["id"])
@@ -87,45 +87,45 @@ class Webhooks(NotifierCase):
         self.assertEqual(len(receiver.requests), 2)
         self.assertEqual([v["verdict"] for v in notifier.journal() if v["verdict"] in ("told", "sent")], ["told", "sent"] * 2)
 
-    def test_it_fails_hangs_answers_429_and_500_and_has_everything_in_the_end(self):
+    def test_everything_is_delivered_after_errors_timeouts_and_429(self):
         self.start()
         receiver = self.receiver(500, (429, {"Retry-After": "1"}), "hang", (503, {"X-Large": "1"}))
         notifier = self.notifier(hook_rules(receiver))
         for n in range(2):
-            session, registry = self.waiting(cwd=f"/home/ada/project{n}")
-            registry.says("waiting", "permission prompt")
-        notices = self.told(receiver, 2)
+            session, registry = self.session_with_registry(cwd=f"/home/ada/project{n}")
+            registry.set_status("waiting", "permission prompt")
+        notices = self.wait_notices(receiver, 2)
         self.assertEqual({n["title"] for n in notices}, {"project0 needs you", "project1 needs you"})
         self.assertEqual(len(receiver.requests), 6, [r["answer"] for r in receiver.requests])
-        failures = [v["why"] for v in notifier.verdicts(verdict="not sent")]
+        failures = [v["why"] for v in notifier.decisions(verdict="not sent")]
         self.assertEqual(len(failures), 4, failures)
-        for said in ("HTTP 500", "HTTP 429", "Timeout was reached", "HTTP 503"):
-            self.assertTrue(any(said in why for why in failures), (said, failures))
-        self.assertEqual(os.listdir(notifier.own("spool")), [])
+        for error in ("HTTP 500", "HTTP 429", "Timeout was reached", "HTTP 503"):
+            self.assertTrue(any(error in why for why in failures), (error, failures))
+        self.assertEqual(os.listdir(notifier.state_file("spool")), [])
 
-    def test_what_is_refused_for_good_is_a_dead_letter_with_its_reason(self):
+    def test_a_permanent_refusal_is_a_dead_letter_with_its_reason(self):
         self.start()
         receiver = self.receiver(404)
         notifier = self.notifier(hook_rules(receiver))
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: notifier.verdicts(verdict="dead letter"), "the dead letter")
-        with open(notifier.own("dead.ndjson")) as file:
-            letters = [json.loads(line) for line in file]
-        self.assertEqual([(l["sink"], l["why"], l["notice"]["title"]) for l in letters], [("hook", "HTTP 404: told", "lighthouse needs you")])
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: notifier.decisions(verdict="dead letter"), "the dead letter")
+        with open(notifier.state_file("dead.ndjson")) as file:
+            entries = [json.loads(line) for line in file]
+        self.assertEqual([(entry["sink"], entry["why"], entry["notice"]["title"]) for entry in entries], [("hook", "HTTP 404: accepted", "lighthouse needs you")])
 
-    def test_nobody_listens_for_a_while_and_a_restart_still_delivers(self):
+    def test_a_notice_survives_a_dead_receiver_and_a_restart(self):
         self.start()
         receiver = self.receiver()
         rules = hook_rules(receiver)
         port = receiver.port
         receiver.close()
         notifier = self.notifier(rules)
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: notifier.verdicts(verdict="not sent"), "the first failure")
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: notifier.decisions(verdict="not sent"), "the first failure")
         notifier.stop()
-        self.assertEqual(len(os.listdir(notifier.own("spool"))), 1)
+        self.assertEqual(len(os.listdir(notifier.state_file("spool"))), 1)
         again = self.receiver()
         path = os.path.join(self.home, "notify.toml")
         with open(path) as file:
@@ -133,9 +133,9 @@ class Webhooks(NotifierCase):
         with open(path, "w") as file:
             file.write(text)
         notifier.start()
-        self.assertEqual(len(self.told(again, 1)), 1)
+        self.assertEqual(len(self.wait_notices(again, 1)), 1)
 
-    def test_no_secret_is_in_the_process_list_the_journal_or_a_log(self):
+    def test_secrets_are_not_in_the_process_list_the_journal_or_the_log(self):
         self.start()
         receiver = self.receiver(500)
         secret = os.path.join(self.home, "url")
@@ -144,21 +144,21 @@ class Webhooks(NotifierCase):
         os.chmod(secret, 0o600)
         rules = hook_rules(receiver).replace(f'url = "{receiver.url}"', f'url_file = "{secret}"\ntoken_env = "HOOK_TOKEN"')
         notifier = self.notifier(rules, environment={"HOOK_TOKEN": "t0psecret"})
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        self.told(receiver, 1)
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        self.wait_notices(receiver, 1)
         self.assertEqual(receiver.requests[0]["headers"]["Authorization"], "Bearer t0psecret")
         self.assertEqual(receiver.requests[0]["path"], "/hook/T0KEN")
         with open(f"/proc/{notifier.process.pid}/cmdline") as file:
-            told = file.read() + notifier.said()
+            texts = file.read() + notifier.output()
         for folder, _, names in os.walk(os.path.join(self.state, "notify")):
             for name in names:
                 path = os.path.join(folder, name)
                 self.assertEqual(stat.S_IMODE(os.stat(path).st_mode) & 0o077, 0, path)
                 with open(path, errors="replace") as file:
-                    told += file.read()
-        self.assertNotIn("T0KEN", told)
-        self.assertNotIn("t0psecret", told)
+                    texts += file.read()
+        self.assertNotIn("T0KEN", texts)
+        self.assertNotIn("t0psecret", texts)
 
     def test_a_command_gets_the_notice(self):
         self.start()
@@ -174,8 +174,8 @@ status = "waiting"
 hold = "0"
 title = "{{name}} wants {{reason}}"
 """)
-        session, registry = self.waiting()
-        registry.says("waiting", "input needed")
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "input needed")
         wait_for(lambda: os.path.exists(into), "the command", give_up=lambda: notifier.process.poll())
         with open(into) as file:
             first, second = file.read().splitlines()
@@ -184,30 +184,30 @@ title = "{{name}} wants {{reason}}"
 
 
 class Rules(NotifierCase):
-    def test_what_is_answered_within_its_hold_is_not_told_and_why_says_so(self):
+    def test_a_wait_answered_within_its_hold_is_not_delivered_and_why_explains_it(self):
         daemon = self.start()
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "1h"', 1))
         client = daemon.subscriber()
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: notifier.verdicts(verdict="held"), "that it is held")
-        registry.says("busy")
-        self.seen(client, session)
-        wait_for(lambda: notifier.verdicts(verdict="answered"), "that it was answered")
-        told = notify("why", "--state", self.state, home=self.home)
-        self.assertRegex(told.stdout, r"held +waiting · lighthouse · \w{8} “lighthouse needs you” — for 1h after")
-        self.assertRegex(told.stdout, r"answered +waiting .* the session is working")
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: notifier.decisions(verdict="held"), "the held decision")
+        registry.set_status("busy")
+        self.wait_state(client, session)
+        wait_for(lambda: notifier.decisions(verdict="answered"), "the answered decision")
+        texts = notify("why", "--state", self.state, home=self.home)
+        self.assertRegex(texts.stdout, r"held +waiting · lighthouse · \w{8} “lighthouse needs you” — for 1h after")
+        self.assertRegex(texts.stdout, r"answered +waiting .* the session is working")
         self.assertEqual(receiver.requests, [])
 
-    def test_a_short_turn_is_not_told_and_why_says_how_short(self):
+    def test_a_short_turn_is_not_delivered_and_why_gives_its_duration(self):
         self.start()
         notifier = self.notifier(hook_rules(self.receiver()))
         Session(self.root).turn("quick")
-        verdict = wait_for(lambda: notifier.verdicts(verdict="no match", rule="finished"), "the verdict")[0]
-        self.assertRegex(verdict["why"], r"^it took .*, not more than 30s$")
+        decision = wait_for(lambda: notifier.decisions(verdict="no match", rule="finished"), "the decision")[0]
+        self.assertRegex(decision["why"], r"^it took .*, not more than 30s$")
 
-    def test_check_explains_and_judges(self):
+    def test_check_explains_the_rules_and_reports_problems(self):
         good = notify("check", home=self.home)
         self.assertEqual((good.returncode, good.stderr), (0, ""))
         self.assertIn("waiting (built in)", good.stdout)
@@ -229,7 +229,7 @@ class Rules(NotifierCase):
         self.assertIn("WRONG: sink p: /nonexistent: No such file", wrong.stdout)
         self.assertEqual(notify("--rules", "/nonexistent.toml", home=self.home).returncode, 2)
 
-    def test_test_shows_what_would_be_sent_and_sends_it_when_asked(self):
+    def test_test_prints_the_notice_and_sends_it_with_send(self):
         receiver = self.receiver()
         path = os.path.join(self.home, "notify.toml")
         with open(path, "w") as file:
@@ -242,14 +242,14 @@ class Rules(NotifierCase):
         self.assertEqual(receiver.requests, [])
         sent = notify("test", "permission", "--send", "--rules", path, home=self.home)
         self.assertEqual((sent.returncode, sent.stderr), (0, "earshot-notify: hook: sent\n"))
-        self.assertEqual(len(receiver.taken()), 1)
+        self.assertEqual(len(receiver.delivered()), 1)
         frame = json.dumps({"type": "turn.finished", "session": "s", "host": "h", "stream": "a/b", "cursor": "1.1.1", "turn": 2, "outcome": "failed"})
         piped = notify("test", "-", "--json", "--rules", path, home=self.home, input=frame)
         self.assertEqual([json.loads(line)["rule"] for line in piped.stdout.splitlines()], ["failed"])
         self.assertEqual(notify("test", "no.such.event", home=self.home).returncode, 2)
         self.assertEqual(notify("dance", home=self.home).returncode, 2)
 
-    def test_two_notifiers_on_one_state_would_tell_twice_and_are_refused(self):
+    def test_a_second_notifier_on_one_state_directory_is_refused(self):
         self.start()
         rules = hook_rules(self.receiver())
         self.notifier(rules)
@@ -257,7 +257,7 @@ class Rules(NotifierCase):
         self.assertEqual(second.returncode, 1)
         self.assertIn("another earshot-notify runs already", second.stderr)
 
-    def test_without_a_rule_that_wants_text_the_daemon_sends_none(self):
+    def test_without_a_rule_with_full_view_no_text_is_requested(self):
         self.start()
         receiver = self.receiver()
         more = '[[rule]]\nname = "tools"\non = "tool.finished"\nhold = "0"\nview = "full"\ntitle = "{tool}: {output}"\n'
@@ -265,53 +265,53 @@ class Rules(NotifierCase):
             notifier = self.notifier(rules)
             session = Session(self.root)
             session.turn("a secret word")
-            wait_for(lambda: notifier.verdicts(verdict="no match", session=session.session), "the turn's end")
+            wait_for(lambda: notifier.decisions(verdict="no match", session=session.session), "the turn's end")
             if shown:
-                self.assertIn("a secret word", self.told(receiver, 1)[0]["title"])
+                self.assertIn("a secret word", self.wait_notices(receiver, 1)[0]["title"])
             notifier.stop()
-            with open(notifier.own("state.json")) as file:
+            with open(notifier.state_file("state.json")) as file:
                 self.assertEqual("a secret word" in file.read(), shown)
 
 
-class Chaos(NotifierCase):
-    def test_it_may_start_before_the_daemon_and_outlive_it(self):
+class Restarts(NotifierCase):
+    def test_it_starts_before_the_daemon_and_reconnects(self):
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver), wait=False)
-        notifier.wait_said("Trying again until it is there.")
+        notifier.wait_output("Trying again until it is there.")
         daemon = self.start()
-        notifier.wait_said("listening to the daemon")
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        self.told(receiver, 1)
-        before = len(notifier.said())
+        notifier.wait_output("listening to the daemon")
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        self.wait_notices(receiver, 1)
+        before = len(notifier.output())
         daemon.stop()
-        notifier.wait_said("lost the daemon", before)
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)  # while nobody listens
-        registry.says("idle")
+        notifier.wait_output("lost the daemon", before)
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)  # while the daemon is down
+        registry.set_status("idle")
         self.start()
-        notifier.wait_said("listening to the daemon", before)
-        notices = self.told(receiver, 2)
+        notifier.wait_output("listening to the daemon", before)
+        notices = self.wait_notices(receiver, 2)
         self.assertEqual([n["title"] for n in notices], ["lighthouse needs you", "lighthouse failed"])
 
-    def test_a_wait_that_goes_on_over_a_restart_of_either_is_told_once(self):
+    def test_a_wait_that_lasts_across_restarts_is_delivered_once(self):
         daemon = self.start()
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver))
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        self.told(receiver, 1)
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        self.wait_notices(receiver, 1)
         for restart in range(3):
             notifier.stop()
             notifier.start()
             if restart == 1:
-                before = len(notifier.said())
+                before = len(notifier.output())
                 daemon.stop()
                 daemon = self.start()
-                notifier.wait_said("listening to the daemon", before)
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
-        self.assertEqual([n["title"] for n in self.told(receiver, 2)], ["lighthouse needs you", "lighthouse failed"])
+                notifier.wait_output("listening to the daemon", before)
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
+        self.assertEqual([n["title"] for n in self.wait_notices(receiver, 2)], ["lighthouse needs you", "lighthouse failed"])
 
-    def test_what_happened_while_it_was_away_is_told_when_it_is_young_and_not_when_it_is_old(self):
+    def test_events_missed_while_down_are_delivered_if_recent(self):
         self.start()
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver))
@@ -322,36 +322,36 @@ class Chaos(NotifierCase):
                                          "content": [{"type": "text", "text": "API Error"}], "usage": {"input_tokens": 0, "output_tokens": 0}}, isApiErrorMessage=True)
         old["timestamp"] = "2026-01-01T00:00:00.000Z"
         early.append(old)
-        young = Session(self.root, cwd="/home/ada/young")
-        young.prompt("second")
-        young.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+        recent = Session(self.root, cwd="/home/ada/recent")
+        recent.prompt("second")
+        recent.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
         notifier.start()
-        self.assertEqual([n["title"] for n in self.told(receiver, 1)], ["young failed"])
-        wait_for(lambda: notifier.verdicts(verdict="too old", session=early.session), "that the other is too old")
+        self.assertEqual([n["title"] for n in self.wait_notices(receiver, 1)], ["recent failed"])
+        wait_for(lambda: notifier.decisions(verdict="too old", session=early.session), "the decision too old")
         self.assertEqual(len(receiver.requests), 1)
 
-    def test_killed_while_a_letter_is_on_its_way_it_is_sent_once_more_and_never_again(self):
+    def test_a_notice_in_delivery_at_a_kill_is_sent_once_more(self):
         self.start()
         receiver = self.receiver("hang")
         notifier = self.notifier(hook_rules(receiver).replace('timeout = "2s"', 'timeout = "60s"'))
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
         wait_for(lambda: receiver.requests, "the request that hangs")
         notifier.kill()
         notifier.start()
-        self.told(receiver, 1)
-        wait_for(lambda: notifier.verdicts(verdict="sent"), "that it was sent")
+        self.wait_notices(receiver, 1)
+        wait_for(lambda: notifier.decisions(verdict="sent"), "the sent decision")
         for _ in range(2):
             notifier.kill()
             notifier.start()
-        session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
-        self.told(receiver, 2)
+        session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
+        self.wait_notices(receiver, 2)
         ids = [n["id"] for n in receiver.notices()]
         self.assertEqual(len(ids), 3)
         self.assertEqual(ids[0], ids[1])
         self.assertNotEqual(ids[1], ids[2])
 
-    def test_killed_at_any_moment_nothing_is_lost_and_nothing_comes_more_than_twice(self):
+    def test_killed_at_random_times_no_notice_is_lost_or_delivered_more_than_twice(self):
         seed = 20261122
         print(f"        seed {seed}", flush=True)
         chance = random.Random(seed)
@@ -362,75 +362,79 @@ class Chaos(NotifierCase):
         for n in range(12):
             session = Session(self.root, cwd=f"/home/ada/p{n}")
             session.prompt("go")
-            session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
+            session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
             sessions.append(session.session)
-            time.sleep(chance.uniform(0, 0.03))  # what is tried is every moment, not one
+            time.sleep(chance.uniform(0, 0.03))  # varies the moment of the kill
             notifier.kill()
             notifier.start(wait=chance.random() < 0.3)
         try:
-            wait_for(lambda: self.told_of(receiver) >= len(sessions), "every notice",
-                     give_up=lambda: notifier.process.poll() is not None and notifier.said()[-3000:])
+            wait_for(lambda: self.count_turns(receiver) >= len(sessions), "every notice",
+                     give_up=lambda: notifier.process.poll() is not None and notifier.output()[-3000:])
         finally:
-            print(f"        {len(receiver.requests)} requests, told of {self.told_of(receiver)} turns in {len({n['id'] for n in receiver.taken()})} notices", flush=True)
-        self.assertEqual(self.told_of(receiver), len(sessions), "a turn is told of twice")
-        self.at_most_twice(receiver)
-        self.assertLessEqual({n["session"] for n in receiver.taken() if "session" in n}, set(sessions))
+            print(f"        {len(receiver.requests)} requests, {self.count_turns(receiver)} turns in {len({n['id'] for n in receiver.delivered()})} notices", flush=True)
+        self.assertEqual(self.count_turns(receiver), len(sessions), "a turn is reported twice")
+        self.assert_at_most_twice(receiver)
+        self.assertLessEqual({n["session"] for n in receiver.delivered() if "session" in n}, set(sessions))
 
-    def test_killed_at_each_step_in_turn_a_notice_comes_once_or_twice(self):
-        library = compiled(self, "die", "-shared", "-fPIC")
-        linked = subprocess.run(["ldd", os.path.join(build(), "earshot-notify")], capture_output=True, text=True).stdout
-        preload = " ".join([*re.findall(r"=> (\S*/libasan\.so\S*)", linked), library])
+    def test_killed_at_each_system_call_a_notice_is_delivered_once_or_twice(self):
+        preload = preload_value(self, "kill_at_step", os.path.join(build(), "earshot-notify"))
         self.start()
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver))
-        usual = notifier.environment
-        died = lived = 0
+        environment = notifier.environment
+        deaths = survivals = 0
         for step in range(60, 330, 5):
             notifier.kill()
             session = Session(self.root, cwd=f"/home/ada/step{step}")
             session.prompt("go")
-            session.says("API Error: 529 Overloaded", isApiErrorMessage=True)
-            notifier.environment = {**usual, "LD_PRELOAD": preload, "DIE_AT": str(step)}
+            session.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
+            notifier.environment = {**environment, "LD_PRELOAD": preload, "DIE_AT": str(step)}
             notifier.start(wait=False)
-            of_it = lambda: [n for n in receiver.taken() if n["session"] == session.session]
-            wait_for(lambda: notifier.process.poll() is not None or (of_it() and not os.listdir(notifier.own("spool"))), "its end or its work's")
-            notifier.environment = usual
+            notices_of_session = lambda: [n for n in receiver.delivered() if n["session"] == session.session]
+            wait_for(lambda: notifier.process.poll() is not None or (notices_of_session() and not os.listdir(notifier.state_file("spool"))), "its death or the delivery")
+            notifier.environment = environment
             if notifier.process.poll() is None:
-                lived += 1
+                survivals += 1
             else:
-                self.assertEqual(notifier.process.returncode, -signal.SIGKILL, notifier.said()[-3000:])
-                died += 1
+                self.assertEqual(notifier.process.returncode, -signal.SIGKILL, notifier.output()[-3000:])
+                deaths += 1
                 notifier.start()
-                wait_for(of_it, f"the notice after a death at step {step}", give_up=lambda: notifier.process.poll() is not None and notifier.said()[-3000:])
-            if lived == 3:
+                wait_for(notices_of_session, f"the notice after a death at step {step}", give_up=lambda: notifier.process.poll() is not None and notifier.output()[-3000:])
+            if survivals == 3:
                 break
-        notifier.kill()  # one that lived this long may reach its step while it stops
-        self.at_most_twice(receiver)
-        self.assertEqual(self.told_of(receiver), died + lived)
-        print(f"        died at {died} steps; {len(receiver.taken()) - self.told_of(receiver)} notices came twice", flush=True)
-        self.assertGreater(died, 10)
+        notifier.kill()  # a notifier that survived may reach its step while it stops
+        self.assert_at_most_twice(receiver)
+        self.assertEqual(self.count_turns(receiver), deaths + survivals)
+        print(f"        died at {deaths} steps; {len(receiver.delivered()) - self.count_turns(receiver)} notices delivered twice", flush=True)
+        self.assertGreater(deaths, 10)
 
-    def told_of(self, receiver):
-        """How many turns are told of; a notice that came again counts once, a group as many as it says."""
-        notices = {n["id"]: n for n in receiver.taken()}
+    def count_turns(self, receiver):
+        """The number of reported turns: a repeated notice counts once, a group by its size."""
+        notices = {n["id"]: n for n in receiver.delivered()}
         return sum(1 if "session" in n else int(n["title"].split()[0]) for n in notices.values())
 
-    def at_most_twice(self, receiver):
-        counts = collections.Counter(n["id"] for n in receiver.taken())
+    def assert_at_most_twice(self, receiver):
+        counts = collections.Counter(n["id"] for n in receiver.delivered())
         self.assertLessEqual(max(counts.values()), 2, counts)
 
 
 @unittest.skipIf(missing_desktop(), f"not installed: {', '.join(missing_desktop())}")
-class OnTheDesktop(NotifierCase):
+class DesktopNotices(NotifierCase):
     def desktop(self):
         desktop = Desktop(self.home)
         self.addCleanup(desktop.close)
         return desktop
 
-    def written(self, notifier):
-        if not os.path.exists(notifier.own("state.json")):
+    def start_on_desktop(self):
+        """(a desktop, a notifier that displays on it, a session, its registry file)"""
+        self.start()
+        desktop = self.desktop()
+        return desktop, self.notifier(environment=desktop.environment), *self.session_with_registry()
+
+    def stored_state(self, notifier):
+        if not os.path.exists(notifier.state_file("state.json")):
             return ""
-        with open(notifier.own("state.json")) as file:
+        with open(notifier.state_file("state.json")) as file:
             return file.read()
 
     def picture(self, desktop, name):
@@ -438,55 +442,46 @@ class OnTheDesktop(NotifierCase):
         os.makedirs(folder, exist_ok=True)
         return desktop.screenshot(os.path.join(folder, f"{name}.png"))
 
-    def test_a_waiting_agent_is_shown_and_closed_when_answered(self):
-        self.start()
-        desktop = self.desktop()
-        self.notifier(environment=desktop.environment)
-        session, registry = self.waiting()
-        session.calls("Bash", {"command": "make soak"})
-        registry.says("busy")
+    def test_a_wait_is_displayed_and_closed_when_answered(self):
+        desktop, notifier, session, registry = self.start_on_desktop()
+        session.tool_call("Bash", {"command": "make soak"})
+        registry.set_status("busy")
         empty = self.picture(desktop, "notifier-empty")
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: desktop.showing() == 1, "the notice on the screen")
-        title, body, replaces, urgency = desktop.notified()[0]
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: desktop.displayed() == 1, "the notice on the screen")
+        title, body, replaces, urgency = desktop.notify_calls()[0]
         self.assertEqual((title, replaces, urgency), ("lighthouse needs you", 0, 2))
         self.assertRegex(body, "^permission")
         wait_for(lambda: self.picture(desktop, "notifier-waiting")[2] > empty[2] + 10, "the notice in the picture")
-        registry.says("busy")
-        wait_for(lambda: desktop.showing() == 0, "that it is closed")
-        self.assertEqual(len(desktop.calls("CloseNotification")), 1)
+        registry.set_status("busy")
+        wait_for(lambda: desktop.displayed() == 0, "the notice to be closed")
+        self.assertEqual(len(desktop.messages("CloseNotification")), 1)
 
-    def test_a_later_notice_of_a_session_replaces_the_earlier_also_after_a_restart(self):
-        self.start()
-        desktop = self.desktop()
-        notifier = self.notifier(environment=desktop.environment)
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: '"shown":[{' in self.written(notifier), "that it knows what it shows")
+    def test_a_later_notice_of_a_session_replaces_the_earlier_one_across_a_restart(self):
+        desktop, notifier, session, registry = self.start_on_desktop()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: '"shown":[{' in self.stored_state(notifier), "the notice id to be stored")
         notifier.kill()
         notifier.start()
-        registry.says("waiting", "input needed")
-        wait_for(lambda: len(desktop.notified()) == 2, "the second notice")
-        self.assertGreater(desktop.notified()[1][2], 0, "it replaces nothing")
-        self.assertEqual(desktop.showing(), 1)
+        registry.set_status("waiting", "input needed")
+        wait_for(lambda: len(desktop.notify_calls()) == 2, "the second notice")
+        self.assertGreater(desktop.notify_calls()[1][2], 0, "no notice is replaced")
+        self.assertEqual(desktop.displayed(), 1)
 
-    def test_a_new_notification_server_is_not_asked_to_replace_what_it_never_showed(self):
-        self.start()
-        desktop = self.desktop()
-        notifier = self.notifier(environment=desktop.environment)
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: desktop.showing() == 1, "the first notice")
+    def test_a_new_notification_server_gets_a_new_notice(self):
+        desktop, notifier, session, registry = self.start_on_desktop()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: desktop.displayed() == 1, "the first notice")
         desktop.stop_server()
-        registry.says("busy")
-        wait_for(lambda: notifier.verdicts(verdict="closed"), "that it is answered")
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: notifier.verdicts(verdict="not sent"), "that nobody shows it")
+        registry.set_status("busy")
+        wait_for(lambda: notifier.decisions(verdict="closed"), "the closed decision")
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: notifier.decisions(verdict="not sent"), "the failed delivery")
         desktop.start_server()
-        wait_for(lambda: desktop.showing() == 1, "the notice, once there is a server again")
-        self.assertEqual(desktop.notified()[-1][2], 0)
+        wait_for(lambda: desktop.displayed() == 1, "the notice on the new server")
+        self.assertEqual(desktop.notify_calls()[-1][2], 0)
 
-    def test_a_click_opens_the_dashboard_with_a_code_that_works_once(self):
+    def test_a_click_opens_the_dashboard_with_a_one_time_code(self):
         daemon = self.start()
         desktop = self.desktop()
         programs = os.path.join(self.home, "bin")
@@ -496,29 +491,26 @@ class OnTheDesktop(NotifierCase):
             file.write(f'#!/bin/sh\necho "$1" > {opened}.tmp\nmv {opened}.tmp {opened}\n')
         os.chmod(os.path.join(programs, "xdg-open"), 0o755)
         self.notifier(environment={**desktop.environment, "PATH": f"{programs}:{os.environ['PATH']}"})
-        session, registry = self.waiting()
-        registry.says("waiting", "permission prompt")
-        wait_for(lambda: desktop.showing() == 1, "the notice")
-        desktop.act()
+        session, registry = self.session_with_registry()
+        registry.set_status("waiting", "permission prompt")
+        wait_for(lambda: desktop.displayed() == 1, "the notice")
+        desktop.invoke_action()
         wait_for(lambda: os.path.exists(opened), "the browser")
         with open(opened) as file:
             self.assertRegex(file.read(), rf"^http://127\.0\.0\.1:{daemon.port}/#")
 
-    def test_the_time_from_the_agent_s_word_to_the_screen(self):
-        """No time is asserted: it is printed. From the moment before the registry file is written to the Notify call on the bus."""
-        self.start()
-        desktop = self.desktop()
-        self.notifier(environment=desktop.environment)
-        session, registry = self.waiting()
+    def test_the_time_from_the_registry_file_to_the_notification(self):
+        """Prints the time from before the registry file is written to the Notify call on the bus; asserts no limit."""
+        desktop, notifier, session, registry = self.start_on_desktop()
         took = []
         for n in range(21):
-            registry.says("busy")
-            wait_for(lambda: desktop.showing() == 0, "a clear screen")
+            registry.set_status("busy")
+            wait_for(lambda: desktop.displayed() == 0, "a clear screen")
             begin = time.time() * 1000
-            registry.says("waiting", "permission prompt")
-            wait_for(lambda: len(desktop.calls("Notify")) == n + 1, "the notice")
-            took.append(desktop.calls("Notify")[-1][0] - begin)
-        took = sorted(took[1:])  # the first one asks the server what it can
+            registry.set_status("waiting", "permission prompt")
+            wait_for(lambda: len(desktop.messages("Notify")) == n + 1, "the notice")
+            took.append(desktop.messages("Notify")[-1][0] - begin)
+        took = sorted(took[1:])  # the first includes querying the server's capabilities
         print(f"        waiting to Notify: p50 {took[10]:.1f} ms, worst {took[-1]:.1f} ms of {len(took)}", flush=True)
         self.assertEqual(len(took), 20)
 

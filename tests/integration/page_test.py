@@ -4,9 +4,9 @@ import os
 import unittest
 
 import browser
-from doors import HttpCase, curl
-from harness import wait_for
-from sessions import Session
+from support.endpoints import HttpCase, curl
+from support.harness import wait_for
+from support.transcripts import Session
 
 
 @unittest.skipUnless(browser.program(), "chromium is not installed: run ./dev deps")
@@ -34,7 +34,7 @@ class Page(HttpCase):
         self.assertEqual(page.evaluate("Object.values({...sessionStorage}).length"), 1)
         self.assertEqual(page.evaluate("document.cookie + Object.keys({...localStorage}).join()"), "")
         page.wait_text("#sessions .status", "working")
-        session.says("All done.", stop_reason="end_turn")
+        session.reply("All done.", stop_reason="end_turn")
         state = "document.querySelector('#sessions .status').dataset.state"  # in both pages: the dashboard displays a recent one as done
         wait_for(lambda: page.evaluate(state) == "idle", "idle")
         page.wait_text("#sessions", "All done.")

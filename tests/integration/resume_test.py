@@ -1,151 +1,111 @@
-"""Going on where one left off: across disconnects, restarts, kills, rewrites, and clients that are too slow."""
-import collections
+"""Resuming from cursors: across disconnects, restarts, kills, rewrites, and for clients that are too slow."""
 import json
 import os
 import random
 import signal
 import time
 
-from doors import HttpCase
-from harness import loop
-from sessions import Session
+from support.endpoints import HttpCase
+from support.harness import loop
+from support.resume_state import ResumeState
+from support.transcripts import Session
 
 
 def session(case, project="/home/ada/api", root=None):
     return Session(root or case.root, project)
 
 
-class Memory:
-    """What a client that means to miss nothing keeps: of each stream its events, the last cursor among them."""
-
-    def __init__(self):
-        self.events = collections.OrderedDict()
-        self.seen = 0
-
-    def learn(self, client):
-        """Takes in what came on this connection since the last call."""
-        for frame, text in list(zip(client.frames, client.raw))[self.seen:]:
-            self.seen += 1
-            if frame["type"] == "session":
-                for place in frame["cursors"]:
-                    self.events.setdefault(place.rpartition(":")[0], [])
-            elif frame["type"] in ("reset", "stream.removed"):
-                self.events[frame["stream"]] = []
-            elif "cursor" in frame:
-                self.events.setdefault(frame["stream"], []).append(text)
-
-    def places(self):
-        return [f"{stream}:{json.loads(told[-1])['cursor'] if told else ''}" for stream, told in self.events.items()]
-
-    def resume(self, daemon, **more):
-        """A new connection that goes on; streams that the snapshot is the first to tell of are asked for from their beginning."""
-        self.seen = 0
-        client = daemon.client()
-        known = set(self.events)
-        snapshot = client.subscribe(id="a", after=self.places(), **more)
-        shown = [place.rpartition(":") for frame in snapshot for place in frame["cursors"]]
-        fresh = [stream for stream, _, cursor in shown if stream not in known and not cursor.startswith("0.")]
-        client.wait_frame(type="bookmark", id="a", complete=True)
-        if fresh:
-            client.subscribe(id="b", after=[f"{stream}:" for stream in fresh], snapshot=False, **more)
-            client.wait_frame(type="bookmark", id="b", complete=True)
-        self.learn(client)
-        for stream in fresh:  # what happened since the snapshot came before what was before it
-            self.events[stream].sort(key=lambda text: [int(n) for n in json.loads(text)["cursor"].split(".")[:2]])
-        return client
-
-
 class Resume(HttpCase):
-    def test_random_disconnects_and_restarts_miss_nothing_and_repeat_nothing(self):
+    def test_random_disconnects_and_restarts_lose_and_repeat_no_event(self):
         for seed in (1, 2, 3):
             with self.subTest(seed=seed):
-                self.lives(random.Random(seed))
+                self.run_random_steps(random.Random(seed))
 
-    def lives(self, dice):
+    def run_random_steps(self, dice):
         root = os.path.join(self.home, f"life{dice.randrange(10**6)}", "claude")
         os.makedirs(root)
         sessions = [session(self, f"/home/ada/p{n}", root=root) for n in range(3)]
         for one in sessions:
             one.turn("begin")
-        state = root + ".state"
-        daemon = self.start(roots=[root], state=state)
-        memories = [Memory() for _ in range(2)]
-        clients = [memory.resume(daemon) for memory in memories]
+        folder = root + ".state"
+        daemon = self.start(roots=[root], state=folder)
+        states = [ResumeState() for _ in range(2)]
+        clients = [state.resume(daemon) for state in states]
         for step in range(25):
             act = dice.randrange(6)
             if act == 0 and len(sessions) < 6:
                 sessions.append(session(self, f"/home/ada/p{len(sessions)}", root=root))
             dice.choice(sessions).turn(f"step {step} " + "x" * dice.randrange(3000))
             n = dice.randrange(len(clients))
-            if act in (1, 2):  # the connection is lost at any moment
-                memories[n].learn(clients[n])
+            if act in (1, 2):  # the connection is lost
+                states[n].learn(clients[n])
                 clients[n].close()
-                memories[n].learn(clients[n])
-                dice.choice(sessions).turn("while it was away")
-                clients[n] = memories[n].resume(daemon)
-            elif act == 3:  # the daemon is killed, or stops, and another one takes its place
-                for client, memory in zip(clients, memories):
-                    memory.learn(client)
+                states[n].learn(clients[n])
+                dice.choice(sessions).turn("while disconnected")
+                clients[n] = states[n].resume(daemon)
+            elif act == 3:  # the daemon is killed or stopped, and restarted
+                for client, state in zip(clients, states):
+                    state.learn(client)
                 if dice.random() < 0.5:
                     daemon.process.send_signal(signal.SIGKILL)
                 else:
                     daemon.process.send_signal(signal.SIGTERM)
                 daemon.wait_exit()
-                for client, memory in zip(clients, memories):
+                for client, state in zip(clients, states):
                     client.wait_closed()
-                    memory.learn(client)
-                dice.choice(sessions).turn("while nobody listened")
-                daemon = self.start(roots=[root], state=state)
-                clients = [memory.resume(daemon) for memory in memories]
+                    state.learn(client)
+                dice.choice(sessions).turn("while the daemon was down")
+                daemon = self.start(roots=[root], state=folder)
+                clients = [state.resume(daemon) for state in states]
         expected = daemon.replay(root)
-        for client, memory in zip(clients, memories):
+        for client, state in zip(clients, states):
             def has_all():
-                memory.learn(client)
-                return all(len(memory.events.get(f, [])) >= len(lines) for f, lines in expected.items())
+                state.learn(client)
+                return all(len(state.events.get(f, [])) >= len(lines) for f, lines in expected.items())
 
-            client.wait(has_all, "all events of all lives")
+            client.wait(has_all, "all events of all runs")
             for stream, lines in expected.items():
-                self.same(lines, memory.events[stream], stream)
+                self.assert_same_events(lines, state.events[stream], stream)
         daemon.stop()
 
-    def test_a_filtered_client_resumes_from_its_bookmark_and_reads_no_file_twice(self):
+    def test_a_filtered_client_resumes_from_its_bookmark(self):
         one = session(self)
         one.turn("first")
-        daemon = self.configured("[limits]\nbookmark_ms = 50\ntick_ms = 20\n")
+        daemon = self.configured("[limits]\nbookmark = \"50ms\"\ntick = \"20ms\"\n")
         client = daemon.subscriber(filter={"type": ["api.failed"]})
         one.turn("second")
-        mark = client.wait_frame(type="bookmark")
-        self.assertTrue(mark["cursors"])
+        prefix_hash = client.wait_frame(type="bookmark")
+        self.assertTrue(prefix_hash["cursors"])
         client.wait(lambda: [f for f in client.all(type="bookmark") if f["cursors"][0].split(":")[-1].startswith(str(os.path.getsize(one.path)))],
                     "a bookmark at the end of the file")
-        place = client.all(type="bookmark")[-1]["cursors"]
+        cursor_text = client.all(type="bookmark")[-1]["cursors"]
         again = daemon.client()
-        again.subscribe(after=place)
+        again.subscribe(after=cursor_text)
         again.wait_frame(type="bookmark", id="a", complete=True)
         self.assertEqual(again.count(), 0)
         one.turn("third")
         again.wait_frame(type="turn.finished", turn=3)
         self.assertEqual([f["turn"] for f in again.all(type="turn.started")], [3])
 
-    def test_a_rewritten_file_is_a_reset_then_its_session_then_what_is_new(self):
+    def test_a_rewritten_file_gives_reset_then_its_session_then_new_events(self):
         one = session(self)
         one.turn("first")
         daemon = self.start()
         client = daemon.client()
         client.subscribe(after=[])
-        memory = Memory()
+        state = ResumeState()
         client.close()
-        client = memory.resume(daemon)
+        client = state.resume(daemon)
         client.close()
         daemon.stop()
-        place = memory.places()
-        with open(one.path, "r+b") as file:  # the same length, another story
+        cursor_text = state.after()
+        with open(one.path, "r+b") as file:  # the same length, another content
             whole = file.read().replace(b"first", b"other")
             file.seek(0)
             file.write(whole)
         daemon = self.start()
         client = daemon.client()
-        client.subscribe(after=place)
+        client.subscribe(after=cursor_text)
         client.wait_frame(type="bookmark", id="a", complete=True)
         kinds = [f["type"] for f in client.frames]
         self.assertEqual(kinds, ["welcome", "session", "ready", "reset", "session", "bookmark"])
@@ -155,21 +115,21 @@ class Resume(HttpCase):
         one.turn("next")
         client.wait_frame(type="turn.finished", turn=2)
 
-    def test_cursors_of_strangers_are_answered_and_never_with_events(self):
+    def test_foreign_cursors_get_a_reset_or_an_error_and_no_events(self):
         one = session(self)
         one.turn("first")
         daemon = self.start()
         other = self.start(state=os.path.join(self.home, "other"))
-        memory = Memory()
-        memory.resume(other)
-        stream = next(iter(memory.events))
-        cursor = memory.places()[0].rpartition(":")[2]
-        offset, index, mark = cursor.split(".")
+        state = ResumeState()
+        state.resume(other)
+        stream = next(iter(state.events))
+        cursor = state.after()[0].rpartition(":")[2]
+        offset, index, prefix_hash = cursor.split(".")
         size = os.path.getsize(one.path)
         cases = {
-            f"{stream}:{cursor}": "rewritten",                  # of another host: the marks are keyed
-            f"{stream}:{size + 4096}.1.{mark}": "rewritten",    # of the future
-            f"{stream}:{int(offset) - 3}.1.{mark}": "rewritten",
+            f"{stream}:{cursor}": "rewritten",                  # of another daemon: prefix hashes are keyed
+            f"{stream}:{size + 4096}.1.{prefix_hash}": "rewritten",    # beyond the end of the file
+            f"{stream}:{int(offset) - 3}.1.{prefix_hash}": "rewritten",
             f"{stream}/not:{cursor}": "unknown",
             f"elsewhere/{stream}:{cursor}": "unknown",
             f"{stream}:{cursor[:-1]}": "bad_cursor",            # torn
@@ -178,16 +138,16 @@ class Resume(HttpCase):
             "claude/%2e%2e/x:": "unknown",
             "": "bad_cursor",
         }
-        for place, answer in cases.items():
-            with self.subTest(place=place):
+        for cursor_text, answer in cases.items():
+            with self.subTest(cursor_text=cursor_text):
                 client = daemon.client()
-                client.subscribe(after=[place], snapshot=False)
+                client.subscribe(after=[cursor_text], snapshot=False)
                 client.wait_frame(type="bookmark", id="a", complete=True)
                 self.assertEqual(client.count() > 0, answer == "events")
-                told = [f.get("reason") or f.get("code") for f in client.frames if f["type"] in ("reset", "error")]
-                self.assertEqual(told, [] if answer == "events" else [answer])
+                replies = [f.get("reason") or f.get("code") for f in client.frames if f["type"] in ("reset", "error")]
+                self.assertEqual(replies, [] if answer == "events" else [answer])
 
-    def test_a_cold_session_is_resumed_and_stays_cold(self):
+    def test_a_cold_session_is_resumed_from_its_file(self):
         one = session(self)
         one.turn("first")
         one.turn("second")
@@ -198,75 +158,75 @@ class Resume(HttpCase):
         client = daemon.client()
         self.assertEqual(client.subscribe(after=[expected[0] + ":" + json.loads(expected[1][2])["cursor"]]), [])
         client.wait_frame(type="bookmark", id="a", complete=True)
-        self.same(expected[1][3:], client.event_texts()[expected[0]], "the rest of a cold stream")
+        self.assert_same_events(expected[1][3:], client.event_texts()[expected[0]], "the rest of a cold stream")
         one.turn("third")
         client.wait_frame(type="turn.finished", turn=3)
-        self.same(daemon.replay(self.root)[expected[0]][3:], client.event_texts()[expected[0]], "and what came after it")
+        self.assert_same_events(daemon.replay(self.root)[expected[0]][3:], client.event_texts()[expected[0]], "and the live events")
 
     def stall(self, daemon, **more):
-        """A subscriber that stops reading."""
+        """(a subscriber that stops reading, a function that lets it read again)"""
         client = daemon.client()
         client.subscribe(**more)
         transport = client.socket.transport
         loop.loop.call_soon_threadsafe(transport.pause_reading)
         return client, lambda: loop.loop.call_soon_threadsafe(transport.resume_reading)
 
-    def floods(self, witness, *sessions):
-        """More than the log holds; returns when the daemon has read it all."""
+    def overflow_log(self, witness, *sessions):
+        """Writes more than the live log holds; returns when the daemon has read everything."""
         for n in range(600):
             sessions[n % len(sessions)].turn(f"{n} " + "z" * 3500)
         for one in sessions:
             turns = 1 + 600 // len(sessions)
             witness.wait(lambda: [f for f in witness.all(type="session", session=one.session) if f["turn"]["number"] == turns and not f["turn"]["open"]],
-                         "the daemon to have read all")
+                         "the daemon to read everything")
 
-    def test_a_client_that_fell_behind_is_told_so_and_goes_on(self):
+    def test_a_client_that_falls_behind_gets_lagged_and_continues(self):
         one, quiet = session(self), session(self, "/home/ada/quiet")
         one.turn("first")
         quiet.turn("first")
         daemon = self.configured("[limits]\nlog_bytes = 1048576\n")
-        slow, go_on = self.stall(daemon)
-        self.floods(daemon.subscriber(deliver="state"), one)
-        go_on()
+        slow, resume_reading = self.stall(daemon)
+        self.overflow_log(daemon.subscriber(deliver="state"), one)
+        resume_reading()
         slow.wait_frame(type="lagged", id="a")
         quiet.turn("after all that")
-        slow.wait(lambda: [f for f in slow.all(type="turn.started") if f.get("prompt") == "after all that"], "what is live")
+        slow.wait(lambda: [f for f in slow.all(type="turn.started") if f.get("prompt") == "after all that"], "the live events")
         after = slow.frames[slow.frames.index(slow.find(type="lagged")):]
         self.assertEqual([f["session"] for f in after if f["type"] == "session"][:1], [one.session])
         self.assertLess(slow.count(), sum(len(lines) for lines in daemon.replay(self.root).values()))
 
-    def test_a_client_that_keeps_up_by_catching_up_misses_nothing(self):
+    def test_a_lagging_client_with_catch_up_loses_nothing(self):
         one, two = session(self), session(self, "/home/ada/two")
         one.turn("first")
         two.turn("first")
         daemon = self.configured("[limits]\nlog_bytes = 1048576\n")
         begin = [f"{stream}:" for stream in daemon.replay(self.root)]
-        slow, go_on = self.stall(daemon, on_lag="catch_up", snapshot=False, after=begin)
-        self.floods(daemon.subscriber(deliver="state"), one, two)
-        go_on()
-        self.live(daemon, slow, self.root)
+        slow, resume_reading = self.stall(daemon, on_lag="catch_up", snapshot=False, after=begin)
+        self.overflow_log(daemon.subscriber(deliver="state"), one, two)
+        resume_reading()
+        self.assert_delivered(daemon, slow, self.root)
         self.assertEqual(slow.all(type="lagged"), [])
 
-    def test_a_stream_that_went_and_came_again_while_a_client_had_fallen_behind_is_told_from_its_new_beginning(self):
+    def test_a_stream_recreated_while_a_client_lags_is_sent_from_its_new_beginning(self):
         one, two, rotated = session(self), session(self, "/home/ada/two"), session(self, "/home/ada/rotated")
         one.turn("first")
         two.turn("first")
         rotated.turn("the old history")
         daemon = self.configured("[limits]\nlog_bytes = 1048576\n")
         [stream] = [name for name in daemon.replay(rotated.path)]
-        slow, go_on = self.stall(daemon, on_lag="catch_up", after=[f"{stream}:"])
+        slow, resume_reading = self.stall(daemon, on_lag="catch_up", after=[f"{stream}:"])
         witness, counter = daemon.subscriber(filter={"type": ["turn.*"]}), daemon.subscriber(deliver="state")
-        self.floods(counter, one)
+        self.overflow_log(counter, one)
         os.rename(rotated.path, rotated.path + ".1")
         witness.wait_frame(type="stream.removed", stream=stream)
         rotated.turn("the new history")
         witness.wait(lambda: witness.all(type="turn.finished", stream=stream), "the new history")
-        self.floods(counter, two)
-        go_on()
+        self.overflow_log(counter, two)
+        resume_reading()
         expected = daemon.replay(rotated.path)[stream]
 
         def held():
-            """What the client has of it: a removal takes back what came before."""
+            """The events of the stream that the client holds: a removal or reset discards the earlier ones."""
             texts = []
             for frame, text in list(zip(slow.frames, slow.raw)):
                 if frame.get("stream") == stream:
@@ -274,11 +234,11 @@ class Resume(HttpCase):
             return texts
 
         one.turn("the end")
-        slow.wait(lambda: slow.all(type="turn.started", prompt="the end"), "what is live")
-        self.same(expected, held(), stream)
+        slow.wait(lambda: slow.all(type="turn.started", prompt="the end"), "the live events")
+        self.assert_same_events(expected, held(), stream)
         self.assertTrue(slow.all(type="stream.removed", stream=stream))
 
-    def test_read_gives_the_whole_record_behind_an_event(self):
+    def test_read_returns_the_complete_record_of_an_event(self):
         one = session(self)
         one.turn("first")
         long = "é" * 300_000
@@ -292,14 +252,14 @@ class Resume(HttpCase):
         for event in client.all(type="turn.started"):
             client.send(type="read", id=event["cursor"], stream=event["stream"], cursor=event["cursor"])
             parts = client.wait(lambda: (found := client.all(type="record", id=event["cursor"])) and len(found) == found[0]["parts"] and found,
-                                "the whole record")
+                                "the complete record")
             self.assertEqual([p["part"] for p in parts], list(range(1, len(parts) + 1)))
             record = json.loads("".join(p["data"] for p in parts))
             self.assertIn(record, lines)
             self.assertTrue(event["prompt"] == "first" or (record["message"]["content"] == long and len(parts) > 3))
         stream, cursor = event["stream"], event["cursor"]
-        offset, index, mark = cursor.split(".")
-        for wrong, code in {"nonsense": "bad_cursor", f"{offset}.{index}.0000000000000000": "bad_cursor", f"{int(offset) - 1}.{index}.{mark}": "bad_cursor",
+        offset, index, prefix_hash = cursor.split(".")
+        for wrong, code in {"nonsense": "bad_cursor", f"{offset}.{index}.0000000000000000": "bad_cursor", f"{int(offset) - 1}.{index}.{prefix_hash}": "bad_cursor",
                             "0.0.0000000000000000": "bad_cursor"}.items():
             client.send(type="read", id=wrong, stream=stream, cursor=wrong)
             self.assertEqual(client.wait_frame(type="error", id=wrong)["code"], code)

@@ -1,11 +1,11 @@
-"""A canary of each kind of secret goes in; nothing that leaves the daemon has it."""
+"""A canary of each kind of secret is written to a transcript; no output of the daemon contains it."""
 import json
 import os
 
-from doors import DoorCase, curl
-from sessions import Session, append
+from support.endpoints import EndpointCase, curl
+from support.transcripts import Session, append
 
-# Invented, each in the shape that its service gives out. Put together here, so that no scanner takes this file for a leak.
+# Invented, in the format of each service. Concatenated so that secret scanners do not report this file.
 CANARIES = {
     "aws_access_key": "AKIA" + "Q3EGRJ7XWV5TNB2K",
     "github_token": "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
@@ -22,54 +22,54 @@ CANARIES = {
 }
 
 
-def hearts(canary):
-    """What must not be seen: the middle of the secret, in pieces of 10 bytes."""
+def middle_of(canary):
+    """The ten bytes in the middle of the secret: they must not appear anywhere."""
     value = canary.split("=", 1)[-1].split("keeper:", 1)[-1].split("@")[0]
     value = value.split("\n")[1] if "\n" in value else value
     middle = len(value) // 2
     return value[middle - 5:middle + 5]
 
 
-class Secrets(DoorCase):
+class Secrets(EndpointCase):
     def gather(self, daemon, watcher, lines):
-        """Everything that the daemon gives out."""
+        """source → the text that the daemon emits there"""
         for event in [f for f in watcher.frames if "cursor" in f]:
             watcher.send(type="read", id=event["cursor"] + event["type"], stream=event["stream"], cursor=event["cursor"])
             watcher.wait(lambda: (p := watcher.all(type="record", id=event["cursor"] + event["type"])) and len(p) == p[0]["parts"], "the record")
         late = daemon.client()
         late.subscribe(after=[f"{stream}:" for stream in watcher.event_texts()])
         late.wait_frame(type="bookmark", id="a", complete=True)
-        told = {"frames": "\n".join(watcher.raw + late.raw), "lines": "\n".join(json.dumps(f, ensure_ascii=False) for f in lines.frames),
+        outputs = {"frames": "\n".join(watcher.raw + late.raw), "lines": "\n".join(json.dumps(f, ensure_ascii=False) for f in lines.frames),
                 "stderr": daemon.stderr().decode(errors="replace")}
         for path in ("/v1/sessions", "/metrics", "/v1/health", "/"):
-            told[path] = curl(daemon, path, unix=True)[2].decode()
-        return told
+            outputs[path] = curl(daemon, path, unix=True)[2].decode()
+        return outputs
 
-    def test_no_canary_leaves_by_any_door(self):
+    def test_no_canary_appears_in_any_output(self):
         one = Session(self.root)
         one.prompt("begin")
         daemon = self.start("--log-level", "trace")
         watcher = daemon.subscriber()
-        lines = self.lines(daemon)
+        lines = self.event_stream(daemon)
         lines.wait(type="ready")
         escaped = {name: "".join(f"\\u{ord(c):04x}" for c in value) for name, value in CANARIES.items()}
         for name, value in CANARIES.items():
             one.prompt(f"my {name} is {value} ok")
-            call = one.calls("Bash", {"command": f"use '{value}'", "env": {value: 1}, "password": value})
-            one.result(call, f"said {value}")
-            one.says(f"It is {value}", stop_reason="end_turn")
+            call = one.tool_call("Bash", {"command": f"use '{value}'", "env": {value: 1}, "password": value})
+            one.result(call, f"printed {value}")
+            one.reply(f"It is {value}", stop_reason="end_turn")
             record = json.dumps(one.record("user", {"role": "user", "content": "HERE"})).replace("HERE", "escaped " + escaped[name])
             append(one.path, record.encode() + b"\n")
         watcher.wait(lambda: len(watcher.all(type="turn.started")) >= 2 * len(CANARIES), "all turns")
         lines.wait(type="turn.started", turn=2 * len(CANARIES) + 1)
-        told = self.gather(daemon, watcher, lines)
+        outputs = self.gather(daemon, watcher, lines)
         for name, value in CANARIES.items():
-            for where, text in told.items():
-                self.assertNotIn(hearts(value), text, f"{name} in {where}")
-        self.assertGreater(told["frames"].count("[redacted:"), 5 * len(CANARIES))
-        self.assertRegex(told["/metrics"], r'earshot_redactions_total\{rule="github_token"\} [1-9]')
+            for where, text in outputs.items():
+                self.assertNotIn(middle_of(value), text, f"{name} in {where}")
+        self.assertGreater(outputs["frames"].count("[redacted:"), 5 * len(CANARIES))
+        self.assertRegex(outputs["/metrics"], r'earshot_redactions_total\{rule="github_token"\} [1-9]')
 
-    def test_however_its_bytes_come_a_secret_is_whole_when_it_is_judged(self):
+    def test_a_secret_written_byte_by_byte_is_redacted(self):
         one = Session(self.root)
         one.prompt("begin")
         daemon = self.start()
@@ -83,13 +83,13 @@ class Secrets(DoorCase):
         append(one.path, line[at + len(secret):])
         event = watcher.wait_frame(type="turn.started", turn=2)
         self.assertEqual(event["prompt"], "take [redacted:github_token] now")
-        self.assertNotIn(hearts(secret), "\n".join(watcher.raw))
+        self.assertNotIn(middle_of(secret), "\n".join(watcher.raw))
 
-    def test_the_owner_may_see_them_over_his_socket_alone(self):
+    def test_redaction_can_be_disabled_only_for_the_unix_socket(self):
         one = Session(self.root)
         one.prompt("begin")
         daemon = self.configured('redact = false\n[redaction]\nlamp = "LAMP-[0-9]+"\n')
-        tcp, unix = daemon.subscriber(), self.unix(daemon)
+        tcp, unix = daemon.subscriber(), self.unix_client(daemon)
         unix.subscribe()
         one.prompt(f"{CANARIES['npm_token']} and LAMP-1893")
         self.assertEqual(unix.wait_frame(type="turn.started")["prompt"], f"{CANARIES['npm_token']} and LAMP-1893")
@@ -99,7 +99,7 @@ class Secrets(DoorCase):
             client.send(type="read", id="r", stream=event["stream"], cursor=event["cursor"])
             self.assertEqual(CANARIES["npm_token"] in client.wait_frame(type="record", id="r")["data"], shown)
 
-    def test_a_rule_that_cannot_be_understood_is_named(self):
+    def test_an_invalid_redaction_rule_is_named(self):
         path = os.path.join(self.home, "bad.toml")
         with open(path, "w") as file:
             file.write('[redaction]\nlamp = "("\n')

@@ -1,4 +1,4 @@
-"""--install-service and --uninstall-service: what is written, what the service manager is told, and what is said about it."""
+"""--install-service and --uninstall-service: the unit file, the calls of the service manager, the output."""
 import os
 import re
 import shutil
@@ -8,10 +8,10 @@ import sys
 import tempfile
 import unittest
 
-from harness import Case, build, clean_environment
-from sessions import Session
+from support.harness import DaemonCase, build, clean_environment
+from support.transcripts import Session
 
-RECORDS = """#!/bin/sh
+SYSTEMCTL = """#!/bin/sh
 printf '%s\\n' "$*" >>"$HOME/calls"
 case "$*" in *"$REFUSES"*) [ -z "$REFUSES" ] || exit "${CODE:-1}" ;; esac
 """
@@ -27,16 +27,16 @@ class Service(unittest.TestCase):
         os.mkdir(self.bin)
         self.unit = os.path.join(self.home, ".config/systemd/user/earshot.service")
 
-    def manager(self):
-        """A systemctl that writes down what it is asked for."""
+    def fake_systemctl(self):
+        """Installs a systemctl that records its arguments."""
         path = os.path.join(self.bin, "systemctl")
         with open(path, "w") as file:
-            file.write(RECORDS)
+            file.write(SYSTEMCTL)
         os.chmod(path, stat.S_IRWXU)
 
-    def earshotd(self, *words, code=0, cwd=None, **variables):
+    def earshotd(self, *args, code=0, cwd=None, **variables):
         path = f"{self.bin}:/usr/bin:/bin" if os.path.exists(os.path.join(self.bin, "systemctl")) else self.bin
-        done = subprocess.run([os.path.join(build(), "earshotd"), *words], capture_output=True, text=True, timeout=60, cwd=cwd or self.home,
+        done = subprocess.run([os.path.join(build(), "earshotd"), *args], capture_output=True, text=True, timeout=60, cwd=cwd or self.home,
                               stdin=subprocess.DEVNULL, env={**clean_environment(self.home), "PATH": path, **variables})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code != 2 else done.stderr + done.stdout
@@ -57,100 +57,100 @@ class Service(unittest.TestCase):
     def directive(self, name):
         return re.findall(rf"^{name}=(.*)$", self.text(), re.MULTILINE)
 
-    def test_the_unit_is_written_enabled_and_told_line_by_line(self):
-        self.manager()
-        said = self.earshotd("--install-service")
+    def test_installing_writes_and_enables_the_unit_and_prints_each_step(self):
+        self.fake_systemctl()
+        output = self.earshotd("--install-service")
         self.assertEqual(self.calls(), [RELOAD, ENABLE])
-        self.assertEqual(said.splitlines()[:3], [f"earshotd: wrote: {self.unit}", f"earshotd: ran: systemctl {RELOAD}", f"earshotd: ran: systemctl {ENABLE}"])
-        self.assertIn("loginctl enable-linger", said)
+        self.assertEqual(output.splitlines()[:3], [f"earshotd: wrote: {self.unit}", f"earshotd: ran: systemctl {RELOAD}", f"earshotd: ran: systemctl {ENABLE}"])
+        self.assertIn("loginctl enable-linger", output)
         self.assertEqual(self.directive("ExecStart"), ['"' + os.path.realpath(os.path.join(build(), "earshotd")) + '"'])
         self.assertEqual(self.directive("ReadWritePaths"), ['"%h/.local/state/earshot"'])
         self.assertEqual(os.listdir(os.path.dirname(self.unit)), ["earshot.service"])
-        self.assertFalse(os.path.exists(os.path.join(self.home, ".local")), "installing has started a daemon's work")
+        self.assertFalse(os.path.exists(os.path.join(self.home, ".local")), "installing created the state directory")
 
-    def test_twice_is_already(self):
-        self.manager()
+    def test_installing_twice_changes_nothing(self):
+        self.fake_systemctl()
         self.earshotd("--install-service")
         first = self.text()
         self.calls()
         self.assertIn(f"already there: {self.unit}", self.earshotd("--install-service"))
         self.assertEqual((self.text(), self.calls()), (first, [RELOAD, ENABLE]))
 
-    def test_other_options_replace_what_was_installed_and_restart_it(self):
-        self.manager()
+    def test_other_options_replace_the_unit_and_restart_the_service(self):
+        self.fake_systemctl()
         self.earshotd("--install-service")
         self.calls()
         self.assertIn("replaced: ", self.earshotd("--install-service", "--recent", "7d", "--no-redact"))
         self.assertEqual(self.calls(), [RELOAD, "--user enable earshot.service", "--user restart earshot.service"])
         self.assertTrue(self.directive("ExecStart")[0].endswith(' "--recent" "7d" "--no-redact"'))
 
-    def test_options_are_passed_on_with_whole_paths_and_quoted(self):
-        self.manager()
+    def test_options_are_passed_on_quoted_with_absolute_paths(self):
+        self.fake_systemctl()
         work = os.path.join(self.home, "my $HOME")
         os.mkdir(work)
         self.earshotd("--install-service", "--root", 'a="50%\\', "--root", "b=/srv/x", "--state", "st", "--socket", "run/s", "--listen", "127.0.0.1:0",
                       cwd=work)
         there = work.replace("$", "$$")
-        words = f'"--root" "a={there}/\\"50%%\\\\" "--root" "b=/srv/x" "--listen" "127.0.0.1:0" "--state" "{there}/st" "--socket" "{there}/run/s"'
-        self.assertTrue(self.directive("ExecStart")[0].endswith('earshotd" ' + words), self.directive("ExecStart"))
+        args = f'"--root" "a={there}/\\"50%%\\\\" "--root" "b=/srv/x" "--listen" "127.0.0.1:0" "--state" "{there}/st" "--socket" "{there}/run/s"'
+        self.assertTrue(self.directive("ExecStart")[0].endswith('earshotd" ' + args), self.directive("ExecStart"))
         self.assertEqual(self.directive("ReadWritePaths"), [f'"{work}/st" "{work}/run"'])
         self.assertEqual(self.directive("ExecStartPre"), [f'+mkdir -p -m 0700 "{there}/st" "{there}/run"'])
-        self.assertEqual(self.directive("PrivateTmp"), ["no"])  # this home is below /tmp, which must be seen then
+        self.assertEqual(self.directive("PrivateTmp"), ["no"])  # this home is below /tmp, which must be visible
 
-    def test_what_only_this_shell_knows_is_written_down(self):
-        self.manager()
+    def test_environment_variables_of_the_shell_are_written_to_the_unit(self):
+        self.fake_systemctl()
         self.earshotd("--install-service", CLAUDE_CONFIG_DIR="/srv/50% agents", XDG_STATE_HOME="/srv/state", XDG_CONFIG_HOME=self.home + "/etc")
         self.unit = os.path.join(self.home, "etc/systemd/user/earshot.service")
         self.assertEqual(self.directive("Environment"),
                          ['"CLAUDE_CONFIG_DIR=/srv/50%% agents"', f'"XDG_CONFIG_HOME={self.home}/etc"', '"XDG_STATE_HOME=/srv/state"'])
         self.assertEqual(self.directive("ReadWritePaths"), ['"/srv/state/earshot"'])
 
-    def test_without_systemctl_the_commands_are_said(self):
-        said = self.earshotd("--install-service", code=3)
+    def test_without_systemctl_the_commands_are_printed(self):
+        output = self.earshotd("--install-service", code=3)
         self.assertTrue(os.path.exists(self.unit))
-        self.assertIn("there is no systemctl here", said)
+        self.assertIn("there is no systemctl here", output)
         for command in (RELOAD, ENABLE):
-            self.assertIn(f"earshotd:   systemctl {command}\n", said)
-        said = self.earshotd("--uninstall-service", code=3)
+            self.assertIn(f"earshotd:   systemctl {command}\n", output)
+        output = self.earshotd("--uninstall-service", code=3)
         self.assertFalse(os.path.exists(self.unit))
-        self.assertIn(f"systemctl {DISABLE}", said)
+        self.assertIn(f"systemctl {DISABLE}", output)
 
-    def test_without_a_manager_to_talk_to_the_commands_are_said(self):
-        self.manager()
-        said = self.earshotd("--install-service", code=3, REFUSES="daemon-reload")
+    def test_without_a_running_manager_the_commands_are_printed(self):
+        self.fake_systemctl()
+        output = self.earshotd("--install-service", code=3, REFUSES="daemon-reload")
         self.assertEqual(self.calls(), [RELOAD])
         for command in (RELOAD, ENABLE):
-            self.assertIn(f"earshotd:   systemctl {command}\n", said)
+            self.assertIn(f"earshotd:   systemctl {command}\n", output)
         link = os.path.join(os.path.dirname(self.unit), "default.target.wants", "earshot.service")
         os.mkdir(os.path.dirname(link))
         os.symlink(self.unit, link)
         self.earshotd("--uninstall-service", code=3, REFUSES="daemon-reload")
         self.assertFalse(os.path.lexists(self.unit) or os.path.lexists(link))
 
-    def test_a_service_that_fails_is_a_failure(self):
-        self.manager()
-        said = self.earshotd("--install-service", code=1, REFUSES="enable", CODE="5")
-        self.assertIn(f"failed with exit code 5: systemctl {ENABLE}", said)
-        self.assertIn("journalctl", said)
+    def test_a_service_that_fails_to_start_is_an_error(self):
+        self.fake_systemctl()
+        output = self.earshotd("--install-service", code=1, REFUSES="enable", CODE="5")
+        self.assertIn(f"failed with exit code 5: systemctl {ENABLE}", output)
+        self.assertIn("journalctl", output)
 
-    def test_a_changed_file_is_left_alone(self):
-        self.manager()
+    def test_an_edited_unit_is_not_overwritten(self):
+        self.fake_systemctl()
         self.earshotd("--install-service")
         with open(self.unit, "a") as file:
             file.write("Nice=5\n")
         changed = self.text()
         self.calls()
-        for errand in ("--install-service", "--uninstall-service"):
-            said = self.earshotd(errand, "--recent", "7d", code=4)
-            self.assertIn(f"{self.unit} is not as --install-service wrote it", said)
+        for command in ("--install-service", "--uninstall-service"):
+            output = self.earshotd(command, "--recent", "7d", code=4)
+            self.assertIn(f"{self.unit} is not as --install-service wrote it", output)
             self.assertEqual((self.text(), self.calls()), (changed, []))
         with open(self.unit, "w") as file:
             file.write(changed.removesuffix("Nice=5\n").replace("MemoryMax=1G", "MemoryMax=9G"))
         self.earshotd("--install-service", code=4)
         self.assertIn("MemoryMax=9G", self.text())
 
-    def test_a_link_and_a_mask_are_left_alone(self):
-        self.manager()
+    def test_a_linked_or_masked_unit_is_not_overwritten(self):
+        self.fake_systemctl()
         os.makedirs(os.path.dirname(self.unit))
         for target, why in (("/dev/null", "is masked"), ("/somewhere/else", "is a link to /somewhere/else")):
             os.symlink(target, self.unit)
@@ -158,43 +158,43 @@ class Service(unittest.TestCase):
             self.assertEqual((os.readlink(self.unit), self.calls()), (target, []))
             os.unlink(self.unit)
 
-    def test_uninstalled_is_gone_and_the_state_stays(self):
-        self.manager()
+    def test_uninstalling_removes_the_unit_and_keeps_the_state(self):
+        self.fake_systemctl()
         state = os.path.join(self.home, ".local/state/earshot")
         os.makedirs(state)
         self.earshotd("--install-service")
         self.calls()
-        said = self.earshotd("--uninstall-service")
+        output = self.earshotd("--uninstall-service")
         self.assertEqual(self.calls(), [RELOAD, DISABLE, RELOAD])
-        self.assertIn(f"removed: {self.unit}", said)
+        self.assertIn(f"removed: {self.unit}", output)
         self.assertFalse(os.path.exists(self.unit))
         self.assertTrue(os.path.isdir(state))
         self.assertIn("not installed", self.earshotd("--uninstall-service"))
         self.assertEqual(self.calls(), [])
 
-    def test_what_stops_not_keeps_its_file(self):
-        self.manager()
+    def test_a_service_that_cannot_be_stopped_keeps_its_unit(self):
+        self.fake_systemctl()
         self.earshotd("--install-service")
         self.earshotd("--uninstall-service", code=1, REFUSES="disable")
         self.assertTrue(os.path.exists(self.unit))
 
-    def test_what_cannot_be_written_is_said(self):
-        self.manager()
+    def test_an_unwritable_unit_is_an_error(self):
+        self.fake_systemctl()
         os.mkdir(os.path.join(self.home, ".config"))
         with open(os.path.join(self.home, ".config/systemd"), "w"):
             pass
         self.assertIn(f"{self.unit}", self.earshotd("--install-service", code=1))
         self.assertEqual(self.calls(), [])
 
-    def test_what_cannot_be_understood_installs_nothing(self):
-        self.manager()
-        for words in (["--recent", "soon"], ["--root", "a=/x", "--root", "a=/y"], ["--uninstall-service"], ["--host", "two\nlines"]):
-            self.earshotd("--install-service", *words, code=2)
+    def test_invalid_options_install_nothing(self):
+        self.fake_systemctl()
+        for args in (["--recent", "soon"], ["--root", "a=/x", "--root", "a=/y"], ["--uninstall-service"], ["--host", "two\nlines"]):
+            self.earshotd("--install-service", *args, code=2)
         self.assertEqual((os.path.exists(self.unit), self.calls()), (False, []))
 
 
-class HandedOver(Case):
-    SERVES = """
+class SocketActivation(DaemonCase):
+    LAUNCHER = """
 import fcntl, os, socket, sys
 listener = socket.create_server(("127.0.0.1", 0))
 away = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 10)
@@ -205,24 +205,24 @@ print(listener.getsockname()[1], flush=True)
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-    def serves(self, sockets):
-        return [sys.executable, "-c", self.SERVES, str(sockets)]
+    def launcher(self, sockets):
+        return [sys.executable, "-c", self.LAUNCHER, str(sockets)]
 
-    def test_a_listener_that_was_handed_over_is_used_in_place_of_the_one_that_was_asked_for(self):
-        daemon = self.start(prefix=self.serves(1))
+    def test_an_inherited_listener_replaces_the_requested_one(self):
+        daemon = self.start(prefix=self.launcher(1))
         self.assertEqual(daemon.out[0], f"{daemon.port}\n")
         client = daemon.subscriber()
         session = Session(self.root)
         session.turn("by the manager's port")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
-    def test_a_listener_that_is_not_there_is_an_error(self):
+    def test_a_missing_inherited_listener_is_an_error(self):
         daemon = self.start(prefix=["sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh"], ready=False)
         self.assertEqual(daemon.wait_exit(), 1)
         self.assertIn("LISTEN_FDS", daemon.stderr().decode())
 
-    def test_two_listeners_are_one_too_many(self):
-        daemon = self.start(prefix=self.serves(2), ready=False)
+    def test_two_inherited_listeners_are_an_error(self):
+        daemon = self.start(prefix=self.launcher(2), ready=False)
         self.assertEqual(daemon.wait_exit(), 1)
         self.assertIn("handed over 2 sockets", daemon.stderr().decode())
 

@@ -1,97 +1,97 @@
-"""Status: what a session is doing now, told by its registry file, its transcript, and whether its process lives."""
+"""Status: what a session is doing now, from its registry file, its transcript and its process."""
 import json
 import os
 
-from harness import Case
-from sessions import Registry, Session, SessionWithAgentsBeside, SessionWithAgentsInline
+from support.harness import DaemonCase
+from support.transcripts import Registry, Session, SessionWithSiblingAgents, SessionWithInlineAgents
 
 
-class Status(Case):
+class Status(DaemonCase):
     def begin(self):
         self.daemon = self.start()
         self.client = self.daemon.subscriber()
 
-    def told(self, session, state, **more):
+    def registered(self):
+        """(a session with an open turn, the registry file of its process)"""
+        session = Session(self.root)
+        session.prompt("go")
+        return session, Registry(self.root, session.session, self.process())
+
+    def wait_status(self, session, state, **more):
         return self.client.wait_frame(type="status", session=session.session, state=state, **more)
 
-    def test_a_session_that_asks_for_permission_waits_and_says_for_what(self):
+    def test_a_permission_prompt_is_waiting_with_the_pending_call(self):
         self.begin()
         session, process = Session(self.root), self.process()
         registry = Registry(self.root, session.session, process)
-        registry.says("busy")
+        registry.set_status("busy")
         session.prompt("clean up")
-        self.told(session, "working", source="registry")
-        session.calls("Bash", {"command": "rm -rf build", "description": "Remove"})
-        registry.says("waiting", "permission prompt")
+        self.wait_status(session, "working", source="registry")
+        session.tool_call("Bash", {"command": "rm -rf build", "description": "Remove"})
+        registry.set_status("waiting", "permission prompt")
         frame = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting", reason="permission")
-                                               if "rm -rf build" in f.get("detail", "")), None), "the permission and what it is for")
+                                               if "rm -rf build" in f.get("detail", "")), None), "the permission prompt with its call")
         self.assertEqual((frame["session"], frame["source"]), (session.session, "registry"))
         self.assertTrue(frame["since"])
-        registry.says("busy")
+        registry.set_status("busy")
         self.client.wait(lambda: self.client.all(type="status", session=session.session)[-1]["state"] == "working", "working again")
 
-    def test_the_call_may_reach_the_transcript_after_the_registry_says_waiting(self):
+    def test_a_call_that_arrives_after_waiting_refines_the_status(self):
         self.begin()
         session, process = Session(self.root), self.process()
         registry = Registry(self.root, session.session, process)
         session.prompt("write it")
-        registry.says("waiting", "permission prompt")
-        first = self.told(session, "waiting", reason="permission")
-        session.calls("Write", {"file_path": "/home/ada/api/main.py", "content": "x"})
+        registry.set_status("waiting", "permission prompt")
+        first = self.wait_status(session, "waiting", reason="permission")
+        session.tool_call("Write", {"file_path": "/home/ada/api/main.py", "content": "x"})
         refined = self.client.wait(lambda: next((f for f in self.client.all(type="status", state="waiting")
                                                  if "main.py" in f.get("detail", "")), None), "the refined status")
         self.assertEqual(refined["since"], first["since"])
 
-    def test_what_is_asked_has_its_reason(self):
+    def test_each_kind_of_wait_has_its_reason(self):
         self.begin()
         for waiting_for, reason in (("input needed", "question"), ("dialog open", "dialog"), ("permission prompt", "permission")):
             session = Session(self.root)
             session.prompt("go")
-            Registry(self.root, session.session, self.process()).says("waiting", waiting_for)
-            self.told(session, "waiting", reason=reason)
+            Registry(self.root, session.session, self.process()).set_status("waiting", waiting_for)
+            self.wait_status(session, "waiting", reason=reason)
 
-    def test_idle_busy_and_a_shell_in_the_background(self):
+    def test_busy_idle_and_a_background_shell(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
-        registry.says("busy")
-        self.told(session, "working")
-        registry.says("idle")
-        self.told(session, "idle", source="registry")
-        registry.says("shell")
-        self.told(session, "idle", reason="background")
+        session, registry = self.registered()
+        registry.set_status("busy")
+        self.wait_status(session, "working")
+        registry.set_status("idle")
+        self.wait_status(session, "idle", source="registry")
+        registry.set_status("shell")
+        self.wait_status(session, "idle", reason="background")
 
-    def test_a_session_whose_process_is_killed_has_ended(self):
+    def test_a_killed_process_ends_its_session(self):
         self.begin()
         session, process = Session(self.root), self.process()
         session.prompt("go")
         registry = Registry(self.root, session.session, process)
-        registry.says("busy")
-        self.told(session, "working")
+        registry.set_status("busy")
+        self.wait_status(session, "working")
         process.kill()
         process.wait()
-        self.told(session, "ended")
-        self.assertTrue(os.path.exists(registry.path))  # the stale file is not believed
+        self.wait_status(session, "ended")
+        self.assertTrue(os.path.exists(registry.path))  # the stale file is ignored
 
-    def test_a_registry_file_that_goes_is_the_end(self):
+    def test_a_removed_registry_file_ends_the_session(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
-        registry.says("idle")
-        self.told(session, "idle", source="registry")
+        session, registry = self.registered()
+        registry.set_status("idle")
+        self.wait_status(session, "idle", source="registry")
         os.unlink(registry.path)
-        self.told(session, "ended")
+        self.wait_status(session, "ended")
 
-    def test_a_reused_pid_is_not_believed(self):
+    def test_a_reused_pid_is_not_trusted(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
-        registry.facts["procStart"] = "1"
-        registry.says("busy")
-        self.told(session, "ended")
+        session, registry = self.registered()
+        registry.fields["procStart"] = "1"
+        registry.set_status("busy")
+        self.wait_status(session, "ended")
         self.assertEqual(self.client.all(type="status", session=session.session, state="working", source="registry"), [])
 
     def test_another_pid_namespace_is_unknown_and_never_ended(self):
@@ -99,62 +99,60 @@ class Status(Case):
         session = Session(self.root)
         session.turn("go")
         registry = Registry(self.root, session.session, self.process())
-        registry.facts["pidDomain"] = "linux:0123456789abcdef0123456789abcdef:pid:[4026531999]"
-        registry.says("busy")
-        self.told(session, "unknown")
+        registry.fields["pidDomain"] = "linux:0123456789abcdef0123456789abcdef:pid:[4026531999]"
+        registry.set_status("busy")
+        self.wait_status(session, "unknown")
         self.assertEqual(self.client.all(type="status", session=session.session, state="ended"), [])
 
-    def test_a_registry_read_while_it_is_rewritten_loses_nothing(self):
+    def test_a_registry_file_read_during_a_rewrite_keeps_its_status(self):
         self.begin()
-        session = Session(self.root)
-        session.prompt("go")
-        registry = Registry(self.root, session.session, self.process())
-        registry.says("busy")
-        self.told(session, "working", source="registry")
+        session, registry = self.registered()
+        registry.set_status("busy")
+        self.wait_status(session, "working", source="registry")
         with open(registry.path, "r+") as file:
             text = file.read()
             file.seek(0)
             file.truncate()
-            Session(self.root).prompt("somebody else")
-            self.client.wait_frame(type="turn.started", prompt="somebody else")
+            Session(self.root).prompt("another session")
+            self.client.wait_frame(type="turn.started", prompt="another session")
             file.write(text[: len(text) // 2])
             file.flush()
-            Session(self.root).prompt("somebody else again")
-            self.client.wait_frame(type="turn.started", prompt="somebody else again")
+            Session(self.root).prompt("another session again")
+            self.client.wait_frame(type="turn.started", prompt="another session again")
             file.write(text[len(text) // 2 :])
-        registry.says("idle")
-        self.told(session, "idle", source="registry")
+        registry.set_status("idle")
+        self.wait_status(session, "idle", source="registry")
         states = [f["state"] for f in self.client.all(type="status", session=session.session, source="registry")]
         self.assertEqual([s for s, before in zip(states, [None, *states]) if s != before], ["working", "idle"])
 
-    def test_without_a_registry_the_transcript_decides(self):
+    def test_without_a_registry_the_status_comes_from_the_transcript(self):
         self.begin()
         session = Session(self.root)
         session.prompt("go")
-        self.told(session, "working", source="transcript")
-        session.says("Done.", stop_reason="end_turn")
-        self.told(session, "idle", source="transcript")
+        self.wait_status(session, "working", source="transcript")
+        session.reply("Done.", stop_reason="end_turn")
+        self.wait_status(session, "idle", source="transcript")
         session.prompt("and now?")
-        session.calls("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
-        self.told(session, "waiting", reason="question")
+        session.tool_call("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
+        self.wait_status(session, "waiting", reason="question")
 
     def test_a_session_frame_carries_the_status(self):
         self.begin()
         session = Session(self.root)
         session.prompt("go")
-        Registry(self.root, session.session, self.process()).says("waiting", "permission prompt")
-        self.told(session, "waiting")
+        Registry(self.root, session.session, self.process()).set_status("waiting", "permission prompt")
+        self.wait_status(session, "waiting")
         frame = self.daemon.client().subscribe()[0]
         self.assertEqual((frame["status"]["state"], frame["status"]["reason"]), ("waiting", "permission"))
         self.assertEqual((frame["project"], frame["turn"]["number"], frame["turn"]["open"]), ("/home/ada/api", 1, True))
 
 
-class Lists(Case):
+class TodoLists(DaemonCase):
     def todos_of(self, daemon, session):
         frames = [f for f in daemon.client().subscribe() if f["session"] == session.session]
         return [(t["content"], t["status"]) for t in frames[0].get("todos", [])] if frames else None
 
-    def test_a_todo_file_shows_in_the_session_frame(self):
+    def test_a_todo_file_appears_in_the_session_frame(self):
         session = Session(self.root)
         session.prompt("plan it")
         os.makedirs(os.path.join(self.root, "todos"))
@@ -174,7 +172,7 @@ class Lists(Case):
         client.wait(lambda: any([t["status"] for t in f.get("todos", [])] == ["completed", "in_progress"]
                                 for f in client.all(type="session")[seen:]), "the changed list in a new session frame")
 
-    def test_task_files_show_in_the_session_frame(self):
+    def test_task_files_appear_in_the_session_frame(self):
         session = Session(self.root)
         session.prompt("plan it")
         folder = os.path.join(self.root, "tasks", session.session)
@@ -193,15 +191,15 @@ class Lists(Case):
         client.wait(lambda: ("task 2", "completed") in (self.todos_of(daemon, session) or []), "the changed task")
 
 
-class Subagents(Case):
-    def attached(self, session):
-        """The session frame shows the running agent with its call, and in it the tool that the agent runs."""
+class Subagents(DaemonCase):
+    def assert_subagent_shown(self, session):
+        """The session frame lists the running subagent with its call and the tool that it runs."""
         daemon = self.start()
         client = daemon.subscriber()
         session.prompt("delegate")
         call, agent, transcript = session.agent("Inspect the readme")
         transcript.prompt("Inspect the readme")
-        transcript.calls("Read", {"file_path": "/home/ada/api/README.md"})
+        transcript.tool_call("Read", {"file_path": "/home/ada/api/README.md"})
         client.wait(lambda: [f for f in client.all(type="tool.invoked", session=session.session) if f["tool"] == "Read" and "agent" in f], "the agent's call")
 
         def frame():
@@ -209,25 +207,25 @@ class Subagents(Case):
 
         return daemon, call, agent, client.wait(frame, "a session frame with the agent")
 
-    def test_files_below_the_session(self):
+    def test_subagent_files_below_the_session(self):
         session = Session(self.root)
-        daemon, call, agent, frame = self.attached(session)
+        daemon, call, agent, frame = self.assert_subagent_shown(session)
         self.assertEqual([(a["agent"], a["call"], a["agent_type"], a["description"]) for a in frame["agents"]],
                          [(agent, call, "general-purpose", "Inspect the readme")])
         self.assertEqual([t["tool"] for t in frame["agents"][0]["tools"]], ["Read"])
         self.assertEqual({cursor.rsplit(":", 1)[0] for cursor in frame["cursors"]},
                          {f"claude/-home-ada-api/{session.session}", f"claude/-home-ada-api/{session.session}/subagents/agent-{agent}"})
 
-    def test_files_beside_the_session(self):
-        session = SessionWithAgentsBeside(self.root)
-        daemon, call, agent, frame = self.attached(session)
+    def test_subagent_files_in_the_session_s_directory(self):
+        session = SessionWithSiblingAgents(self.root)
+        daemon, call, agent, frame = self.assert_subagent_shown(session)
         self.assertEqual({cursor.rsplit(":", 1)[0] for cursor in frame["cursors"]},
                          {f"claude/-home-ada-api/{session.session}", f"claude/-home-ada-api/agent-{agent}"})
         self.assertIn(agent, [a.get("agent") for a in frame["agents"]])
         self.assertEqual([t["tool"] for a in frame["agents"] if a.get("agent") == agent for t in a["tools"]], ["Read"])
 
-    def test_inline_sidechains(self):
-        session = SessionWithAgentsInline(self.root)
-        daemon, call, agent, frame = self.attached(session)
+    def test_subagents_as_inline_sidechains(self):
+        session = SessionWithInlineAgents(self.root)
+        daemon, call, agent, frame = self.assert_subagent_shown(session)
         self.assertEqual([a["call"] for a in frame["agents"] if "call" in a], [call])
         self.assertEqual([cursor.rsplit(":", 1)[0] for cursor in frame["cursors"]], [f"claude/-home-ada-api/{session.session}"])

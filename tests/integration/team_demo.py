@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""./dev team-demo: a nats-server, three hosts with a session each that is played, and a hub. Until Ctrl-C; nothing is left behind."""
+"""Runs `./dev team-demo`: a nats-server, three daemons with demo sessions, and a hub, until Ctrl-C. Removes its files at the end."""
 import json
 import os
 import shutil
@@ -13,7 +13,7 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("EARSHOT_BUILD") or os.path.join(TOP, "build", "release")
 HOSTS = ("ada", "grace", "linus")
-seconds_max = 30  # for one of them to be there
+seconds_max = 30  # for a process to start
 
 
 def free_port():
@@ -33,7 +33,7 @@ def wait(condition, what, process):
     end = time.monotonic() + seconds_max
     while not condition():
         if process.poll() is not None or time.monotonic() > end:
-            sys.exit(f"team-demo: {what} is not there")
+            sys.exit(f"team-demo: {what} did not start")
         time.sleep(0.05)
 
 
@@ -46,7 +46,7 @@ def answers(port):
 
 
 def page(state):
-    """The address of the hub's page, with a code that lets one browser in."""
+    """The address of the hub's page, with a one-time code for one browser."""
     with open(os.path.join(state, "socket")) as file:
         path = file.read().strip()
     with socket.socket(socket.AF_UNIX) as connection:
@@ -61,7 +61,7 @@ def page(state):
 def main():
     server = shutil.which("nats-server", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if not server:
-        sys.exit("team-demo: nats-server is not here (Debian: apt install nats-server)")
+        sys.exit("team-demo: nats-server is not installed (Debian: apt install nats-server)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="earshot-team-")
     processes = []
@@ -89,13 +89,13 @@ def main():
         for name in HOSTS:
             daemon(name, f'[relay]\nurl = "nats://127.0.0.1:{port}"\nview = "full"\n', "--demo")
         print(f"team-demo: {', '.join(HOSTS)} publish to nats://127.0.0.1:{port}; the hub's page:\n  {page(hub)}", flush=True)
-        print(f"  earshot ls --state {hub}      and other commands; Ctrl-C ends all of it", flush=True)
-        if "--once" in sys.argv:  # for the test: all of it came up
+        print(f"  earshot ls --state {hub}      and other commands; Ctrl-C stops everything", flush=True)
+        if "--once" in sys.argv:  # for the test: everything started
             return
         while all(process.poll() is None for process in processes):
             time.sleep(0.5)
         with open(log.name, errors="replace") as file:
-            sys.exit("team-demo: one of them has ended\n" + file.read()[-4000:])
+            sys.exit("team-demo: a process exited\n" + file.read()[-4000:])
     except KeyboardInterrupt:
         pass
     finally:

@@ -1,4 +1,4 @@
-"""The door for other machines: only encrypted, only when the owner says so, and less is shown there."""
+"""Access from other machines: TLS, explicit configuration, the meta view by default."""
 import asyncio
 import json
 import os
@@ -7,12 +7,12 @@ import socket
 import ssl
 import subprocess
 
-from doors import DoorCase, TlsClient, curl
-from harness import build, deadline_s, loop, sanitized, wait_for
-from sessions import Session
+from support.endpoints import EndpointCase, TlsClient, curl
+from support.harness import build, deadline_s, loop, sanitized, wait_for
+from support.transcripts import Session
 
 
-class Tls(DoorCase):
+class Tls(EndpointCase):
     def certificate(self, name="localhost"):
         paths = os.path.join(self.home, "cert.pem"), os.path.join(self.home, "key.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
@@ -35,7 +35,7 @@ class Tls(DoorCase):
     def https(self, daemon, target, *args, **more):
         return curl(daemon, target, "--cacert", os.path.join(self.home, "cert.pem"), *args, scheme="https", **more)
 
-    def test_websocket_and_http_are_served_encrypted(self):
+    def test_websocket_and_http_are_served_over_tls(self):
         daemon = self.encrypted()
         self.assertRegex(daemon.url, r"^wss://127\.0\.0\.1:\d+/v1/ws$")
         with open(os.path.join(self.state, "address")) as file:
@@ -51,9 +51,9 @@ class Tls(DoorCase):
         client.subscribe()
         session = Session(self.root)
         session.turn("secret")
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
-    def test_much_is_sent_whole_while_pings_are_answered(self):
+    def test_bulk_data_arrives_complete_while_pings_are_answered(self):
         daemon = self.encrypted()
         client = self.tls(daemon)
         client.subscribe()
@@ -63,13 +63,13 @@ class Tls(DoorCase):
         async def ping():
             await asyncio.wait_for(await client.socket.ping(), 60)
 
-        for _ in range(20):  # 15 MB: less than the log keeps, however slow the client is
+        for _ in range(20):  # 15 MB: less than the live log holds, however slow the client is
             for _ in range(40):
-                session.calls("Write", {"content": "x" * 3000, "more": ["y" * 3000] * 5})
+                session.tool_call("Write", {"content": "x" * 3000, "more": ["y" * 3000] * 5})
             loop.run(ping())
-        self.live(daemon, client, session.path)
+        self.assert_delivered(daemon, client, session.path)
 
-    def test_many_requests_and_the_live_stream_work_encrypted(self):
+    def test_keep_alive_and_the_event_stream_work_over_tls(self):
         daemon = self.encrypted()
         done = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{num_connects}\n", "--cacert", os.path.join(self.home, "cert.pem"),
                                *[f"https://127.0.0.1:{daemon.port}/healthz"] * 3, *("-o", "/dev/null") * 2], capture_output=True, text=True)
@@ -81,12 +81,12 @@ class Tls(DoorCase):
         self.assertEqual(json.loads(stream.stdout.readline())["type"], "ready")
         Session(self.root).prompt("hello")
         while json.loads(stream.stdout.readline())["type"] != "session.started":
-            pass  # a status may come before the first line
+            pass  # a status may arrive first
         daemon.stop()
         self.assertIn(b'"turn.started"', stream.stdout.read())
         self.assertEqual(stream.wait(deadline_s), 0)
 
-    def test_names_of_the_configuration_are_ours_and_no_other_ones(self):
+    def test_only_configured_host_names_are_accepted(self):
         daemon = self.encrypted('remote_view = "full"\nnames = ["dev7.example"]\n')
         self.assertEqual(daemon.url, f"wss://dev7.example:{daemon.port}/v1/ws")
         for host, status in (("dev7.example", 200), ("evil.example", 403), ("127.0.0.1", 200)):
@@ -96,17 +96,17 @@ class Tls(DoorCase):
         self.assertEqual(self.https(daemon, "/healthz", *origin, f"Origin: https://dev7.example:{daemon.port}")[0], 200)
         self.assertEqual(self.https(daemon, "/healthz", *origin, f"Origin: http://dev7.example:{daemon.port}")[0], 403)
 
-    def test_old_tls_and_no_tls_are_refused(self):
-        daemon = self.encrypted("[limits]\nhandshake_ms = 300\ntick_ms = 20\n")
+    def test_old_tls_and_plain_text_are_refused(self):
+        daemon = self.encrypted("[limits]\nhandshake = \"300ms\"\ntick = \"20ms\"\n")
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
         old.set_ciphers("ALL:@SECLEVEL=0")
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
         with socket.create_connection(("127.0.0.1", daemon.port)) as raw, self.assertRaises((ssl.SSLError, ConnectionResetError)):
             old.wrap_socket(raw)
-        for said in (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"\x16\x03\x01", b""):
+        for data in (b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"\x16\x03\x01", b""):
             with socket.create_connection(("127.0.0.1", daemon.port), timeout=deadline_s * 4) as raw:
-                raw.sendall(said)
+                raw.sendall(data)
                 answer = b""
                 try:
                     while piece := raw.recv(4096):
@@ -114,18 +114,18 @@ class Tls(DoorCase):
                 except ConnectionResetError:
                     pass
                 self.assertNotIn(b"HTTP/1.1", answer)
-        wait_for(lambda: self.health(daemon)["connections"] == 1, "their end")
+        wait_for(lambda: self.health(daemon)["connections"] == 1, "the connections to close")
 
-    def test_what_leaves_the_machine_is_the_meta_view_unless_the_owner_says_otherwise(self):
+    def test_remote_clients_get_the_meta_view_by_default(self):
         daemon = self.encrypted("")
         session = Session(self.root)
         session.prompt("the words of the prompt")
-        self.known(daemon, session)
+        self.wait_session(daemon, session)
         self.assertNotIn(b"the words of the prompt", self.https(daemon, "/v1/sessions")[2])
         client = self.tls(daemon)
         self.assertEqual(client.wait_frame(type="welcome")["view"], "meta")
         client.subscribe(id="a", wait=False)
-        client.wait(lambda: client.find(type="ready") or client.find(type="error"), "an answer")
+        client.wait(lambda: client.find(type="ready") or client.find(type="error"), "a reply")
         self.assertNotIn("the words of the prompt", "".join(client.raw))
 
     def test_an_idle_subscriber_costs_little(self):
@@ -143,19 +143,19 @@ class Tls(DoorCase):
         if not sanitized(build()):
             self.assertLess(each, 96 * 1024)
 
-    def test_a_listener_for_others_says_what_it_needs(self):
-        said = self.refused(listen="0.0.0.0:0", code=2)
+    def test_a_remote_listener_without_tls_names_the_missing_options(self):
+        data = self.start_refused(listen="0.0.0.0:0", code=2)
         for word in ("allow_remote = true", "tls_cert", "tls_key"):
-            self.assertIn(word, said)
+            self.assertIn(word, data)
 
-    def test_a_certificate_that_cannot_be_used_is_an_error(self):
+    def test_an_unusable_certificate_is_an_error(self):
         cert, key = self.certificate()
         path = os.path.join(self.home, "earshot.toml")
 
         def configured(cert, key):
             with open(path, "w") as file:
                 file.write(f'tls_cert = "{cert}"\ntls_key = "{key}"\n')
-            return self.refused("--config", path)
+            return self.start_refused("--config", path)
 
         os.chmod(key, 0o644)
         self.assertIn("chmod 600 " + key, configured(cert, key))

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from harness import TOP, build
+from support.harness import TOP, build
 
 SDK = os.path.join(TOP, "clients", "sdk")
 DASHBOARD = os.path.join(TOP, "clients", "dashboard")

@@ -1,4 +1,4 @@
-"""A full short life behind the units' walls, built by systemd itself: nothing that the daemon needs is shut off, what it must not touch is."""
+"""The units run by systemd itself: the sandbox allows everything the daemon needs and blocks what it must not touch."""
 import json
 import os
 import re
@@ -6,19 +6,19 @@ import shutil
 import tempfile
 import unittest
 
-from harness import TOP, build, sanitized, wait_for
-from managers import Manager, missing, uid
+from support.harness import TOP, build, sanitized, wait_for
+from support.service_manager import Manager, missing, uid
 
 UNITS = os.path.join(TOP, "systemd")
 PRESENT = ("sysinit.target", "basic.target", "sockets.target", "shutdown.target", "local-fs.target", "remote-fs.target", "test.target")
 
 
-class Behind(unittest.TestCase):
-    """What both managers' daemons must be able to do, and must not."""
+class Sandboxed(unittest.TestCase):
+    """What a daemon must be able to do under either manager, and what it must not."""
 
     def begin(self, kind, units):
         if sanitized(build()):
-            self.skipTest("AddressSanitizer cannot live with MemoryDenyWriteExecute= and the memory bounds: only the release build is tried")
+            self.skipTest("AddressSanitizer does not work with MemoryDenyWriteExecute= and memory limits: only the release build is tested")
         if reason := missing():
             self.skipTest(f"systemd cannot run here: {reason}")
         self.home = tempfile.mkdtemp(prefix="earshot-test-", dir="/tmp")
@@ -31,25 +31,25 @@ class Behind(unittest.TestCase):
         self.manager = Manager(kind, folder, self.home)
         self.addCleanup(self.manager.stop)
         if not self.manager.prepared():
-            self.skipTest(f"this machine does not let namespaces be made: {self.manager.said()}")
+            self.skipTest(f"this machine does not allow the namespaces: {self.manager.output()}")
         self.manager.wait_up()
 
     def started(self, unit, state, socket):
         self.unit, self.state, self.socket = unit, state, socket
         self.assertEqual(self.manager.show(unit, "ActiveState"), "active", self.why())
-        self.pid = self.manager.show(unit, "MainPID")  # in the managers' pid namespace
+        self.pid = self.manager.show(unit, "MainPID")  # in the manager's pid namespace
 
     def why(self):
-        return self.manager.systemctl("status", "--no-pager", self.unit).stdout + self.manager.said()
+        return self.manager.systemctl("status", "--no-pager", self.unit).stdout + self.manager.output()
 
     def status(self):
         """/proc/<pid>/status of the daemon, as a dictionary."""
         text = self.manager.run("cat", f"/proc/{self.pid}/status", user=False).stdout
         return dict(re.findall(r"^(\w+):\s*(.*)$", text, re.MULTILINE))
 
-    def inside(self, *words):
-        """Run where the daemon is: its files, its network, its user namespace."""
-        return self.manager.run("nsenter", "--target", self.pid, "--mount", "--net", "--ipc", *words, user=False)
+    def inside(self, *args):
+        """Runs a command in the daemon's mount, network and IPC namespaces."""
+        return self.manager.run("nsenter", "--target", self.pid, "--mount", "--net", "--ipc", *args, user=False)
 
     def sessions(self, *how):
         done = self.manager.run("curl", "-sS", *(how or ["--unix-socket", self.socket]), "http://localhost/v1/sessions")
@@ -59,47 +59,47 @@ class Behind(unittest.TestCase):
     def read(self, name):
         return self.manager.run("cat", f"{self.state}/{name}").stdout.strip()
 
-    def told(self, state, session, **more):
-        def so():
+    def wait_status(self, state, session, **more):
+        def reached():
             status = self.sessions().get(session, {}).get("status", {})
             return status.get("state") == state and all(status.get(k) == v for k, v in more.items())
 
-        wait_for(so, f"{state} of {session}; now: {self.sessions()}")
+        wait_for(reached, f"{state} of {session}; now: {self.sessions()}")
 
-    def check_life(self):
+    def check_service(self):
         session = "0a0a0a0a-0000-4000-8000-000000000001"
         agent = self.manager.agent()
-        agent.does(f"s = Session('/home/ada/.claude', session='{session}'); p = subprocess.Popen(['sleep', '600']); s.prompt('hello')")
+        agent.run(f"s = Session('/home/ada/.claude', session='{session}'); p = subprocess.Popen(['sleep', '600']); s.prompt('hello')")
         wait_for(lambda: session in self.sessions(), "the session")
-        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('busy')")
-        self.told("working", session, source="registry")
-        agent.does("r.says('waiting', 'permission prompt')")
-        self.told("waiting", session, reason="permission")
-        # Start times are compared, so /proc/<pid>/stat is read; and no other pid namespace is meant.
-        agent.does("r.facts['procStart'] = '1'; r.says('busy')")
-        self.told("ended", session)
-        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('idle')")
-        self.told("idle", session, source="registry")
-        agent.does("p.kill(); p.wait()")
-        self.told("ended", session)
-        # A root's directories appear while it runs, and a turn comes by the socket and by TCP.
+        agent.run("r = Registry('/home/ada/.claude', s.session, p); r.set_status('busy')")
+        self.wait_status("working", session, source="registry")
+        agent.run("r.set_status('waiting', 'permission prompt')")
+        self.wait_status("waiting", session, reason="permission")
+        # Start times are compared, so /proc/<pid>/stat is readable and of the same pid namespace.
+        agent.run("r.fields['procStart'] = '1'; r.set_status('busy')")
+        self.wait_status("ended", session)
+        agent.run("r = Registry('/home/ada/.claude', s.session, p); r.set_status('idle')")
+        self.wait_status("idle", session, source="registry")
+        agent.run("p.kill(); p.wait()")
+        self.wait_status("ended", session)
+        # New directories of a root are followed, and sessions are served over the socket and TCP.
         other = "0a0a0a0a-0000-4000-8000-000000000002"
-        agent.does(f"t = Session('/home/ada/.claude', cwd='/home/ada/fresh', session='{other}'); t.turn('by tcp')")
+        agent.run(f"t = Session('/home/ada/.claude', cwd='/home/ada/fresh', session='{other}'); t.turn('by tcp')")
         address = re.search(r"//([\d.]+:\d+)/", self.read("address"))[1]
         tcp = ["--connect-to", f"localhost:80:{address}", "-H", f"Host: {address}"]
         wait_for(lambda: other in self.sessions(*tcp, "-H", f"Authorization: Bearer {self.read('token')}"), "the session over TCP")
         self.assertEqual(self.manager.run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", *tcp, "http://localhost/v1/sessions").stdout, "401")
-        # Somebody else, even root, is not let in by the socket.
-        stranger = self.manager.run("curl", "-sS", "-i", "--unix-socket", self.socket, "http://localhost/v1/sessions", user=False)
-        self.assertNotIn(session, stranger.stdout)
-        self.assertEqual((stranger.returncode, stranger.stdout[:12]), (0, "HTTP/1.1 403"), stranger)
+        # Another user, even root, is refused on the socket.
+        by_root = self.manager.run("curl", "-sS", "-i", "--unix-socket", self.socket, "http://localhost/v1/sessions", user=False)
+        self.assertNotIn(session, by_root.stdout)
+        self.assertEqual((by_root.returncode, by_root.stdout[:12]), (0, "HTTP/1.1 403"), by_root)
         health = json.loads(self.manager.run("curl", "-sS", "--unix-socket", self.socket, "http://localhost/v1/health").stdout)
         self.assertEqual((health["watch"]["mode"], health["watch"].get("trouble", ""), health["troubles"]), ("both", "", []), health)
         self.assertGreater(health["watch"]["inotify_watches"], 3)
         self.assertRegex(self.manager.run("curl", "-sS", "--unix-socket", self.socket, "http://localhost/metrics").stdout,
                          r"(?m)^process_start_time_seconds [1-9]")
 
-    def check_walls(self):
+    def check_sandbox(self):
         status = self.status()
         self.assertEqual(status["Uid"].split(), [str(uid)] * 4)
         self.assertEqual({status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}, {"0" * 16})
@@ -113,50 +113,50 @@ class Behind(unittest.TestCase):
         see = lambda path: self.manager.run("ls", "-A", root + path)
         self.assertNotEqual(see("/home/ada/.ssh").returncode, 0)
         self.assertEqual(see("/tmp").stdout, "")
-        for place in ("/home/ada", "/home/ada/.claude", "/etc", "/opt"):
-            done = self.inside("touch", f"{place}/new")
-            self.assertIn("Read-only file system", done.stderr, f"{place} can be written")
+        for path in ("/home/ada", "/home/ada/.claude", "/etc", "/opt"):
+            done = self.inside("touch", f"{path}/new")
+            self.assertIn("Read-only file system", done.stderr, f"{path} can be written")
         self.assertEqual(self.inside("test", "-w", self.state).returncode, 0)
 
-    def check_end(self):
+    def check_stop(self):
         self.assertGreater(int(self.manager.show(self.unit, "WatchdogTimestampMonotonic")), 0)
         self.assertEqual(self.manager.show(self.unit, "NRestarts"), "0", self.why())
         self.assertEqual(self.manager.systemctl("stop", self.unit).returncode, 0)
         self.assertEqual([self.manager.show(self.unit, name) for name in ("Result", "ExecMainStatus")], ["success", "0"], self.why())
 
 
-class UserManager(Behind):
-    def test_install_service_makes_a_user_s_own_manager_run_it_behind_walls(self):
+class UserManager(Sandboxed):
+    def test_install_service_runs_the_sandboxed_daemon_under_the_user_manager(self):
         self.begin("user", {})
         done = self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.manager.said())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.manager.output())
         runtime = f"/run/user/{uid}"
         self.started("earshot.service", "/home/ada/.local/state/earshot", f"{runtime}/earshot/sock")
         self.assertEqual(self.manager.systemctl("is-enabled", "earshot.service").stdout, "enabled\n")
-        self.check_life()
-        self.check_walls()
+        self.check_service()
+        self.check_sandbox()
         mode = self.manager.run("stat", "-c", "%a", f"/proc/{self.pid}/root{runtime}/systemd/private", user=False).stdout
-        self.assertEqual(mode, "0\n", "the manager's own door is open: through it, programs can be started without these walls")
+        self.assertEqual(mode, "0\n", "the manager's private socket is accessible: programs could be started outside the sandbox through it")
         done = self.manager.run("earshot", "ls", "--all")
         self.assertEqual((done.returncode, done.stdout.count("ended")), (0, 1), done)
-        self.check_end()
+        self.check_stop()
         self.assertEqual(self.manager.systemctl("start", self.unit).returncode, 0)
         done = self.manager.run("earshotd", "--uninstall-service")
         self.assertEqual(done.returncode, 0, done)
         self.assertEqual(self.manager.show("earshot.service", "LoadState"), "not-found")
         self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd", "-name", "earshot*").stdout, "")
 
-    def test_the_notifier_s_one_command_makes_it_tell_from_behind_its_walls(self):
+    def test_enabling_the_notifier_unit_delivers_notices_from_its_sandbox(self):
         self.begin("user", {})
-        self.assertEqual(self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0").returncode, 0, self.manager.said())
+        self.assertEqual(self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0").returncode, 0, self.manager.output())
         self.started("earshot.service", "/home/ada/.local/state/earshot", f"/run/user/{uid}/earshot/sock")
         with open(os.path.join(UNITS, "user", "earshot-notify.service")) as file:
             unit = file.read().replace("/usr/bin/earshot-notify", "/opt/earshot-notify")
-        heard = "/home/ada/.local/state/earshot/notify/heard"
+        notice = "/home/ada/.local/state/earshot/notify/notice"
         rules = f"""sinks = ["script"]
 [sink.script]
 kind = "command"
-command = ["/bin/sh", "-c", "cat > $0.new; touch ~/wall 2>> $0.new; mv $0.new $0", "{heard}"]
+command = ["/bin/sh", "-c", "cat > $0.new; touch ~/outside 2>> $0.new; mv $0.new $0", "{notice}"]
 [[rule]]
 name = "waiting"
 status = "waiting"
@@ -164,44 +164,44 @@ hold = "0"
 title = "{{reason}}"
 """
         agent = self.manager.agent()
-        agent.does(f"append('/home/ada/.config/systemd/user/earshot-notify.service', {unit.encode()!r})")
-        agent.does(f"append('/home/ada/.config/earshot/notify.toml', {rules.encode()!r})")
+        agent.run(f"append('/home/ada/.config/systemd/user/earshot-notify.service', {unit.encode()!r})")
+        agent.run(f"append('/home/ada/.config/earshot/notify.toml', {rules.encode()!r})")
         self.assertEqual(self.manager.systemctl("daemon-reload").returncode, 0)
         done = self.manager.systemctl("enable", "--now", "earshot-notify.service")
         self.unit = "earshot-notify.service"
         self.assertEqual(done.returncode, 0, done.stderr + self.why())
         self.started("earshot-notify.service", "/home/ada/.local/state/earshot/notify", None)
-        agent.does("p = subprocess.Popen(['sleep', '600']); s = Session('/home/ada/.claude'); s.prompt('hello')")
-        agent.does("r = Registry('/home/ada/.claude', s.session, p); r.says('waiting', 'permission prompt')")
-        wait_for(lambda: self.manager.run("test", "-e", heard).returncode == 0, f"the notice: {self.why()}")
-        said = self.read("heard").splitlines()
-        self.assertEqual(json.loads(said[0])["title"], "permission")
-        self.assertIn("Read-only file system", said[1])
-        self.check_walls()
+        agent.run("p = subprocess.Popen(['sleep', '600']); s = Session('/home/ada/.claude'); s.prompt('hello')")
+        agent.run("r = Registry('/home/ada/.claude', s.session, p); r.set_status('waiting', 'permission prompt')")
+        wait_for(lambda: self.manager.run("test", "-e", notice).returncode == 0, f"the notice: {self.why()}")
+        lines = self.read("notice").splitlines()
+        self.assertEqual(json.loads(lines[0])["title"], "permission")
+        self.assertIn("Read-only file system", lines[1])
+        self.check_sandbox()
         self.assertEqual(self.manager.run("find", "/home/ada/.config/systemd/user/default.target.wants", "-name", self.unit).stdout.count(self.unit), 1)
         self.assertEqual(self.manager.systemctl("stop", self.unit).returncode, 0)
         self.assertEqual([self.manager.show(self.unit, name) for name in ("Result", "ExecMainStatus", "NRestarts")], ["success", "0", "0"], self.why())
 
-    def test_words_reach_the_daemon_as_they_were(self):
+    def test_arguments_reach_the_daemon_unchanged(self):
         self.begin("user", {})
         name = 'a b/100%h/$HOME ${HOME} "c" \'d\' \\e ; #f é'
         state = "/home/ada/" + name
         done = self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0", "--state", state, "--host", name)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.manager.said())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.manager.output())
         self.started("earshot.service", state, f"/run/user/{uid}/earshot/sock")
-        words = self.manager.run("cat", f"/proc/{self.pid}/cmdline", user=False).stdout.split("\0")[:-1]
-        self.assertEqual(words, ["/opt/earshotd", "--listen", "127.0.0.1:0", "--host", name, "--state", state])
+        args = self.manager.run("cat", f"/proc/{self.pid}/cmdline", user=False).stdout.split("\0")[:-1]
+        self.assertEqual(args, ["/opt/earshotd", "--listen", "127.0.0.1:0", "--host", name, "--state", state])
         self.assertRegex(self.read("token"), r"^[0-9a-f]{64}$")
 
-    def test_a_service_that_does_not_come_up_is_told(self):
+    def test_a_service_that_fails_to_start_is_reported(self):
         self.begin("user", {})
         done = self.manager.run("earshotd", "--install-service", "--listen", "127.0.0.1:0", "--socket", f"/run/user/{uid}/" + "s" * 200)
         self.assertEqual(done.returncode, 1, done)
         self.assertIn("journalctl --user -u earshot.service", done.stdout)
 
 
-class SystemManager(Behind):
-    def test_one_instance_a_user_lives_behind_its_walls(self):
+class SystemManager(Sandboxed):
+    def test_the_system_unit_runs_one_sandboxed_instance_per_user(self):
         units = {name: "[Unit]\nDefaultDependencies=no\n" for name in PRESENT}
         for name in ("earshot@.service", "earshot@.socket"):
             with open(os.path.join(UNITS, "system", name)) as file:
@@ -212,15 +212,15 @@ class SystemManager(Behind):
         self.assertEqual(done.returncode, 0, done.stderr + self.why())
         self.started("earshot@ada.service", "/var/lib/earshot/ada", "/run/earshot/ada/sock")
         self.assertEqual(self.read("address"), "ws://127.0.0.1:7717/v1/ws")
-        self.check_life()
-        self.check_walls()
+        self.check_service()
+        self.check_sandbox()
         self.assertEqual(self.manager.run("ls", "-A", f"/proc/{self.pid}/root/home", user=False).stdout, "ada\n")
         self.assertNotEqual(self.inside("curl", "-sS", "--max-time", "5", "http://127.0.0.1:7717/healthz").returncode, 0,
-                            "the daemon's own network reaches the machine's")
+                            "the daemon's network namespace reaches the machine's network")
         self.assertEqual(self.manager.systemctl("restart", self.unit).returncode, 0)
         done = self.manager.run("earshot", "ls", "--all", "--state", self.state)
         self.assertEqual(done.returncode, 0, done)
-        self.check_end()
+        self.check_stop()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Seeds known faults, one at a time, and sees whether the tests notice: a suite is worth what it catches.
+"""Seeds known faults, one at a time, and checks that the tests detect them.
 
 usage: mutants.py [--jobs N] [--release] [NAME]      each mutant, or those whose name contains NAME
-       mutants.py --check                            only whether every patch still applies and every killer is there; quick
+       mutants.py --check                            only checks that every patch applies and every killer exists; quick
 
-Each NN-name.patch beside this file is a mutant; its first line says what it does. It is put into a copy of the sources (build/mutants/tree), what
-KILLERS names for it is built there and run: each has passed without the mutant, and one at least must fail with it. It is built to be built
-quickly; with --release as what people run is, which is quicker still where a compiler cache has that (CMAKE_CXX_COMPILER_LAUNCHER).
-One line a mutant; exit code 1 when one survived, a patch no longer applies, or a killer fails without any mutant.
+Each NN-name.patch in this directory is a mutant; its first line describes it. It is applied to a copy of the sources (build/mutants/tree), where
+its KILLERS are built and run: each must pass without the mutant, and at least one must fail with it. The build is optimised for compile time;
+--release uses the release flags, which is faster with a warm compiler cache (CMAKE_CXX_COMPILER_LAUNCHER).
+Prints a line per mutant. Exit code 1: a mutant survived, a patch does not apply, or a killer fails without a mutant.
 """
 import argparse
 import filecmp
@@ -23,19 +23,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 TOP = os.path.dirname(TESTS)
 sys.path.insert(0, TESTS)
-import fault_readme_test  # noqa: E402  it knows what tests there are
-import walls  # noqa: E402
+import fault_readme_test  # noqa: E402  lists the tests of a file
+import dependencies  # noqa: E402
 
 TREE = os.path.join(TOP, "build", "mutants", "tree")
-# Without assertions, as what people run: only a test may kill. What takes long to compile and not to run is not optimised at all.
+# Without assertions, as in the release build: only a test may detect a mutant. Slow-to-compile files are not optimised.
 QUICK = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -DNDEBUG -D_FORTIFY_SOURCE=2", "-DEARSHOT_QUICK_BUILD=-O0"]
 RELEASE = ["-DCMAKE_BUILD_TYPE=Release"]
-killer_seconds_max = 240                    # one that takes longer hangs: the mutant is killed
-said_lines_max = 40                         # of a build or a killer that should not have failed
+killer_seconds_max = 240                    # a slower killer counts as hanging: the mutant is detected
+said_lines_max = 40                         # of the output of an unexpected failure
 
-SIMULATOR = ("sim", "1 400")  # its arguments: the seed of the first life, how many
+SIMULATOR = ("sim", "1 400")  # arguments: first seed, number of runs
 
-# mutant → its killers: a file of tests/unit/ and a test in it, or the simulator.
+# mutant → the tests that must detect it: (file, test), or the simulator.
 KILLERS = {
     "01-truncation-by-size-only": [
         ("unit/tail/mutation_test.cpp", "fault 25: truncated, then grown past the offset between two looks, is a reset"),
@@ -47,12 +47,12 @@ KILLERS = {
         SIMULATOR,
     ],
     "03-partial-line-emitted": [
-        ("unit/core/lines_test.cpp", "a tail without LF is nothing yet, however whole it looks"),
+        ("unit/core/transcript_test.cpp", "an unterminated line is not read, even if it is valid JSON"),
         ("unit/tail/framing_test.cpp", "fault 2: an unterminated line is no event, and shows as pending"),
         SIMULATOR,
     ],
     "04-offset-of-a-continuation": [
-        ("unit/core/split_property_test.cpp", "small sessions, cut in two at every byte"),
+        ("unit/core/transcript_property_test.cpp", "small sessions, split at every byte"),
         ("unit/tail/framing_test.cpp", "fault 4: a torn line has the offset of its first byte"),
         SIMULATOR,
     ],
@@ -70,20 +70,20 @@ KILLERS = {
         ("unit/serve/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
     ],
     "09-redaction-on-raw-text": [
-        ("unit/core/filter_test.cpp", "JSON is cleaned decoded and written anew only where something was replaced"),
-        ("unit/redact/places_test.cpp", "a canary in a tool's input, however it is written"),
+        ("unit/core/redaction_test.cpp", "JSON is redacted decoded and rewritten only where something was replaced"),
+        ("unit/redact/event_redaction_test.cpp", "a canary in a tool's input, however it is written"),
     ],
     "10-redaction-on-chunks": [
-        ("unit/redact/places_test.cpp", "a cut at any byte of a canary shows nothing of it"),
+        ("unit/redact/event_redaction_test.cpp", "a cut at any byte of a canary shows nothing of it"),
     ],
     "11-results-by-order": [
-        ("unit/core/tools_test.cpp", "a call and its result are paired by id"),
+        ("unit/core/assembler_tools_test.cpp", "a call and its result are paired by id"),
     ],
 }
 
 
 class Broken(Exception):
-    """Something that is to be mended before anything can be said of the mutants."""
+    """A problem that prevents testing the mutants."""
 
 
 def patches():
@@ -91,7 +91,7 @@ def patches():
 
 
 def git_apply(tree, patch, *options):
-    """None, or why it does not apply. A repository around the tree is none of its business: git would leave out what lies elsewhere in it."""
+    """Applies a patch; returns None or the error. GIT_CEILING_DIRECTORIES hides an enclosing repository, which git would otherwise use."""
     done = subprocess.run(["git", "apply", *options, patch], cwd=tree, capture_output=True, text=True,
                           env={**os.environ, "GIT_CEILING_DIRECTORIES": os.path.dirname(tree)})
     return None if done.returncode == 0 else done.stderr.strip()
@@ -99,21 +99,21 @@ def git_apply(tree, patch, *options):
 
 def problems(found=None):
     found = patches() if found is None else found
-    said = []
+    found_problems = []
     for name, patch in found.items():
         with open(patch, encoding="utf-8") as file:
             if not re.match(r"# \w", file.readline()):
-                said.append(f"{name}: the first line does not say what the mutant does (`# …`)")
+                found_problems.append(f"{name}: the first line must describe the mutant (`# …`)")
         if why := git_apply(TOP, patch, "--check"):
-            said.append(f"{name}: the patch no longer applies: mend the patch ({why})")
+            found_problems.append(f"{name}: the patch does not apply: update it ({why})")
         if not KILLERS.get(name):
-            said.append(f"{name}: no killer is named for it in mutants.py")
+            found_problems.append(f"{name}: mutants.py lists no killer")
     for name, killers in KILLERS.items():
         if name not in found:
-            said.append(f"{name}: killers, but no patch")
-        said += [f"{name}: there is no test {test!r} in {path}" for path, test in killers
+            found_problems.append(f"{name}: killers, but no patch")
+        found_problems += [f"{name}: there is no test {test!r} in {path}" for path, test in killers
                  if path != "sim" and test not in fault_readme_test.tests_of(path)]
-    return said
+    return found_problems
 
 
 def sentence(killer):
@@ -126,10 +126,10 @@ def program_of(killer):
 
 
 def copy_sources():
-    """The tree as it is here. What did not change is not touched, so that it is not built again."""
+    """Copies the sources. Unchanged files are not touched, so that they are not built again."""
     wanted = set()
     for folder, folders, names in os.walk(TOP):
-        folders[:] = [name for name in folders if name != ".git" and name not in walls.NOT_OURS]
+        folders[:] = [name for name in folders if name != ".git" and name not in dependencies.NOT_OURS]
         for name in names:
             source = os.path.join(folder, name)
             relative = os.path.relpath(source, TOP)
@@ -139,13 +139,13 @@ def copy_sources():
                 os.makedirs(os.path.dirname(copy), exist_ok=True)
                 shutil.copyfile(source, copy)
     for folder, folders, names in os.walk(TREE):
-        folders[:] = [name for name in folders if name not in walls.NOT_OURS]
+        folders[:] = [name for name in folders if name not in dependencies.NOT_OURS]
         for name in names:
             if (copy := os.path.join(folder, name)) not in wanted:
                 os.unlink(copy)
 
 
-def told(output):
+def indented_tail(output):
     return "\n".join("    " + line for line in output.splitlines()[-said_lines_max:])
 
 
@@ -155,11 +155,11 @@ class Build:
         self.folder = os.path.join(TREE, "build", "release" if release else "quick")
 
     def make(self, killers):
-        """None, or what the compiler said."""
+        """Builds the killers; returns None or the compiler's output."""
         if not os.path.exists(os.path.join(self.folder, "build.ninja")):
             done = subprocess.run(["cmake", "-S", TREE, "-B", self.folder, "-G", "Ninja", "-DEARSHOT_PAGE=plain", *self.flags], capture_output=True, text=True)
             if done.returncode != 0:
-                raise Broken(f"cmake fails:\n{told(done.stderr)}")
+                raise Broken(f"cmake fails:\n{indented_tail(done.stderr)}")
         targets = sorted({program_of(killer) for killer in killers})
         done = subprocess.run(["ninja", "-C", self.folder, "-j", str(self.jobs), *targets], capture_output=True, text=True)
         return None if done.returncode == 0 else done.stdout
@@ -172,7 +172,7 @@ class Build:
         return [os.path.join(tests, program_of(killer)), re.sub(r"([,\[\]\\])", r"\\\1", test)]
 
     def run(self, killer):
-        """How it failed, or None when it passed; and what it said."""
+        """(how it failed, or None if it passed; its output)"""
         try:
             done = subprocess.run(self.command(killer), cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   timeout=killer_seconds_max)
@@ -183,11 +183,11 @@ class Build:
             return f"signal {-done.returncode}", output
         if done.returncode > 0:
             return "failed", output
-        # Catch is content when no test has the name.
+        # Catch succeeds if no test has the name.
         return ("ran nothing", output) if killer[0] != "sim" and "All tests passed" not in output else (None, output)
 
 
-def say(text):
+def report(text):
     print(text, flush=True)
 
 
@@ -196,58 +196,58 @@ def unmutated(names, build):
     killers = dict.fromkeys(killer for name in names for killer in KILLERS[name])
     copy_sources()
     if output := build.make(killers):
-        raise Broken(f"the sources do not build without any mutant:\n{told(output)}")
+        raise Broken(f"the sources do not build without a mutant:\n{indented_tail(output)}")
     built = time.monotonic() - start
     for killer in killers:
         how, output = build.run(killer)
         if how:
-            raise Broken(f"{sentence(killer)} fails without any mutant ({how}): mend that first\n{told(output)}")
-    say(f"{len(killers)} killers pass without any mutant  (built in {built:.0f} s, run in {time.monotonic() - start - built:.0f} s)")
+            raise Broken(f"{sentence(killer)} fails without a mutant ({how}): fix that first\n{indented_tail(output)}")
+    report(f"{len(killers)} killers pass without a mutant  (built in {built:.0f} s, run in {time.monotonic() - start - built:.0f} s)")
 
 
 def judge(name, patch, build):
-    """Whether it was killed."""
+    """Whether a killer detected the mutant."""
     start = time.monotonic()
     if why := git_apply(TREE, patch):
-        raise Broken(f"{name}: the patch no longer applies: mend the patch ({why})")
+        raise Broken(f"{name}: the patch does not apply: update it ({why})")
     try:
         if output := build.make(KILLERS[name]):
-            raise Broken(f"{name}: the mutant does not build: mend the patch\n{told(output)}")
+            raise Broken(f"{name}: the mutant does not build: update the patch\n{indented_tail(output)}")
         results = [(killer, build.run(killer)[0]) for killer in KILLERS[name]]
     finally:
         copy_sources()
     took = f"  {time.monotonic() - start:.0f} s"
     killed = [sentence(killer) + ("" if how == "failed" else f" ({how})") for killer, how in results if how]
     missed = [sentence(killer) for killer, how in results if not how]
-    say(f"{'killed   ' if killed else 'SURVIVED '} {name}{took}")
+    report(f"{'killed   ' if killed else 'SURVIVED '} {name}{took}")
     for word, all_of in (("by", killed), ("not by", missed)):
         for one in all_of:
-            say(f"            {word} {one}")
+            report(f"            {word} {one}")
     return bool(killed)
 
 
 def main():
-    words = argparse.ArgumentParser(usage=__doc__)
-    words.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    words.add_argument("--release", action="store_true")
-    words.add_argument("--check", action="store_true")
-    words.add_argument("name", nargs="?", default="")
-    words = words.parse_args()
-    if said := problems():
-        sys.exit("\n".join(said))
-    if words.check:
-        return say(f"{len(KILLERS)} mutants: every patch applies, every killer is there")
-    chosen = {name: patch for name, patch in patches().items() if words.name in name}
+    arguments = argparse.ArgumentParser(usage=__doc__)
+    arguments.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    arguments.add_argument("--release", action="store_true")
+    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("name", nargs="?", default="")
+    arguments = arguments.parse_args()
+    if found_problems := problems():
+        sys.exit("\n".join(found_problems))
+    if arguments.check:
+        return report(f"{len(KILLERS)} mutants: every patch applies, every killer exists")
+    chosen = {name: patch for name, patch in patches().items() if arguments.name in name}
     if not chosen:
-        sys.exit(f"no mutant is called '{words.name}': there are {', '.join(patches())}")
+        sys.exit(f"no mutant matches '{arguments.name}': {', '.join(patches())}")
     start = time.monotonic()
     try:
-        build = Build(words.jobs, words.release)
+        build = Build(arguments.jobs, arguments.release)
         unmutated(chosen, build)
         survivors = [name for name, patch in chosen.items() if not judge(name, patch, build)]
     except Broken as broken:
         sys.exit(str(broken))
-    say(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants killed in {time.monotonic() - start:.0f} s")
+    report(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants killed in {time.monotonic() - start:.0f} s")
     sys.exit(1 if survivors else 0)
 
 

@@ -13,7 +13,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "integration")]
 import self_test  # noqa: E402
-from harness import Case, build, clean_environment, corpus, wait_for  # noqa: E402
+from support.harness import DaemonCase, build, clean_environment, corpus, wait_for  # noqa: E402
 from schemas import Schemas  # noqa: E402
 from validate import NotAFrame, Validator, parse  # noqa: E402
 
@@ -82,7 +82,7 @@ class Replay(unittest.TestCase):
         self.assert_replays_are_valid(pathlib.Path(corpus()), ("full",))
 
 
-class Examples(Case):
+class Examples(DaemonCase):
     """Runs the example programs of README.md."""
 
     SESSION = "5f1d2c3b-0a9e-4d8c-8b7a-6c5d4e3f2a1b"

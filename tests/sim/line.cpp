@@ -10,12 +10,12 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-class SimWire final : public serve::Transport {
+class SimTransport final : public serve::Transport {
  public:
-  explicit SimWire(std::shared_ptr<Line> line) : line_(std::move(line)), socket_(line_->io) {
+  explicit SimTransport(std::shared_ptr<Line> line) : line_(std::move(line)), socket_(line_->io) {
     line_->moved = [this] { moved(); };
   }
-  ~SimWire() override {
+  ~SimTransport() override {
     line_->moved = nullptr;
     line_->ended = true;
   }
@@ -144,8 +144,8 @@ class SimWire final : public serve::Transport {
 
 }  // namespace
 
-std::unique_ptr<serve::Transport> wire_of(std::shared_ptr<Line> line) {
-  return std::make_unique<SimWire>(std::move(line));
+std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Line> line) {
+  return std::make_unique<SimTransport>(std::move(line));
 }
 
 }  // namespace earshot::sim

@@ -29,6 +29,6 @@ struct Line {
   std::function<void()> moved;
 };
 
-std::unique_ptr<serve::Transport> wire_of(std::shared_ptr<Line> line);
+std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Line> line);
 
 }  // namespace earshot::sim

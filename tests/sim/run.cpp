@@ -32,37 +32,37 @@ constexpr watch::SweepIntervals beats{200ms, 10'000ms, 5'000ms, 2'000ms};
 
 using Trace = std::function<void(const std::string&)>;
 
-/// What the tail tells goes on to the hub, and into the trace.
+/// What the tail tells goes on to the server, and into the trace.
 class Overheard final : public tail::Listener {
  public:
-  Overheard(serve::Server& hub, Trace trace) : hub_(hub), trace_(std::move(trace)) {}
+  Overheard(serve::Server& server, Trace trace) : server_(server), trace_(std::move(trace)) {}
   void on_appeared(const tail::Stream& stream) override {
     say("appeared", stream);
-    hub_.on_appeared(stream);
+    server_.on_appeared(stream);
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
     if (trace_)
       trace_("  the tail: " + std::string(type_name(event.body)) + ' ' + stream.name() + ' ' +
              to_string(event.cursor));
-    hub_.on_event(stream, event);
+    server_.on_event(stream, event);
   }
-  void on_changed(const tail::Stream& stream) override { hub_.on_changed(stream); }
+  void on_changed(const tail::Stream& stream) override { server_.on_changed(stream); }
   void on_reset(const tail::Stream& stream, std::string_view reason) override {
     say("reset, " + std::string(reason), stream);
-    hub_.on_reset(stream, reason);
+    server_.on_reset(stream, reason);
   }
   void on_removed(const tail::Stream& stream) override {
     say("removed", stream);
-    hub_.on_removed(stream);
+    server_.on_removed(stream);
   }
-  void on_compacting(std::string_view session) override { hub_.on_compacting(session); }
-  void on_pumped() override { hub_.on_pumped(); }
+  void on_compacting(std::string_view session) override { server_.on_compacting(session); }
+  void on_pumped() override { server_.on_pumped(); }
 
  private:
   void say(const std::string& what, const tail::Stream& stream) {
     if (trace_) trace_("  the tail: " + what + ' ' + stream.name() + " at " + std::to_string(stream.bytes()));
   }
-  serve::Server& hub_;
+  serve::Server& server_;
   const Trace trace_;
 };
 
@@ -70,17 +70,17 @@ class Overheard final : public tail::Listener {
 class Daemon {
  public:
   Daemon(Machine& machine, Bell bell, Trace trace)
-      : hub(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
-        overheard(hub, std::move(trace)),
+      : server(io, {.host = "h", .version = "0", .token = "t", .log_bytes_max = log_bytes}),
+        overheard(server, std::move(trace)),
         doorbell(machine, bell, [this](const watch::ChangeHint& ring) { rang(ring); }),
         sweep(
             io, disk.get_executor(), [this](const watch::ChangeHint& ring) { switchboard.ring(ring); }, beats,
             [] { return true; }),
         tail(io, disk.get_executor(), connected(), options(), overheard) {
-    hub.read_again_from(tail);
+    server.set_archive(tail);
     tail.start([this] {
       ready = true;
-      hub.serve();
+      server.serve();
     });
   }
   ~Daemon() {
@@ -99,7 +99,7 @@ class Daemon {
 
   boost::asio::io_context io{1}, disk{1};
   watch::WatchMux switchboard;
-  serve::Server hub;
+  serve::Server server;
   Overheard overheard;
   ChangeCallback doorbell;
   watch::Sweep sweep;
@@ -215,7 +215,7 @@ class Run {
     if (!daemon_->ready) return;
     auto line = std::make_shared<Line>(daemon_->io);
     line->room = dice_.percent(70) ? 1 << 30 : dice_.below(20'000);
-    daemon_->hub.admit(wire_of(line), serve::TransportKind::unix_socket);
+    daemon_->server.admit(make_sim_transport(line), serve::TransportKind::unix_socket);
     client.connect(std::move(line), streams());
     say(client.ways().name + " comes");
   }
@@ -324,7 +324,7 @@ class Run {
       Fold& fold = all[stream.name()];
       fold.stream = stream.name();
       fold.session = stream.session();
-      fold.encoding = daemon_->hub.shared().encoding(serve::Audience::full);
+      fold.encoding = daemon_->server.context().encoding(serve::Audience::full);
       std::string bytes = fold.bytes = file->bytes;
       const std::size_t size = bytes.size();
       bytes.resize(size + feed_padding);

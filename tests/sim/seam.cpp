@@ -1,9 +1,11 @@
-// The calls that production makes of the system, made of the simulated machine instead. Linked before the
-// rooms' libraries, whose own files (clock, directory, files) are then not taken.
+// The system calls of base/clock.hpp, base/file_system.hpp, tail/files.hpp and watch/directory.hpp, on the
+// simulated machine. Linked before the modules' libraries, so that their own definitions are not used.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/file_system.hpp"
 #include "machine.hpp"
 #include "tail/files.hpp"
 #include "watch/directory.hpp"
@@ -11,6 +13,105 @@
 using earshot::sim::File;
 using earshot::sim::Machine;
 using earshot::sim::Node;
+
+namespace earshot {
+namespace {
+
+FileType type_of(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::regular:
+      return FileType::regular;
+    case Node::Kind::directory:
+      return FileType::directory;
+    case Node::Kind::link:
+      return FileType::symlink;
+    case Node::Kind::other:
+      break;
+  }
+  return FileType::other;
+}
+
+FileStat stat_of(const File& node) {
+  Machine& machine = Machine::the();
+  FileStat stat;
+  if (!node || machine.fails(machine.faults.facts_error)) {
+    stat.error = node ? EIO : ENOENT;
+    return stat;
+  }
+  stat.type = type_of(*node);
+  stat.mode = 0600;
+  stat.links = node->links;
+  stat.device = 1;
+  stat.inode = node->inode;
+  stat.size = node->bytes.size();
+  stat.modified_ns = node->modified_ns;
+  stat.changed_ns = node->changed_ns;
+  if (machine.tells_births) stat.born_ns = node->born_ns;
+  return stat;
+}
+
+}  // namespace
+
+Clock::time_point Clock::now() noexcept {
+  return time_point(std::chrono::duration_cast<duration>(Machine::the().now));
+}
+
+// The loop is polled: it reads the clock each time.
+Clock::duration Clock::sleep(duration) noexcept { return duration::zero(); }
+
+std::chrono::nanoseconds wall_now() noexcept { return std::chrono::nanoseconds(Machine::the().file_time()); }
+
+void close_fd(int fd) { Machine::the().close(fd); }
+
+FileStat stat_file(const std::string& path, Symlinks) { return stat_of(Machine::the().find(path)); }
+
+FileStat stat_file(int fd) { return stat_of(Machine::the().opened(fd)); }
+
+Fd open_for_reading(const std::string& path, Symlinks) {
+  const int fd = Machine::the().open(path, false);
+  if (fd < 0) errno = -fd;
+  return Fd(fd);
+}
+
+long read_at(int fd, char* buffer, std::size_t size, std::uint64_t offset, ReadMode mode) {
+  Machine& machine = Machine::the();
+  const File node = machine.opened(fd);
+  if (!node) return -EBADF;
+  if (node->kind == Node::Kind::directory) return -EISDIR;
+  if (mode == ReadMode::no_wait && machine.fails(machine.faults.read_waits)) return -EAGAIN;
+  if (machine.fails(machine.faults.read_error)) return machine.dice.percent(50) ? -EIO : -ESTALE;
+  if (offset >= node->bytes.size()) return 0;
+  std::size_t count = std::min<std::uint64_t>(size, node->bytes.size() - offset);
+  if (machine.fails(machine.faults.read_short)) count = machine.dice.between(1, count);
+  std::memcpy(buffer, node->bytes.data() + offset, count);
+  return static_cast<long>(count);
+}
+
+Directory::Directory(const std::string& path, Symlinks) {
+  const int fd = Machine::the().open(path, true);
+  fd_ = Fd(fd);
+  error_ = fd < 0 ? -fd : 0;
+}
+
+FileStat Directory::stat() const { return stat_file(fd_.get()); }
+
+FileStat Directory::stat_entry(const char* name, Symlinks) const {
+  const File node = Machine::the().opened(fd_.get());
+  if (!node) return stat_of(nullptr);
+  const auto entry = node->entries.find(std::string_view(name));
+  return stat_of(entry == node->entries.end() ? nullptr : entry->second);
+}
+
+int Directory::for_each(const std::function<void(std::string_view, FileType)>& visit) const {
+  Machine& machine = Machine::the();
+  const File node = machine.opened(fd_.get());
+  if (!node) return EBADF;
+  if (machine.fails(machine.faults.list_error)) return EIO;
+  for (const auto& [name, entry] : node->entries) visit(name, type_of(*entry));
+  return 0;
+}
+
+}  // namespace earshot
 
 namespace earshot::watch {
 namespace {
@@ -28,15 +129,6 @@ std::uint64_t signature(const File& node) {
 }
 
 }  // namespace
-
-Clock::time_point Clock::now() noexcept {
-  return time_point(std::chrono::duration_cast<duration>(Machine::the().now));
-}
-
-/// The loop is polled: it asks for the time each time.
-Clock::duration Clock::sleep(duration) noexcept { return duration::zero(); }
-
-std::chrono::nanoseconds wall_now() noexcept { return std::chrono::nanoseconds(Machine::the().file_time()); }
 
 std::uint64_t signature_of(const std::string& path) { return signature(Machine::the().find(path)); }
 

@@ -285,7 +285,7 @@ export class Subscription implements AsyncIterable<Frame> {
     this.received.connected(request);
     this.send({
       type: "subscribe", id: subscription_id, ...(filter && { filter }), ...(deliver && { deliver }), ...(all && { all }), ...(on_lag && { on_lag }),
-      ...(since !== undefined && { since: since instanceof Date ? since.toISOString() : since }), ...request,
+      ...(resumes && since !== undefined && { since: since instanceof Date ? since.toISOString() : since }), ...request,
     });
     this.records.connected();
   }

@@ -181,7 +181,7 @@ describe("with a daemon", { skip: no_daemon }, () => {
 
   test("an idle connection receives heartbeats and stays open", async () => {
     const config = join(daemon.home, "earshot.toml");
-    writeFileSync(config, '[limits]\nheartbeat_ms = 1000\n');
+    writeFileSync(config, '[limits]\nheartbeat = "1s"\n');
     await daemon.stop();
     await daemon.start("--config", config);
     const impatient = local({ state: daemon.state, backoff, silence_ms_max: 10_000 });

@@ -43,7 +43,7 @@ void read_block(const dom::element& block, std::string_view raw_block, Record& o
   const std::string_view kind = dom::text_of(block, "type");
   if (kind == "tool_use") {
     const std::string_view raw_input =
-        raw_block.empty() ? std::string_view{} : member_text(raw_block, "input");
+        raw_block.empty() ? std::string_view{} : find_member(raw_block, "input");
     out.facts.push_back(invocation(dom::text_of(block, "id"), dom::text_of(block, "name"),
                                    dom::member(block, "input"), raw_input));
     return;
@@ -132,8 +132,8 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
     for (const dom::element block : blocks) {
       std::string_view raw_block;
       if (dom::text_of(block, "type") == "tool_use") {
-        if (raw_blocks.empty()) raw_blocks = member_text(member_text(raw, "message"), "content");
-        raw_block = element_text(raw_blocks, index);
+        if (raw_blocks.empty()) raw_blocks = find_member(find_member(raw, "message"), "content");
+        raw_block = find_element(raw_blocks, index);
       }
       read_block(block, raw_block, out, has_content);
       ++index;

@@ -18,7 +18,7 @@ void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
         fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
   if (f.toolName || subtype == "tool_use")
     out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
-                                   f.toolArguments ? member_text(raw, "toolArguments") : std::string_view{}));
+                                   f.toolArguments ? find_member(raw, "toolArguments") : std::string_view{}));
 }
 
 void read_flat_user(const Fields& f, Record& out) {

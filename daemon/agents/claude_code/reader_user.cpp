@@ -335,7 +335,7 @@ void read_user(const Fields& f, Record& out) {
   const Content content = content_of(
       f.message ? (f.message->is_object() ? dom::member(*f.message, "content") : f.message) : Value{});
   const string_view first = content.texts.empty() ? string_view{} : content.texts.front();
-  out.first_user_text = first;
+  out.is_warmup = first == "Warmup";
 
   if (!content.results.empty()) {
     for (const dom::element& block : content.results) read_result(f, block, out);

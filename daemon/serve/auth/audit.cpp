@@ -8,9 +8,9 @@
 
 namespace earshot::serve {
 
-void Audit::begin(Transport::Socket& socket, TransportKind via) {
-  from_ = via == TransportKind::unix_socket ? "the Unix socket" : "somewhere";
-  if (via == TransportKind::unix_socket) return;
+void Audit::begin(Transport::Socket& socket, TransportKind transport_kind) {
+  from_ = transport_kind == TransportKind::unix_socket ? "the Unix socket" : "somewhere";
+  if (transport_kind == TransportKind::unix_socket) return;
   boost::system::error_code ec;
   const auto peer = socket.remote_endpoint(ec);
   boost::asio::ip::tcp::endpoint tcp;

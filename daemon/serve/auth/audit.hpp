@@ -11,7 +11,7 @@ namespace earshot::serve {
 class Audit {
  public:
   /// From here on there are lines. To be called while the socket is connected.
-  void begin(Transport::Socket& socket, TransportKind via);
+  void begin(Transport::Socket& socket, TransportKind transport_kind);
   /// `audit: WHO from ADDRESS asks for WHAT and GETS`, unless the line before said the same of who and gets.
   void note(std::string_view who, std::string_view what, std::string_view gets);
   /// Likewise, in any case.

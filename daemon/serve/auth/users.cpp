@@ -19,7 +19,7 @@ std::string sha256_hex(std::string_view text) {
   return out;
 }
 
-const User* user_of_token(const std::vector<User>& users, std::string_view token) {
+const User* find_user_by_token(const std::vector<User>& users, std::string_view token) {
   if (token.empty()) return nullptr;
   const std::string hash = sha256_hex(token);
   const User* found = nullptr;

@@ -19,6 +19,6 @@ struct User {
 std::string sha256_hex(std::string_view text);
 
 /// Whose token it is; null: nobody's, as no token at all is. In a time that does not depend on whose.
-const User* user_of_token(const std::vector<User>& users, std::string_view token);
+const User* find_user_by_token(const std::vector<User>& users, std::string_view token);
 
 }  // namespace earshot::serve

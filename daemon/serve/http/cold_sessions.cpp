@@ -22,17 +22,17 @@ struct Client::LookUp {
 /// it is known whose the streams are that he names.
 void Client::subscribe(message::Subscribe subscribe) {
   auto up = std::make_shared<LookUp>();
-  if (subscribe.all && subscribe.snapshot && shared_.read_cold) {
+  if (subscribe.all && subscribe.snapshot && context_.read_cold) {
     up->wanted = [this, filter = subscribe.filter](std::string_view session) {
       Filter without_project = filter;  // the project is known once the transcript is read
       without_project.project.clear();
-      return without_project.matches_session(shared_.host_of(session), session, {}) &&
-             (!user_ || shared_.might_see(user_->allowed, session));
+      return without_project.matches_session(context_.host_of(session), session, {}) &&
+             (!user_ || context_.may_see_by_name(user_->allowed, session));
     };
   }
-  if (user_ && subscribe.after && subscribe.after->size() <= shared_.limits.after_entries)
+  if (user_ && subscribe.after && subscribe.after->size() <= context_.limits.after_entries)
     for (const std::string& entry : *subscribe.after)
-      if (auto place = message::parse_place(entry)) up->streams.push_back(std::move(place->stream));
+      if (auto place = message::parse_stream_cursor(entry)) up->streams.push_back(std::move(place->stream));
   up->then = [this, subscribe = std::move(subscribe)]() mutable {
     subscriber_.subscribe(std::move(subscribe));
   };
@@ -48,22 +48,22 @@ void Client::read(message::Read read) {
 
 /// A session's project is known when all of it has been read: one of its streams may have worked elsewhere.
 void Client::look_up(const std::shared_ptr<LookUp>& up) {
-  const bool limited = user_ && !user_->allowed.empty() && shared_.archive && shared_.read_cold;
+  const bool limited = user_ && !user_->allowed.empty() && context_.archive && context_.read_cold;
   while (limited && up->next < up->streams.size()) {
     const std::string& name = up->streams[up->next++];
-    const tail::Stream* stream = shared_.archive->find(name);
-    if (!stream || shared_.sessions.knows(*stream)) continue;
+    const tail::Stream* stream = context_.archive->find(name);
+    if (!stream || context_.sessions.contains(*stream)) continue;
     if (!stream->session().empty()) {
-      if (shared_.might_see(user_->allowed, stream->session())) up->sessions.insert(stream->session());
+      if (context_.may_see_by_name(user_->allowed, stream->session())) up->sessions.insert(stream->session());
       continue;
     }
     asleep_ = true;
-    return shared_.archive->fold(name, [weak = weak_from_this(), up](const tail::Stream* read) {
+    return context_.archive->fold(name, [weak = weak_from_this(), up](const tail::Stream* read) {
       const auto self = weak.lock();
       if (!self || !self->subscribed()) return;
-      if (read && self->shared_.might_see(self->user_->allowed, read->session()))
+      if (read && self->context_.may_see_by_name(self->user_->allowed, read->session()))
         up->sessions.insert(read->session());
-      boost::asio::post(self->wire_->socket().get_executor(), [self, up] {
+      boost::asio::post(self->transport_->socket().get_executor(), [self, up] {
         if (self->subscribed()) self->look_up(up);
       });
     });
@@ -74,7 +74,7 @@ void Client::look_up(const std::shared_ptr<LookUp>& up) {
     if (!self || !self->subscribed()) return;
     self->asleep_ = false;
     up->then();
-    self->ring();
+    self->wake();
     self->read_message();
   };
   if (!up->wanted && up->sessions.empty()) return known();
@@ -82,7 +82,7 @@ void Client::look_up(const std::shared_ptr<LookUp>& up) {
   const auto wanted = [up](std::string_view session) {
     return up->sessions.contains(session) || (up->wanted && up->wanted(session));
   };
-  shared_.read_cold(wanted, known);
+  context_.read_cold(wanted, known);
 }
 
 }  // namespace earshot::serve

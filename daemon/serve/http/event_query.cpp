@@ -55,7 +55,7 @@ HttpResponse events_answer(std::string_view text) {
   answer.content_type = "application/x-ndjson";
   answer.meta = view == "meta";
   answer.subscription = subscribe_text(query);
-  return query.error.empty() ? answer : plain(400, query.error);
+  return query.error.empty() ? answer : text_response(400, query.error);
 }
 
 }  // namespace earshot::serve

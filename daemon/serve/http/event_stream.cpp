@@ -28,29 +28,29 @@ void keep_asking(Transport::Socket& socket) {
 
 void Client::stream(const HttpResponse& answer) {
   message::Message said = message::parse(answer.subscription);
-  if (const auto* bad = std::get_if<message::Bad>(&said))
-    return reply(plain(400, bad->code + ": " + bad->text));
+  if (const auto* bad = std::get_if<message::Invalid>(&said))
+    return reply(text_response(400, bad->code + ": " + bad->text));
   auto* asked = std::get_if<message::Subscribe>(&said);
-  if (!asked) return reply(plain(400, "this is no subscription"));
-  if (const auto bad = unfit(*asked)) return reply(plain(400, bad->code + ": " + bad->text));
+  if (!asked) return reply(text_response(400, "this is no subscription"));
+  if (const auto bad = unfit(*asked)) return reply(text_response(400, bad->code + ": " + bad->text));
   write_head(answer, std::move(*asked));
 }
 
 void Client::write_head(const HttpResponse& answer, message::Subscribe asked) {
-  ++shared_.counts.answers[answer.status];
+  ++context_.counters.answers[answer.status];
   ++requests_;
-  http_1_0_ = wire_->http_1_0();
+  http_1_0_ = transport_->http_1_0();
   Delivery delivery;
-  delivery.server = shared_.server;
+  delivery.server = context_.server;
   delivery.now = std::chrono::system_clock::now();
   delivery.http_1_0 = http_1_0_;
   enter(Phase::events);
-  subscriber_.show(shown());
+  subscriber_.show(audience());
   progress_ = entered_;
-  keep_asking(wire_->socket());
+  keep_asking(transport_->socket());
   writing_ = true;
   write_lines(encode(answer, delivery));
-  wire_->until_gone([self = shared_from_this()](error_code) {
+  transport_->until_gone([self = shared_from_this()](error_code) {
     if (self->phase_ == Phase::closing) return self->linger();  // it was we who ended that
     self->drop();
   });
@@ -80,27 +80,28 @@ void Client::send_lines() {
 
 void Client::write_lines(std::string bytes) {
   writing_ = true;
-  wire_->write(std::move(bytes), [self = shared_from_this()](error_code ec) {
+  transport_->write(std::move(bytes), [self = shared_from_this()](error_code ec) {
     self->writing_ = false;
     if (self->phase_ != Phase::events) return;
     if (ec) return self->drop();
-    self->ring();
+    self->wake();
   });
 }
 
 void Client::end_stream() {
   enter(Phase::closing);
-  wire_->write(http_1_0_ ? "" : std::string(last_chunk), [self = shared_from_this()](error_code ec) {
+  transport_->write(http_1_0_ ? "" : std::string(last_chunk), [self = shared_from_this()](error_code ec) {
     if (self->phase_ == Phase::gone) return;
     if (ec) return self->drop();
-    self->wire_->cancel();  // until_gone comes, and lingers
+    self->transport_->cancel();  // until_gone comes, and lingers
   });
 }
 
 void Client::tick_events(Clock::time_point now) {
-  if (std::exchange(bytes_out_, wire_->bytes_out()) != wire_->bytes_out() || !writing_) progress_ = now;
-  if (now - progress_ <= shared_.limits.stall) return;
-  shared_.counts.end(Ending::stalled);
+  if (std::exchange(bytes_out_, transport_->bytes_out()) != transport_->bytes_out() || !writing_)
+    progress_ = now;
+  if (now - progress_ <= context_.limits.stall) return;
+  context_.counters.end(Ending::stalled);
   drop();
 }
 

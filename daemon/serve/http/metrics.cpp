@@ -87,78 +87,78 @@ void process_part(Page& page, const ProcessMetrics& process) {
   page.gauge("process_threads", "Threads of the process.").sample(process.threads);
 }
 
-void counts_part(Page& page, const Counters& counts) {
+void counts_part(Page& page, const Counters& counters) {
   page.counter("earshot_connections_accepted_total", "Connections since the start.")
-      .sample(counts.connections);
-  page.counter("earshot_received_bytes_total", "Bytes from clients.").sample(counts.bytes_in);
-  page.counter("earshot_sent_bytes_total", "Bytes to clients.").sample(counts.bytes_out);
-  page.counter("earshot_messages_total", "WebSocket messages from clients.").sample(counts.messages);
+      .sample(counters.connections);
+  page.counter("earshot_received_bytes_total", "Bytes from clients.").sample(counters.bytes_in);
+  page.counter("earshot_sent_bytes_total", "Bytes to clients.").sample(counters.bytes_out);
+  page.counter("earshot_messages_total", "WebSocket messages from clients.").sample(counters.messages);
   auto answers = page.counter("earshot_http_answers_total", "HTTP answers, by status.");
-  for (const auto& [status, number] : counts.answers)
+  for (const auto& [status, number] : counters.answers)
     answers.sample(number, {{"code", std::to_string(status)}});
   auto refusals =
       page.counter("earshot_refusals_total", "Clients and requests that were not served, by reason.");
   for (std::size_t i = 0; i < refusal_names.size(); ++i)
-    refusals.sample(counts.refusals[i], {{"reason", refusal_names[i]}});
+    refusals.sample(counters.refusals[i], {{"reason", refusal_names[i]}});
   auto endings = page.counter("earshot_endings_total", "Connections that the daemon ended, by reason.");
   for (std::size_t i = 0; i < ending_names.size(); ++i)
-    endings.sample(counts.endings[i], {{"reason", ending_names[i]}});
+    endings.sample(counters.endings[i], {{"reason", ending_names[i]}});
   page.counter("earshot_lagged_total", "Times that a subscriber was told that it lagged.")
-      .sample(counts.lagged);
+      .sample(counters.lagged);
 }
 
-void hub_part(Page& page, const Metrics& figures) {
+void hub_part(Page& page, const Metrics& metrics) {
   auto connections =
       page.gauge("earshot_connections", "Connections now, by what they are and how they came.");
-  for (const auto& one : figures.connections)
+  for (const auto& one : metrics.connections)
     connections.sample(one.number, {{"kind", one.kind}, {"via", one.via}});
   page.gauge("earshot_subscribers", "Connections that have such a subscription.")
-      .sample(figures.event_subscribers, {{"deliver", "events"}})
-      .sample(figures.state_subscribers, {{"deliver", "state"}});
-  page.gauge("earshot_log_bytes", "Memory of the live log.").sample(figures.log_bytes);
+      .sample(metrics.event_subscribers, {{"deliver", "events"}})
+      .sample(metrics.state_subscribers, {{"deliver", "state"}});
+  page.gauge("earshot_log_bytes", "Memory of the live log.").sample(metrics.log_bytes);
   page.gauge("earshot_log_max_bytes", "What it may have; then its oldest frames go.")
-      .sample(figures.log_bytes_max);
-  page.counter("earshot_log_frames_total", "Frames that went into the live log.").sample(figures.log_frames);
+      .sample(metrics.log_bytes_max);
+  page.counter("earshot_log_frames_total", "Frames that went into the live log.").sample(metrics.log_frames);
   page.gauge("earshot_codes_outstanding", "One-time codes that are still good.")
-      .sample(figures.codes_outstanding);
-  page.gauge("earshot_sessions", "Sessions that are known, by state.").each("state", figures.sessions);
-  page.counter("earshot_catch_ups_total", "Streams that a client resumed.").sample(figures.catch_ups);
+      .sample(metrics.codes_outstanding);
+  page.gauge("earshot_sessions", "Sessions that are known, by state.").each("state", metrics.sessions);
+  page.counter("earshot_catch_ups_total", "Streams that a client resumed.").sample(metrics.catch_ups);
   page.gauge("earshot_catch_up_folds", "Transcripts that are read again for clients that resume.")
-      .sample(figures.catch_up_folds);
+      .sample(metrics.catch_up_folds);
   page.gauge("earshot_catch_up_chunk_bytes", "Memory of what was read for them and not sent yet.")
-      .sample(figures.catch_up_chunk_bytes);
+      .sample(metrics.catch_up_chunk_bytes);
   page.gauge("earshot_catch_up_chunk_max_bytes", "What that may be; then reading waits.")
-      .sample(figures.catch_up_chunk_bytes_max);
-  page.counter("earshot_events_total", "Events that were told, by type.").each("type", figures.events);
+      .sample(metrics.catch_up_chunk_bytes_max);
+  page.counter("earshot_events_total", "Events that were told, by type.").each("type", metrics.events);
 }
 
-void house_part(Page& page, const Metrics& figures) {
+void house_part(Page& page, const Metrics& metrics) {
   page.counter("earshot_tail_read_bytes_total", "Bytes of transcripts that were read.")
-      .sample(figures.tail_bytes);
-  page.counter("earshot_tail_looks_total", "Looks at transcripts.").sample(figures.tail_looks);
+      .sample(metrics.tail_bytes);
+  page.counter("earshot_tail_looks_total", "Looks at transcripts.").sample(metrics.tail_looks);
   page.counter("earshot_tail_resets_total", "Transcripts that turned out to be another history.")
-      .sample(figures.tail_resets);
+      .sample(metrics.tail_resets);
   page.counter("earshot_tail_verifications_total", "Whole prefixes that were compared.")
-      .sample(figures.tail_verifications);
-  page.counter("earshot_tail_events_total", "Events that transcripts gave.").sample(figures.tail_events);
+      .sample(metrics.tail_verifications);
+  page.counter("earshot_tail_events_total", "Events that transcripts gave.").sample(metrics.tail_events);
   page.gauge("earshot_tail_pending_bytes", "Bytes of lines that are written in part, and no events yet.")
-      .sample(figures.pending_bytes);
-  page.gauge("earshot_tail_open_files", "Transcripts that are open.").sample(figures.open_files);
-  page.gauge("earshot_tail_known_files", "Transcripts that are known.").sample(figures.known_files);
-  page.gauge("earshot_tail_directories", "Directories that are watched.").sample(figures.directories);
+      .sample(metrics.pending_bytes);
+  page.gauge("earshot_tail_open_files", "Transcripts that are open.").sample(metrics.open_files);
+  page.gauge("earshot_tail_known_files", "Transcripts that are known.").sample(metrics.known_files);
+  page.gauge("earshot_tail_directories", "Directories that are watched.").sample(metrics.directories);
   page.gauge("earshot_streams", "Transcripts, followed (live) or only known (cold).")
-      .sample(figures.streams_live, {{"state", "live"}})
-      .sample(figures.streams_cold, {{"state", "cold"}});
-  page.gauge("earshot_troubles", "Files and directories that cannot be read now.").sample(figures.troubles);
+      .sample(metrics.streams_live, {{"state", "live"}})
+      .sample(metrics.streams_cold, {{"state", "cold"}});
+  page.gauge("earshot_troubles", "Files and directories that cannot be read now.").sample(metrics.troubles);
   page.gauge("earshot_inotify_watches", "Directories that the kernel reports on.")
-      .sample(figures.inotify_watches);
+      .sample(metrics.inotify_watches);
   page.gauge("earshot_watch_trouble",
              "1 when changes are found by looking only, or later than they could be.")
-      .sample(std::uint64_t{figures.watch_trouble});
+      .sample(std::uint64_t{metrics.watch_trouble});
   page.counter("earshot_redactions_total", "Secrets that were replaced, by rule.")
-      .each("rule", figures.redactions);
+      .each("rule", metrics.redactions);
   page.gauge("earshot_limit", "The bounds of this daemon, as they are called in [limits].")
-      .each("name", figures.limits);
+      .each("name", metrics.limits);
 }
 
 void team_part(Page& page, const TeamMetrics& team) {
@@ -171,15 +171,15 @@ void team_part(Page& page, const TeamMetrics& team) {
 
 }  // namespace
 
-std::string metrics_text(const Metrics& figures) {
+std::string metrics_text(const Metrics& metrics) {
   Page page;
   page.gauge("earshot_build_info", "1; which daemon this is.")
-      .sample(std::uint64_t{1}, {{"version", figures.version}, {"instance_id", figures.instance}});
-  process_part(page, figures.process);
-  hub_part(page, figures);
-  counts_part(page, figures.counts);
-  house_part(page, figures);
-  team_part(page, figures.team);
+      .sample(std::uint64_t{1}, {{"version", metrics.version}, {"instance_id", metrics.instance}});
+  process_part(page, metrics.process);
+  hub_part(page, metrics);
+  counts_part(page, metrics.counters);
+  house_part(page, metrics);
+  team_part(page, metrics.team);
   return page.text;
 }
 

@@ -18,14 +18,14 @@ struct ProcessMetrics {
   std::optional<double> cpu_seconds, start_time_seconds;
   std::optional<std::uint64_t> resident_bytes, virtual_bytes, open_fds, max_fds, threads;
 };
-ProcessMetrics process_figures();
+ProcessMetrics process_metrics();
 
 struct Metrics {
   std::string version, instance;
   ProcessMetrics process;
 
   // The hub's
-  Counters counts;
+  Counters counters;
   struct Connections {
     std::string kind, via;
     std::uint64_t number = 0;
@@ -52,6 +52,6 @@ struct Metrics {
 };
 
 /// The text exposition format 0.0.4 of Prometheus.
-std::string metrics_text(const Metrics& figures);
+std::string metrics_text(const Metrics& metrics);
 
 }  // namespace earshot::serve

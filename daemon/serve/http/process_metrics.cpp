@@ -37,29 +37,29 @@ std::optional<double> seconds_since_1970_at_boot() {
 
 }  // namespace
 
-ProcessMetrics process_figures() {
-  ProcessMetrics figures;
+ProcessMetrics process_metrics() {
+  ProcessMetrics metrics;
   const auto fields = stat_fields();
   const auto number = [&](std::size_t field) { return std::stoull(fields[field - 3]); };
   if (fields.size() >= 22) {
     const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-    figures.cpu_seconds = static_cast<double>(number(14) + number(15)) / ticks;
-    figures.threads = number(20);
+    metrics.cpu_seconds = static_cast<double>(number(14) + number(15)) / ticks;
+    metrics.threads = number(20);
     if (const auto boot = seconds_since_1970_at_boot())
-      figures.start_time_seconds = *boot + static_cast<double>(number(22)) / ticks;
-    figures.virtual_bytes = number(23);
-    figures.resident_bytes = number(24) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+      metrics.start_time_seconds = *boot + static_cast<double>(number(22)) / ticks;
+    metrics.virtual_bytes = number(23);
+    metrics.resident_bytes = number(24) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   }
   std::error_code ec;
   std::uint64_t open = 0;
   for (auto it = std::filesystem::directory_iterator("/proc/self/fd", ec);
        !ec && it != std::filesystem::directory_iterator(); it.increment(ec))
     ++open;
-  if (!ec && open > 0) figures.open_fds = open - 1;  // one of them was this look itself
+  if (!ec && open > 0) metrics.open_fds = open - 1;  // one of them was this look itself
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    figures.max_fds = limit.rlim_cur;
-  return figures;
+    metrics.max_fds = limit.rlim_cur;
+  return metrics;
 }
 
 }  // namespace earshot::serve

@@ -15,10 +15,10 @@ bool same_word(std::string_view a, std::string_view b) {
 
 /// `name:port`, where name is a loopback name, the address that we listen on, or (with TLS) one of the
 /// configuration. A browser leaves the port out where it is TLS's own.
-bool is_own_authority(std::string_view authority, TransportKind via, const OwnAddress& own) {
+bool is_own_authority(std::string_view authority, TransportKind transport_kind, const OwnAddress& own) {
   constexpr std::uint16_t tls_port = 443;
   const std::string port = ":" + std::to_string(own.port);
-  const bool tls = via == TransportKind::tls;
+  const bool tls = transport_kind == TransportKind::tls;
   if (authority.size() > port.size() && authority.ends_with(port)) {
     authority.remove_suffix(port.size());
   } else if (!tls || own.port != tls_port) {
@@ -33,9 +33,9 @@ bool is_own_authority(std::string_view authority, TransportKind via, const OwnAd
                             [&](const std::string& name) { return same_word(authority, name); });
 }
 
-bool is_own_origin(std::string_view origin, TransportKind via, const OwnAddress& own) {
-  const std::string_view scheme = via == TransportKind::tls ? "https://" : "http://";
-  return origin.starts_with(scheme) && is_own_authority(origin.substr(scheme.size()), via, own);
+bool is_own_origin(std::string_view origin, TransportKind transport_kind, const OwnAddress& own) {
+  const std::string_view scheme = transport_kind == TransportKind::tls ? "https://" : "http://";
+  return origin.starts_with(scheme) && is_own_authority(origin.substr(scheme.size()), transport_kind, own);
 }
 
 }  // namespace
@@ -45,20 +45,23 @@ std::string_view Request::query() const {
   return mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
 }
 
-std::optional<HttpResponse> refuse(const Request& request, TransportKind via, const OwnAddress& own) {
-  if (via == TransportKind::unix_socket) {
-    if (!request.origins.empty()) return plain(403, "no page has business on this socket: send no Origin");
+std::optional<HttpResponse> refuse(const Request& request, TransportKind transport_kind,
+                                   const OwnAddress& own) {
+  if (transport_kind == TransportKind::unix_socket) {
+    if (!request.origins.empty())
+      return text_response(403, "no page has business on this socket: send no Origin");
     return {};
   }
-  if (request.hosts.size() != 1 || !is_own_authority(request.hosts.front(), via, own)) {
-    return plain(403, via == TransportKind::tls
-                          ? "the Host is not one of this daemon's; its owner can add it to `names` in "
-                            "earshot.toml"
-                          : "the Host is not one of this daemon's");
+  if (request.hosts.size() != 1 || !is_own_authority(request.hosts.front(), transport_kind, own)) {
+    return text_response(403,
+                         transport_kind == TransportKind::tls
+                             ? "the Host is not one of this daemon's; its owner can add it to `names` in "
+                               "earshot.toml"
+                             : "the Host is not one of this daemon's");
   }
   if (request.origins.size() > 1 ||
-      (request.origins.size() == 1 && !is_own_origin(request.origins.front(), via, own))) {
-    return plain(403, "the Origin is not this daemon's");
+      (request.origins.size() == 1 && !is_own_origin(request.origins.front(), transport_kind, own))) {
+    return text_response(403, "the Origin is not this daemon's");
   }
   return {};
 }
@@ -71,9 +74,9 @@ std::string_view bearer_token(const Request& request) {
   return given.substr(bearer.size());
 }
 
-AuthResult standing_of(const Request& request, TransportKind via, std::string_view token) {
-  if (via == TransportKind::unix_socket) return AuthResult::owner;
-  if (request.authorizations.empty()) return AuthResult::stranger;
+AuthResult authenticate(const Request& request, TransportKind transport_kind, std::string_view token) {
+  if (transport_kind == TransportKind::unix_socket) return AuthResult::owner;
+  if (request.authorizations.empty()) return AuthResult::anonymous;
   const std::string_view given = bearer_token(request);
   return !given.empty() && same_secret(given, token) ? AuthResult::owner : AuthResult::wrong_token;
 }

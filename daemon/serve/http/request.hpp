@@ -33,11 +33,12 @@ struct OwnAddress {
 };
 
 /// A Host or an Origin that is not ours: 403. On the Unix socket any Host is ours, and no Origin is.
-std::optional<HttpResponse> refuse(const Request& request, TransportKind via, const OwnAddress& own);
+std::optional<HttpResponse> refuse(const Request& request, TransportKind transport_kind,
+                                   const OwnAddress& own);
 
 /// Whether the owner asks: by the token, or because the Unix socket is the owner's.
-enum class AuthResult { stranger, wrong_token, owner, user };  // user: by a token that lets see a part
-AuthResult standing_of(const Request& request, TransportKind via, std::string_view token);
+enum class AuthResult { anonymous, wrong_token, owner, user };  // user: by a token that lets see a part
+AuthResult authenticate(const Request& request, TransportKind transport_kind, std::string_view token);
 /// The token that was shown as a bearer's; empty: none, or not so.
 std::string_view bearer_token(const Request& request);
 

@@ -53,14 +53,14 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-HttpResponse plain(unsigned status, std::string_view text) {
+HttpResponse text_response(unsigned status, std::string_view text) {
   HttpResponse answer;
   answer.status = status;
   answer.body.append(text).append("\n");
   return answer;
 }
 
-HttpResponse json(std::string body) {
+HttpResponse json_response(std::string body) {
   HttpResponse answer;
   answer.content_type = "application/json";
   answer.body = std::move(body);
@@ -78,7 +78,7 @@ std::string etag_of(std::string_view body) {
   return etag + '"';
 }
 
-bool names_etag(std::string_view list, std::string_view etag) {
+bool matches_etag(std::string_view list, std::string_view etag) {
   if (etag.empty()) return false;
   while (!list.empty()) {
     const std::size_t comma = list.find(',');  // our own tags hold none
@@ -91,8 +91,8 @@ bool names_etag(std::string_view list, std::string_view etag) {
   return false;
 }
 
-HttpResponse unless_known(HttpResponse answer, std::string_view if_none_match) {
-  if (!names_etag(if_none_match, answer.etag)) return answer;
+HttpResponse or_not_modified(HttpResponse answer, std::string_view if_none_match) {
+  if (!matches_etag(if_none_match, answer.etag)) return answer;
   answer.status = 304;
   answer.body.clear();
   return answer;

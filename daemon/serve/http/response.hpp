@@ -25,19 +25,19 @@ struct HttpResponse {
   std::string upgrade;                                   // of 426
   std::string subscription;                              // of events: the text of the `subscribe` message
   std::function<bool(std::string_view session)> wanted;  // of cold
-  std::string_view hands_out;                            // a secret that the body has, in words; empty: none
+  std::string_view issued_secret;                        // a secret that the body has, in words; empty: none
 };
 
 /// Text for people; a line's end is added.
-HttpResponse plain(unsigned status, std::string_view text);
-HttpResponse json(std::string body);
+HttpResponse text_response(unsigned status, std::string_view text);
+HttpResponse json_response(std::string body);
 
 /// Of the body, in quotes: the same text has the same one.
 std::string etag_of(std::string_view body);
 /// An `If-None-Match` that names it (or is `*`), compared weakly: nothing new.
-bool names_etag(std::string_view if_none_match, std::string_view etag);
+bool matches_etag(std::string_view if_none_match, std::string_view etag);
 /// The answer again when the client has not got it; 304 when it has.
-HttpResponse unless_known(HttpResponse answer, std::string_view if_none_match);
+HttpResponse or_not_modified(HttpResponse answer, std::string_view if_none_match);
 
 /// The words of a status, such as `Not Found`.
 std::string_view reason_of(unsigned status);

@@ -23,7 +23,7 @@ std::string field(std::string_view name, std::string_view value) {
 
 // --- What is at the paths ---
 
-HttpResponse page(const Request& request, const RequestContext& asker, ServerContext&) {
+HttpResponse page(const Request& request, const RequestContext& caller, ServerContext&) {
   const PageAsset& asset = page_asset(request.path());
   HttpResponse answer;
   answer.content_type = asset.content_type;
@@ -31,40 +31,42 @@ HttpResponse page(const Request& request, const RequestContext& asker, ServerCon
   static const std::string etags[] = {etag_of(page_asset("/").body), etag_of(page_asset("/app.js").body),
                                       etag_of(page_asset("/style.css").body)};
   answer.etag = etags[&asset - &page_asset("/")];
-  answer.page_policy = page_policy(plain_host(request), asker.via == TransportKind::tls);
-  return unless_known(std::move(answer), request.if_none_match);
+  answer.page_policy = page_policy(plain_host(request), caller.transport_kind == TransportKind::tls);
+  return or_not_modified(std::move(answer), request.if_none_match);
 }
 
-HttpResponse healthz(const Request&, const RequestContext&, ServerContext&) { return plain(200, "ok"); }
+HttpResponse healthz(const Request&, const RequestContext&, ServerContext&) {
+  return text_response(200, "ok");
+}
 
-HttpResponse metrics(const Request&, const RequestContext& asker, ServerContext& shared) {
-  Metrics figures;
-  figures.codes_outstanding = shared.codes.outstanding(asker.now);
-  if (shared.figures) shared.figures(figures);
+HttpResponse metrics(const Request&, const RequestContext& caller, ServerContext& context) {
+  Metrics metrics;
+  metrics.codes_outstanding = context.codes.outstanding(caller.now);
+  if (context.fill_metrics) context.fill_metrics(metrics);
   HttpResponse answer;
   answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  answer.body = metrics_text(figures);
+  answer.body = metrics_text(metrics);
   return answer;
 }
 
-HttpResponse health(const Request&, const RequestContext&, ServerContext& shared) {
+HttpResponse health(const Request&, const RequestContext&, ServerContext& context) {
   Health health;
-  if (shared.health) shared.health(health);
-  return json(health_json(health));
+  if (context.fill_health) context.fill_health(health);
+  return json_response(health_json(health));
 }
 
-HttpResponse codes(const Request&, const RequestContext& asker, ServerContext& shared) {
-  const std::string code = shared.codes.make(asker.now);
-  HttpResponse answer =
-      json("{" + field("code", code) + ",\"expires_in\":" + std::to_string(OneTimeCodes::good_for.count()) +
-           "," + field("url", shared.page_url + "#code=" + code) + "}\n");
-  answer.hands_out = "a one-time code";
+HttpResponse codes(const Request&, const RequestContext& caller, ServerContext& context) {
+  const std::string code = context.codes.make(caller.now);
+  HttpResponse answer = json_response("{" + field("code", code) +
+                                      ",\"expires_in\":" + std::to_string(OneTimeCodes::good_for.count()) +
+                                      "," + field("url", context.page_url + "#code=" + code) + "}\n");
+  answer.issued_secret = "a one-time code";
   return answer;
 }
 
-HttpResponse with_token(const std::string& token, std::string_view hands_out) {
-  HttpResponse answer = json("{" + field("token", token) + "}\n");
-  answer.hands_out = hands_out;
+HttpResponse with_token(const std::string& token, std::string_view issued_secret) {
+  HttpResponse answer = json_response("{" + field("token", token) + "}\n");
+  answer.issued_secret = issued_secret;
   return answer;
 }
 
@@ -73,48 +75,48 @@ bool is_json(std::string_view content_type) {
 }
 
 /// Not that of a form: no other site can have a browser send it without asking us first.
-HttpResponse token(const Request& request, const RequestContext& asker, ServerContext& shared) {
-  if (!is_json(request.content_type)) return plain(415, "send Content-Type: application/json");
+HttpResponse token(const Request& request, const RequestContext& caller, ServerContext& context) {
+  if (!is_json(request.content_type)) return text_response(415, "send Content-Type: application/json");
   simdjson::dom::parser parser;
   std::string_view code;
   if (parser.parse(request.body.data(), request.body.size(), true)["code"].get(code) != simdjson::SUCCESS)
-    return plain(400, R"(the body is {"code":"…"})");
-  if (!shared.codes.take(code, asker.now)) {
-    shared.counts.refuse(Refusal::code);
-    return plain(401, "this code was used, is too old or wrong: run `earshot open` again");
+    return text_response(400, R"(the body is {"code":"…"})");
+  if (!context.codes.take(code, caller.now)) {
+    context.counters.refuse(Refusal::code);
+    return text_response(401, "this code was used, is too old or wrong: run `earshot open` again");
   }
-  return with_token(shared.token, "the owner's token");
+  return with_token(context.token, "the owner's token");
 }
 
-HttpResponse rotate(const Request&, const RequestContext&, ServerContext& shared) {
+HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {
   std::string fresh = random_hex(token_bytes);
-  if (!shared.outside.keep_token) return plain(501, "this daemon keeps no token");
-  if (const std::string error = shared.outside.keep_token(fresh); !error.empty())
-    return plain(500, "the token stays as it was: " + error);
-  shared.token = std::move(fresh);
-  if (shared.token_changed) shared.token_changed();
-  return with_token(shared.token, "a new token of the owner's");
+  if (!context.callbacks.store_token) return text_response(501, "this daemon keeps no token");
+  if (const std::string error = context.callbacks.store_token(fresh); !error.empty())
+    return text_response(500, "the token stays as it was: " + error);
+  context.token = std::move(fresh);
+  if (context.token_changed) context.token_changed();
+  return with_token(context.token, "a new token of the owner's");
 }
 
 HttpResponse events(const Request& request, const RequestContext&, ServerContext&) {
   return events_answer(request.query());
 }
 
-HttpResponse websocket(const Request& request, const RequestContext& asker, ServerContext&) {
+HttpResponse websocket(const Request& request, const RequestContext& caller, ServerContext&) {
   constexpr std::string_view known[] = {"view"};
   Query query = parse_query(request.query());
   query.only(known);
   const std::string_view view = query.one("view", "full");
   if (query.error.empty() && view != "full" && view != "meta") query.error = "`view` is full or meta";
-  if (!query.error.empty()) return plain(400, query.error);
+  if (!query.error.empty()) return text_response(400, query.error);
   if (!request.upgrade) {
-    HttpResponse answer = plain(426, "this is a WebSocket: ask for an upgrade");
+    HttpResponse answer = text_response(426, "this is a WebSocket: ask for an upgrade");
     answer.upgrade = "websocket";
     return answer;
   }
   HttpResponse answer;
   answer.kind = HttpResponse::Kind::websocket;
-  answer.authenticated = asker.standing == AuthResult::owner || asker.standing == AuthResult::user;
+  answer.authenticated = caller.auth_result == AuthResult::owner || caller.auth_result == AuthResult::user;
   answer.meta = view == "meta";
   return answer;
 }
@@ -168,37 +170,37 @@ bool is_in(std::string_view method, std::string_view list) {
 
 }  // namespace
 
-std::string_view name_of_path(std::string_view path) {
+std::string_view route_name(std::string_view path) {
   for (const Route& route : routes)
     if (route.path == path) return route.path;
   return "another path";
 }
 
-HttpResponse route(const Request& request, const RequestContext& asker, ServerContext& shared) {
+HttpResponse route(const Request& request, const RequestContext& caller, ServerContext& context) {
   for (const Route& route : routes) {
     if (route.path != request.path()) continue;
     const std::string_view list = allowed[static_cast<std::size_t>(route.methods)].list;
     if (!is_in(request.method, list)) {
-      HttpResponse answer = plain(405, "here one asks with: " + std::string(list));
+      HttpResponse answer = text_response(405, "here one asks with: " + std::string(list));
       answer.allow = list;
       return answer;
     }
-    const bool wrong = asker.standing == AuthResult::wrong_token && route.open != Open::to_all;
-    if (asker.standing == AuthResult::user && route.open == Open::to_owner) {
-      shared.counts.refuse(Refusal::token);
-      return plain(403, "this is the owner's alone");
+    const bool wrong = caller.auth_result == AuthResult::wrong_token && route.open != Open::to_all;
+    if (caller.auth_result == AuthResult::user && route.open == Open::to_owner) {
+      context.counters.refuse(Refusal::token);
+      return text_response(403, "this is the owner's alone");
     }
     const bool closed = route.open == Open::to_owner || route.open == Open::to_users;
-    if (wrong || (asker.standing == AuthResult::stranger && closed)) {
-      shared.counts.refuse(Refusal::token);
-      return plain(401, wrong
-                            ? "the token is wrong: it is in the file `token` of the daemon's state directory"
-                            : "send `Authorization: Bearer TOKEN`: it is in the file `token` of the daemon's "
-                              "state directory");
+    if (wrong || (caller.auth_result == AuthResult::anonymous && closed)) {
+      context.counters.refuse(Refusal::token);
+      return text_response(
+          401, wrong ? "the token is wrong: it is in the file `token` of the daemon's state directory"
+                     : "send `Authorization: Bearer TOKEN`: it is in the file `token` of the daemon's "
+                       "state directory");
     }
-    return route.answer(request, asker, shared);
+    return route.answer(request, caller, context);
   }
-  return plain(404, "nothing is here; try /");
+  return text_response(404, "nothing is here; try /");
 }
 
 }  // namespace earshot::serve

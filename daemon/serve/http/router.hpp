@@ -9,8 +9,8 @@
 namespace earshot::serve {
 
 struct RequestContext {
-  TransportKind via = TransportKind::tcp;
-  AuthResult standing = AuthResult::stranger;
+  TransportKind transport_kind = TransportKind::tcp;
+  AuthResult auth_result = AuthResult::anonymous;
   watch::Clock::time_point now;
   View view = View::full;      // at most this much
   bool cold_is_read = false;   // asks again after Answer::Kind::cold
@@ -18,9 +18,9 @@ struct RequestContext {
 };
 
 /// A path that is one of ours, in words that a log may have: whatever else was asked for is not repeated.
-std::string_view name_of_path(std::string_view path);
+std::string_view route_name(std::string_view path);
 
 /// The answer to a request whose Host and Origin are ours.
-HttpResponse route(const Request& request, const RequestContext& asker, ServerContext& shared);
+HttpResponse route(const Request& request, const RequestContext& caller, ServerContext& context);
 
 }  // namespace earshot::serve

@@ -23,11 +23,11 @@ struct Wanted {
   bool all = false;
   Filter allowed;  // of a user: who is shown only a part
 
-  bool by_name(const ServerContext& shared, std::string_view name) const {
+  bool by_name(const ServerContext& context, std::string_view name) const {
     Filter only_name = filter;
     only_name.project.clear();
-    return !name.empty() && name > after && only_name.matches_session(shared.host_of(name), name, {}) &&
-           shared.might_see(allowed, name);
+    return !name.empty() && name > after && only_name.matches_session(context.host_of(name), name, {}) &&
+           context.may_see_by_name(allowed, name);
   }
   /// The project of a session is known once it is read: then the page cannot be chosen before.
   bool by_project() const { return !filter.project.empty() || !allowed.project.empty(); }
@@ -48,27 +48,27 @@ std::string unfit(const Filter& filter, const Limits& limits) {
 }
 
 /// Sessions that are known and fit.
-Names warm(const Wanted& wanted, ServerContext& shared) {
+Names warm(const Wanted& wanted, ServerContext& context) {
   Names names;
-  shared.sessions.for_each([&](Session& session) {
+  context.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
-    if (!wanted.by_name(shared, session.name)) return;
-    if (!wanted.filter.matches_session(shared.host_of(session.name), session.name,
+    if (!wanted.by_name(context, session.name)) return;
+    if (!wanted.filter.matches_session(context.host_of(session.name), session.name,
                                        session.project_or_directory()))
       return;
-    if (!shared.may_see(wanted.allowed, session)) return;
-    if (wanted.all || is_live(session, shared.recent)) names.insert(session.name);
+    if (!context.may_see(wanted.allowed, session)) return;
+    if (wanted.all || is_live(session, context.recent)) names.insert(session.name);
   });
   return names;
 }
 
 /// Sessions of which something has not been read yet.
-Names cold(const Wanted& wanted, const ServerContext& shared) {
+Names cold(const Wanted& wanted, const ServerContext& context) {
   Names names;
-  if (!wanted.all || !shared.read_cold) return names;
-  shared.read_cold(
+  if (!wanted.all || !context.read_cold) return names;
+  context.read_cold(
       [&](std::string_view name) {
-        if (wanted.by_name(shared, name)) names.emplace(name);
+        if (wanted.by_name(context, name)) names.emplace(name);
         return false;  // only looked at
       },
       [] {});
@@ -77,11 +77,11 @@ Names cold(const Wanted& wanted, const ServerContext& shared) {
 
 }  // namespace
 
-HttpResponse sessions_answer(const Request& request, const RequestContext& asker, ServerContext& shared) {
+HttpResponse sessions_answer(const Request& request, const RequestContext& caller, ServerContext& context) {
   Query query = parse_query(request.query());
   query.only(known);
   Wanted wanted;
-  if (asker.user) wanted.allowed = asker.user->allowed;
+  if (caller.user) wanted.allowed = caller.user->allowed;
   wanted.filter.project = strings(query.all("project"));
   wanted.filter.session = strings(query.all("session"));
   wanted.after = query.one("after");
@@ -89,13 +89,13 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& asker
   wanted.all = query.flag("all", false);
   const std::string_view view = query.one("view", "full");
   if (query.error.empty() && view != "full" && view != "meta") query.error = "`view` is full or meta";
-  if (query.error.empty()) query.error = unfit(wanted.filter, shared.limits);
-  if (!query.error.empty()) return plain(400, query.error);
-  const View shown = view == "meta" ? View::meta : asker.view;
+  if (query.error.empty()) query.error = unfit(wanted.filter, context.limits);
+  if (!query.error.empty()) return text_response(400, query.error);
+  const View shown = view == "meta" ? View::meta : caller.view;
 
-  Names names = warm(wanted, shared);
-  Names unread = cold(wanted, shared);
-  if (!asker.cold_is_read) {
+  Names names = warm(wanted, context);
+  Names unread = cold(wanted, context);
+  if (!caller.cold_is_read) {
     Names due = unread;
     Names all = names;
     all.insert(unread.begin(), unread.end());
@@ -118,11 +118,11 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& asker
   std::size_t count = 0;
   for (const std::string& name : names) {
     if (count == wanted.limit) break;
-    Session* session = shared.sessions.find(name);
+    Session* session = context.sessions.find(name);
     if (!session) continue;
     if (count++ > 0) body += ',';
     body +=
-        session_payload(*session, shared.host_of(session->name), {.view = shown, .filter = shared.filter});
+        session_payload(*session, context.host_of(session->name), {.view = shown, .filter = context.filter});
     last = name;
   }
   body += ']';
@@ -131,9 +131,9 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& asker
     body += R"(,"next":)";
     append_string(body, last);
   }
-  HttpResponse answer = json(body + "}\n");
+  HttpResponse answer = json_response(body + "}\n");
   answer.etag = etag_of(answer.body);
-  return unless_known(std::move(answer), request.if_none_match);
+  return or_not_modified(std::move(answer), request.if_none_match);
 }
 
 }  // namespace earshot::serve

@@ -5,6 +5,6 @@
 namespace earshot::serve {
 
 /// A page, sorted by name; or Kind::cold when some of it is to be read first.
-HttpResponse sessions_answer(const Request& request, const RequestContext& asker, ServerContext& shared);
+HttpResponse sessions_answer(const Request& request, const RequestContext& caller, ServerContext& context);
 
 }  // namespace earshot::serve

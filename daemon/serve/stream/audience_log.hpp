@@ -23,7 +23,7 @@ constexpr std::size_t audience_count = 3;
 constexpr std::array<Audience, audience_count> all_audiences = {Audience::full, Audience::meta,
                                                                 Audience::raw};
 
-inline View view_of(Audience shown) { return shown == Audience::meta ? View::meta : View::full; }
+inline View view_of(Audience audience) { return audience == Audience::meta ? View::meta : View::full; }
 
 class Subscriber;
 
@@ -35,8 +35,9 @@ struct AudienceLog {
   AudienceLog& operator=(const AudienceLog&) = delete;
 
   LiveLog log;
-  std::size_t readers = 0;           // with an event subscription; without one nothing is encoded
-  std::vector<Subscriber*> keepers;  // that want what they miss from the files: they hear what is let go
+  std::size_t readers = 0;  // with an event subscription; without one nothing is encoded
+  std::vector<Subscriber*>
+      catch_up_subscribers;  // that want what they miss from the files: they hear what is let go
   std::deque<std::pair<Position, Frame>>
       removed;  // `stream.removed` frames that were let go: nothing repeats them
 };

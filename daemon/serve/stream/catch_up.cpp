@@ -72,18 +72,18 @@ class CatchUps::Collect final : public EventSink {
         continue;
       }
       seat.wants_chunk = true;
-      wanted[static_cast<std::size_t>(seat.reader->shown())] = true;
+      wanted[static_cast<std::size_t>(seat.reader->audience())] = true;
     }
-    for (const Audience shown : all_audiences) {
-      if (!wanted[static_cast<std::size_t>(shown)]) continue;
+    for (const Audience audience : all_audiences) {
+      if (!wanted[static_cast<std::size_t>(audience)]) continue;
       if (!fold_.chunk) fold_.chunk = owner_.new_chunk();
-      auto& log = fold_.chunk->logs[static_cast<std::size_t>(shown)];
+      auto& log = fold_.chunk->logs[static_cast<std::size_t>(audience)];
       if (!log) log = std::make_unique<LiveLog>(SIZE_MAX, Chunk::segment_bytes);
       const std::string& session =
           fold_.session.empty() ? fold_.transcript.recorded_session() : fold_.session;
       payload_.clear();
-      append_event(payload_, event, {owner_.shared_.host_of(session), fold_.stream, session},
-                   owner_.shared_.encoding(shown));
+      append_event(payload_, event, {owner_.context_.host_of(session), fold_.stream, session},
+                   owner_.context_.encoding(audience));
       log->append(payload_, {0, type_of(event.body), 0, event.cursor});
     }
   }
@@ -94,7 +94,7 @@ class CatchUps::Collect final : public EventSink {
   std::string payload_;
 };
 
-CatchUps::CatchUps(boost::asio::io_context& io, ServerContext& shared) : io_(io), shared_(shared) {}
+CatchUps::CatchUps(boost::asio::io_context& io, ServerContext& context) : io_(io), context_(context) {}
 CatchUps::~CatchUps() = default;
 
 // --- Who waits ---
@@ -104,7 +104,7 @@ void CatchUps::want(CatchUpReader& reader, const std::string& stream, const Even
   // A fold that has not come to its place yet takes it along.
   for (const auto& fold : folds_) {
     if (fold->stream != stream || fold->over || missing.from.offset <= fold->fed) continue;
-    if (loads_[&reader] >= shared_.limits.catch_up_a_reader) break;
+    if (loads_[&reader] >= context_.limits.catch_up_a_reader) break;
     ++loads_[&reader];
     fold->seats.push_back(seat);
     const auto holder = fold;
@@ -163,9 +163,9 @@ void CatchUps::start_soon() {
 }
 
 void CatchUps::start() {
-  const std::size_t each_max = shared_.limits.catch_up_a_reader;
+  const std::size_t each_max = context_.limits.catch_up_a_reader;
   const auto has_room = [&](const Waiter& seat) { return loads_[seat.reader] < each_max; };
-  while (running_ < shared_.limits.catch_up_folds) {
+  while (running_ < context_.limits.catch_up_folds) {
     const bool any =
         std::any_of(loads_.begin(), loads_.end(), [&](const auto& load) { return load.second < each_max; });
     if (!any) return;
@@ -189,13 +189,13 @@ void CatchUps::start() {
 }
 
 void CatchUps::begin(const std::string& stream, std::vector<Waiter> seats) {
-  const tail::Stream* found = shared_.archive ? shared_.archive->find(stream) : nullptr;
+  const tail::Stream* found = context_.archive ? context_.archive->find(stream) : nullptr;
   if (!found) {
     for (const Waiter& seat : seats) seat.reader->on_caught(stream, ReplayResult::failed, {});
     return;
   }
-  if (folds_.size() >= shared_.limits.catch_up_parked) abandon_oldest();
-  auto fold = std::make_shared<Fold>(io_, stream, shared_.archive->history(*found));
+  if (folds_.size() >= context_.limits.catch_up_parked) abandon_oldest();
+  auto fold = std::make_shared<Fold>(io_, stream, context_.archive->history(*found));
   fold->session = found->session();
   fold->directory = found->directory();
   fold->cold = !found->transcript();
@@ -303,7 +303,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   if (chunk) {
     chunk->end = fold->transcript.end();
     chunk->session = fold->session.empty() ? fold->transcript.recorded_session() : fold->session;
-    const Session* session = shared_.sessions.find(chunk->session);
+    const Session* session = context_.sessions.find(chunk->session);
     chunk->project =
         session ? std::string(session->project_or_directory()) : fold->transcript.state().project;
     if (chunk->project.empty()) chunk->project = fold->directory;
@@ -330,8 +330,8 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
           seat.differs || !seat.verified || !seat.over ? ReplayResult::differs : ReplayResult::up;
       if (how == ReplayResult::differs) ++resets;
       const bool told = fold->cold && how == ReplayResult::up;
-      const tail::Stream* cold = told ? shared_.archive->find(fold->stream) : nullptr;
-      if (cold) shared_.archive->told(*cold, seat.over ? seat.end : fold->transcript.end());
+      const tail::Stream* cold = told ? context_.archive->find(fold->stream) : nullptr;
+      if (cold) context_.archive->told(*cold, seat.over ? seat.end : fold->transcript.end());
       ended.push_back({seat.reader, how, seat.over ? seat.end : fold->transcript.end(), gets_chunk});
     } else {
       left.push_back(seat);
@@ -355,7 +355,7 @@ void CatchUps::go_on(const std::shared_ptr<Fold>& fold) {
   if (fold->seats.empty()) return end(fold);
   if (!fold->anybody_reads()) return read(fold);
   if (fold->everybody_reads()) return;
-  const auto until = fold->published + shared_.limits.catch_up_patience;
+  const auto until = fold->published + context_.limits.catch_up_patience;
   if (Clock::now() >= until) {
     std::erase_if(fold->seats, [](const Waiter& seat) { return seat.reading; });
     return read(fold);
@@ -389,7 +389,7 @@ void CatchUps::account(const std::shared_ptr<Chunk>& chunk) {
   chunks_.push_back(chunk);
   while (!chunks_.empty()) {
     const auto oldest = chunks_.front().lock();
-    const bool too_much = bytes_ > shared_.limits.catch_up_bytes && chunks_.size() > 1;
+    const bool too_much = bytes_ > context_.limits.catch_up_bytes && chunks_.size() > 1;
     if (oldest && !too_much) break;
     chunks_.pop_front();
     if (!oldest) continue;

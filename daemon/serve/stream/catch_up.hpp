@@ -42,7 +42,7 @@ struct EventRange {
 struct Chunk {
   static constexpr std::size_t segment_bytes = 64 << 10;
 
-  LiveLog& log(Audience shown) { return *logs[static_cast<std::size_t>(shown)]; }
+  LiveLog& log(Audience audience) { return *logs[static_cast<std::size_t>(audience)]; }
   std::size_t bytes() const;
 
   std::array<std::unique_ptr<LiveLog>, audience_count> logs;  // null: nobody reads it so
@@ -61,7 +61,7 @@ enum class ReplayResult {
 class CatchUpReader {
  public:
   virtual ~CatchUpReader() = default;
-  virtual Audience shown() const = 0;
+  virtual Audience audience() const = 0;
   /// Call CatchUps::consumed() when it is read. The next one of this stream comes only then.
   virtual void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) = 0;
   /// Nothing more comes of this stream. `end`: after up: the place that the reader is at, once it has read
@@ -71,7 +71,7 @@ class CatchUpReader {
 
 class CatchUps {
  public:
-  CatchUps(boost::asio::io_context& io, ServerContext& shared);
+  CatchUps(boost::asio::io_context& io, ServerContext& context);
   ~CatchUps();
   CatchUps(const CatchUps&) = delete;
   CatchUps& operator=(const CatchUps&) = delete;
@@ -118,7 +118,7 @@ class CatchUps {
   void start_soon();
 
   boost::asio::io_context& io_;
-  ServerContext& shared_;
+  ServerContext& context_;
   Workspace workspace_;
   std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // that no fold serves yet, by stream
   std::deque<std::string> line_;                                     // their order

@@ -17,7 +17,7 @@ void field(std::string& out, std::string_view name, std::string_view value) {
 
 }  // namespace
 
-std::string with_id(std::string_view type, std::string_view id) {
+std::string control_frame(std::string_view type, std::string_view id) {
   std::string out = R"({"type":)";
   append_string(out, type);
   out += R"(,"id":)";
@@ -26,8 +26,8 @@ std::string with_id(std::string_view type, std::string_view id) {
   return out;
 }
 
-std::vector<std::string> bookmarks(std::string_view id, const std::vector<std::string>& places,
-                                   bool complete) {
+std::vector<std::string> bookmark_frames(std::string_view id, const std::vector<std::string>& places,
+                                         bool complete) {
   std::vector<std::string> frames;
   for (std::size_t at = 0; at < places.size() || (frames.empty() && complete);) {
     std::string out = R"({"type":"bookmark")";
@@ -46,8 +46,8 @@ std::vector<std::string> bookmarks(std::string_view id, const std::vector<std::s
   return frames;
 }
 
-std::string reset_payload(std::string_view id, std::string_view host, std::string_view session,
-                          std::string_view stream, std::string_view reason) {
+std::string reset_frame(std::string_view id, std::string_view host, std::string_view session,
+                        std::string_view stream, std::string_view reason) {
   std::string out = R"({"type":"reset")";
   field(out, "id", id);
   field(out, "host", host);
@@ -58,7 +58,7 @@ std::string reset_payload(std::string_view id, std::string_view host, std::strin
   return out;
 }
 
-std::string removed_payload(std::string_view host, std::string_view stream) {
+std::string removed_frame(std::string_view host, std::string_view stream) {
   std::string out = R"({"type":"stream.removed")";
   field(out, "host", host);
   field(out, "stream", stream);

@@ -24,10 +24,10 @@ bool Subscriber::add_states() {
   std::size_t made = 0;
   while (!states_due_.empty() && made < states_at_once) {
     const auto first = states_due_.begin();
-    Session* session = shared_.sessions.find(*first);
+    Session* session = context_.sessions.find(*first);
     states_due_.erase(first);
     if (!session || session->name.empty() || !may_see(session)) continue;
-    push(Kind::snapshot, shared_.sessions.frame(*session, shown_));
+    push(Kind::snapshot, context_.sessions.frame(*session, audience_));
     ++made;
   }
   return made > 0;
@@ -55,7 +55,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
     return mutes_.empty() || tags.type == type_removed || !muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {
-    const std::size_t room = shared_.limits.write_bytes_max - batch.bytes_;
+    const std::size_t room = context_.limits.write_bytes_max - batch.bytes_;
     if (!mutes_.empty()) {  // frame by frame, for as long as one is muted
       at = batch.scanned;
       if (!wanted(log().tags(at))) {
@@ -74,7 +74,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
       batch.full = true;
       return;
     }
-    batch.add(run.bytes, Batch::From::log, run, shared_.limits.write_bytes_max);
+    batch.add(run.bytes, Batch::From::log, run, context_.limits.write_bytes_max);
     batch.scanned = run.next;
   }
 }
@@ -84,7 +84,7 @@ bool Subscriber::add_own(Batch& batch, std::size_t& next_own) {
   OwnAddress& own = own_[next_own];
   if (own.kind != Kind::resume) {
     ++next_own;
-    batch.add({own.frame->data(), own.frame->size()}, Batch::From::own, {}, shared_.limits.write_bytes_max);
+    batch.add({own.frame->data(), own.frame->size()}, Batch::From::own, {}, context_.limits.write_bytes_max);
     return true;
   }
   if (!batch.empty()) {  // what is before it goes out first
@@ -109,9 +109,9 @@ bool Subscriber::add_own(Batch& batch, std::size_t& next_own) {
 
 void Subscriber::gather(Batch& batch) {
   torn_.reset();
-  if (own_bytes_ == 0 && shared_.records) shared_.records->give(*this);
+  if (own_bytes_ == 0 && context_.records) context_.records->give(*this);
   if (events_ && !lost_from_ && !log().holds(position_)) lost_from_ = position_;
-  if (lost_from_) fell_out();
+  if (lost_from_) on_lagged();
   batch.scanned = position_;
   std::size_t next_own = 0;
   while (!batch.full) {
@@ -143,7 +143,7 @@ std::span<const char> Subscriber::sent(const Batch& batch, std::size_t bytes) {
     }
     const bool from_log = batch.from_[i] == Batch::From::log;
     Resume* from = from_log ? nullptr : resume();
-    LiveLog& source = from_log ? log() : from->reading.front().chunk->log(shown_);
+    LiveLog& source = from_log ? log() : from->reading.front().chunk->log(audience_);
     Position& position = from_log ? position_ : from->reading.front().at;
     const LiveLog::Cut cut = torn ? source.cut(run, gone) : LiveLog::Cut{run.next, {}};
     position = cut.next;

@@ -25,23 +25,23 @@ std::string_view next_payload(std::string_view frames, std::size_t& bytes) {
 
 }  // namespace
 
-InProcessClient::InProcessClient(boost::asio::io_context& io, ServerContext& shared,
-                                 InProcessListener& listener, Audience shown)
-    : io_(io), listener_(&listener), subscriber_(shared) {
-  subscriber_.show(shown);
-  subscriber_.on_more = [this] { ring_soon(); };
+InProcessClient::InProcessClient(boost::asio::io_context& io, ServerContext& context,
+                                 InProcessListener& listener, Audience audience)
+    : io_(io), listener_(&listener), subscriber_(context) {
+  subscriber_.show(audience);
+  subscriber_.on_more = [this] { wake_soon(); };
 }
 
 void InProcessClient::subscribe(message::Subscribe asked) {
   if (!listener_) return;
   subscribes_.push_back(std::move(asked));
-  ring_soon();
+  wake_soon();
 }
 
 void InProcessClient::read(message::Read asked) {
   if (!listener_) return;
   reads_.push_back(std::move(asked));
-  ring_soon();
+  wake_soon();
 }
 
 void InProcessClient::leave() {
@@ -58,7 +58,7 @@ void InProcessClient::ask() {
   for (const message::Read& each : std::exchange(reads_, {})) subscriber_.read(each);
 }
 
-void InProcessClient::ring() {
+void InProcessClient::wake() {
   if (delivering_) return;
   for (int turn = 0; listener_ && turn < batches_a_turn; ++turn) {
     ask();
@@ -72,7 +72,7 @@ void InProcessClient::ring() {
     if (!listener_) return;
     subscriber_.sent(batch, taken);
   }
-  if (listener_) ring_soon();
+  if (listener_) wake_soon();
 }
 
 std::size_t InProcessClient::deliver(const Batch& batch) {
@@ -90,11 +90,11 @@ std::size_t InProcessClient::deliver(const Batch& batch) {
   return taken;
 }
 
-void InProcessClient::ring_soon() {
-  if (std::exchange(ring_posted_, true)) return;
+void InProcessClient::wake_soon() {
+  if (std::exchange(wake_posted_, true)) return;
   boost::asio::post(io_, [self = shared_from_this()] {
-    self->ring_posted_ = false;
-    self->ring();
+    self->wake_posted_ = false;
+    self->wake();
   });
 }
 

@@ -15,7 +15,7 @@ namespace earshot::serve {
 class InProcessListener {
  public:
   virtual ~InProcessListener() = default;
-  /// Asked before each frame. False: what follows waits until Inside::ring() is called; what the log lets go
+  /// Asked before each frame. False: what follows waits until Inside::wake() is called; what the log lets go
   /// of meanwhile is read from the files, if the subscription says so.
   virtual bool has_room() const = 0;
   /// A frame's payload, good during the call.
@@ -25,8 +25,8 @@ class InProcessListener {
 /// All calls on the loop's thread. The listener outlives it, or calls leave().
 class InProcessClient final : public Connection, public std::enable_shared_from_this<InProcessClient> {
  public:
-  InProcessClient(boost::asio::io_context& io, ServerContext& shared, InProcessListener& listener,
-                  Audience shown);
+  InProcessClient(boost::asio::io_context& io, ServerContext& context, InProcessListener& listener,
+                  Audience audience);
 
   /// May be called from on_frame().
   void subscribe(message::Subscribe asked);
@@ -34,14 +34,14 @@ class InProcessClient final : public Connection, public std::enable_shared_from_
   /// No frame comes any more.
   void leave();
 
-  void ring() override;
+  void wake() override;
   void session_changed(const Session& session) override { subscriber_.session_changed(session); }
   void tick(watch::Clock::time_point now) override { subscriber_.tick(now); }
   void stop() override { leave(); }
   void token_changed() override {}
   void drop() override { leave(); }
   Kind kind() const override { return Kind::events; }
-  TransportKind via() const override { return TransportKind::unix_socket; }
+  TransportKind transport_kind() const override { return TransportKind::unix_socket; }
 
   std::function<void(Connection&)> gone;  // called once, from the loop, when it has left
 
@@ -49,7 +49,7 @@ class InProcessClient final : public Connection, public std::enable_shared_from_
   static constexpr int batches_a_turn = 16;  // then others have their turn
 
   void ask();
-  void ring_soon();
+  void wake_soon();
   std::size_t deliver(const Batch& batch);
 
   boost::asio::io_context& io_;
@@ -57,7 +57,7 @@ class InProcessClient final : public Connection, public std::enable_shared_from_
   Subscriber subscriber_;
   std::vector<message::Subscribe> subscribes_;  // asked during a delivery
   std::vector<message::Read> reads_;
-  bool delivering_ = false, ring_posted_ = false;
+  bool delivering_ = false, wake_posted_ = false;
 };
 
 }  // namespace earshot::serve

@@ -9,7 +9,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-Bad bad(std::string_view id, std::string text) { return {std::string(id), "bad_message", std::move(text)}; }
+Invalid bad(std::string_view id, std::string text) {
+  return {std::string(id), "bad_message", std::move(text)};
+}
 
 /// True when the field is there and of this type; a field of another type is told in `wrong`.
 template <class T>
@@ -92,7 +94,7 @@ Message read_subscribe(const dom::object& object, std::string_view id) {
   if (subscribe.state && subscribe.after) return bad(id, "`after` goes with `deliver` `events`");
   dom::object filter;
   if (read(object, "filter", filter, wrong)) wrong = read_filter(filter, subscribe.filter);
-  if (!wrong.empty()) return Bad{std::string(id), "bad_filter", std::move(wrong)};
+  if (!wrong.empty()) return Invalid{std::string(id), "bad_filter", std::move(wrong)};
   return subscribe;
 }
 
@@ -103,7 +105,8 @@ Message read_read(const dom::object& object, std::string_view id) {
   if (!read(object, "stream", stream, wrong) || !read(object, "cursor", cursor, wrong))
     return bad(id, wrong.empty() ? "`read` needs `stream` and `cursor`" : std::move(wrong));
   const auto parsed = parse_cursor(cursor);
-  if (!parsed) return Bad{std::string(id), "bad_cursor", "`cursor` is not one that this daemon gives out"};
+  if (!parsed)
+    return Invalid{std::string(id), "bad_cursor", "`cursor` is not one that this daemon gives out"};
   return Read{std::string(id), std::string(stream), *parsed};
 }
 
@@ -121,14 +124,14 @@ constexpr Rule rules[] = {
 
 }  // namespace
 
-std::optional<Place> parse_place(std::string_view text) {
+std::optional<StreamCursor> parse_stream_cursor(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return {};
   const std::string_view cursor = text.substr(colon + 1);
-  if (cursor.empty()) return Place{std::string(text.substr(0, colon)), begin_cursor};
+  if (cursor.empty()) return StreamCursor{std::string(text.substr(0, colon)), begin_cursor};
   const auto parsed = parse_cursor(cursor);
   if (!parsed) return {};
-  return Place{std::string(text.substr(0, colon)), *parsed};
+  return StreamCursor{std::string(text.substr(0, colon)), *parsed};
 }
 
 Message parse(std::string_view text) {

@@ -34,19 +34,19 @@ struct Read {
   std::string id, stream;
   Cursor cursor;
 };
-struct Bad {       // answered with an `error` frame
+struct Invalid {   // answered with an `error` frame
   std::string id;  // empty: it had none that could be read
   std::string code, text;
 };
-using Message = std::variant<Hello, Subscribe, Unsubscribe, Read, Bad>;
+using Message = std::variant<Hello, Subscribe, Unsubscribe, Read, Invalid>;
 
 /// A cursor with its stream, as `after` and session frames have it.
-struct Place {
+struct StreamCursor {
   std::string stream;
   Cursor cursor;
 };
 /// Nothing when it cannot be read. An empty cursor is the beginning.
-std::optional<Place> parse_place(std::string_view text);
+std::optional<StreamCursor> parse_stream_cursor(std::string_view text);
 
 /// Total: whatever the text is, the answer is a message or what is wrong with it.
 Message parse(std::string_view text);

@@ -12,11 +12,11 @@ void Records::ask(RecordReader& reader, const message::Read& asked) {
   auto request = std::make_shared<Request>();
   request->reader = &reader;
   request->asked = asked;
-  if (reader.shown() == Audience::meta)
+  if (reader.audience() == Audience::meta)
     return refuse(request, "not_allowed", "this connection is shown the meta view: no records", false);
   const auto waiting = std::count_if(requests_.begin(), requests_.end(),
                                      [&](const auto& each) { return each->reader == &reader; });
-  if (static_cast<std::size_t>(waiting) >= shared_.limits.reads_waiting)
+  if (static_cast<std::size_t>(waiting) >= context_.limits.reads_waiting)
     return refuse(request, "busy", "too many reads wait: ask again when some are answered", true);
   requests_.push_back(std::move(request));
   begin();
@@ -24,7 +24,7 @@ void Records::ask(RecordReader& reader, const message::Read& asked) {
 
 /// One at a time for a reader, a few for all.
 void Records::begin() {
-  for (std::size_t i = 0; i < requests_.size() && held_ < shared_.limits.reads; ++i) {
+  for (std::size_t i = 0; i < requests_.size() && held_ < context_.limits.reads; ++i) {
     const auto request = requests_[i];
     const bool busy = std::any_of(requests_.begin(), requests_.end(), [&](const auto& each) {
       return each->begun && each->reader == request->reader;
@@ -32,17 +32,17 @@ void Records::begin() {
     if (request->begun || busy) continue;
     request->begun = true;
     ++held_;
-    const tail::Stream* stream = shared_.archive ? shared_.archive->find(request->asked.stream) : nullptr;
+    const tail::Stream* stream = context_.archive ? context_.archive->find(request->asked.stream) : nullptr;
     if (!stream) {
       refuse(request, "not_found", "no stream is called so", false);
       return begin();
     }
-    shared_.archive->record(*stream, request->asked.cursor,
-                            [this, weak = std::weak_ptr<Request>(request),
-                             alive = std::weak_ptr<char>(alive_)](tail::RecordText record) {
-                              const auto asked = weak.lock();
-                              if (!alive.expired() && asked) took(asked, std::move(record));
-                            });
+    context_.archive->record(*stream, request->asked.cursor,
+                             [this, weak = std::weak_ptr<Request>(request),
+                              alive = std::weak_ptr<char>(alive_)](tail::RecordText record) {
+                               const auto asked = weak.lock();
+                               if (!alive.expired() && asked) took(asked, std::move(record));
+                             });
   }
 }
 
@@ -54,9 +54,9 @@ void Records::took(const std::shared_ptr<Request>& request, tail::RecordText rec
   if (record.found == tail::RecordText::Found::error)
     return refuse(request, "not_found",
                   std::string("the transcript cannot be read: ") + std::strerror(record.error), true);
-  if (!shared_.forward_read) return show(request, record.text);
-  shared_.forward_read(record.text, [this, weak = std::weak_ptr<Request>(request),
-                                     alive = std::weak_ptr<char>(alive_)](Forwarded answer) {
+  if (!context_.read_remote_record) return show(request, record.text);
+  context_.read_remote_record(record.text, [this, weak = std::weak_ptr<Request>(request),
+                                            alive = std::weak_ptr<char>(alive_)](RemoteRecord answer) {
     const auto asked = weak.lock();
     if (alive.expired() || !asked) return;
     if (!answer.code.empty()) return refuse(asked, answer.code, answer.why, answer.retry);
@@ -65,8 +65,8 @@ void Records::took(const std::shared_ptr<Request>& request, tail::RecordText rec
 }
 
 void Records::show(const std::shared_ptr<Request>& request, const std::string& text) {
-  request->text = shared_.record_text(request->reader->shown(), text, request->is_json);
-  const std::size_t part_bytes = shared_.limits.record_part_bytes;
+  request->text = context_.record_text(request->reader->audience(), text, request->is_json);
+  const std::size_t part_bytes = context_.limits.record_part_bytes;
   // Parts end on characters: count them as they will be cut.
   for (std::size_t at = 0; at < request->text.size() || request->parts == 0; ++request->parts) {
     const auto rest = std::string_view(request->text).substr(at);
@@ -86,7 +86,7 @@ void Records::give(RecordReader& reader) {
   if (found == requests_.end()) return;
   const auto request = *found;
   const auto rest = std::string_view(request->text).substr(request->at);
-  std::string_view piece = cut_utf8(rest, shared_.limits.record_part_bytes);
+  std::string_view piece = cut_utf8(rest, context_.limits.record_part_bytes);
   if (piece.empty()) piece = rest.substr(0, 1);
   request->at += piece.size();
   ++request->part;

@@ -15,7 +15,7 @@ namespace earshot::serve {
 class RecordReader {
  public:
   virtual ~RecordReader() = default;
-  virtual Audience shown() const = 0;
+  virtual Audience audience() const = 0;
   /// A `record` or an `error` frame.
   virtual void on_record(std::string_view payload) = 0;
   /// Parts can be had: give() hands them out, one at a time.
@@ -24,7 +24,7 @@ class RecordReader {
 
 class Records {
  public:
-  explicit Records(ServerContext& shared) : shared_(shared) {}
+  explicit Records(ServerContext& context) : context_(context) {}
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
 
@@ -53,7 +53,7 @@ class Records {
               bool retry);
   void drop(const std::shared_ptr<Request>& request);
 
-  ServerContext& shared_;
+  ServerContext& context_;
   std::deque<std::shared_ptr<Request>> requests_;
   std::size_t held_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -17,7 +17,7 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
   resume->id = subscription.id;
   resume->who = subscription.bit;
   for (const std::string& entry : after) {
-    const auto place = message::parse_place(entry);
+    const auto place = message::parse_stream_cursor(entry);
     if (!place) {
       constexpr std::size_t shown_bytes = 200;
       push(Kind::answer, make_frame(message::error(
@@ -26,14 +26,14 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
                                  "` is not <stream>:<cursor>, as events and session frames give them")));
       continue;
     }
-    const tail::Stream* stream = shared_.archive ? shared_.archive->find(place->stream) : nullptr;
+    const tail::Stream* stream = context_.archive ? context_.archive->find(place->stream) : nullptr;
     if (!stream || !may_see(stream)) {
       push(Kind::answer,
-           make_frame(reset_payload(subscription.id, shared_.host, {}, place->stream, "unknown")));
+           make_frame(reset_frame(subscription.id, context_.host, {}, place->stream, "unknown")));
       continue;
     }
-    shared_.archive->doubt(*stream);
-    const Session* session = shared_.sessions.find(stream->session());
+    context_.archive->doubt(*stream);
+    const Session* session = context_.sessions.find(stream->session());
     const bool known = session && std::any_of(session->members.begin(), session->members.end(),
                                               [&](const Member& member) { return member.stream == stream; });
     const std::string_view project = known ? session->project_or_directory() : std::string_view();
@@ -48,7 +48,8 @@ std::unique_ptr<Resume> Subscriber::resume_of(const Subscription& subscription,
       continue;
     }
     resume->missing[place->stream] = {place->cursor, false, stream->bytes(), UINT32_MAX};
-    if (shared_.sessions.knows(*stream)) resume->streams[place->stream] = shared_.sessions.id_of(*stream);
+    if (context_.sessions.contains(*stream))
+      resume->streams[place->stream] = context_.sessions.stream_id(*stream);
   }
   told_before(subscription, *resume);
   return resume;
@@ -65,8 +66,8 @@ void Subscriber::told_before(const Subscription& fresh, Resume& resume) {
     for (Position at = other.since; at < log().head(); ++at) {
       const Tags& tags = log().tags(at);
       if (tags.stream == 0 || tags.type >= event_types || !seen.insert(tags.stream).second) continue;
-      const tail::Stream* stream = shared_.sessions.stream(tags.stream);
-      const Session* session = shared_.sessions.find(tags.session);
+      const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
+      const Session* session = context_.sessions.find(tags.session);
       if (!stream || !session || !wants(other, *session)) continue;
       const auto missing = resume.missing.find(stream->name());
       if (missing == resume.missing.end()) continue;
@@ -78,22 +79,22 @@ void Subscriber::told_before(const Subscription& fresh, Resume& resume) {
 
 // --- Lag ---
 
-void Subscriber::letting_go(Position next) {
+void Subscriber::on_evict(Position next) {
   if (!events_ || position_ >= next) return;
   if (!lost_from_) lost_from_ = position_;
-  Mask keepers = 0;
+  Mask catching_up = 0;
   for (const Subscription& subscription : subscriptions_)
-    if (subscription.keeps) keepers |= subscription.bit;
+    if (subscription.keeps) catching_up |= subscription.bit;
   if (!missed_) {
     missed_ = std::make_unique<Resume>();
-    missed_->who = keepers;
+    missed_->who = catching_up;
   }
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
-    const Mask who = types_[tags.type] & keepers & active_at(at);
+    const Mask who = types_[tags.type] & catching_up & active_at(at);
     if (tags.stream == 0 || who == 0 || (sessions_mask(tags.session) & who) == 0) continue;
     if (muted(tags.stream, at)) continue;
-    const tail::Stream* stream = shared_.sessions.stream(tags.stream);
+    const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
     if (!stream) continue;  // it is no more, and nothing of it can be read
     missed_->streams[stream->name()] = tags.stream;
     if (tags.type == type_reset) {
@@ -107,7 +108,7 @@ void Subscriber::letting_go(Position next) {
     }
   }
   position_ = next;
-  if (missed_->missing.size() <= shared_.limits.missed_streams) return;
+  if (missed_->missing.size() <= context_.limits.missed_streams) return;
   // Too many to keep: those who wanted them are told that they fell behind, as everybody else is.
   missed_ = std::make_unique<Resume>();
   for (Subscription& subscription : subscriptions_) subscription.keeps = false;
@@ -115,12 +116,12 @@ void Subscriber::letting_go(Position next) {
 
 /// The log has gone on without this client. Who keeps gets what it missed from the files; the others are told
 /// `lagged`. All get every session that is another since.
-void Subscriber::fell_out() {
+void Subscriber::on_lagged() {
   const Position missed_from = *std::exchange(lost_from_, std::nullopt);
   const Position head = log().head();
   const auto is_keeper = [](const Subscription& subscription) { return subscription.keeps; };
   const bool keep = keeps_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), is_keeper);
-  ++shared_.counts.lagged;
+  ++context_.counters.lagged;
   position_ = keep ? std::max(position_, log().first()) : head;
 
   std::deque<OwnAddress> first, rest;
@@ -143,7 +144,7 @@ void Subscriber::fell_out() {
     own_bytes_ += frame->size();
     own_.push_back({position_, Kind::answer, std::move(frame), nullptr});
   };
-  for (const auto& [at, frame] : channel().removed)
+  for (const auto& [at, frame] : audience_log().removed)
     if (at >= missed_from) tell_removed(frame);
   // Who goes on at the head passes over what the log still has, too.
   for (Position at = log().first(); at < position_; ++at)
@@ -156,22 +157,22 @@ void Subscriber::fell_out() {
   for (Subscription& subscription : subscriptions_) {
     if (subscription.state || subscription.keeps) continue;
     subscription.since = head;
-    push(Kind::answer, make_frame(with_id("lagged", subscription.id)));
+    push(Kind::answer, make_frame(control_frame("lagged", subscription.id)));
   }
   for (OwnAddress& own : rest) {  // its session's frame was shed, and comes again below
     if (own.kind != Kind::reset) continue;
     own.at = head;
     own_.push_back(std::move(own));
   }
-  shared_.sessions.for_each([&](Session& session) {
+  context_.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!shed_ && session.changed < missed_from) return;
     const bool wanted =
         std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
           if (!wants(subscription, session)) return false;
-          return subscription.all || session.changed >= missed_from || is_live(session, shared_.recent);
+          return subscription.all || session.changed >= missed_from || is_live(session, context_.recent);
         });
-    if (wanted) push(Kind::snapshot, shared_.sessions.frame(session, shown_));
+    if (wanted) push(Kind::snapshot, context_.sessions.frame(session, audience_));
   });
   shed_ = false;
   for (OwnAddress& own : rest) {
@@ -200,25 +201,25 @@ void Subscriber::insert_before_resume(std::string_view payload) {
 void Subscriber::begin(Resume& resume) {
   resume.begun = true;
   for (const std::string& stream : resume.new_histories) {
-    const tail::Stream* found = shared_.archive ? shared_.archive->find(stream) : nullptr;
+    const tail::Stream* found = context_.archive ? context_.archive->find(stream) : nullptr;
     if (!may_see(found)) continue;  // it is another's by now
     const std::string session = found ? found->session() : std::string();
-    insert_before_resume(reset_payload({}, shared_.host_of(session), session, stream, "rewritten"));
+    insert_before_resume(reset_frame({}, context_.host_of(session), session, stream, "rewritten"));
   }
-  if (!shared_.catch_ups) return resume.missing.clear();
-  for (const auto& [stream, missing] : resume.missing) shared_.catch_ups->want(*this, stream, missing);
+  if (!context_.catch_ups) return resume.missing.clear();
+  for (const auto& [stream, missing] : resume.missing) context_.catch_ups->want(*this, stream, missing);
 }
 
 void Subscriber::finish(std::unique_ptr<Resume> resume) {
   const bool complete = resume->others.empty();
   if (allowed_) {  // it may have become another's while it was read
     std::erase_if(resume->places, [&](const std::string& place) {
-      return !may_see(shared_.archive->find(place.substr(0, place.rfind(':'))));
+      return !may_see(context_.archive->find(place.substr(0, place.rfind(':'))));
     });
   }
   if (!resume->id.empty()) {
     // In front of what the log has: just where the client is now.
-    auto frames = bookmarks(resume->id, resume->places, complete);
+    auto frames = bookmark_frames(resume->id, resume->places, complete);
     for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload) {
       Frame frame = make_frame(*payload);
       own_bytes_ += frame->size();
@@ -228,7 +229,8 @@ void Subscriber::finish(std::unique_ptr<Resume> resume) {
   if (complete) return;
   tell_others(*resume);
   if (resume->id.empty()) return;
-  for (const std::string& payload : bookmarks(resume->id, {}, true)) push(Kind::answer, make_frame(payload));
+  for (const std::string& payload : bookmark_frames(resume->id, {}, true))
+    push(Kind::answer, make_frame(payload));
 }
 
 void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
@@ -253,18 +255,18 @@ void Subscriber::on_caught(const std::string& stream, ReplayResult how, const Cu
   }
   to->missing.erase(stream);
   std::erase_if(to->reading, [&](const Resume::Reading& reading) {
-    if (reading.stream == stream) shared_.catch_ups->consumed(*this, stream, {});
+    if (reading.stream == stream) context_.catch_ups->consumed(*this, stream, {});
     return reading.stream == stream;
   });
-  if (!shared_.archive->find(stream)) return gone(stream, *to);
+  if (!context_.archive->find(stream)) return gone(stream, *to);
   differs(stream, how == ReplayResult::differs ? "rewritten" : "unreadable", *to);
 }
 
 /// It is no more. What the log has said of it until now may be of a history that the client's cursor is not
 /// of.
 void Subscriber::gone(const std::string& stream, const Resume& from) {
-  insert_before_resume(from.id.empty() ? removed_payload(shared_.host, stream)
-                                       : reset_payload(from.id, shared_.host, {}, stream, "unknown"));
+  insert_before_resume(from.id.empty() ? removed_frame(context_.host, stream)
+                                       : reset_frame(from.id, context_.host, {}, stream, "unknown"));
   if (const auto was = from.streams.find(stream); was != from.streams.end())
     mutes_.push_back({was->second, log().head()});
 }
@@ -283,7 +285,7 @@ void Subscriber::differs(const std::string& stream, std::string_view reason, Res
   let_go(missed_.get());
   // The frame of a cold one needs its transcript; the other streams go on meanwhile.
   to.missing[stream + '\n'] = {};  // no stream is called so: it holds the resume open
-  shared_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
+  context_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
     if (alive.expired()) return;
     if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
     if (on_more) on_more();
@@ -299,20 +301,20 @@ void Subscriber::tell_others(const Resume& resume) {
     if (id.empty() && (subscription.bit & resume.who)) id = subscription.id;
   std::vector<Session*> sessions;
   for (const Resume::Other& other : resume.others) {
-    const tail::Stream* there = shared_.archive->find(other.stream);
+    const tail::Stream* there = context_.archive->find(other.stream);
     const tail::Stream* found = may_see(there) ? there : nullptr;
     const std::string session = found ? found->session() : std::string();
-    push(Kind::reset, make_frame(reset_payload(id, shared_.host_of(session), session, other.stream,
-                                               found ? std::string_view(other.reason) : "unknown")));
-    Session* shown = session.empty() ? nullptr : shared_.sessions.find(session);
+    push(Kind::reset, make_frame(reset_frame(id, context_.host_of(session), session, other.stream,
+                                             found ? std::string_view(other.reason) : "unknown")));
+    Session* shown = session.empty() ? nullptr : context_.sessions.find(session);
     if (shown && std::find(sessions.begin(), sessions.end(), shown) == sessions.end())
       sessions.push_back(shown);
     const auto was = resume.streams.find(other.stream);
     if (was != resume.streams.end()) mutes_.push_back({was->second, log().head()});
-    if (found && shared_.sessions.knows(*found))
-      mutes_.push_back({shared_.sessions.id_of(*found), log().head()});
+    if (found && context_.sessions.contains(*found))
+      mutes_.push_back({context_.sessions.stream_id(*found), log().head()});
   }
-  for (Session* session : sessions) push(Kind::snapshot, shared_.sessions.frame(*session, shown_));
+  for (Session* session : sessions) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
 }
 
 /// One chunk's events, as far as the batch has room. False: there is none to read now.
@@ -325,22 +327,22 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
       chunk_read(resume, reading);
       continue;
     }
-    LiveLog& events = chunk.log(shown_);
+    LiveLog& events = chunk.log(audience_);
     Mask who = 0;
-    const bool allowed = !allowed_ || may_see(shared_.sessions.find(chunk.session));
+    const bool allowed = !allowed_ || may_see(context_.sessions.find(chunk.session));
     for (const Subscription& subscription : subscriptions_) {
       if (allowed && (subscription.bit & resume.who) && matches(subscription, chunk.session, chunk.project))
         who |= subscription.bit;
     }
     const LiveLog::Run run =
-        events.matching(reading.at, events.head(), shared_.limits.write_bytes_max, [&](const Tags& tags) {
+        events.matching(reading.at, events.head(), context_.limits.write_bytes_max, [&](const Tags& tags) {
           return (types_[tags.type] & who) != 0 && missing->second.wants(tags.cursor);
         });
     if (run.first == run.next) {
       chunk_read(resume, reading);
       continue;
     }
-    batch.add(run.bytes, Batch::From::chunk, run, shared_.limits.write_bytes_max);
+    batch.add(run.bytes, Batch::From::chunk, run, context_.limits.write_bytes_max);
     return true;
   }
   return false;
@@ -351,17 +353,17 @@ void Subscriber::chunk_read(Resume& resume, Resume::Reading& reading) {
   const Resume::Reading read = std::move(reading);
   resume.reading.pop_front();
   const auto missing = resume.missing.find(read.stream);
-  if (missing == resume.missing.end()) return shared_.catch_ups->consumed(*this, read.stream, {});
+  if (missing == resume.missing.end()) return context_.catch_ups->consumed(*this, read.stream, {});
   if (!read.chunk->revoked) {
     if (read.last) {
       resume.missing.erase(missing);
       resume.places.push_back(read.stream + ":" + to_string(read.end));
-      return shared_.catch_ups->consumed(*this, read.stream, {});
+      return context_.catch_ups->consumed(*this, read.stream, {});
     }
     missing->second.from = read.chunk->end;
     missing->second.inclusive = false;
   }
-  shared_.catch_ups->consumed(*this, read.stream, missing->second);
+  context_.catch_ups->consumed(*this, read.stream, missing->second);
 }
 
 }  // namespace earshot::serve

@@ -16,7 +16,8 @@ constexpr std::size_t agents_max = 256;  // more are not shown
 /// Fields of one JSON object, the absent ones left out.
 class Fields {
  public:
-  explicit Fields(std::string& out, const EncodeOptions& shown = {}) : out_(out), shown_(shown) {
+  Fields(std::string& out, const EncodeOptions& shown, TruncatedPaths& truncated)
+      : out_(out), shown_(shown), truncated_(truncated) {
     out_ += '{';
   }
   Fields(const Fields&) = delete;
@@ -39,7 +40,13 @@ class Fields {
   }
   void cut(std::string_view name, std::string_view value) {  // what was said: only the full view shows it
     if (!value.empty() && shown_.view == View::full)
-      append_text(key(name), value, text_bytes_max, shown_.filter);
+      append_text(key(name), value, text_bytes_max, shown_.filter, truncated_, name);
+  }
+  /// A text of which the state has only the beginning; `bytes`: of the complete text, 0 if this is it.
+  void preview(std::string_view name, std::string_view value, std::uint64_t bytes) {
+    if (value.empty() || shown_.view != View::full) return;
+    if (bytes > 0) truncated_.add(name, bytes);
+    cut(name, value);
   }
   void number(std::string_view name, std::uint64_t value) { key(name) += std::to_string(value); }
   void flag(std::string_view name, bool value) { key(name) += value ? "true" : "false"; }
@@ -47,6 +54,7 @@ class Fields {
  private:
   std::string& out_;
   const EncodeOptions shown_;
+  TruncatedPaths& truncated_;
   bool first_ = true;
 };
 
@@ -66,14 +74,15 @@ void append_cursors(std::string& out, const Session& session) {
   out += ']';
 }
 
-void append_status(std::string& out, const Session& session, const EncodeOptions& shown) {
+void append_status(std::string& out, const Session& session, const EncodeOptions& shown,
+                   TruncatedPaths& truncated) {
   static const status::Status not_known = [] {
     status::Status status;
     status.source = "transcript";
     return status;
   }();
   const status::Status& status = session.status ? *session.status : not_known;
-  Fields fields(out, shown);
+  Fields fields(out, shown, truncated);
   fields.plain("state", status.state);
   fields.text("reason", status.reason);
   if (shown.view == View::full) fields.text("detail", status.detail);
@@ -81,26 +90,34 @@ void append_status(std::string& out, const Session& session, const EncodeOptions
   fields.plain("since", status.since);
 }
 
-void append_turn(std::string& out, const StreamState& state, const EncodeOptions& shown) {
-  Fields fields(out, shown);
+void append_turn(std::string& out, const StreamState& state, const EncodeOptions& shown,
+                 TruncatedPaths& truncated) {
+  const TruncatedPaths::Scope scope(truncated, "turn");
+  Fields fields(out, shown, truncated);
   fields.number("number", state.turn);
   fields.flag("open", state.turn_open);
   fields.plain("started", state.turn_started);
-  fields.cut("prompt", state.turn_prompt);
+  fields.preview("prompt", state.turn_prompt, state.turn_prompt_truncated);
   if (!state.turn_open) {
     fields.plain("outcome", state.last_outcome);
     fields.plain("finished", state.last_finished);
   }
 }
 
-void append_tools(std::string& out, const std::vector<OpenTool>& tools, const EncodeOptions& shown) {
+void append_tools(std::string& out, const std::vector<OpenTool>& tools, const EncodeOptions& shown,
+                  TruncatedPaths& truncated) {
+  const TruncatedPaths::Scope list_scope(truncated, "tools");
   out += '[';
   for (const OpenTool& tool : tools) {
+    const TruncatedPaths::Scope scope(truncated, static_cast<std::size_t>(&tool - tools.data()));
     if (&tool != &tools.front()) out += ',';
-    Fields fields(out, shown);
+    Fields fields(out, shown, truncated);
     fields.plain("call", tool.call);
     append_redacted(fields.key("tool"), tool.tool, shown.filter);
-    if (!tool.input.empty() && shown.view == View::full) fields.key("input") += tool.input;
+    if (!tool.input.empty() && shown.view == View::full) {
+      fields.key("input") += tool.input;
+      for (const TruncatedPath& each : tool.truncated) truncated.add(each.path, each.bytes);
+    }
     fields.plain("started", tool.started);
     fields.plain("agent", tool.agent);
   }
@@ -142,18 +159,21 @@ std::vector<ShownAgent> agents_of(const Session& session, bool session_at_work) 
   return agents;
 }
 
-void append_agents(std::string& out, const std::vector<ShownAgent>& agents, const EncodeOptions& shown) {
+void append_agents(std::string& out, const std::vector<ShownAgent>& agents, const EncodeOptions& shown,
+                   TruncatedPaths& truncated) {
+  const TruncatedPaths::Scope list_scope(truncated, "agents");
   const auto first_of = [](const std::string* a, const std::string* b) {
     if (a && !a->empty()) return std::string_view(*a);
     return b ? std::string_view(*b) : std::string_view();
   };
   out += '[';
   for (const ShownAgent& agent : agents) {
+    const TruncatedPaths::Scope scope(truncated, static_cast<std::size_t>(&agent - agents.data()));
     if (&agent != &agents.front()) out += ',';
     const RunningAgent* running = agent.running;
     const tail::AgentMeta* meta = agent.stream ? &agent.stream->meta() : nullptr;
     const StreamState* state = state_of(agent.stream);
-    Fields fields(out, shown);
+    Fields fields(out, shown, truncated);
     fields.plain("agent", first_of(agent.stream ? &agent.stream->agent() : nullptr,
                                    running ? &running->subagent : nullptr));
     fields.text("agent_type",
@@ -164,7 +184,7 @@ void append_agents(std::string& out, const std::vector<ShownAgent>& agents, cons
     if (running && running->background) fields.flag("background", true);
     fields.plain("started",
                  first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
-    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{}, shown);
+    append_tools(fields.key("tools"), state ? state->tools : std::vector<OpenTool>{}, shown, truncated);
   }
   out += ']';
 }
@@ -227,11 +247,13 @@ std::string session_payload(const Session& session, std::string_view host, const
   const bool at_work = main.turn_open || (session.status && session.status->state == "working");
   std::string out;
   out.reserve(1024);
+  TruncatedPaths truncated;
   {
-    Fields fields(out, shown);
+    Fields fields(out, shown, truncated);
     fields.plain("type", "session");
     fields.plain("host", host);
     fields.plain("session", session.name);
+    fields.plain("program", main.program);
     append_cursors(fields.key("cursors"), session);
     fields.text("project", session.project);
     append_redacted(fields.key("directory"), session.directory, shown.filter);
@@ -242,19 +264,21 @@ std::string session_payload(const Session& session, std::string_view host, const
     fields.text("mode", main.mode);
     fields.text("permission_mode", main.permission_mode);
     fields.plain("dialect", main.dialect);
-    append_status(fields.key("status"), session, shown);
-    append_turn(fields.key("turn"), main, shown);
-    append_tools(fields.key("tools"), main.tools, shown);
-    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max, shown.filter, shown.view);
-    append_agents(fields.key("agents"), agents_of(session, at_work), shown);
+    append_status(fields.key("status"), session, shown, truncated);
+    append_turn(fields.key("turn"), main, shown, truncated);
+    append_tools(fields.key("tools"), main.tools, shown, truncated);
+    append_todos(fields.key("todos"), todos_of(session, main), todo_bytes_max, shown.filter, shown.view,
+                 truncated);
+    append_agents(fields.key("agents"), agents_of(session, at_work), shown, truncated);
     append_usage_of(fields.key("usage"), session, main);
     fields.plain("last_activity", last_activity(session));
-    fields.cut("last_text", main.last_text);
+    fields.preview("last_text", main.last_text, main.last_text_truncated);
+    truncated.append_member(out);
   }
   return out;
 }
 
-status::TranscriptSummary said_of(const Session& session) {
+status::TranscriptSummary transcript_summary(const Session& session) {
   status::TranscriptSummary said;
   const StreamState* main = state_of(session.main());
   struct Call {

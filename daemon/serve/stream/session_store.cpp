@@ -29,33 +29,33 @@ bool Session::process_lives() const {
   return status && status->source == "registry" && status->state != "ended" && status->state != "unknown";
 }
 
-Session& Sessions::make(std::string_view name) {
+Session& SessionStore::make(std::string_view name) {
   auto session = std::make_unique<Session>();
   session->id = next_id_++;
   session->name = name;
-  if (is_heard_ && !name.empty() && !is_heard_(host_of(name))) session->status = status::of_host_away({});
+  if (is_online_ && !name.empty() && !is_online_(host_of(name))) session->status = status::of_host_away({});
   Session& made = *session;
   by_id_.emplace(made.id, std::move(session));
   if (!name.empty()) by_name_.emplace(made.name, &made);
   return made;
 }
 
-Session& Sessions::named(std::string_view name) {
+Session& SessionStore::find_or_create(std::string_view name) {
   auto it = by_name_.find(name);
   return it == by_name_.end() ? make(name) : *it->second;
 }
 
-Session* Sessions::find(std::string_view name) {
+Session* SessionStore::find(std::string_view name) {
   auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
 }
 
-Session* Sessions::find(std::uint32_t id) {
+Session* SessionStore::find(std::uint32_t id) {
   auto it = by_id_.find(id);
   return it == by_id_.end() ? nullptr : it->second.get();
 }
 
-Session& Sessions::of(const tail::Stream& stream) {
+Session& SessionStore::session_of(const tail::Stream& stream) {
   Known& known = by_stream_[&stream];
   Session*& slot = known.session;
   if (slot && slot->name == stream.session()) return *slot;
@@ -67,7 +67,7 @@ Session& Sessions::of(const tail::Stream& stream) {
     known.id = next_stream_++;
     streams_.emplace(known.id, &stream);
   }
-  Session& session = stream.session().empty() ? make({}) : named(stream.session());
+  Session& session = stream.session().empty() ? make({}) : find_or_create(stream.session());
   session.members.push_back({&stream, false, known.id});
   session.frames = {};
   slot = &session;
@@ -75,7 +75,7 @@ Session& Sessions::of(const tail::Stream& stream) {
   return session;
 }
 
-Session* Sessions::removed(const tail::Stream& stream, Position log_head) {
+Session* SessionStore::remove_stream(const tail::Stream& stream, Position log_head) {
   auto it = by_stream_.find(&stream);
   if (it == by_stream_.end()) return nullptr;
   Session& session = *it->second.session;
@@ -87,7 +87,7 @@ Session* Sessions::removed(const tail::Stream& stream, Position log_head) {
   return &session;
 }
 
-void Sessions::refresh(Session& session) {
+void SessionStore::refresh(Session& session) {
   const tail::Stream* main = session.main();
   const tail::Stream* shown = main;
   std::string_view project;
@@ -105,7 +105,7 @@ void Sessions::refresh(Session& session) {
   ++session.generation;
 }
 
-std::size_t Sessions::purge(Position log_first) {
+std::size_t SessionStore::purge(Position log_first) {
   std::size_t waiting = 0;
   for (auto it = by_id_.begin(); it != by_id_.end();) {
     Session& session = *it->second;
@@ -122,25 +122,25 @@ std::size_t Sessions::purge(Position log_first) {
   return waiting;
 }
 
-Frame Sessions::frame(Session& session, Audience shown) {
-  Frame& frame = session.frames[static_cast<std::size_t>(shown)];
+Frame SessionStore::frame(Session& session, Audience audience) {
+  Frame& frame = session.frames[static_cast<std::size_t>(audience)];
   if (!frame)
     frame = make_frame(
-        session_payload(session, host_of(session.name), {.view = view_of(shown), .filter = filter_}));
+        session_payload(session, host_of(session.name), {.view = view_of(audience), .filter = filter_}));
   return frame;
 }
 
-std::uint32_t Sessions::id_of(const tail::Stream& stream) const {
+std::uint32_t SessionStore::stream_id(const tail::Stream& stream) const {
   const auto it = by_stream_.find(&stream);
   return it == by_stream_.end() ? 0 : it->second.id;
 }
 
-const tail::Stream* Sessions::stream(std::uint32_t id) const {
+const tail::Stream* SessionStore::find_stream(std::uint32_t id) const {
   const auto it = streams_.find(id);
   return it == streams_.end() ? nullptr : it->second;
 }
 
-void Sessions::for_each(const std::function<void(Session&)>& visit) {
+void SessionStore::for_each(const std::function<void(Session&)>& visit) {
   for (auto& [name, session] : by_name_) visit(*session);
 }
 

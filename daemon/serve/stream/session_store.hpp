@@ -21,7 +21,7 @@
 
 namespace earshot::serve {
 
-/// One stream of a session. The stream outlives its membership: Sessions::removed() comes first.
+/// One stream of a session. The stream outlives its membership: SessionStore::remove_stream() comes first.
 struct Member {
   const tail::Stream* stream = nullptr;
   bool meta_known = false;  // a session frame has been told since its meta file was read
@@ -47,7 +47,7 @@ struct Session {
 
   Position changed = 0;           // where the log was when it last changed
   bool pending = false;           // waits for the pump's end
-  bool said_due = false;          // the board is to hear of it then
+  bool summary_due = false;       // the board is to hear of it then
   bool late = false;              // waits for its next turn to be told to those who asked for states
   watch::Clock::time_point told;  // when those heard of it last
   Position retired = 0;           // with no members: where the log was
@@ -67,33 +67,33 @@ struct Session {
 };
 
 /// What the transcripts of a session say, for the status board.
-status::TranscriptSummary said_of(const Session& session);
+status::TranscriptSummary transcript_summary(const Session& session);
 
 /// A `session` frame's payload: in that view, through that filter; the other options do not matter.
 std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& shown = {});
 
-class Sessions {
+class SessionStore {
  public:
-  explicit Sessions(std::string host) : host_(std::move(host)) {}
+  explicit SessionStore(std::string host) : host_(std::move(host)) {}
   /// Through which the frames' texts go. It outlives this object.
-  void show_through(const TextFilter& filter) { filter_ = &filter; }
+  void set_filter(const TextFilter& filter) { filter_ = &filter; }
   /// Their names say whose they are: `<session>@<host>`. A session of a host that is not heard is shown so.
-  void of_many_hosts(std::function<bool(std::string_view host)> is_heard) {
+  void set_multi_host(std::function<bool(std::string_view host)> is_online) {
     host_.clear();
-    is_heard_ = std::move(is_heard);
+    is_online_ = std::move(is_online);
   }
-  Sessions(const Sessions&) = delete;
-  Sessions& operator=(const Sessions&) = delete;
+  SessionStore(const SessionStore&) = delete;
+  SessionStore& operator=(const SessionStore&) = delete;
 
   /// The session of this stream, made when it is new; a stream that learnt its session moves there.
-  Session& of(const tail::Stream& stream);
+  Session& session_of(const tail::Stream& stream);
   /// By name, made when there is none (a process without a transcript yet).
-  Session& named(std::string_view name);
+  Session& find_or_create(std::string_view name);
   Session* find(std::string_view name);
   Session* find(std::uint32_t id);
 
   /// Its session (still there, perhaps without members), or null when the stream was never told.
-  Session* removed(const tail::Stream& stream, Position log_head);
+  Session* remove_stream(const tail::Stream& stream, Position log_head);
   /// What filters look at is read again from the transcripts.
   void refresh(Session& session);
   /// Forgets sessions without members and process that no frame in the log speaks of any more. Returns how
@@ -101,12 +101,12 @@ class Sessions {
   std::size_t purge(Position log_first);
 
   /// Encoded once until `session.frames` are reset; shared by all who are sent it.
-  Frame frame(Session& session, Audience shown);
+  Frame frame(Session& session, Audience audience);
   /// The number of a stream that was told; 0: it was not.
-  bool knows(const tail::Stream& stream) const { return by_stream_.contains(&stream); }
-  std::uint32_t id_of(const tail::Stream& stream) const;
+  bool contains(const tail::Stream& stream) const { return by_stream_.contains(&stream); }
+  std::uint32_t stream_id(const tail::Stream& stream) const;
   /// Null: it is no more.
-  const tail::Stream* stream(std::uint32_t id) const;
+  const tail::Stream* find_stream(std::uint32_t id) const;
 
   std::string_view host_of(std::string_view session) const {
     if (!host_.empty()) return host_;
@@ -120,8 +120,8 @@ class Sessions {
  private:
   Session& make(std::string_view name);
 
-  std::string host_;                                     // empty: the sessions' names say whose they are
-  std::function<bool(std::string_view host)> is_heard_;  // likewise
+  std::string host_;                                      // empty: the sessions' names say whose they are
+  std::function<bool(std::string_view host)> is_online_;  // likewise
   const TextFilter* filter_ = nullptr;
   struct Known {
     Session* session = nullptr;

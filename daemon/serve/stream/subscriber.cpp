@@ -9,8 +9,8 @@
 namespace earshot::serve {
 
 void Subscriber::close() {
-  if (shared_.catch_ups) shared_.catch_ups->forget(*this);
-  if (shared_.records) shared_.records->forget(*this);
+  if (context_.catch_ups) context_.catch_ups->forget(*this);
+  if (context_.records) context_.records->forget(*this);
   subscriptions_.clear();
   own_.clear();
   own_bytes_ = 0;
@@ -35,17 +35,17 @@ void Subscriber::tell(std::string_view payload) {
 
 bool Subscriber::matches(const Subscription& subscription, std::string_view session,
                          std::string_view project) const {
-  return subscription.filter.matches_session(shared_.host_of(session), session, project);
+  return subscription.filter.matches_session(context_.host_of(session), session, project);
 }
 
 bool Subscriber::may_see(const Session* session) const {
-  return !allowed_ || (session && shared_.may_see(*allowed_, *session));
+  return !allowed_ || (session && context_.may_see(*allowed_, *session));
 }
 
 /// False as well for one that is not, and for one of which only its file is known.
 bool Subscriber::may_see(const tail::Stream* stream) const {
   if (!allowed_) return true;
-  return stream && shared_.sessions.knows(*stream) && may_see(shared_.sessions.find(stream->session()));
+  return stream && context_.sessions.contains(*stream) && may_see(context_.sessions.find(stream->session()));
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
@@ -58,10 +58,10 @@ void Subscriber::subscriptions_changed() {
   const bool events = !std::all_of(subscriptions_.begin(), subscriptions_.end(), is_state);
   const bool keeps = std::any_of(subscriptions_.begin(), subscriptions_.end(),
                                  [](const Subscription& subscription) { return subscription.keeps; });
-  if (events != events_) events ? ++channel().readers : --channel().readers;
-  if (states != states_) states ? ++shared_.state_connections : --shared_.state_connections;
-  if (keeps && !keeps_) channel().keepers.push_back(this);
-  if (!keeps && keeps_) std::erase(channel().keepers, this);
+  if (events != events_) events ? ++audience_log().readers : --audience_log().readers;
+  if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
+  if (keeps && !keeps_) audience_log().catch_up_subscribers.push_back(this);
+  if (!keeps && keeps_) std::erase(audience_log().catch_up_subscribers, this);
   if (events && !events_) position_ = bookmarked_ = log().head();
   events_ = events;
   states_ = states;
@@ -88,10 +88,10 @@ void Subscriber::subscribe(message::Subscribe asked) {
   if (std::any_of(subscriptions_.begin(), subscriptions_.end(), same_id)) {
     return refuse("bad_message", "a subscription has this `id` already");
   }
-  if (subscriptions_.size() >= std::min(shared_.limits.subscriptions_max, masked_max))
+  if (subscriptions_.size() >= std::min(context_.limits.subscriptions_max, masked_max))
     return refuse("limit", "too many subscriptions");
-  if (asked.after && asked.after->size() > shared_.limits.after_entries) {
-    return refuse("limit", "`after` has more than " + std::to_string(shared_.limits.after_entries) +
+  if (asked.after && asked.after->size() > context_.limits.after_entries) {
+    return refuse("limit", "`after` has more than " + std::to_string(context_.limits.after_entries) +
                                " entries: take several subscriptions");
   }
 
@@ -103,18 +103,18 @@ void Subscriber::subscribe(message::Subscribe asked) {
   subscriptions_changed();
   const Subscription& subscription = subscriptions_.back();
   if (asked.snapshot) snapshot(subscription);
-  push(Kind::answer, make_frame(with_id("ready", subscription.id)));
+  push(Kind::answer, make_frame(control_frame("ready", subscription.id)));
   if (!asked.after) return;
   auto resume = resume_of(subscription, *asked.after);
   own_.push_back({log().head(), Kind::resume, nullptr, std::move(resume)});
 }
 
 void Subscriber::snapshot(const Subscription& subscription) {
-  shared_.sessions.for_each([&](Session& session) {
+  context_.sessions.for_each([&](Session& session) {
     const bool empty = session.members.empty() && !session.process_lives();
     if (empty || !wants(subscription, session)) return;
-    if (!subscription.all && !is_live(session, shared_.recent)) return;
-    push(Kind::snapshot, shared_.sessions.frame(session, shown_));
+    if (!subscription.all && !is_live(session, context_.recent)) return;
+    push(Kind::snapshot, context_.sessions.frame(session, audience_));
   });
 }
 
@@ -130,15 +130,15 @@ void Subscriber::unsubscribe(std::string_view id) {
     if (own.kind != Kind::resume) return false;
     own.resume->who &= ~bit;
     if (own.resume->who != 0) return false;
-    if (own.resume->begun && shared_.catch_ups) shared_.catch_ups->forget(*this);
+    if (own.resume->begun && context_.catch_ups) context_.catch_ups->forget(*this);
     return true;
   });
 }
 
 void Subscriber::read(const message::Read& asked) {
-  if (!may_see(shared_.archive ? shared_.archive->find(asked.stream) : nullptr))
+  if (!may_see(context_.archive ? context_.archive->find(asked.stream) : nullptr))
     return tell(message::error(asked.id, "not_found", "no stream is called so"));
-  if (shared_.records) return shared_.records->ask(*this, asked);
+  if (context_.records) return context_.records->ask(*this, asked);
   tell(message::error(asked.id, "not_found", "nothing can be read again here"));
 }
 
@@ -152,7 +152,7 @@ void Subscriber::session_changed(const Session& session) {
 
 /// Which subscriptions are for this session, whatever the type.
 Subscriber::Mask Subscriber::sessions_mask(std::uint32_t id) {
-  const Session* session = shared_.sessions.find(id);
+  const Session* session = context_.sessions.find(id);
   if (!session) return 0;
   if (!verdicts_) verdicts_ = std::make_unique<std::array<Verdict, verdicts>>();
   Verdict& verdict = (*verdicts_)[id % verdicts];
@@ -186,7 +186,7 @@ void Subscriber::shed() {
 /// Where the streams are that have moved since, of those that a filtered subscription is for.
 std::vector<std::string> Subscriber::moved_places(Position since) {
   std::vector<std::string> places;
-  shared_.sessions.for_each([&](Session& session) {
+  context_.sessions.for_each([&](Session& session) {
     if (session.changed < since || session.name.empty()) return;
     const bool wanted =
         std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
@@ -202,7 +202,7 @@ std::vector<std::string> Subscriber::moved_places(Position since) {
 }
 
 void Subscriber::tick(Clock::time_point now) {
-  if (!events_ || now - bookmarked_at_ < shared_.limits.bookmark) return;
+  if (!events_ || now - bookmarked_at_ < context_.limits.bookmark) return;
   bookmarked_at_ = now;
   const bool filtered = std::any_of(
       subscriptions_.begin(), subscriptions_.end(),
@@ -211,7 +211,7 @@ void Subscriber::tick(Clock::time_point now) {
   const Position since = std::exchange(bookmarked_, head);
   // One that is behind gets its cursors with the events themselves.
   if (!filtered || since == head || !own_.empty() || position_ != head || lost_from_) return;
-  for (std::string& payload : bookmarks({}, moved_places(since), false))
+  for (std::string& payload : bookmark_frames({}, moved_places(since), false))
     push(Kind::answer, make_frame(payload));
 }
 

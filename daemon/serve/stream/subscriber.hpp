@@ -52,18 +52,18 @@ class Subscriber final : private CatchUpReader, private RecordReader {
  public:
   using Clock = watch::Clock;
 
-  explicit Subscriber(ServerContext& shared) : shared_(shared) {}
+  explicit Subscriber(ServerContext& context) : context_(context) {}
   ~Subscriber() { close(); }
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
 
   /// How much it is shown. Before the first subscription.
-  void show(Audience shown) { shown_ = shown; }
+  void show(Audience audience) { audience_ = audience; }
   /// To which sessions it may listen at all; null: to all. Before the first subscription; outlives it. What
   /// it may not see is for it as if it were not there, and so is a stream that nobody has read yet
   /// (Client::look_up).
   void restrict_to(const Filter* allowed) { allowed_ = allowed && !allowed->empty() ? allowed : nullptr; }
-  Audience shown() const override { return shown_; }
+  Audience audience() const override { return audience_; }
   /// Called when something may be there to send that the log's growth does not tell of: ring it, but not
   /// during the call.
   std::function<void()> on_more;
@@ -94,9 +94,9 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   void shed();
   /// Frames before `next` are about to leave the log: what this client has not had of them is noted, to be
   /// read from the files. Only of those in Channel::keepers.
-  void letting_go(Position next);
+  void on_evict(Position next);
   /// More answers wait than a client may leave unread.
-  bool congested() const { return own_bytes_ > shared_.limits.own_bytes_max; }
+  bool congested() const { return own_bytes_ > context_.limits.own_bytes_max; }
   std::size_t subscriptions() const { return subscriptions_.size(); }
 
  private:
@@ -129,8 +129,8 @@ class Subscriber final : private CatchUpReader, private RecordReader {
     Position until;
   };
 
-  AudienceLog& channel() { return shared_.channel(shown_); }
-  LiveLog& log() { return channel().log; }
+  AudienceLog& audience_log() { return context_.audience_log(audience_); }
+  LiveLog& log() { return audience_log().log; }
 
   // subscriber.cpp: what is asked for.
   bool wants(const Subscription& subscription, const Session& session) const;
@@ -157,7 +157,7 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   void tell_others(const Resume& resume);
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
-  void fell_out();
+  void on_lagged();
   Resume* resume();
   void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) override;
   void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) override;
@@ -171,8 +171,8 @@ class Subscriber final : private CatchUpReader, private RecordReader {
   void add_log(Batch& batch, Position until);
   bool add_own(Batch& batch, std::size_t& next_own);
 
-  ServerContext& shared_;  // outlives all connections
-  Audience shown_ = Audience::full;
+  ServerContext& context_;  // outlives all connections
+  Audience audience_ = Audience::full;
   Position position_ = 0;
   std::vector<Subscription> subscriptions_;
   bool events_ = false, states_ = false, keeps_ = false;

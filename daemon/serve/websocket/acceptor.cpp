@@ -13,10 +13,11 @@ namespace {
 constexpr auto pause = std::chrono::milliseconds(100);  // no descriptor is left: until one is
 }
 
-Acceptor::Acceptor(asio::io_context& io, int family, int descriptor, TransportKind via, Admit admit)
+Acceptor::Acceptor(asio::io_context& io, int family, int descriptor, TransportKind transport_kind,
+                   Admit admit)
     : acceptor_(io, asio::generic::stream_protocol(family, 0), descriptor),
       again_(io),
-      via_(via),
+      transport_kind_(transport_kind),
       admit_(std::move(admit)) {}
 
 void Acceptor::close() {
@@ -40,7 +41,7 @@ void Acceptor::accept() {
       });
       return;
     }
-    if (!ec) admit_(std::move(socket), via_);
+    if (!ec) admit_(std::move(socket), transport_kind_);
     accept();
   });
 }

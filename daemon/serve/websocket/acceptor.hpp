@@ -14,10 +14,11 @@ namespace earshot::serve {
 class Acceptor {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
-  using Admit = std::function<void(Socket socket, TransportKind via)>;
+  using Admit = std::function<void(Socket socket, TransportKind transport_kind)>;
 
   /// `descriptor` listens already; this owns it. Clients wait until begin().
-  Acceptor(boost::asio::io_context& io, int family, int descriptor, TransportKind via, Admit admit);
+  Acceptor(boost::asio::io_context& io, int family, int descriptor, TransportKind transport_kind,
+           Admit admit);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
@@ -29,7 +30,7 @@ class Acceptor {
 
   boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol> acceptor_;
   watch::Timer again_;
-  const TransportKind via_;
+  const TransportKind transport_kind_;
   Admit admit_;
 };
 

@@ -23,18 +23,18 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   using Clock = watch::Clock;
   using error_code = boost::system::error_code;
 
-  Client(std::unique_ptr<Transport> wire, TransportKind via, ServerContext& shared, Admission welcome,
-         std::function<void(Connection&)> gone);
+  Client(std::unique_ptr<Transport> transport, TransportKind transport_kind, ServerContext& context,
+         Admission admission, std::function<void(Connection&)> gone);
   void start();
 
-  void ring() override;
+  void wake() override;
   void session_changed(const Session& session) override { subscriber_.session_changed(session); }
   void tick(Clock::time_point now) override;
   void stop() override;
   void token_changed() override;
   void drop() override;
   Kind kind() const override;
-  TransportKind via() const override { return via_; }
+  TransportKind transport_kind() const override { return transport_kind_; }
 
  private:
   enum class Phase {
@@ -60,7 +60,7 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void on_fault(Fault fault);
   void read_body();
   void act(bool cold_is_read);
-  void audit(const Request& request, AuthResult standing, const HttpResponse& answer);
+  void audit(const Request& request, AuthResult auth_result, const HttpResponse& answer);
   std::string_view who() const;
   std::string_view sees() const;
   void read_cold(HttpResponse answer);
@@ -74,11 +74,11 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void read_message();
   void on_message(error_code ec, std::string_view text);
   bool handle(std::string_view text);
-  void welcome_in();
+  void send_welcome();
   void known_as(const User& user);
   void send();
   void wait_room();
-  void ring_soon();
+  void wake_soon();
   void close(std::uint16_t code, std::string_view reason);
   void tick_socket(Clock::time_point now);
 
@@ -91,7 +91,7 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   void tick_events(Clock::time_point now);
 
   // Both
-  std::optional<message::Bad> unfit(const message::Subscribe& asked) const;
+  std::optional<message::Invalid> unfit(const message::Subscribe& asked) const;
   struct LookUp;
   void subscribe(message::Subscribe asked);
   void read(message::Read asked);
@@ -99,15 +99,15 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   bool subscribed() const { return phase_ == Phase::socket || phase_ == Phase::events; }
   void count();
 
-  ServerContext& shared_;
-  const std::unique_ptr<Transport> wire_;
-  const TransportKind via_;
-  const Admission welcome_;
+  ServerContext& context_;
+  const std::unique_ptr<Transport> transport_;
+  const TransportKind transport_kind_;
+  const Admission admission_;
   std::function<void(Connection&)> gone_;
   Subscriber subscriber_;
   Audit audit_;
   View view_ = View::full;
-  Audience shown() const;
+  Audience audience() const;
   Phase phase_ = Phase::open;
   std::size_t requests_ = 0;  // answered
   bool owner_ = false;        // has proved that it is the owner
@@ -120,7 +120,7 @@ class Client final : public Connection, public std::enable_shared_from_this<Clie
   bool reading_ = false;
   bool asleep_ = false;  // the next message waits: what the last one asked for is being read
   bool waits_room_ = false;
-  bool ring_posted_ = false;
+  bool wake_posted_ = false;
   bool pinged_ = false;                       // since it was last heard
   bool pinging_ = false;                      // one at a time
   Clock::time_point entered_ = Clock::now();  // when this phase began

@@ -8,56 +8,56 @@
 namespace earshot::serve {
 namespace {
 
-std::string welcome_payload(const ServerContext& shared, View view) {
+std::string welcome_payload(const ServerContext& context, View view) {
   std::string out = R"({"type":"welcome","protocol":1,"server":)";
-  append_string(out, shared.server);
+  append_string(out, context.server);
   out += R"(,"instance":)";
-  append_string(out, shared.instance);
+  append_string(out, context.instance);
   out += R"(,"host":)";
-  append_string(out, shared.host);
+  append_string(out, context.host);
   out += view == View::meta ? R"(,"view":"meta")" : R"(,"view":"full")";
-  out += R"(,"limits":{"frame_bytes":)" + std::to_string(shared.limits.inbound_bytes_max);
-  out += R"(,"subscriptions":)" + std::to_string(shared.limits.subscriptions_max) + "}}";
+  out += R"(,"limits":{"frame_bytes":)" + std::to_string(context.limits.inbound_bytes_max);
+  out += R"(,"subscriptions":)" + std::to_string(context.limits.subscriptions_max) + "}}";
   return out;
 }
 
 }  // namespace
 
 void Client::upgrade(const HttpResponse& answer) {
-  if (wire_->spoke_early()) {  // a client may not speak before its upgrade is granted
-    shared_.counts.refuse(Refusal::unreadable);
-    return reply(plain(400, "nothing may follow the request before it is answered"), true);
+  if (transport_->spoke_early()) {  // a client may not speak before its upgrade is granted
+    context_.counters.refuse(Refusal::unreadable);
+    return reply(text_response(400, "nothing may follow the request before it is answered"), true);
   }
   enter(Phase::upgrade);
-  ++shared_.counts.answers[101];
+  ++context_.counters.answers[101];
   owner_ = answer.authenticated;
   const std::size_t bytes_max =
-      owner_ ? shared_.limits.inbound_bytes_max : shared_.limits.inbound_bytes_max_stranger;
-  wire_->accept(shared_.server, bytes_max, [self = shared_from_this()](error_code ec) {
+      owner_ ? context_.limits.inbound_bytes_max : context_.limits.inbound_bytes_max_anonymous;
+  transport_->accept(context_.server, bytes_max, [self = shared_from_this()](error_code ec) {
     if (self->phase_ == Phase::gone) return;
     if (ec) return self->drop();
     self->enter(Phase::socket);
     self->heard_ = self->progress_ = self->entered_;
-    self->wire_->on_free([weak = self->weak_from_this()] {
-      if (const auto alive = weak.lock()) alive->ring();
+    self->transport_->on_free([weak = self->weak_from_this()] {
+      if (const auto alive = weak.lock()) alive->wake();
     });
-    if (self->owner_) self->welcome_in();
+    if (self->owner_) self->send_welcome();
     self->read_message();
   });
 }
 
-void Client::welcome_in() {
+void Client::send_welcome() {
   owner_ = true;
-  wire_->message_max(shared_.limits.inbound_bytes_max);
-  subscriber_.show(shown());
-  subscriber_.tell(welcome_payload(shared_, view_));
-  ring();
+  transport_->message_max(context_.limits.inbound_bytes_max);
+  subscriber_.show(audience());
+  subscriber_.tell(welcome_payload(context_, view_));
+  wake();
 }
 
 void Client::read_message() {
   if (reading_ || phase_ != Phase::socket) return;
   reading_ = true;
-  wire_->read_message([self = shared_from_this()](error_code ec, Transport::Message message) {
+  transport_->read_message([self = shared_from_this()](error_code ec, Transport::Message message) {
     self->on_message(ec, message.text);
   });
 }
@@ -67,12 +67,12 @@ void Client::on_message(error_code ec, std::string_view text) {
   if (phase_ == Phase::gone) return;
   if (ec) return drop();  // a close frame was answered, or a violation with 1002, 1007 or 1009
   if (phase_ == Phase::socket && !stopping_) {
-    ++shared_.counts.messages;
+    ++context_.counters.messages;
     if (!messages_.take(Clock::now())) {
-      shared_.counts.end(Ending::too_often);
+      context_.counters.end(Ending::too_often);
       return close(close_too_often, "too many messages");
     }
-    if (handle(text)) ring();
+    if (handle(text)) wake();
   }
   if (!subscriber_.congested() && !asleep_) read_message();
 }
@@ -81,22 +81,22 @@ void Client::on_message(error_code ec, std::string_view text) {
 bool Client::handle(std::string_view text) {
   message::Message said = message::parse(text);
   if (const auto* hello = std::get_if<message::Hello>(&said); hello && !owner_) {
-    if (same_secret(hello->token, shared_.token)) {
+    if (same_secret(hello->token, context_.token)) {
       by_token_ = true;
       if (hello->meta) view_ = View::meta;
-      welcome_in();
+      send_welcome();
       audit_.tell(who(), "hello", sees());
       return true;
     }
-    if (const User* user = user_of_token(shared_.users, hello->token)) {
+    if (const User* user = find_user_by_token(context_.users, hello->token)) {
       known_as(*user);
       if (hello->meta) view_ = View::meta;
-      welcome_in();
+      send_welcome();
       audit_.tell(who(), "hello", sees());
       return true;
     }
     audit_.tell("nobody", "hello", "is shown nothing: the token is wrong");
-    shared_.counts.refuse(Refusal::token);
+    context_.counters.refuse(Refusal::token);
   }
   if (!owner_) {
     close(close_not_authenticated, "the first message is hello with the token");
@@ -109,9 +109,9 @@ bool Client::handle(std::string_view text) {
     Client& client;
     const decltype(say)& tell;
     void operator()(message::Hello& hello) {  // once more is no harm; the Unix socket asks for no token
-      const bool silent = hello.token.empty() && client.via_ == TransportKind::unix_socket;
-      const bool same = client.user_ ? user_of_token(client.shared_.users, hello.token) == client.user_
-                                     : same_secret(hello.token, client.shared_.token);
+      const bool silent = hello.token.empty() && client.transport_kind_ == TransportKind::unix_socket;
+      const bool same = client.user_ ? find_user_by_token(client.context_.users, hello.token) == client.user_
+                                     : same_secret(hello.token, client.context_.token);
       if (!silent && !same) tell({}, "bad_message", "the token is wrong");
     }
     void operator()(message::Subscribe& subscribe) {
@@ -121,23 +121,23 @@ bool Client::handle(std::string_view text) {
     }
     void operator()(message::Unsubscribe& unsubscribe) { client.subscriber_.unsubscribe(unsubscribe.id); }
     void operator()(message::Read& read) { client.read(std::move(read)); }
-    void operator()(message::Bad& bad) { tell(bad.id, bad.code, bad.text); }
+    void operator()(message::Invalid& bad) { tell(bad.id, bad.code, bad.text); }
   };
   std::visit(Visitor{*this, say}, said);
   return true;
 }
 
 /// What of it goes beyond the limits of this daemon or of this connection.
-std::optional<message::Bad> Client::unfit(const message::Subscribe& asked) const {
-  const auto& limits = shared_.limits;
+std::optional<message::Invalid> Client::unfit(const message::Subscribe& asked) const {
+  const auto& limits = context_.limits;
   for (const auto* key :
        {&asked.filter.project, &asked.filter.session, &asked.filter.host, &asked.filter.type}) {
     bool fits = key->size() <= limits.patterns_max;
     for (const std::string& pattern : *key) fits = fits && pattern.size() <= limits.pattern_bytes_max;
     if (fits) continue;
-    return message::Bad{asked.id, "bad_filter",
-                        "a key has at most " + std::to_string(limits.patterns_max) + " patterns of " +
-                            std::to_string(limits.pattern_bytes_max) + " bytes"};
+    return message::Invalid{asked.id, "bad_filter",
+                            "a key has at most " + std::to_string(limits.patterns_max) + " patterns of " +
+                                std::to_string(limits.pattern_bytes_max) + " bytes"};
   }
   return {};
 }
@@ -151,10 +151,10 @@ void Client::send() {
     return;
   }
   error_code ec;
-  const std::size_t sent = wire_->send(batch.iovecs(), shared_from_this(), ec);
+  const std::size_t sent = transport_->send(batch.iovecs(), shared_from_this(), ec);
   if (ec) return drop();
   const auto rest = subscriber_.sent(batch, sent);
-  if (!rest.empty()) wire_->keep_rest(rest);
+  if (!rest.empty()) transport_->keep_rest(rest);
   if (sent < batch.bytes() || batch.full || stopping_) wait_room();
   if (!subscriber_.congested() && !asleep_) read_message();
 }
@@ -162,59 +162,59 @@ void Client::send() {
 void Client::wait_room() {
   if (waits_room_) return;
   waits_room_ = true;
-  wire_->wait_room([self = shared_from_this()](error_code ec) {
+  transport_->wait_room([self = shared_from_this()](error_code ec) {
     self->waits_room_ = false;
     if (self->phase_ == Phase::gone) return;
     if (ec) return self->drop();
-    self->ring();
+    self->wake();
   });
 }
 
 /// For what the subscriber has to send though the log has not grown.
-void Client::ring_soon() {
-  if (std::exchange(ring_posted_, true)) return;
-  boost::asio::post(wire_->socket().get_executor(), [self = shared_from_this()] {
-    self->ring_posted_ = false;
-    self->ring();
+void Client::wake_soon() {
+  if (std::exchange(wake_posted_, true)) return;
+  boost::asio::post(transport_->socket().get_executor(), [self = shared_from_this()] {
+    self->wake_posted_ = false;
+    self->wake();
   });
 }
 
 /// Secrets are left as they are only where the owner asked for it, and only over his own socket.
-Audience Client::shown() const {
+Audience Client::audience() const {
   if (view_ == View::meta) return Audience::meta;
-  return !shared_.redact && via_ == TransportKind::unix_socket ? Audience::raw : Audience::full;
+  return !context_.redact && transport_kind_ == TransportKind::unix_socket ? Audience::raw : Audience::full;
 }
 
 void Client::close(std::uint16_t code, std::string_view reason) {
   if (phase_ != Phase::socket) return;
   enter(Phase::closing);
-  wire_->close(code, reason, [self = shared_from_this()](error_code) { self->drop(); });
+  transport_->close(code, reason, [self = shared_from_this()](error_code) { self->drop(); });
 }
 
 void Client::tick_socket(Clock::time_point now) {
-  const auto& limits = shared_.limits;
-  if (wire_->closed()) return enter(Phase::closing);  // the client broke the protocol, or said goodbye
+  const auto& limits = context_.limits;
+  if (transport_->closed()) return enter(Phase::closing);  // the client broke the protocol, or said goodbye
   if (!owner_ && now - entered_ > limits.hello) {
-    shared_.counts.end(Ending::no_hello);
+    context_.counters.end(Ending::no_hello);
     return close(close_not_authenticated, "no hello in time");
   }
-  if (std::exchange(bytes_in_, wire_->bytes_in()) != wire_->bytes_in() || asleep_) {
+  if (std::exchange(bytes_in_, transport_->bytes_in()) != transport_->bytes_in() || asleep_) {
     heard_ = now;
     pinged_ = false;
   }
-  const bool owes = waits_room_ || !wire_->free();
-  if (std::exchange(bytes_out_, wire_->bytes_out()) != wire_->bytes_out() || !owes) progress_ = now;
+  const bool owes = waits_room_ || !transport_->free();
+  if (std::exchange(bytes_out_, transport_->bytes_out()) != transport_->bytes_out() || !owes) progress_ = now;
   if (now - progress_ > limits.stall) {
-    shared_.counts.end(Ending::stalled);
+    context_.counters.end(Ending::stalled);
     return close(close_stalled, "nothing was read for too long");
   }
   if (now - heard_ > limits.silence) {
-    shared_.counts.end(Ending::silent);
+    context_.counters.end(Ending::silent);
     return drop();
   }
   if (now - heard_ > limits.ping && !pinged_ && !pinging_) {
     pinged_ = pinging_ = true;
-    wire_->ping([self = shared_from_this()](error_code) { self->pinging_ = false; });
+    transport_->ping([self = shared_from_this()](error_code) { self->pinging_ = false; });
   }
 }
 

@@ -16,7 +16,7 @@ class Connection {
 
   virtual ~Connection() = default;
   /// Something may be there to send. Cheap when nothing is, or when the client is not ready for it.
-  virtual void ring() = 0;
+  virtual void wake() = 0;
   /// This session is another than it was: for those who asked for states.
   virtual void session_changed(const Session& session) = 0;
   /// Looks at its time limits.
@@ -29,7 +29,7 @@ class Connection {
   virtual void drop() = 0;
 
   virtual Kind kind() const = 0;
-  virtual TransportKind via() const = 0;
+  virtual TransportKind transport_kind() const = 0;
 };
 
 /// busy: whatever it asks, the answer is 503. foreign: it is 403, because another user is at the other end.
@@ -37,7 +37,8 @@ enum class Admission { yes, busy, foreign };
 
 /// Begins to read. It keeps itself alive until its socket is closed; `gone` is then called, once, from the
 /// loop. `shared` outlives it.
-std::shared_ptr<Connection> connect(std::unique_ptr<Transport> wire, TransportKind via, ServerContext& shared,
-                                    Admission welcome, std::function<void(Connection&)> gone);
+std::shared_ptr<Connection> connect(std::unique_ptr<Transport> transport, TransportKind transport_kind,
+                                    ServerContext& context, Admission admission,
+                                    std::function<void(Connection&)> gone);
 
 }  // namespace earshot::serve

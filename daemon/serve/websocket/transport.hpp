@@ -85,9 +85,9 @@ class Transport {
   virtual void shut() = 0;
 };
 
-std::unique_ptr<Transport> plain_wire(Transport::Socket socket, const Limits& limits);
+std::unique_ptr<Transport> make_plain_transport(Transport::Socket socket, const Limits& limits);
 /// `context` outlives it.
-std::unique_ptr<Transport> tls_wire(Transport::Socket socket, const Limits& limits,
-                                    boost::asio::ssl::context& context);
+std::unique_ptr<Transport> make_tls_transport(Transport::Socket socket, const Limits& limits,
+                                              boost::asio::ssl::context& context);
 
 }  // namespace earshot::serve

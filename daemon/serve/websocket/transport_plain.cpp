@@ -2,7 +2,7 @@
 
 namespace earshot::serve {
 
-std::unique_ptr<Transport> plain_wire(Transport::Socket socket, const Limits& limits) {
+std::unique_ptr<Transport> make_plain_transport(Transport::Socket socket, const Limits& limits) {
   return std::make_unique<TransportOf<Transport::Socket>>(std::move(socket), limits);
 }
 

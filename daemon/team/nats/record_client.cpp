@@ -21,7 +21,7 @@ namespace nats {
 namespace {
 
 namespace asio = boost::asio;
-using serve::Forwarded;
+using serve::RemoteRecord;
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds patience{5};          // for the first part, and between two
@@ -38,11 +38,11 @@ class NatsRecordClient final : public RecordClient {
     worker_.join();
   }
 
-  void read(const std::string& line, std::function<void(Forwarded)> done) override {
+  void read(const std::string& line, std::function<void(RemoteRecord)> done) override {
     if (waiting_ >= waiting_max) return done({{}, true, "busy", "too many records are being read", true});
     ++waiting_;
     asio::post(worker_, [this, line, done = std::move(done), alive = std::weak_ptr<char>(alive_)]() mutable {
-      Forwarded answer = stopping_ ? Forwarded{} : ask(line);
+      RemoteRecord answer = stopping_ ? RemoteRecord{} : ask(line);
       asio::post(io_, [this, alive, done = std::move(done), answer = std::move(answer)]() mutable {
         if (alive.expired()) return;
         --waiting_;
@@ -52,11 +52,11 @@ class NatsRecordClient final : public RecordClient {
   }
 
  private:
-  static Forwarded offline(const std::string& host) {
+  static RemoteRecord offline(const std::string& host) {
     return {{}, true, "host_offline", "host " + host + " does not answer", true};
   }
 
-  Forwarded ask(const std::string& line) {
+  RemoteRecord ask(const std::string& line) {
     const auto event = read_frame(line);
     if (!event || !event->is_event() || !is_host(event->host))
       return {{}, true, "not_found", "the line says no place", false};
@@ -78,8 +78,8 @@ class NatsRecordClient final : public RecordClient {
     }
   }
 
-  Forwarded gather(const Subscription& answers, const std::string& host) const {
-    Forwarded record;
+  RemoteRecord gather(const Subscription& answers, const std::string& host) const {
+    RemoteRecord record;
     simdjson::dom::parser parser;
     const auto begun = Clock::now();
     for (auto heard = begun;;) {

@@ -1,5 +1,5 @@
-// A wall clock that jumps: CLOCK_OFFSET names a file whose first eight bytes are seconds, added to what time
-// it is. The steady clock is left alone.
+// A wall clock that jumps: CLOCK_OFFSET names a file whose first eight bytes are seconds to add to the time.
+// The monotonic clock is not changed.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
-// A disk that hangs: while the file HANG is there, no read of a transcript below a directory called `-slow`
-// comes back, and whoever asks for what is at hand is told that nothing is. HANG.reached tells that one
-// waits.
+// A disk that hangs: while the file HANG exists, reads of transcripts below a directory `-slow` block, and
+// reads with RWF_NOWAIT fail with EAGAIN. HANG.reached is created when a read blocks.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
-// Somebody deletes a file at the worst moment: it was listed and looked at, and is gone when it is opened.
-// Files whose names begin with `vanishing` are.
+// Deletes files whose names begin with `vanishing` when they are opened: they vanish between listing and opening.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdarg.h>

@@ -7,33 +7,15 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
+
+#include "unit/support/temporary_directory.hpp"
 
 using namespace earshot;
+using earshot::test::TemporaryDirectory;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (fs::temp_directory_path() / "earshot-base-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()));
-    path_ = pattern;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-void write(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
 
 unsigned mode_of(const std::string& path) {
   const FileStat stat = stat_file(path);
@@ -74,7 +56,7 @@ TEST_CASE("a descriptor has one owner, which closes it") {
 
 TEST_CASE("file attributes are values, and so are errors") {
   const TemporaryDirectory home;
-  write(home / "a", "12345");
+  home.write("a", "12345");
   fs::create_symlink(home / "a", home / "link");
   const FileStat file = stat_file(home / "a");
   CHECK(file.ok());
@@ -97,7 +79,7 @@ TEST_CASE("file attributes are values, and so are errors") {
 
 TEST_CASE("reading at an offset may be short and ends with 0") {
   const TemporaryDirectory home;
-  write(home / "a", "12345");
+  home.write("a", "12345");
   const Fd fd = open_for_reading(home / "a");
   char buffer[8] = {};
   CHECK(read_at(fd.get(), buffer, 3, 1) == 3);
@@ -111,9 +93,9 @@ TEST_CASE("reading at an offset may be short and ends with 0") {
 
 TEST_CASE("small files are read whole or not at all") {
   const TemporaryDirectory home;
-  write(home / "a", "hello");
-  write(home / "empty", "");
-  write(home / "large", std::string(100'000, 'x'));
+  home.write("a", "hello");
+  home.write("empty", "");
+  home.write("large", std::string(100'000, 'x'));
   fs::create_symlink(home / "a", home / "link");
   REQUIRE(::mkfifo((home / "fifo").c_str(), 0600) == 0);
   const SmallFile file = read_small_file(home / "a", 5);
@@ -149,8 +131,8 @@ TEST_CASE("everything is written, and a failure is reported") {
 TEST_CASE("a listing has the directories and the wanted names") {
   const TemporaryDirectory home;
   fs::create_directories(home / "top/directory");
-  write(home / "top/a.jsonl", "1");
-  write(home / "top/other", "1");
+  home.write("top/a.jsonl", "1");
+  home.write("top/other", "1");
   fs::create_symlink(home / "top/directory", home / "top/to_directory");
   fs::create_symlink(home / "top/a.jsonl", home / "top/to_file.jsonl");
   fs::create_symlink(home / "top", home / "to_top");
@@ -173,7 +155,7 @@ TEST_CASE("a listing has the directories and the wanted names") {
 TEST_CASE("an open directory is listed again, also after it was renamed") {
   const TemporaryDirectory home;
   fs::create_directory(home / "a");
-  write(home / "a/file", "123");
+  home.write("a/file", "123");
   const Directory directory(home / "a");
   REQUIRE(directory.error() == 0);
   fs::rename(home / "a", home / "b");
@@ -198,7 +180,7 @@ TEST_CASE("a private directory is created with its parents, and one that others 
   CHECK(make_private_directory(home / "deep/down/state") == "");
   REQUIRE(::chmod((home / "deep/down/state").c_str(), 0777) == 0);
   CHECK(contains(make_private_directory(home / "deep/down/state"), "chmod 700 " + home.path()));
-  write(home / "file", "");
+  home.write("file", "");
   CHECK(contains(make_private_directory(home / "file"), "not a directory"));
   CHECK(make_private_directory(home / "file/below") != "");
 }

@@ -1,35 +1,11 @@
 #include "base/time.hpp"
 
-#include <stdlib.h>
-#include <time.h>
-
 #include <catch2/catch.hpp>
 
+#include "unit/support/time_zone.hpp"
+
 using namespace earshot;
-
-namespace {
-
-// The local time zone during one test.
-class TimeZone {
- public:
-  explicit TimeZone(const char* name) {
-    if (const char* before = ::getenv("TZ")) before_ = before;
-    ::setenv("TZ", name, 1);
-    ::tzset();
-  }
-  ~TimeZone() {
-    if (before_)
-      ::setenv("TZ", before_->c_str(), 1);
-    else
-      ::unsetenv("TZ");
-    ::tzset();
-  }
-
- private:
-  std::optional<std::string> before_;
-};
-
-}  // namespace
+using earshot::test::TimeZone;
 
 TEST_CASE("times are parsed with fractions and offsets") {
   CHECK(parse_time("1970-01-01T00:00:00Z") == 0);

@@ -1,24 +1,25 @@
-// The options belong to the program, not to a room's library: they are compiled into their test.
-#include "config/options.cpp"        // NOLINT(bugprone-suspicious-include)
-#include "config/options_file.cpp"   // NOLINT(bugprone-suspicious-include)
-#include "config/options_users.cpp"  // NOLINT(bugprone-suspicious-include)
-#include "config/options_words.cpp"  // NOLINT(bugprone-suspicious-include)
-
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <map>
+#include <sstream>
 
+#include "base/duration.hpp"
+#include "config/option_table.hpp"
+#include "serve/limits.hpp"
 #include "unit/places.hpp"
 #include "unit/serve/support.hpp"
 
 using namespace earshot;
+using namespace earshot::config;
 
 namespace {
 
-struct Place {
+/// A home directory and the environment of one invocation.
+struct Fixture {
   test::TemporaryDirectory home;
   std::map<std::string, std::string> variables{{"HOME", home.path}};
 
-  Parsed parse(const std::vector<std::string>& words) const {
+  ParseResult parse(const std::vector<std::string>& words) const {
     const auto environment = [this](const char* name) -> std::optional<std::string> {
       const auto it = variables.find(name);
       if (it == variables.end()) return {};
@@ -26,26 +27,26 @@ struct Place {
     };
     return parse_options(words, environment, "1.2.3");
   }
-  /// What is said about a configuration file.
-  Parsed parse_file(std::string_view text, std::vector<std::string> words = {}) const {
+  /// With `text` as earshot.toml.
+  ParseResult parse_file(std::string_view text, std::vector<std::string> words = {}) const {
     test::write_text(home / "e.toml", text);
     words.insert(words.begin(), {"--config", home / "e.toml"});
     return parse(words);
   }
 };
 
-bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
-TEST_CASE("without a word, the defaults hold") {
-  const Place place;
-  const Parsed parsed = place.parse({});
+TEST_CASE("without options the defaults apply") {
+  const Fixture fixture;
+  const ParseResult parsed = fixture.parse({});
   REQUIRE(parsed.options);
   REQUIRE(parsed.options->roots.empty());
   REQUIRE(parsed.options->listen.address().to_string() == "127.0.0.1");
   REQUIRE(parsed.options->listen.port() == 7717);
-  REQUIRE(parsed.options->state == place.home.path + "/.local/state/earshot");
+  REQUIRE(parsed.options->state == fixture.home.path + "/.local/state/earshot");
   REQUIRE(parsed.options->recent == std::chrono::hours(24));
   REQUIRE(parsed.options->watch == "both");
   REQUIRE_FALSE(parsed.options->sweep);
@@ -53,11 +54,11 @@ TEST_CASE("without a word, the defaults hold") {
   REQUIRE_FALSE(parsed.options->demo);
 }
 
-TEST_CASE("every option is taken from the command line") {
-  const Place place;
-  const Parsed parsed = place.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0", "--state",
-                                     "/s", "--recent", "7d", "--log-level", "debug", "--host", "dev7",
-                                     "--watch", "sweep", "--sweep", "5m", "--demo"});
+TEST_CASE("options are read from the command line") {
+  const Fixture fixture;
+  const ParseResult parsed = fixture.parse({"--root", "/a", "--root", "work=/b", "--listen", "[::1]:0",
+                                            "--state", "/s", "--recent", "7d", "--log-level", "debug",
+                                            "--host", "dev7", "--watch", "sweep", "--sweep", "5m", "--demo"});
   REQUIRE(parsed.err == "");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
   REQUIRE(parsed.options->listen.address().to_string() == "::1");
@@ -71,23 +72,23 @@ TEST_CASE("every option is taken from the command line") {
   REQUIRE(parsed.options->demo);
 }
 
-TEST_CASE("a character that is no blank is none, wherever one is looked for") {
-  const Place place;
-  const Parsed folded = place.parse_file("host = \"\"\"a\\\n\u00a7\"\"\"\n");
+TEST_CASE("non-ASCII characters are not taken for blanks") {
+  const Fixture fixture;
+  const ParseResult folded = fixture.parse_file("host = \"\"\"a\\\n\u00a7\"\"\"\n");
   REQUIRE(folded.err == "");
   REQUIRE(folded.options->host == "a\u00a7");
   for (const std::string text : {"\u033arp", "host = \u0301", "[a]\u1490", "[:", "[ =]"}) {
     CAPTURE(text);
-    REQUIRE(says(place.parse_file(text).err, "e.toml:1: "));
+    REQUIRE(contains(fixture.parse_file(text).err, "e.toml:1: "));
   }
 }
 
-TEST_CASE("every option is also a key of the file, and the command line wins") {
-  const Place place;
+TEST_CASE("options are read from earshot.toml, and the command line wins") {
+  const Fixture fixture;
   const std::string file =
       "root = [\"/a\", \"work=/b\"]\nlisten = \"localhost:99\"\nstate = \"/s\"\nrecent = \"90m\"\n"
-      "log-level = \"warn\"\nhost = \"dev7\"\nwatch = \"inotify\"\nsweep = \"2s\"\ndemo = true\n";
-  const Parsed parsed = place.parse_file(file);
+      "log_level = \"warn\"\nhost = \"dev7\"\nwatch = \"inotify\"\nsweep = \"2s\"\ndemo = true\n";
+  const ParseResult parsed = fixture.parse_file(file);
   REQUIRE(parsed.err == "");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"/a", "work=/b"});
   REQUIRE(parsed.options->listen.port() == 99);
@@ -98,64 +99,64 @@ TEST_CASE("every option is also a key of the file, and the command line wins") {
   REQUIRE(parsed.options->watch == "inotify");
   REQUIRE(parsed.options->sweep == std::chrono::seconds(2));
   REQUIRE(parsed.options->demo);
-  const Parsed both = place.parse_file(file, {"--root", "/c", "--recent", "5s"});
+  const ParseResult both = fixture.parse_file(file, {"--root", "/c", "--recent", "5s"});
   REQUIRE(both.options->roots == std::vector<std::string>{"/c"});
   REQUIRE(both.options->recent == std::chrono::seconds(5));
   REQUIRE(both.options->host == "dev7");
 }
 
 TEST_CASE("roots may be a table of names") {
-  const Parsed parsed = Place().parse_file("[root]\nwork = \"/b\"\nhome = \"~/.claude\"\n");
+  const ParseResult parsed = Fixture().parse_file("[root]\nwork = \"/b\"\nhome = \"~/.claude\"\n");
   REQUIRE(parsed.options->roots == std::vector<std::string>{"home=~/.claude", "work=/b"});
 }
 
-TEST_CASE("the usual file is read when it is there, another one must be") {
-  Place place;
-  std::filesystem::create_directories(place.home / ".config/earshot");
-  test::write_text(place.home / ".config/earshot/earshot.toml", "host = \"from-home\"\n");
-  REQUIRE(place.parse({}).options->host == "from-home");
-  place.variables["XDG_CONFIG_HOME"] = place.home / "xdg";
-  REQUIRE(place.parse({}).options->host != "from-home");
-  place.variables["XDG_STATE_HOME"] = "/elsewhere";
-  REQUIRE(place.parse({}).options->state == "/elsewhere/earshot");
-  place.variables["XDG_STATE_HOME"] = "relative";
-  REQUIRE(place.parse({}).options->state == place.home / ".local/state/earshot");
-  const Parsed missing = place.parse({"--config", place.home / "no.toml"});
+TEST_CASE("the default file is optional, a named one is required") {
+  Fixture fixture;
+  std::filesystem::create_directories(fixture.home / ".config/earshot");
+  test::write_text(fixture.home / ".config/earshot/earshot.toml", "host = \"from-home\"\n");
+  REQUIRE(fixture.parse({}).options->host == "from-home");
+  fixture.variables["XDG_CONFIG_HOME"] = fixture.home / "xdg";
+  REQUIRE(fixture.parse({}).options->host != "from-home");
+  fixture.variables["XDG_STATE_HOME"] = "/elsewhere";
+  REQUIRE(fixture.parse({}).options->state == "/elsewhere/earshot");
+  fixture.variables["XDG_STATE_HOME"] = "relative";
+  REQUIRE(fixture.parse({}).options->state == fixture.home / ".local/state/earshot");
+  const ParseResult missing = fixture.parse({"--config", fixture.home / "no.toml"});
   REQUIRE(missing.exit_code == 2);
-  REQUIRE(says(missing.err, place.home / "no.toml"));
+  REQUIRE(contains(missing.err, fixture.home / "no.toml"));
 }
 
-TEST_CASE("what is wrong in the file is told with its place") {
-  const Place place;
+TEST_CASE("an error in the file names the line") {
+  const Fixture fixture;
   struct Row {
-    std::string_view text, says;
+    std::string_view text, error;
   };
   const Row rows[] = {
       {"host = \"a\"\nrecnt = \"24h\"\n", "e.toml:2: unknown key `recnt`; did you mean `recent`?"},
       {"lissten = 7\n", "e.toml:1: unknown key `lissten`; did you mean `listen`?"},
-      {"log_level = \"info\"\n", "did you mean `log-level`?"},
-      {"\n\nrecent = 24\n", "e.toml:3: `recent` is a string, not an integer"},
-      {"root = \"/a\"\n", "e.toml:1: `root` is an array of strings or a table"},
-      {"root = [\"/a\",\n  7]\n", "e.toml:2: `root` is an array of strings or a table"},
-      {"demo = \"yes\"\n", "e.toml:1: `demo` is true or false, not a string"},
+      {"log-level = \"info\"\n", "did you mean `log_level`?"},
+      {"\n\nrecent = 24\n", "e.toml:3: `recent` must be a string, not an integer"},
+      {"root = \"/a\"\n", "e.toml:1: `root` must be an array of strings or a table"},
+      {"root = [\"/a\",\n  7]\n", "e.toml:2: `root` must be an array of strings or a table"},
+      {"demo = \"yes\"\n", "e.toml:1: `demo` must be true or false, not a string"},
       {"host = \"a\"\nhost = \"b\"\n", "e.toml:2: "},
       {"host = \n", "e.toml:1: "},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const Parsed parsed = place.parse_file(row.text);
+    const ParseResult parsed = fixture.parse_file(row.text);
     CAPTURE(parsed.err);
     REQUIRE_FALSE(parsed.options);
     REQUIRE(parsed.exit_code == 2);
-    REQUIRE(says(parsed.err, row.says));
+    REQUIRE(contains(parsed.err, row.error));
   }
 }
 
-TEST_CASE("what is wrong on the command line is told, with code 2") {
-  const Place place;
+TEST_CASE("an error on the command line exits with code 2") {
+  const Fixture fixture;
   struct Row {
     std::vector<std::string> words;
-    std::string_view says;
+    std::string_view error;
   };
   const Row rows[] = {
       {{"--lisen", "x"}, "--lisen"},
@@ -166,112 +167,128 @@ TEST_CASE("what is wrong on the command line is told, with code 2") {
       {{"--listen", "::1:7717"}, "ADDR:PORT"},
       {{"--listen", "0.0.0.0:7717"}, "not a loopback address"},
       {{"--listen", "192.168.1.5:7717"}, "TLS"},
-      {{"--recent", "soon"}, "recent: `soon`"},
+      {{"--recent", "soon"}, "recent: `soon` is not a duration"},
       {{"--log-level", "wrn"}, "did you mean `warn`?"},
       {{"--watch", "swep"}, "did you mean `sweep`?"},
-      {{"--sweep", "0s"}, "sweep: `0s` is no duration of a second or more"},
+      {{"--sweep", "0s"}, "sweep: `0s` is too short: the minimum is 1s"},
       {{"--host", ""}, "host"},
       {{"--no-redact=22222222222222222222"}, "write it alone"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.words);
-    const Parsed parsed = place.parse(row.words);
+    const ParseResult parsed = fixture.parse(row.words);
     CAPTURE(parsed.err);
     REQUIRE_FALSE(parsed.options);
     REQUIRE(parsed.exit_code == 2);
-    REQUIRE(says(parsed.err, row.says));
+    REQUIRE(contains(parsed.err, row.error));
   }
 }
 
-TEST_CASE("the socket is in the runtime directory, or beside the token") {
-  Place place;
-  REQUIRE(place.parse({}).options->socket == place.home.path + "/.local/state/earshot/sock");
-  REQUIRE(place.parse({"--state", "/s"}).options->socket == "/s/sock");
-  place.variables["XDG_RUNTIME_DIR"] = "/run/user/1000";
-  REQUIRE(place.parse({}).options->socket == "/run/user/1000/earshot/sock");
-  REQUIRE_FALSE(place.parse({}).options->socket_given);
-  const Parsed given = place.parse({"--socket", "/tmp/a"});
+TEST_CASE("the socket is in the runtime directory or the state directory") {
+  Fixture fixture;
+  REQUIRE(fixture.parse({}).options->socket == fixture.home.path + "/.local/state/earshot/sock");
+  REQUIRE(fixture.parse({"--state", "/s"}).options->socket == "/s/sock");
+  fixture.variables["XDG_RUNTIME_DIR"] = "/run/user/1000";
+  REQUIRE(fixture.parse({}).options->socket == "/run/user/1000/earshot/sock");
+  REQUIRE_FALSE(fixture.parse({}).options->socket_given);
+  const ParseResult given = fixture.parse({"--socket", "/tmp/a"});
   REQUIRE(given.options->socket == "/tmp/a");
   REQUIRE(given.options->socket_given);
-  REQUIRE(place.parse_file("socket = \"/b\"").options->socket == "/b");
-  place.variables["XDG_RUNTIME_DIR"] = "relative";
-  REQUIRE(place.parse({"--state", "/s"}).options->socket == "/s/sock");
+  REQUIRE(fixture.parse_file("socket = \"/b\"").options->socket == "/b");
+  fixture.variables["XDG_RUNTIME_DIR"] = "relative";
+  REQUIRE(fixture.parse({"--state", "/s"}).options->socket == "/s/sock");
 }
 
-TEST_CASE("redaction is on unless somebody says otherwise") {
-  const Place place;
-  REQUIRE(place.parse({}).options->redact);
-  REQUIRE_FALSE(place.parse({"--no-redact"}).options->redact);
-  REQUIRE_FALSE(place.parse_file("redact = false").options->redact);
-  REQUIRE(place.parse_file("redact = false", {"--redact"}).options->redact);
-  const Parsed rules = place.parse_file("[redaction]\nours = 'OUR-[0-9]{8}'\n");
+TEST_CASE("redaction is on by default") {
+  const Fixture fixture;
+  REQUIRE(fixture.parse({}).options->redact);
+  REQUIRE_FALSE(fixture.parse({"--no-redact"}).options->redact);
+  REQUIRE_FALSE(fixture.parse_file("redact = false").options->redact);
+  REQUIRE(fixture.parse_file("redact = false", {"--redact"}).options->redact);
+  const ParseResult rules = fixture.parse_file("[redaction]\nours = 'OUR-[0-9]{8}'\n");
   REQUIRE(rules.options->redaction ==
           std::vector<std::pair<std::string, std::string>>{{"ours", "OUR-[0-9]{8}"}});
 }
 
-TEST_CASE("other machines are let in only with TLS and the owner's word") {
-  const Place place;
+TEST_CASE("remote access needs TLS and allow_remote") {
+  const Fixture fixture;
   const std::string tls = "tls_cert = \"cert.pem\"\ntls_key = \"~/key.pem\"\n";
   const std::string listen = "listen = \"0.0.0.0:7717\"\n";
   for (const std::string& text : {listen, listen + "allow_remote = true\n", listen + tls}) {
     CAPTURE(text);
-    const Parsed parsed = place.parse_file(text);
+    const ParseResult parsed = fixture.parse_file(text);
     REQUIRE(parsed.exit_code == 2);
     for (const std::string_view word : {"allow_remote = true", "tls_cert = ", "tls_key = ", "names = "})
-      REQUIRE(says(parsed.err, word));
+      REQUIRE(contains(parsed.err, word));
   }
-  const Parsed good = place.parse_file(listen + "allow_remote = true\nnames = [\"dev7.example\"]\n" + tls);
+  const ParseResult good =
+      fixture.parse_file(listen + "allow_remote = true\nnames = [\"dev7.example\"]\n" + tls);
   REQUIRE(good.err == "");
-  REQUIRE(good.options->tls_cert == place.home / "cert.pem");  // beside the file
-  REQUIRE(good.options->tls_key == place.home / "key.pem");
+  REQUIRE(good.options->tls_cert == fixture.home / "cert.pem");  // relative to the file
+  REQUIRE(good.options->tls_key == fixture.home / "key.pem");
   REQUIRE(good.options->names == std::vector<std::string>{"dev7.example"});
   REQUIRE(good.options->remote_view == View::meta);
-  REQUIRE(place.parse_file("remote_view = \"full\"").options->remote_view == View::full);
-  REQUIRE(says(place.parse_file("remote_view = \"ful\"").err, "did you mean `full`?"));
-  REQUIRE(says(place.parse_file("tls_cert = \"a\"").err, "tls_key"));
-  REQUIRE(says(place.parse_file("tls_key = \"a\"").err, "tls_cert"));
-  REQUIRE(says(place.parse_file("names = [\"https://a\"]").err, "no host name"));
-  REQUIRE(says(place.parse_file("names = \"a\"").err, "an array of names"));
-}
-
-TEST_CASE("every limit can be set, within its bounds") {
-  const Place place;
-  std::string text = "[limits]\nlog_bytes = 1048576\n";
-  for (const serve::LimitRule& rule : serve::limit_rules()) {
-    const std::uint64_t value = rule.name == "ping_ms" ? rule.min : rule.min + 1;
-    text += std::string(rule.name) + " = " + std::to_string(value) + "\n";
-  }
-  const Parsed parsed = place.parse_file(text);
-  REQUIRE(parsed.err == "");
-  for (const serve::LimitRule& rule : serve::limit_rules()) {
-    CAPTURE(rule.name);
-    REQUIRE(serve::get(parsed.options->limits, rule) == (rule.name == "ping_ms" ? rule.min : rule.min + 1));
-    const std::uint64_t usual = serve::get(serve::Limits{}, rule);
-    REQUIRE(usual >= rule.min);
-    REQUIRE(usual <= rule.max);
-    const std::string line = "[limits]\n" + std::string(rule.name) + " = ";
-    REQUIRE(says(place.parse_file(line + std::to_string(rule.max + 1)).err,
-                 "e.toml:2: `" + std::string(rule.name)));
-    REQUIRE(says(place.parse_file(line + std::to_string(rule.min - 1)).err, "a number from"));
-  }
-  REQUIRE(parsed.options->log_bytes_max == 1048576);
-  REQUIRE(says(place.parse_file("[limits]\nconections = 7\n").err,
-               "e.toml:2: unknown key `conections`; did you mean `connections`?"));
-  REQUIRE(says(place.parse_file("[limits]\nconnections = \"many\"\n").err,
-               "a number from 1 to 100000, not a string"));
-  REQUIRE(says(place.parse_file("[limits]\nconnections = -5\n").err, "not -5"));
-  REQUIRE(says(place.parse_file("[limits]\nping_ms = 50000\n").err, "`silence_ms` is more than `ping_ms`"));
-  REQUIRE(says(place.parse_file("limits = 7\n").err, "a table, [limits]"));
+  REQUIRE(fixture.parse_file("remote_view = \"full\"").options->remote_view == View::full);
+  REQUIRE(contains(fixture.parse_file("remote_view = \"ful\"").err, "did you mean `full`?"));
+  REQUIRE(contains(fixture.parse_file("tls_cert = \"a\"").err, "tls_key"));
+  REQUIRE(contains(fixture.parse_file("tls_key = \"a\"").err, "tls_cert"));
+  REQUIRE(contains(fixture.parse_file("names = [\"https://a\"]").err, "not a host name"));
+  REQUIRE(contains(fixture.parse_file("names = \"a\"").err, "an array of names"));
 }
 
 namespace {
 
-/// The example with the # of each setting taken away: what every daemon has, and what only one of a team has,
-/// by the names of these tables.
-std::map<std::string, std::string> example() {
+/// `value` of a limit, as earshot.toml has it.
+std::string toml_value(const serve::LimitRule& rule, std::uint64_t value) {
+  using Unit = serve::LimitRule::Unit;
+  if (rule.unit() == Unit::count) return std::to_string(value);
+  if (rule.unit() == Unit::bytes) return '"' + size_literal(value) + '"';
+  return '"' + duration_literal(std::chrono::milliseconds(static_cast<std::int64_t>(value))) + '"';
+}
+
+}  // namespace
+
+TEST_CASE("every limit can be set within its bounds") {
+  const Fixture fixture;
+  const auto sample = [](const serve::LimitRule& rule) {
+    return rule.name == "ping" ? rule.min : rule.min + 1;
+  };
+  std::string text = "[limits]\nlog_bytes = \"1MiB\"\n";
+  for (const serve::LimitRule& rule : serve::limit_rules())
+    text += std::string(rule.name) + " = " + toml_value(rule, sample(rule)) + "\n";
+  const ParseResult parsed = fixture.parse_file(text);
+  REQUIRE(parsed.err == "");
+  for (const serve::LimitRule& rule : serve::limit_rules()) {
+    CAPTURE(rule.name);
+    REQUIRE(serve::limit_value(parsed.options->limits, rule) == sample(rule));
+    const std::uint64_t default_value = serve::limit_value(serve::Limits{}, rule);
+    REQUIRE(default_value >= rule.min);
+    REQUIRE(default_value <= rule.max);
+    REQUIRE_FALSE(rule.description.empty());
+    const std::string line = "[limits]\n" + std::string(rule.name) + " = ";
+    for (const std::uint64_t outside : {rule.max + 1, rule.min - 1})
+      REQUIRE(contains(fixture.parse_file(line + toml_value(rule, outside)).err,
+                       "e.toml:2: `" + std::string(rule.name) + "` must be a"));
+  }
+  REQUIRE(parsed.options->log_bytes_max == 1 << 20);
+  REQUIRE(contains(fixture.parse_file("[limits]\nconections = 7\n").err,
+                   "e.toml:2: unknown key `conections`; did you mean `connections`?"));
+  REQUIRE(contains(fixture.parse_file("[limits]\nconnections = \"many\"\n").err,
+                   "a number from 1 to 100000, not a string"));
+  REQUIRE(contains(fixture.parse_file("[limits]\nconnections = -5\n").err, "not -5"));
+  REQUIRE(contains(fixture.parse_file("[limits]\nping = 20000\n").err, "must be a duration from"));
+  REQUIRE(contains(fixture.parse_file("[limits]\nping = \"50s\"\n").err, "`silence` must exceed `ping`"));
+  REQUIRE(contains(fixture.parse_file("limits = 7\n").err, "a table, [limits]"));
+}
+
+namespace {
+
+/// The example file with the # of every setting removed, split at [relay] and [hub]: a daemon has at most one
+/// of them.
+std::map<std::string, std::string> uncommented_example() {
   std::map<std::string, std::string> parts;
   std::string part;
-  std::istringstream lines(test::read_text((test::sources() / "daemon/earshot.toml").string()));
+  std::istringstream lines(example_file());
   for (std::string line; std::getline(lines, line);) {
     const bool team = line.starts_with("#[");
     if (team && !line.starts_with("#[hub.users.")) part = line.substr(2, line.size() - 3);
@@ -281,53 +298,40 @@ std::map<std::string, std::string> example() {
   return parts;
 }
 
-bool tells(const std::string& text, std::string_view key) {
-  return says(text, "\n" + std::string(key) + " = ");
-}
-
-template <class Words>
-void check_team_keys(const std::string& text, const auto& own) {
-  const auto look = [&](const auto& keys) {
-    for (const auto& key : keys) {
-      CAPTURE(key.name);
-      CHECK((tells(text, key.name) || says(text, "[hub." + std::string(key.name) + ".")));
-    }
-  };
-  look(link_keys<Words>);
-  look(own);
-}
-
 }  // namespace
 
-TEST_CASE("the example of a configuration tells a team's keys, and their defaults as they are") {
-  const Place place;
-  auto parts = example();
-  check_team_keys<RelayWords>(parts["relay"], relay_keys);
-  check_team_keys<HubWords>(parts["hub"], hub_keys);
-  const Parsed relay = place.parse_file(parts["relay"], {"--host", "dev7"});
+TEST_CASE("daemon/earshot.toml is what --print-config prints") {
+  REQUIRE(test::read_text((test::sources() / "daemon/earshot.toml").string()) == example_file());
+  REQUIRE(Fixture().parse({"--print-config"}).out == example_file());
+}
+
+TEST_CASE("the example file has the defaults of [relay] and [hub]") {
+  const Fixture fixture;
+  auto parts = uncommented_example();
+  const ParseResult relay = fixture.parse_file(parts["relay"], {"--host", "dev7"});
   REQUIRE(relay.err == "");
-  CHECK(relay.options->relay->link.stream == team::BrokerConfig{}.stream);
-  CHECK(relay.options->relay->full == RelayWords{}.full);
-  CHECK(relay.options->relay->read == RelayWords{}.read);
-  CHECK(relay.options->relay->link.nkey_seed == place.home / "dev7.nk");
+  CHECK(relay.options->relay->broker.stream == team::BrokerConfig{}.stream);
+  CHECK(relay.options->relay->full == RelayOptions{}.full);
+  CHECK(relay.options->relay->read == RelayOptions{}.read);
+  CHECK(relay.options->relay->broker.nkey_seed == fixture.home / "earshot.nk");
   std::string with_hash = parts["hub"];
-  const std::string_view to_be_put = "\"put the 64 digits here\"";
-  CHECK(says(place.parse_file(with_hash).err, "64 hex digits"));  // nobody gets in by the example's token
-  with_hash.replace(with_hash.find(to_be_put), to_be_put.size(), '"' + serve::sha256_hex("token") + '"');
-  const Parsed hub = place.parse_file(with_hash);
+  const std::string_view placeholder = "\"put the 64 digits here\"";
+  CHECK(contains(fixture.parse_file(with_hash).err, "64 hex digits"));  // the example token is rejected
+  with_hash.replace(with_hash.find(placeholder), placeholder.size(), '"' + serve::sha256_hex("token") + '"');
+  const ParseResult hub = fixture.parse_file(with_hash);
   REQUIRE(hub.err == "");
-  CHECK(hub.options->hub->durable == HubWords{}.durable);
-  CHECK(hub.options->hub->sync == HubWords{}.sync);
-  CHECK(hub.options->hub->shelf.age_ms == team::EventStoreLimits{}.age_ms);
-  CHECK(hub.options->hub->shelf.bytes_max == team::EventStoreLimits{}.bytes_max);
-  CHECK(hub.options->hub->shelf.hosts_max == team::EventStoreLimits{}.hosts_max);
+  CHECK(hub.options->hub->durable == HubOptions{}.durable);
+  CHECK(hub.options->hub->sync == HubOptions{}.sync);
+  CHECK(hub.options->hub->store.age_ms == team::EventStoreLimits{}.age_ms);
+  CHECK(hub.options->hub->store.bytes_max == team::EventStoreLimits{}.bytes_max);
+  CHECK(hub.options->hub->store.hosts_max == team::EventStoreLimits{}.hosts_max);
   REQUIRE(hub.options->hub->users.size() == 1);
   CHECK(hub.options->hub->users[0].view == serve::User{}.view);
 }
 
-TEST_CASE("what is wrong with a team's configuration is said with its line and what to do") {
+TEST_CASE("an error in a team section names the line and the fix") {
   struct Row {
-    std::string_view text, said;
+    std::string_view text, error;
   };
   const Row rows[] = {
       {"[relay]\n", "e.toml:1: [relay] needs the broker's address: url = "},
@@ -337,8 +341,8 @@ TEST_CASE("what is wrong with a team's configuration is said with its line and w
       {"[relay]\nurl = [\"\"]\n", "e.toml:2: `url`"},
       {"[relay]\nurl = \"nats://a\"\nview = \"ful\"\n", "\"meta\" or \"full\""},
       {"[relay]\nurl = \"nats://a\"\nreed = true\n", "e.toml:3: unknown key `reed`; did you mean `read`?"},
-      {"[relay]\nurl = \"nats://a\"\nnkey = \"U\"\n", "`nkey` and `nkey_seed` belong together"},
-      {"[relay]\nurl = \"nats://a\"\ntls_key = \"k\"\n", "`tls_cert` and `tls_key` belong together"},
+      {"[relay]\nurl = \"nats://a\"\nnkey = \"U\"\n", "`nkey` and `nkey_seed` are used together"},
+      {"[relay]\nurl = \"nats://a\"\ntls_key = \"k\"\n", "`tls_cert` and `tls_key` are used together"},
       {"[hub]\nurl = \"nats://a\"\ndurable = \"a.b\"\n", "a name of letters and digits"},
       {"[hub]\nurl = \"nats://a\"\nkeep = \"0s\"\n", "a duration"},
       {"[hub]\nurl = \"nats://a\"\nhosts = 0\n", "a number from 1"},
@@ -346,159 +350,198 @@ TEST_CASE("what is wrong with a team's configuration is said with its line and w
       {"[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"abc\"\n", "64 hex digits"},
       {"[hub]\nurl = \"nats://a\"\n[relay]\nurl = \"nats://a\"\n", "[relay] and [hub] are for two daemons"},
       {"host = \"a b\"\n[relay]\nurl = \"nats://a\"\n", "choose a name with --host"},
-      {"root = [\"/a\"]\n[hub]\nurl = \"nats://a\"\n", "a hub listens to no directory of its own"},
+      {"root = [\"/a\"]\n[hub]\nurl = \"nats://a\"\n", "a hub monitors no directory of its own"},
       {"relay = 7\n", "a table, [relay]"},
-      {"[relay]\nurl = \"nats://a\"\nread = true\n", "that needs view = \"full\", too"},
+      {"[relay]\nurl = \"nats://a\"\nread = true\n", "it needs view = \"full\" too"},
   };
-  const Place place;
+  const Fixture fixture;
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const Parsed parsed = place.parse_file(row.text);
+    const ParseResult parsed = fixture.parse_file(row.text);
     CHECK_FALSE(parsed.options);
     CHECK(parsed.exit_code == 2);
-    CHECK(says(parsed.err, row.said));
+    CHECK(contains(parsed.err, row.error));
   }
 }
 
-TEST_CASE("a user whom more would be shown than was meant is refused, with what to do") {
+TEST_CASE("a user entry that could show too much is refused") {
   const std::string hash = "token_sha256 = \"" + serve::sha256_hex("a") + "\"\n";
   struct Row {
-    std::string text, said;
+    std::string text, error;
   };
   const Row rows[] = {
       {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("") + "\"\n",
        "e.toml:4: `token_sha256` is the SHA-256 of nothing: $TOKEN was not set. Make a token first"},
       {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("\n") + "\"\n", "the SHA-256 of nothing"},
       {"[hub.users.ada]\n" + hash + "hosts = []\n",
-       "e.toml:5: `hosts` is empty: say which ones he is shown; to "
-       "show him all, leave the key out"},
+       "e.toml:5: `hosts` is empty: list what the user may see; "
+       "to show everything, remove the key"},
       {"[hub.users.ada]\n" + hash + "projects = []\n", "e.toml:5: `projects` is empty"},
       {"[hub.users.ada]\n" + hash + "[hub.users.eve]\n" + hash, "users `ada` and `eve` have the same token"},
-      {"[hub.users.nobody]\n" + hash, "`nobody` cannot be a user's name"},
-      {"[hub.users.\"the owner\"]\n" + hash, "`the owner` cannot be a user's name"},
+      {"[hub.users.nobody]\n" + hash, "`nobody` is not a valid user name"},
+      {"[hub.users.\"the owner\"]\n" + hash, "`the owner` is not a valid user name"},
       {"[hub.users.ada]\ntoken_sha256 = 7\n", "64 hex digits"},
   };
-  const Place place;
+  const Fixture fixture;
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const Parsed parsed = place.parse_file("[hub]\nurl = \"nats://a\"\n" + row.text);
+    const ParseResult parsed = fixture.parse_file("[hub]\nurl = \"nats://a\"\n" + row.text);
     CHECK_FALSE(parsed.options);
-    CHECK(says(parsed.err, row.said));
+    CHECK(contains(parsed.err, row.error));
   }
-  const Parsed token =
-      place.parse_file("[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"hush\"\n");
-  CHECK_FALSE(says(token.err, "hush"));  // it may be the token itself
+  const ParseResult token =
+      fixture.parse_file("[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"hush\"\n");
+  CHECK_FALSE(contains(token.err, "hush"));  // the value may be the token itself
 }
 
-TEST_CASE("no token at all is no user's, whatever the users' hashes are") {
+TEST_CASE("an empty token matches no user") {
   const std::vector<serve::User> users = {{"ada", serve::sha256_hex(""), {}, View::full}};
-  CHECK(serve::user_of_token(users, "") == nullptr);
+  CHECK(serve::find_user_by_token(users, "") == nullptr);
 }
 
-TEST_CASE("--hub makes a hub of the broker on this machine, or of the file's") {
-  const Place place;
-  const Parsed plain = place.parse({"--hub"});
+TEST_CASE("--hub uses the broker of the file, else the local one") {
+  const Fixture fixture;
+  const ParseResult plain = fixture.parse({"--hub"});
   REQUIRE(plain.err == "");
-  CHECK(plain.options->hub->link.urls == std::vector<std::string>{"nats://127.0.0.1:4222"});
-  const Parsed filed = place.parse_file("[hub]\nurl = \"tls://b:1\"\n", {"--hub"});
-  CHECK(filed.options->hub->link.urls == std::vector<std::string>{"tls://b:1"});
+  CHECK(plain.options->hub->broker.urls == std::vector<std::string>{"nats://127.0.0.1:4222"});
+  const ParseResult filed = fixture.parse_file("[hub]\nurl = \"tls://b:1\"\n", {"--hub"});
+  CHECK(filed.options->hub->broker.urls == std::vector<std::string>{"tls://b:1"});
 }
 
-TEST_CASE("the example of a configuration tells every key, and the defaults as they are") {
-  const std::string told = test::read_text((test::sources() / "daemon/earshot.toml").string());
-  const std::string all = example()[""];
-  for (const Key& key : keys) {
-    CAPTURE(key.name);
-    if (key.name == "relay" || key.name == "hub") continue;  // of them each daemon may have one
-    const bool table = key.name == "redaction" || key.name == "limits";
-    CHECK(says(all, table ? "\n[" + std::string(key.name) + "]\n" : "\n" + std::string(key.name) + " = "));
+TEST_CASE("the example file has every option and limit with its default") {
+  const std::string all = uncommented_example()[""];
+  for (const Option& option : option_table()) {
+    CAPTURE(option.key);
+    CHECK(contains(all, "\n" + std::string(option.key) + " = ") == (option.scope != Scope::command_line));
   }
-  const Place place;
-  const Options usual = place.parse({}).options.value();
-  const Parsed as_it_is = place.parse_file(told), with_all = place.parse_file(all);
-  REQUIRE(as_it_is.err == "");
-  REQUIRE(with_all.err == "");
-  CHECK(as_it_is.options->roots.empty());
-  CHECK(as_it_is.options->redaction.empty());
-  CHECK(with_all.options->redaction.size() == 1);
-  CHECK(with_all.options->roots == std::vector<std::string>{"~/.claude"});
-  for (const Options& options : {as_it_is.options.value(), with_all.options.value()}) {
-    CHECK(options.listen == usual.listen);
-    CHECK(options.recent == usual.recent);
-    CHECK(options.log_level == usual.log_level);
-    CHECK(options.watch == usual.watch);
-    CHECK(options.demo == usual.demo);
-    CHECK(options.redact == usual.redact);
-    CHECK(options.remote_view == usual.remote_view);
-    CHECK(options.log_bytes_max == usual.log_bytes_max);
+  const Fixture fixture;
+  const Options defaults = fixture.parse({}).options.value();
+  const ParseResult commented = fixture.parse_file(example_file()), uncommented = fixture.parse_file(all);
+  REQUIRE(commented.err == "");
+  REQUIRE(uncommented.err == "");
+  CHECK(commented.options->roots.empty());
+  CHECK(commented.options->redaction.empty());
+  CHECK(uncommented.options->redaction.size() == 1);
+  for (const Options& options : {commented.options.value(), uncommented.options.value()}) {
+    CHECK(options.listen == defaults.listen);
+    CHECK(options.recent == defaults.recent);
+    CHECK(options.log_level == defaults.log_level);
+    CHECK(options.watch == defaults.watch);
+    CHECK(options.demo == defaults.demo);
+    CHECK(options.redact == defaults.redact);
+    CHECK(options.remote_view == defaults.remote_view);
+    CHECK(options.log_bytes_max == defaults.log_bytes_max);
     for (const serve::LimitRule& rule : serve::limit_rules()) {
       CAPTURE(rule.name);
-      CHECK(says(all, "\n" + std::string(rule.name) + " = "));
-      CHECK(serve::get(options.limits, rule) == serve::get(usual.limits, rule));
+      CHECK(contains(all, "\n" + std::string(rule.name) + " = "));
+      CHECK(serve::limit_value(options.limits, rule) == serve::limit_value(defaults.limits, rule));
     }
   }
-  CHECK(says(all, "\nallow_remote = false\n"));
+  CHECK(contains(all, "\nallow_remote = false\n"));
 }
 
-TEST_CASE("help teaches, and the version is one line") {
-  const Parsed help = Place().parse({"--help"});
+TEST_CASE("--help and --version") {
+  const ParseResult help = Fixture().parse({"--help"});
   REQUIRE(help.exit_code == 0);
   REQUIRE_FALSE(help.options);
   for (const std::string_view word :
        {"--root", "--listen", "--state", "--config", "--recent", "--log-level", "--host", "--watch",
         "--sweep", "--demo", "--socket", "--no-redact", "--version", "Examples:", "Exit codes:"}) {
     CAPTURE(word);
-    REQUIRE(says(help.out, word));
+    REQUIRE(contains(help.out, word));
   }
-  const Parsed version = Place().parse({"--version"});
+  const ParseResult version = Fixture().parse({"--version"});
   REQUIRE(version.exit_code == 0);
   REQUIRE(version.out == "earshotd 1.2.3\n");
 }
 
-TEST_CASE("durations have a number and a unit") {
-  struct Row {
-    std::string_view text;
-    std::int64_t seconds;  // -1: none
-  };
-  const Row rows[] = {{"30s", 30},
-                      {"90m", 5400},
-                      {"24h", 86400},
-                      {"7d", 604800},
-                      {"0s", 0},
-                      {"", -1},
-                      {"s", -1},
-                      {"30", -1},
-                      {"-5s", -1},
-                      {"1.5h", -1},
-                      {"5 h", -1},
-                      {"99999999999999999999d", -1},
-                      {"9999999999999d", -1},
-                      {"5w", -1}};
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    const auto parsed = parse_duration(row.text);
-    REQUIRE((parsed ? parsed->count() : -1) == row.seconds);
+namespace {
+
+/// A valid value of an option that differs from its default.
+std::string sample_value(const Option& option) {
+  switch (option.kind) {
+    case Kind::path:
+      return "/tmp/earshot-sample";
+    case Kind::root:
+      return "work=/srv/agents";
+    case Kind::duration:
+      return "7m";
+    case Kind::choice:
+      return std::string(option.choices.front());
+    case Kind::flag:
+      return option.default_value == "true" ? "false" : "true";
+    case Kind::names:
+      return "dev7.example";
+    case Kind::text:
+      return option.key == "listen" ? "127.0.0.1:7999" : "dev7";
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("FAULTS 84: an installed service runs with every option of the table that was given") {
+  for (const bool from_environment : {false, true}) {
+    for (const Option& option : option_table()) {
+      if (option.scope == Scope::file) continue;
+      CAPTURE(option.key, from_environment);
+      Fixture fixture;
+      std::string value = sample_value(option);
+      if (option.key == "config") {
+        value = fixture.home / "other.toml";
+        test::write_text(value, "recent = \"3m\"\n");
+      }
+      std::vector<std::string> expected = {flag_of(option), value};
+      if (option.kind == Kind::flag)
+        expected = {(value == "true" ? "--" : "--no-") + flag_of(option).substr(2)};
+      if (from_environment) fixture.variables[variable_of(option)] = value;
+      const ParseResult installed = fixture.parse(from_environment ? std::vector<std::string>{} : expected);
+      REQUIRE(installed.err == "");
+      REQUIRE(installed.options->service_arguments == expected);
+      fixture.variables = {{"HOME", fixture.home.path}};
+      REQUIRE(fixture.parse(installed.options->service_arguments).options->service_arguments == expected);
+    }
   }
 }
 
-TEST_CASE("what a service is to be told is what the command line said, with whole paths") {
-  const Place place;
-  const auto words = [&](const std::vector<std::string>& given) { return place.parse(given).options->words; };
-  const std::string here = std::filesystem::current_path().string();
-  REQUIRE(words({"--install-service"}).empty());
-  REQUIRE(words({"--install-service", "--root=~/.claude", "--root", "w=x/../agents", "--root", "/srv/a=b"}) ==
-          std::vector<std::string>{"--root", "~/.claude", "--root", "w=" + here + "/agents", "--root",
-                                   "/srv/a=b"});
-  REQUIRE(words({"--no-redact", "--demo", "--recent", "7d"}) ==
-          std::vector<std::string>{"--recent", "7d", "--demo", "--no-redact"});
-  REQUIRE(words({"--state", "st"}) == std::vector<std::string>{"--state", here + "/st"});
+TEST_CASE("the environment wins over the file, the command line over the environment") {
+  Fixture fixture;
+  fixture.variables["EARSHOT_RECENT"] = "5m";
+  REQUIRE(fixture.parse({}).options->recent == std::chrono::minutes(5));
+  REQUIRE(fixture.parse_file("recent = \"3m\"\n").options->recent == std::chrono::minutes(5));
+  REQUIRE(fixture.parse({"--recent", "4m"}).options->recent == std::chrono::minutes(4));
+  fixture.variables["EARSHOT_RECENT"] = "soon";
+  REQUIRE(contains(fixture.parse({}).err, "EARSHOT_RECENT: `soon` is not a duration"));
 }
 
-TEST_CASE("one errand at a time") {
-  const Place place;
-  using Errand = Options::Errand;
-  REQUIRE(place.parse({}).options->errand == Errand::listen);
-  REQUIRE(place.parse({"--install-service"}).options->errand == Errand::install_service);
-  REQUIRE(place.parse({"--uninstall-service"}).options->errand == Errand::uninstall_service);
-  REQUIRE(place.parse({"--install-service", "--uninstall-service"}).exit_code == 2);
+TEST_CASE("relative paths from the file are absolute for a service") {
+  const Fixture fixture;
+  const ParseResult parsed = fixture.parse_file("state = \"st\"\nhost = \"dev7\"\n");
+  REQUIRE(parsed.options->service_arguments ==
+          std::vector<std::string>{"--state", std::filesystem::current_path().string() + "/st", "--config",
+                                   fixture.home / "e.toml"});
+}
+
+TEST_CASE("service arguments are the options given, with absolute paths") {
+  const Fixture fixture;
+  const auto arguments = [&](const std::vector<std::string>& given) {
+    return fixture.parse(given).options->service_arguments;
+  };
+  const std::string here = std::filesystem::current_path().string();
+  REQUIRE(arguments({"--install-service"}).empty());
+  REQUIRE(arguments({"--install-service", "--root=~/.claude", "--root", "w=x/../agents", "--root",
+                     "/srv/a=b"}) == std::vector<std::string>{"--root", "~/.claude", "--root",
+                                                              "w=" + here + "/agents", "--root", "/srv/a=b"});
+  REQUIRE(arguments({"--no-redact", "--demo", "--recent", "7d"}) ==
+          std::vector<std::string>{"--recent", "7d", "--demo", "--no-redact"});
+  REQUIRE(arguments({"--state", "st"}) == std::vector<std::string>{"--state", here + "/st"});
+}
+
+TEST_CASE("install and uninstall exclude each other") {
+  const Fixture fixture;
+  using Action = Options::Action;
+  REQUIRE(fixture.parse({}).options->action == Action::run);
+  REQUIRE(fixture.parse({"--install-service"}).options->action == Action::install_service);
+  REQUIRE(fixture.parse({"--uninstall-service"}).options->action == Action::uninstall_service);
+  REQUIRE(fixture.parse({"--install-service", "--uninstall-service"}).exit_code == 2);
 }

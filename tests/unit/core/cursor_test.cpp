@@ -1,16 +1,16 @@
-// Cursors name a place in a file and nothing else; marks stand for every byte before it.
+// Cursors and prefix hashes.
 #include "core/cursor.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "core/prefix_hash.hpp"
-#include "feed.hpp"
-#include "records.hpp"
+#include "unit/support/feed.hpp"
+#include "unit/support/records.hpp"
 
 namespace earshot::test {
 namespace {
 
-TEST_CASE("a cursor is written and read back") {
+TEST_CASE("a cursor round-trips") {
   for (const Cursor& cursor : {Cursor{0, 0, 0}, Cursor{18234, 1, 0x9c1e44d0a1b2c3d4},
                                Cursor{UINT64_MAX, UINT32_MAX, UINT64_MAX}, Cursor{1, 0, 1}}) {
     CHECK(parse_cursor(to_string(cursor)) == cursor);
@@ -18,7 +18,7 @@ TEST_CASE("a cursor is written and read back") {
   CHECK(to_string(Cursor{18234, 1, 0xc1e44d0a1b2c3d4}) == "18234.1.0c1e44d0a1b2c3d4");
 }
 
-TEST_CASE("only what to_string writes is a cursor") {
+TEST_CASE("parse_cursor accepts only the output of to_string") {
   const std::string mark = "0c1e44d0a1b2c3d4";
   REQUIRE(parse_cursor("1.1." + mark));
   for (const std::string& text : Lines{"",
@@ -58,7 +58,7 @@ std::uint64_t prefix(std::string_view bytes, std::uint64_t key = 0) {
   return prefix_hash.value();
 }
 
-TEST_CASE("the mark of a prefix does not depend on how it was cut") {
+TEST_CASE("the prefix hash does not depend on how the bytes are split") {
   const std::string bytes = "one\n\ntwo and a half\n" + std::string(100'000, 'x') + "\nlast\n";
   const std::uint64_t whole = prefix(bytes, 7);
   for (const std::size_t piece : {1u, 2u, 3u, 7u, 64u, 1000u, 99'999u}) {
@@ -76,14 +76,14 @@ TEST_CASE("bytes after the last LF do not count yet") {
   CHECK(prefix("", 99) == 99);
 }
 
-TEST_CASE("a mark depends on every byte, their order, the line ends and the key") {
+TEST_CASE("the prefix hash depends on every byte, their order, the line ends and the key") {
   const std::uint64_t one = prefix("a\nb\n", 1);
   for (const char* other : {"a\nc\n", "b\na\n", "ab\n", "a\n\nb\n", "a\r\nb\n", "a\n", "a\nb\nb\n"})
     CHECK(prefix(other, 1) != one);
   CHECK(prefix("a\nb\n", 2) != one);
 }
 
-TEST_CASE("Mark, LineHash and PrefixMark agree") {
+TEST_CASE("PrefixHash, LineHash and PrefixHasher agree") {
   PrefixHash prefix_hash(5);
   prefix_hash.add_line(std::string_view("hello\n"));
   LineHash hash;
@@ -99,7 +99,7 @@ TEST_CASE("Mark, LineHash and PrefixMark agree") {
   CHECK(moved.end() == prefix("hello\nmore\n", 5));
 }
 
-TEST_CASE("cursors grow, name the place after their line, and their marks are the prefix's") {
+TEST_CASE("cursors grow, point behind their line, and have the hash of the prefix") {
   Records r;
   TranscriptOptions options;
   options.hash_key = 0x1234;
@@ -119,7 +119,7 @@ TEST_CASE("cursors grow, name the place after their line, and their marks are th
   CHECK(feed.transcript().end() == last);
 }
 
-TEST_CASE("after a silent line the end is that line's, at index 0") {
+TEST_CASE("after a line without events the end is that line's, at index 0") {
   Records r;
   const Feed feed({r.user("go"), "\n"});
   CHECK(feed.transcript().end().offset == feed.bytes().size());
@@ -127,7 +127,7 @@ TEST_CASE("after a silent line the end is that line's, at index 0") {
   CHECK(feed.transcript().end().prefix_hash == prefix(feed.bytes()));
 }
 
-TEST_CASE("the mark covers what the decoder leaves out: byte order mark, CR, empty and skipped lines") {
+TEST_CASE("the prefix hash covers byte order mark, CR, empty and skipped lines") {
   Records r;
   TranscriptOptions options;
   options.line_bytes_max = 1000;

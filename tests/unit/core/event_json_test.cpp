@@ -1,4 +1,4 @@
-// How events look on the wire: keys and their order, what is left out, how long text is cut, what the view
+// The encoding of events: keys and their order, absent fields, truncation, and what the view
 // `meta` hides.
 #include "core/event_json.hpp"
 
@@ -27,19 +27,25 @@ std::string own(std::string_view type, std::string_view fields) {
          R"(","host":"h","stream":"s","session":"t","cursor":"10.1.0000000000abcdef","time":"2026-01-02T03:04:05.678Z","turn":3)" +
          (fields.empty() ? "" : "," + std::string(fields)) + "}";
 }
+// The encoded value, followed by the member `truncated` if it was cut.
 std::string text(std::string_view raw, std::size_t max) {
   std::string out;
-  append_text(out, raw, max);
+  TruncatedPaths truncated;
+  append_text(out, raw, max, nullptr, truncated, "text");
+  truncated.append_member(out);
   return out;
 }
 std::string string(std::string_view raw) {
   std::string out;
-  append_string(out, raw);
+  append_json_string(out, raw);
   return out;
 }
 std::string json(std::string_view raw, std::size_t max = 4096) {
   std::string out;
-  append_json(out, raw, max);
+  TruncatedPaths truncated;
+  const TruncatedPaths::Scope scope(truncated, "json");
+  append_json(out, raw, max, nullptr, truncated);
+  truncated.append_member(out);
   return out;
 }
 std::string read_back(const std::string& json) {
@@ -76,7 +82,7 @@ TEST_CASE("every type has its name") {
   CHECK(type_name(event::LineSkipped{}) == "line.skipped");
 }
 
-TEST_CASE("the agent stands between session and cursor, and a missing time is left out") {
+TEST_CASE("agent follows session, and a missing time is left out") {
   Event event;
   event.cursor = {10, 1, 0xabcdef};
   event.agent = "a7";
@@ -88,13 +94,13 @@ TEST_CASE("the agent stands between session and cursor, and a missing time is le
       R"({"type":"compaction.started","host":"h","stream":"s","session":"t","agent":"a7","cursor":"10.1.0000000000abcdef","turn":0})");
 }
 
-TEST_CASE("absent things are left out, the rest comes in its order") {
+TEST_CASE("absent fields are left out, the others keep their order") {
   CHECK(encoded(event::SessionStarted{.dialect = "claude-code"}) ==
         own("session.started", R"("dialect":"claude-code")"));
   CHECK(
-      encoded(event::SessionStarted{"d", "v", "/c", "b", "/p", "t", "k", "m", "q"}) ==
+      encoded(event::SessionStarted{"p", "d", "v", "/c", "b", "/p", "t", "k", "m", "q"}) ==
       own("session.started",
-          R"("dialect":"d","version":"v","cwd":"/c","git_branch":"b","project":"/p","title":"t","continues":"k","mode":"m","permission_mode":"q")"));
+          R"("program":"p","dialect":"d","version":"v","cwd":"/c","git_branch":"b","project":"/p","title":"t","continues":"k","mode":"m","permission_mode":"q")"));
   CHECK(encoded(event::SessionUpdated{.model = "big"}) == own("session.updated", R"("model":"big")"));
   CHECK(encoded(event::SessionUpdated{.title = ""}) == own("session.updated", R"("title":"")"));
   CHECK(encoded(event::TurnStarted{"hi", "human"}) ==
@@ -174,7 +180,7 @@ TEST_CASE("a cost keeps its digits") {
         std::string::npos);
 }
 
-TEST_CASE("numbers at their ends") {
+TEST_CASE("numbers at their limits") {
   CHECK(encoded(event::TurnFinished{"failed", false, "", INT64_MAX, UINT32_MAX, {UINT64_MAX, 0, 0, 0}})
             .find("\"duration_ms\":9223372036854775807,\"tools\":4294967295,\"usage\":{\"input\":"
                   "18446744073709551615") != std::string::npos);
@@ -236,7 +242,7 @@ TEST_CASE("bytes that are not UTF-8 become U+FFFD") {
   }
 }
 
-TEST_CASE("every byte survives as JSON, alone and beside each other") {
+TEST_CASE("every pair of bytes is encoded as valid JSON") {
   for (int a = 0; a < 256; ++a) {
     for (int b = 0; b < 256; ++b) {
       const char bytes[2] = {char(a), char(b)};
@@ -246,29 +252,49 @@ TEST_CASE("every byte survives as JSON, alone and beside each other") {
   }
 }
 
-TEST_CASE("text as long as the limit is a string, longer text is cut and says its size") {
+TEST_CASE("a text longer than the limit is cut and listed with its size") {
   CHECK(text("12345", 5) == R"("12345")");
-  CHECK(text("123456", 5) == R"({"text":"12345","bytes":6,"truncated":true})");
+  CHECK(text("123456", 5) == R"("12345","truncated":{"text":6})");
 }
 
 TEST_CASE("text is cut on a character boundary") {
   const std::string euros = "\xE2\x82\xAC\xE2\x82\xAC";
   CHECK(text(euros, 6) == '"' + euros + '"');
   for (const std::size_t max : {3, 4, 5})
-    CHECK(text(euros, max) == "{\"text\":\"\xE2\x82\xAC\",\"bytes\":6,\"truncated\":true}");
-  for (const std::size_t max : {0, 1, 2})
-    CHECK(text(euros, max) == R"({"text":"","bytes":6,"truncated":true})");
+    CHECK(text(euros, max) == "\"\xE2\x82\xAC\",\"truncated\":{\"text\":6}");
+  for (const std::size_t max : {0, 1, 2}) CHECK(text(euros, max) == R"("","truncated":{"text":6})");
 }
 
 TEST_CASE("an event's long text is cut") {
   const std::string event = encoded(event::QueueChanged{"enqueue", "123456"}, {.text_bytes_max = 4});
-  CHECK(event ==
-        own("queue.changed", R"("operation":"enqueue","text":{"text":"1234","bytes":6,"truncated":true})"));
+  CHECK(event == own("queue.changed", R"("operation":"enqueue","text":"1234","truncated":{"text":6})"));
 }
 
-// ---- JSON again
+TEST_CASE("the paths of truncated texts are listed last, escaped as in a JSON Pointer") {
+  const std::string input = R"({"a/b":{"c~d":["x","123456"]},"\u002f":"abcdef","k":"1"})";
+  CHECK(
+      encoded(event::ToolInvoked{"c", "Edit", {input}, "m"}, {.text_bytes_max = 5}) ==
+      own("tool.invoked",
+          R"("call":"c","tool":"Edit","input":{"a/b":{"c~d":["x","12345"]},"\u002f":"abcde","k":"1"},"message":"m","truncated":{"input/a~1b/c~0d/1":6,"input/~1":6})"));
+  const std::vector<Todo> todos = {{"", "ok", "pending", "", ""}, {"", "123456", "pending", "7777777", ""}};
+  CHECK(encoded(event::TodoUpdated{todos, "TodoWrite"}, {.text_bytes_max = 5})
+            .ends_with(R"("truncated":{"todos/1/content":6,"todos/1/active_form":7}})"));
+  CHECK(encoded(event::TurnStarted{"123456", "human"}, {.view = View::meta, .text_bytes_max = 5})
+            .find("truncated") == std::string::npos);
+}
 
-TEST_CASE("JSON is told again, compact, with its numbers as they stood") {
+TEST_CASE("at most 64 truncated paths are listed") {
+  std::string input = "[\"123456\"";
+  for (int i = 1; i < 80; ++i) input += ",\"123456\"";
+  const std::string event =
+      encoded(event::ToolInvoked{"c", "Edit", {input + "]"}, "m"}, {.text_bytes_max = 5});
+  CHECK(event.find("\"input/63\":6}") != std::string::npos);
+  CHECK(event.find("123456") == std::string::npos);
+}
+
+// ---- rewriting JSON
+
+TEST_CASE("JSON is rewritten without blanks, its numbers unchanged") {
   CHECK(json(R"( { "a" : [ 1 , -2.50e+3 , true , false , null ] , "b" : "x" } )") ==
         R"({"a":[1,-2.50e+3,true,false,null],"b":"x"})");
   CHECK(json("18446744073709551616") == "18446744073709551616");
@@ -280,7 +306,7 @@ TEST_CASE("JSON is told again, compact, with its numbers as they stood") {
   CHECK(json("\"\"") == "\"\"");
 }
 
-TEST_CASE("blanks may stand between any two tokens") {
+TEST_CASE("blanks between any two tokens are removed") {
   for (const char* spaced : {R"([1 ])", R"([1 ,2])", R"({"a":1 })", R"(["x" ])", R"([null ])",
                              R"({ "a" : [ 1 , { "b" : "x" } , [ ] , { } ] })", " [ ] ", "\t1\n"}) {
     std::string compact;
@@ -291,13 +317,13 @@ TEST_CASE("blanks may stand between any two tokens") {
   }
 }
 
-TEST_CASE("a key is never cut, though its bad bytes grow") {
+TEST_CASE("keys are never cut") {
   CHECK(parses(json("{\"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\":1}")));
   CHECK(json(R"({"a key that is longer than the limit":1})", 4) ==
         R"({"a key that is longer than the limit":1})");
 }
 
-TEST_CASE("what is no JSON is null") {
+TEST_CASE("invalid JSON is null") {
   for (const char* bad :
        {"",        " ",         "tru",  "nul",   "01",      "1.",       ".5",    "1e",         "+1",  "-",
         "{",       "}",         "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "'x'", "\"x",
@@ -307,33 +333,33 @@ TEST_CASE("what is no JSON is null") {
   }
 }
 
-TEST_CASE("64 levels are told, a deeper value is not JSON any more but is still told as some") {
+TEST_CASE("64 levels are kept, a deeper value is the beginning of its JSON as a string") {
   CHECK(json(std::string(64, '[') + std::string(64, ']')) == std::string(64, '[') + std::string(64, ']'));
   for (const std::size_t depth : {65, 66, 1000, 100'000})
-    CHECK(parses(json(std::string(depth, '[') + std::string(depth, ']'))));
+    CHECK(parses("{\"json\":" + json(std::string(depth, '[') + std::string(depth, ']')) + "}"));
+  CHECK(json(std::string(65, '[') + std::string(65, ']'), 8) == R"("[[[[[[[[","truncated":{"json":130})");
 }
 
 TEST_CASE("long strings inside are cut as text is") {
-  CHECK(
-      json(R"({"command":"123456","n":[1,"abcdefgh"]})", 5) ==
-      R"({"command":{"text":"12345","bytes":6,"truncated":true},"n":[1,{"text":"abcde","bytes":8,"truncated":true}]})");
+  CHECK(json(R"({"command":"123456","n":[1,"abcdefgh"]})", 5) ==
+        R"({"command":"12345","n":[1,"abcde"]},"truncated":{"json/command":6,"json/n/1":8})");
 }
 
-TEST_CASE("escapes are read before they are cut and written") {
+TEST_CASE("strings are cut by their decoded length") {
   CHECK(read_back(json(R"("\u0061\u00fc\n\/\ud83d\ude00")")) == "a\xC3\xBC\n/\xF0\x9F\x98\x80");
   CHECK(read_back(json(R"({"k\u0065y":"\u0061"})")) == R"({"key":"a"})");
   CHECK(json(R"("\u0061\u0062\u0063")", 3).find("truncated") == std::string::npos);
-  CHECK(read_back(json(R"("\u0061\u0062\u0063")", 2)) == R"({"text":"ab","bytes":3,"truncated":true})");
+  CHECK(json(R"("\u0061\u0062\u0063")", 2) == R"("\u0061\u0062","truncated":{"json":3})");
   CHECK(json(R"("\ud83d")") == "\"\xEF\xBF\xBD\"");
   CHECK(parses(json("\"\xFF\xC0\x80\"")));
 }
 
-TEST_CASE("input that is long as a whole is cut as one text") {
+TEST_CASE("a long input is sent as the beginning of its JSON") {
   const std::string input = "[" + std::string(2000, '1') + "]";
   const std::string event =
       encoded(event::ToolInvoked{"c", "Bash", {input}, "m"}, {.text_bytes_max = 100, .input_bytes_max = 500});
   CHECK(parses(event));
-  CHECK(event.find("\"truncated\":true") != std::string::npos);
+  CHECK(event.ends_with("111\",\"message\":\"m\",\"truncated\":{\"input\":2002}}"));
   CHECK(event.size() < 1200);
 }
 
@@ -343,8 +369,10 @@ TEST_CASE("usage and todos alone") {
   CHECK(out == R"({"input":1,"output":2,"cache_read":3,"cache_write":4})");
   out.clear();
   const std::vector<Todo> todos = {{"", "123456", "pending", "", ""}};
-  append_todos(out, todos, 4);
-  CHECK(out == R"([{"content":{"text":"1234","bytes":6,"truncated":true},"status":"pending"}])");
+  TruncatedPaths truncated;
+  append_todos(out, todos, 4, nullptr, View::full, truncated);
+  CHECK(out == R"([{"content":"1234","status":"pending"}])");
+  CHECK(truncated.list() == std::vector<TruncatedPath>{{"todos/0/content", 6}});
 }
 
 }  // namespace

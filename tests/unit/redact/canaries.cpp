@@ -309,7 +309,7 @@ const std::vector<std::string>& near_misses() {
       "Authorization: Bearer ${TOKEN}", "Authorization: Bearer your-token-here",
       "Authorization: Basic authentication", "Bearer authentication is described there",
       "a bearer_token_authentication",
-      // code and prose beside the words
+      // code and prose with the words
       "password = get_password()", "password = getPassword2(user)", "token: str",
       "token: Optional[str] = None", "tokens: 1234", "\"max_tokens\": 4096", "max_tokens=100000",
       "input_tokens: 12345678", "if token == expected", "if (token != expected1234) {", "password: ********",
@@ -356,7 +356,7 @@ std::string clean(std::string_view text) {
 
 bool leaks(std::string_view shown, const Canary& canary) {
   constexpr std::size_t distinct = 8;
-  // What every secret of its kind begins with, or stands around it, tells nothing.
+  // The prefix and context of a kind of secret are not secret.
   const std::size_t known = canary.rule == "private_key" ? canary.secret.find("MIIE")
                             : canary.secret.size() > 20  ? 4
                                                          : 0;

@@ -1,4 +1,4 @@
-// Invented secrets, one or more a rule, and what only looks like one. They are written in pieces, so that no
+// Invented secrets, one or more per rule, and lookalikes. They are written in pieces, so that no
 // scanner takes this file for a leak.
 #pragma once
 #include <string>

@@ -1,4 +1,4 @@
-// The user's own rules, what is counted, and how much work it is.
+// User rules, counters and bounds of work.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <ctime>
@@ -28,7 +28,7 @@ std::uint64_t count_of(const Redactor& redactor, std::string_view rule) {
   return 0;
 }
 
-TEST_CASE("the user's own rules are used beside the built-in ones; group 1 is what is replaced") {
+TEST_CASE("user rules are used with the built-in ones; group 1 is replaced") {
   const Redactor redactor(
       {{"badge", "BADGE-[0-9]{4}"}, {"lamp", "lamp code (\\w+)"}, {"ship", "(?i)the ärmel (x)?y+"}});
   REQUIRE(redactor.error().empty());
@@ -44,7 +44,7 @@ TEST_CASE("the user's own rules are used beside the built-in ones; group 1 is wh
   CHECK(std::count(names.begin(), names.end(), "badge") == 1);
 }
 
-TEST_CASE("a bad rule is told by its name and reason and left out, the others work") {
+TEST_CASE("an invalid rule is reported by name and reason and not used") {
   const Redactor broken(Rules{redact::UserRule{"ok", "OK-[0-9]+"}, redact::UserRule{"torn", "a(b"},
                               redact::UserRule{"late", "LATE-[0-9]+"}});
   CHECK(broken.error().find("`torn`") != std::string::npos);
@@ -68,7 +68,7 @@ TEST_CASE("a rule that may match nothing somewhere ends all the same") {
 }
 
 TEST_CASE("a cut shows no more than the whole, also when that takes more than one pass") {
-  // The inner key hides the outer one until it is gone; the outer one ends behind the cut.
+  // The inner key hides the outer one until it is replaced; the outer one ends behind the cut.
   const std::string inner = std::string("-----BEGIN RSA PRIVATE") +
                             " KEY-----\nMIIEpAIBAAKCAQEA7Zk3Qw9Lr7Tn5Xc1Vb8\n" + "-----END RSA PRIVATE" +
                             " KEY-----";
@@ -198,7 +198,7 @@ TEST_CASE("sixteen times the text is about sixteen times the work, however hosti
   }
 }
 
-TEST_CASE("recorded sessions and golden fixtures have nothing that is taken for a secret but what is one") {
+TEST_CASE("recorded sessions and golden fixtures have no false positives") {
   std::size_t files = 0;
   for (const fs::path& top : {sources() / "tests" / "golden", corpus()}) {
     if (!fs::exists(top)) {

@@ -23,7 +23,7 @@ TEST_CASE("every rule has a canary") {
   }
 }
 
-TEST_CASE("what only looks like a secret stays as it is") {
+TEST_CASE("text that resembles a secret is unchanged") {
   for (const std::string& text : near_misses()) {
     CHECK(clean(text) == text);
     CHECK(clean("x " + text + "\ny") == "x " + text + "\ny");
@@ -39,7 +39,7 @@ TEST_CASE("a canary is found at the start, in the middle and at the end, whateve
            {std::string(), std::string("\n"), std::string(" z"), "\n" + prose(300)}) {
         if (canary.secret.find("BEGIN") != std::string::npos &&
             canary.secret.find("END") == std::string::npos && !after.empty())
-          continue;  // a key without an end goes to the end
+          continue;  // a key without an END line extends to the end
         const std::string shown = clean(before + canary.text() + after);
         INFO(canary.rule << ": " << canary.text() << " after `" << before.substr(0, 20) << "`");
         CHECK(shown == before + canary.before + "[redacted:" + canary.rule + "]" + canary.after + after);
@@ -81,7 +81,7 @@ TEST_CASE("clean text is given back as it is, and stays clean") {
   }
 }
 
-TEST_CASE("what is cleaned stays clean, for any mixture") {
+TEST_CASE("redaction is idempotent for any mixture") {
   std::vector<std::string> pieces = near_misses();
   for (const Canary& canary : canaries()) {
     pieces.push_back(canary.text());
@@ -116,7 +116,7 @@ TEST_CASE("random tokens behind their prefix are all found") {
                                "Authorization: Bearer "})
       missed += clean(prefix + token).find(token) != std::string::npos;
   }
-  CHECK(missed <= 5000 * 7 / 200);  // a few look like words
+  CHECK(missed <= 5000 * 7 / 200);  // a few resemble words
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A WebSocket client for the tests, on the same loop as the daemon's hub. Beast stays in client.cpp.
+// A WebSocket client for the tests, on the same loop as the daemon's server. Beast stays in client.cpp.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>

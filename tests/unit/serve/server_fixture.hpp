@@ -23,10 +23,10 @@ using std::chrono::milliseconds;
 
 inline const std::string token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
-struct House {
-  explicit House(ServerOptions options = {}) : hub(io, with_defaults(std::move(options))) {
-    hub.listen({asio::ip::address_v4::loopback(), 0});
-    hub.serve();
+struct ServerFixture {
+  explicit ServerFixture(ServerOptions options = {}) : server(io, with_defaults(std::move(options))) {
+    server.listen({asio::ip::address_v4::loopback(), 0});
+    server.serve();
   }
   static ServerOptions with_defaults(ServerOptions options) {
     options.host = "dev7";
@@ -36,14 +36,14 @@ struct House {
     return options;
   }
 
-  std::uint16_t port() const { return hub.endpoint().port(); }
+  std::uint16_t port() const { return server.endpoint().port(); }
   bool until(const std::function<bool()>& condition) { return test::run_until(io, condition); }
   FakeStream& stream(const std::string& session, const std::string& cwd = "/home/u/api") {
     streams.push_back(std::make_unique<FakeStream>("claude/p/" + session, session));
     FakeStream& made = *streams.back();
     made.write(test::prompt(0, "begin", cwd), nullptr);  // history: told by nobody
-    hub.on_appeared(made);
-    hub.on_pumped();
+    server.on_appeared(made);
+    server.on_pumped();
     return made;
   }
   /// One turn of an agent: eight events or so.
@@ -52,8 +52,8 @@ struct House {
                      test::call(10 * n + 1, "Bash", R"({"command":"ls"})", "c" + std::to_string(n)) +
                      test::result(10 * n + 2, "c" + std::to_string(n), "ok") +
                      test::answer(10 * n + 3, "done"),
-                 &hub);
-    hub.on_pumped();
+                 &server);
+    server.on_pumped();
   }
   std::unique_ptr<Client> client(ClientOptions options = with_token()) {
     return std::make_unique<Client>(io, port(), options);
@@ -81,7 +81,7 @@ struct House {
 
   asio::io_context io{1};
   std::vector<std::unique_ptr<FakeStream>> streams;
-  Server hub;
+  Server server;
 };
 
 inline std::size_t count(const std::vector<std::string>& names, std::string_view name) {

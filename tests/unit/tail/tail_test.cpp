@@ -6,7 +6,7 @@
 
 #include "agents/claude_code/subagent_meta.hpp"
 #include "rig.hpp"
-#include "unit/core/starring.hpp"
+#include "unit/support/fake_filter.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -61,13 +61,13 @@ TEST_CASE("recent files are folded silently at start, others are only known") {
 }
 
 TEST_CASE("the filter reaches every transcript, also after its file was written anew") {
-  const test::Starring starring;
+  const test::FakeFilter fake_filter;
   Impl house;
   std::string line = prompt(0);
   line.replace(line.find("prompt "), 7, "a lamp ");
   const std::string path = house.add("new", line);
   tail::Options options = Rig::options(house.root.path());
-  options.filter = &starring;
+  options.filter = &fake_filter;
   Rig rig(std::move(options), Mode::both);
   rig.start();
   const auto told = [&] { return rig.tail->find("r/p/new")->transcript()->state().turn_prompt; };

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "team/relayed_reader.hpp"
-#include "unit/core/feed.hpp"
+#include "unit/support/feed.hpp"
 
 using namespace earshot;
 using namespace earshot::test;
@@ -23,7 +23,7 @@ std::string line(const std::string& type, const std::string& members, int turn =
 
 }  // namespace
 
-TEST_CASE("an event of another daemon is told with all its members, also those of a later version") {
+TEST_CASE("an event of another daemon is emitted with all members, including unknown ones") {
   Feed feed({line("tool.invoked",
                   R"(,"call":"c","tool":"Bash","input":{"command":"ls"},"later":[1,{"x":null}])", 3)},
             relayed());
@@ -35,22 +35,26 @@ TEST_CASE("an event of another daemon is told with all its members, also those o
   CHECK(field(event, "input") == R"({"command":"ls"})");
   CHECK(field(event, "later") == R"([1,{"x":null}])");
   CHECK(field(event, "received") == "-");
-  CHECK(field(event, "host") == "h");  // whoever tells it says whose it is
+  CHECK(field(event, "host") == "h");  // the hub writes its own address
   CHECK(feed.transcript().recorded_session() == "s1@dev7");
 }
 
-TEST_CASE("a text that was cut stays cut, with its length") {
+TEST_CASE("a truncated text keeps its size") {
   Feed feed(
-      {line("turn.started", R"(,"prompt":{"text":"begin","bytes":9000,"truncated":true},"origin":"human")")},
+      {line("turn.started", R"(,"prompt":"begin","origin":"human","truncated":{"prompt":9000,"x":"y"})")},
       relayed());
-  CHECK(field(feed.events().at(0), "prompt") == R"({"text":"begin","bytes":9000,"truncated":true})");
+  CHECK(field(feed.events().at(0), "prompt") == "begin");
+  CHECK(feed.events().at(0).ends_with(R"("origin":"human","truncated":{"prompt":9000}})"));
   CHECK(feed.state().turn_prompt == "begin");
+  CHECK(feed.state().turn_prompt_truncated == 9000);
   CHECK(feed.state().turn_open);
 }
 
-TEST_CASE("what snapshots show is read off the events") {
+TEST_CASE("the stream state follows relayed events") {
   Feed feed(
-      {line("session.started", R"(,"dialect":"d","version":"1","cwd":"/p","project":"/p","title":"T")", 0),
+      {line("session.started",
+            R"(,"program":"claude-code","dialect":"d","version":"1","cwd":"/p","project":"/p","title":"T")",
+            0),
        line("turn.started", R"(,"prompt":"go","origin":"human")"),
        line("tool.invoked", R"(,"call":"c1","tool":"Bash","input":{"command":"ls"})"),
        line("tool.invoked", R"(,"call":"c2","tool":"Task")"),
@@ -65,6 +69,7 @@ TEST_CASE("what snapshots show is read off the events") {
   const StreamState& state = feed.state();
   CHECK(state.project == "/p");
   CHECK(state.title == "T");
+  CHECK(state.program == "claude-code");
   CHECK(state.dialect == "d");
   REQUIRE(state.tools.size() == 1);
   CHECK(state.tools[0].call == "c2");
@@ -80,7 +85,7 @@ TEST_CASE("what snapshots show is read off the events") {
   CHECK(feed.state().last_outcome == "completed");
 }
 
-TEST_CASE("hostile lines are told as everywhere, and what is no event is none") {
+TEST_CASE("invalid lines are skipped, and records without required fields are not events") {
   Feed feed({"no json\n", line("reset", R"(,"reason":"rewritten")"), line("from.the.future", ""), "[]\n",
              R"({"type":7})"
              "\n",
@@ -89,11 +94,11 @@ TEST_CASE("hostile lines are told as everywhere, and what is no event is none") 
              line("turn.started", R"(,"origin":"human","prompt":[],"turn":-1)")},
             relayed());
   CHECK(feed.count("line.skipped") == 1);
-  CHECK(feed.count("turn.started") == 1);  // what lacks a member that clients rely on is none
+  CHECK(feed.count("turn.started") == 1);  // the others lack a required field
   CHECK(feed.events().size() == 2);
 }
 
-TEST_CASE("lines that say they were told are read so only where somebody knows it") {
+TEST_CASE("relayed events are read by the relayed reader only") {
   Feed feed({line("turn.started", R"(,"prompt":"go","origin":"human")")});
   CHECK(feed.events().empty());
 }

@@ -16,19 +16,19 @@ using namespace earshot::serve;
 namespace {
 
 Metrics some() {
-  Metrics figures;
-  figures.version = "1.2.3";
-  figures.instance = "abc";
-  figures.process = process_figures();
-  figures.connections = {{"websocket", "unix", 2}};
-  figures.sessions = {{"working", 3}};
-  figures.limits = {{"connections", 1100}};
-  figures.redactions = {{"od\"d\\na\nme", 4}};
-  figures.counts.refuse(Refusal::token);
-  figures.counts.answers[200] = 7;
-  figures.tail_bytes = 1'000'000;
-  figures.team = {"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}};
-  return figures;
+  Metrics metrics;
+  metrics.version = "1.2.3";
+  metrics.instance = "abc";
+  metrics.process = process_metrics();
+  metrics.connections = {{"websocket", "unix", 2}};
+  metrics.sessions = {{"working", 3}};
+  metrics.limits = {{"connections", 1100}};
+  metrics.redactions = {{"od\"d\\na\nme", 4}};
+  metrics.counters.refuse(Refusal::token);
+  metrics.counters.answers[200] = 7;
+  metrics.tail_bytes = 1'000'000;
+  metrics.team = {"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}};
+  return metrics;
 }
 
 bool has_line(const std::string& text, const std::string& line) {
@@ -89,15 +89,15 @@ TEST_CASE("what nobody filled in is not told") {
 }
 
 TEST_CASE("this process has memory, time and descriptors") {
-  const ProcessMetrics process = process_figures();
+  const ProcessMetrics process = process_metrics();
   REQUIRE(*process.resident_bytes > 1 << 20);
   REQUIRE(*process.virtual_bytes >= *process.resident_bytes);
   REQUIRE(*process.cpu_seconds >= 0);
   REQUIRE(*process.threads >= 1);
   REQUIRE(*process.start_time_seconds > 1.6e9);
-  const std::uint64_t before = *process_figures().open_fds;
+  const std::uint64_t before = *process_metrics().open_fds;
   const int more = ::dup(0);
-  REQUIRE(*process_figures().open_fds == before + 1);
+  REQUIRE(*process_metrics().open_fds == before + 1);
   ::close(more);
 }
 

@@ -11,23 +11,24 @@ namespace {
 
 const std::string token(64, 'a');
 
-struct House {
-  House() : shared("dev7", LiveLog::bytes_max_default) {
-    shared.token = token;
-    shared.page_url = "http://127.0.0.1:7717/";
+struct ServerFixture {
+  ServerFixture() : context("dev7", LiveLog::bytes_max_default) {
+    context.token = token;
+    context.page_url = "http://127.0.0.1:7717/";
   }
-  HttpResponse ask(std::string_view method, std::string_view target, AuthResult standing = AuthResult::owner,
-                   std::string_view body = {}, std::string_view content_type = "application/json") {
+  HttpResponse ask(std::string_view method, std::string_view target,
+                   AuthResult auth_result = AuthResult::owner, std::string_view body = {},
+                   std::string_view content_type = "application/json") {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
-    return route(request, {TransportKind::tcp, standing, now}, shared);
+    return route(request, {TransportKind::tcp, auth_result, now}, context);
   }
-  ServerContext shared;
+  ServerContext context;
   std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
 };
 
-unsigned judged(std::vector<std::string_view> hosts, std::vector<std::string_view> origins, TransportKind via,
-                const OwnAddress& own) {
-  const auto refused = refuse({"GET", "/", std::move(hosts), std::move(origins), {}}, via, own);
+unsigned judged(std::vector<std::string_view> hosts, std::vector<std::string_view> origins,
+                TransportKind transport_kind, const OwnAddress& own) {
+  const auto refused = refuse({"GET", "/", std::move(hosts), std::move(origins), {}}, transport_kind, own);
   return refused ? refused->status : 200;
 }
 
@@ -107,26 +108,26 @@ TEST_CASE("on the Unix socket any Host is right, and no Origin is") {
 }
 
 TEST_CASE("the owner has the right token, or comes by the Unix socket") {
-  const auto standing = [](std::vector<std::string_view> authorizations,
-                           TransportKind via = TransportKind::tcp) {
-    return standing_of({"GET", "/", {}, {}, std::move(authorizations)}, via, "right");
+  const auto auth_result = [](std::vector<std::string_view> authorizations,
+                              TransportKind transport_kind = TransportKind::tcp) {
+    return authenticate({"GET", "/", {}, {}, std::move(authorizations)}, transport_kind, "right");
   };
-  REQUIRE(standing({}) == AuthResult::stranger);
-  REQUIRE(standing({"Bearer right"}) == AuthResult::owner);
-  REQUIRE(standing({"bearer right"}) == AuthResult::owner);
+  REQUIRE(auth_result({}) == AuthResult::anonymous);
+  REQUIRE(auth_result({"Bearer right"}) == AuthResult::owner);
+  REQUIRE(auth_result({"bearer right"}) == AuthResult::owner);
   for (const std::string_view wrong :
        {"Bearer wrong", "Basic right", "", "Bearer", "Bearer ", "Bearer righ", "Bearer right ", "right"}) {
     CAPTURE(wrong);
-    REQUIRE(standing({wrong}) == AuthResult::wrong_token);
+    REQUIRE(auth_result({wrong}) == AuthResult::wrong_token);
   }
-  REQUIRE(standing({"Bearer right", "Bearer right"}) == AuthResult::wrong_token);
-  REQUIRE(standing({"Bearer right"}, TransportKind::tls) == AuthResult::owner);
-  REQUIRE(standing({}, TransportKind::tls) == AuthResult::stranger);
-  REQUIRE(standing({}, TransportKind::unix_socket) == AuthResult::owner);
+  REQUIRE(auth_result({"Bearer right", "Bearer right"}) == AuthResult::wrong_token);
+  REQUIRE(auth_result({"Bearer right"}, TransportKind::tls) == AuthResult::owner);
+  REQUIRE(auth_result({}, TransportKind::tls) == AuthResult::anonymous);
+  REQUIRE(auth_result({}, TransportKind::unix_socket) == AuthResult::owner);
 }
 
 TEST_CASE("each path has its methods and its door") {
-  House house;
+  ServerFixture fixture;
   struct Row {
     std::string_view method, target;
     unsigned stranger, owner;
@@ -159,39 +160,40 @@ TEST_CASE("each path has its methods and its door") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.method, row.target);
-    REQUIRE(house.ask(row.method, row.target, AuthResult::stranger).status == row.stranger);
-    REQUIRE(house.ask(row.method, row.target, AuthResult::owner).status == row.owner);
+    REQUIRE(fixture.ask(row.method, row.target, AuthResult::anonymous).status == row.stranger);
+    REQUIRE(fixture.ask(row.method, row.target, AuthResult::owner).status == row.owner);
   }
-  REQUIRE(house.ask("POST", "/").allow == "GET, HEAD");
-  REQUIRE(house.ask("GET", "/v1/codes").allow == "POST");
-  REQUIRE(house.ask("HEAD", "/v1/events").allow == "GET");
+  REQUIRE(fixture.ask("POST", "/").allow == "GET, HEAD");
+  REQUIRE(fixture.ask("GET", "/v1/codes").allow == "POST");
+  REQUIRE(fixture.ask("HEAD", "/v1/events").allow == "GET");
   for (const std::string_view path : {"/metrics", "/v1/ws", "/v1/sessions"})
-    REQUIRE(house.ask("GET", path, AuthResult::wrong_token).status == 401);
-  REQUIRE(house.ask("GET", "/healthz", AuthResult::wrong_token).status == 200);
-  REQUIRE(house.ask("GET", "/v1/events").kind == HttpResponse::Kind::events);
+    REQUIRE(fixture.ask("GET", path, AuthResult::wrong_token).status == 401);
+  REQUIRE(fixture.ask("GET", "/healthz", AuthResult::wrong_token).status == 200);
+  REQUIRE(fixture.ask("GET", "/v1/events").kind == HttpResponse::Kind::events);
 }
 
 TEST_CASE("an upgrade is granted to the owner, and to whoever may still prove to be the owner") {
-  House house;
-  const auto upgrade = [&](std::string_view target, AuthResult standing) {
-    return route({"GET", target, {}, {}, {}, true}, {TransportKind::tcp, standing, house.now}, house.shared);
+  ServerFixture fixture;
+  const auto upgrade = [&](std::string_view target, AuthResult auth_result) {
+    return route({"GET", target, {}, {}, {}, true}, {TransportKind::tcp, auth_result, fixture.now},
+                 fixture.context);
   };
   const HttpResponse owner = upgrade("/v1/ws", AuthResult::owner);
   REQUIRE(owner.kind == HttpResponse::Kind::websocket);
   REQUIRE(owner.authenticated);
   REQUIRE_FALSE(owner.meta);
-  const HttpResponse stranger = upgrade("/v1/ws?view=meta", AuthResult::stranger);
+  const HttpResponse stranger = upgrade("/v1/ws?view=meta", AuthResult::anonymous);
   REQUIRE(stranger.kind == HttpResponse::Kind::websocket);
   REQUIRE_FALSE(stranger.authenticated);
   REQUIRE(stranger.meta);
   REQUIRE(upgrade("/v1/ws", AuthResult::wrong_token).status == 401);
   REQUIRE(upgrade("/v1/ws?view=some", AuthResult::owner).status == 400);
-  REQUIRE(upgrade("/v1/ws?token=" + token, AuthResult::stranger).status == 400);
+  REQUIRE(upgrade("/v1/ws?token=" + token, AuthResult::anonymous).status == 400);
 }
 
 TEST_CASE("a one-time code is traded for the token once") {
-  House house;
-  const std::string made = house.ask("POST", "/v1/codes").body;
+  ServerFixture fixture;
+  const std::string made = fixture.ask("POST", "/v1/codes").body;
   const std::string code = text_after(made, "code");
   REQUIRE(code.size() == 64);
   REQUIRE(made.find("\"expires_in\":60,") != std::string::npos);
@@ -199,7 +201,7 @@ TEST_CASE("a one-time code is traded for the token once") {
 
   const std::string body = "{\"code\":\"" + code + "\"}";
   const auto trade = [&](std::string_view text, std::string_view type = "application/json") {
-    return house.ask("POST", "/v1/token", AuthResult::stranger, text, type);
+    return fixture.ask("POST", "/v1/token", AuthResult::anonymous, text, type);
   };
   REQUIRE(trade(body, "text/plain").status == 415);
   REQUIRE(trade(body, "").status == 415);
@@ -212,39 +214,39 @@ TEST_CASE("a one-time code is traded for the token once") {
   REQUIRE(text_after(good.body, "token") == token);
   REQUIRE(trade(body).status == 401);
 
-  const std::string late = text_after(house.ask("POST", "/v1/codes").body, "code");
-  house.now += OneTimeCodes::good_for;
+  const std::string late = text_after(fixture.ask("POST", "/v1/codes").body, "code");
+  fixture.now += OneTimeCodes::good_for;
   REQUIRE(trade("{\"code\":\"" + late + "\"}").status == 401);
 }
 
 TEST_CASE("a new token is kept first, and told to the connections then") {
-  House house;
+  ServerFixture fixture;
   std::string kept;
   int told = 0;
-  house.shared.outside.keep_token = [&](const std::string& fresh) {
+  fixture.context.callbacks.store_token = [&](const std::string& fresh) {
     kept = fresh;
     return std::string();
   };
-  house.shared.token_changed = [&] { ++told; };
-  const HttpResponse answer = house.ask("POST", "/v1/token/rotate");
+  fixture.context.token_changed = [&] { ++told; };
+  const HttpResponse answer = fixture.ask("POST", "/v1/token/rotate");
   REQUIRE(answer.status == 200);
   REQUIRE(kept.size() == 64);
   REQUIRE(kept != token);
-  REQUIRE(house.shared.token == kept);
+  REQUIRE(fixture.context.token == kept);
   REQUIRE(text_after(answer.body, "token") == kept);
   REQUIRE(told == 1);
 
-  house.shared.outside.keep_token = [](const std::string&) { return std::string("the disk is full"); };
-  const HttpResponse failed = house.ask("POST", "/v1/token/rotate");
+  fixture.context.callbacks.store_token = [](const std::string&) { return std::string("the disk is full"); };
+  const HttpResponse failed = fixture.ask("POST", "/v1/token/rotate");
   REQUIRE(failed.status == 500);
   REQUIRE(failed.body.find("the disk is full") != std::string::npos);
-  REQUIRE(house.shared.token == kept);
+  REQUIRE(fixture.context.token == kept);
   REQUIRE(told == 1);
 }
 
 TEST_CASE("the live stream's query is the subscription that it stands for") {
-  House house;
-  const auto stream = [&](std::string_view target) { return house.ask("GET", target); };
+  ServerFixture fixture;
+  const auto stream = [&](std::string_view target) { return fixture.ask("GET", target); };
   REQUIRE(stream("/v1/events").subscription ==
           R"({"type":"subscribe","id":"events","filter":{},"snapshot":true,"all":false})");
   REQUIRE(
@@ -263,9 +265,10 @@ TEST_CASE("the live stream's query is the subscription that it stands for") {
 }
 
 TEST_CASE("the page may talk to nobody but the daemon that it came from") {
-  House house;
-  const auto policy = [&](std::vector<std::string_view> hosts, TransportKind via) {
-    return route({"GET", "/", std::move(hosts), {}, {}}, {via, AuthResult::stranger, house.now}, house.shared)
+  ServerFixture fixture;
+  const auto policy = [&](std::vector<std::string_view> hosts, TransportKind transport_kind) {
+    return route({"GET", "/", std::move(hosts), {}, {}}, {transport_kind, AuthResult::anonymous, fixture.now},
+                 fixture.context)
         .page_policy;
   };
   REQUIRE(policy({"localhost:7717"}, TransportKind::tcp).find("connect-src 'self' ws://localhost:7717;") !=
@@ -275,13 +278,13 @@ TEST_CASE("the page may talk to nobody but the daemon that it came from") {
   REQUIRE(policy({"x; script-src *"}, TransportKind::unix_socket).find("connect-src 'self';") !=
           std::string::npos);
   REQUIRE(policy({"a", "b"}, TransportKind::unix_socket).find("connect-src 'self';") != std::string::npos);
-  const HttpResponse page = house.ask("GET", "/app.js");
+  const HttpResponse page = fixture.ask("GET", "/app.js");
   REQUIRE(page.content_type == "text/javascript; charset=utf-8");
-  REQUIRE(page.etag != house.ask("GET", "/").etag);
+  REQUIRE(page.etag != fixture.ask("GET", "/").etag);
   Request again{"GET", "/app.js", {"localhost:7717"}, {}, {}};
   again.if_none_match = page.etag;
   const HttpResponse known =
-      route(again, {TransportKind::tcp, AuthResult::stranger, house.now}, house.shared);
+      route(again, {TransportKind::tcp, AuthResult::anonymous, fixture.now}, fixture.context);
   REQUIRE(known.status == 304);
   REQUIRE(known.body.empty());
   REQUIRE(known.etag == page.etag);

@@ -22,7 +22,7 @@ TEST_CASE("an answer is written with its length, and safe by its headers") {
   delivery.server = "earshot/1";
   delivery.now = std::chrono::system_clock::from_time_t(784111777);
   delivery.keep_alive = true;
-  const std::string bytes = encode(plain(200, "ok"), delivery);
+  const std::string bytes = encode(text_response(200, "ok"), delivery);
   REQUIRE(bytes.starts_with("HTTP/1.1 200 OK\r\n"));
   REQUIRE(has_line(bytes, "Date: Sun, 06 Nov 1994 08:49:37 GMT"));
   REQUIRE(has_line(bytes, "Server: earshot/1"));
@@ -38,8 +38,8 @@ TEST_CASE("an answer is written with its length, and safe by its headers") {
 TEST_CASE("HEAD has the headers of GET and nothing behind them") {
   Delivery get, head;
   head.head = true;
-  const std::string whole = encode(plain(200, "some text"), get),
-                    only_head = encode(plain(200, "some text"), head);
+  const std::string whole = encode(text_response(200, "some text"), get),
+                    only_head = encode(text_response(200, "some text"), head);
   REQUIRE(only_head == whole.substr(0, whole.size() - body_of(whole).size()));
   REQUIRE(body_of(only_head).empty());
   REQUIRE(has_line(only_head, "Content-Length: 10"));
@@ -47,19 +47,19 @@ TEST_CASE("HEAD has the headers of GET and nothing behind them") {
 
 TEST_CASE("the connection's end is announced as each version of HTTP wants it") {
   Delivery delivery;
-  REQUIRE(has_line(encode(plain(200, "x"), delivery), "Connection: close"));
+  REQUIRE(has_line(encode(text_response(200, "x"), delivery), "Connection: close"));
   delivery.keep_alive = delivery.http_1_0 = true;
-  REQUIRE(has_line(encode(plain(200, "x"), delivery), "Connection: keep-alive"));
-  HttpResponse upgrade = plain(426, "x");
+  REQUIRE(has_line(encode(text_response(200, "x"), delivery), "Connection: keep-alive"));
+  HttpResponse upgrade = text_response(426, "x");
   upgrade.upgrade = "websocket";
   REQUIRE(has_line(encode(upgrade, {}), "Connection: close, Upgrade"));
 }
 
 TEST_CASE("what a status asks for is there") {
-  REQUIRE(has_line(encode(plain(401, "x"), {}), "WWW-Authenticate: Bearer"));
-  REQUIRE(has_line(encode(plain(503, "x"), {}), "Retry-After: 1"));
-  REQUIRE(has_line(encode(plain(429, "x"), {}), "Retry-After: 1"));
-  HttpResponse wrong_method = plain(405, "x");
+  REQUIRE(has_line(encode(text_response(401, "x"), {}), "WWW-Authenticate: Bearer"));
+  REQUIRE(has_line(encode(text_response(503, "x"), {}), "Retry-After: 1"));
+  REQUIRE(has_line(encode(text_response(429, "x"), {}), "Retry-After: 1"));
+  HttpResponse wrong_method = text_response(405, "x");
   wrong_method.allow = "GET, HEAD";
   REQUIRE(has_line(encode(wrong_method, {}), "Allow: GET, HEAD"));
   for (const unsigned status :
@@ -70,14 +70,14 @@ TEST_CASE("what a status asks for is there") {
 }
 
 TEST_CASE("a client that has it already is told so, and sent nothing") {
-  HttpResponse answer = json("{}");
+  HttpResponse answer = json_response("{}");
   answer.etag = etag_of(answer.body);
   REQUIRE(answer.etag.size() == 34);
   REQUIRE(answer.etag != etag_of("{ }"));
   for (const std::string& list :
        {answer.etag, "W/" + answer.etag, "\"other\", " + answer.etag, std::string("*")}) {
     CAPTURE(list);
-    const HttpResponse known = unless_known(answer, list);
+    const HttpResponse known = or_not_modified(answer, list);
     REQUIRE(known.status == 304);
     const std::string bytes = encode(known, {});
     REQUIRE(body_of(bytes).empty());
@@ -87,7 +87,7 @@ TEST_CASE("a client that has it already is told so, and sent nothing") {
   for (const std::string& list :
        {std::string(), std::string("\"other\""), answer.etag.substr(1), std::string(",,")}) {
     CAPTURE(list);
-    REQUIRE(unless_known(answer, list).status == 200);
+    REQUIRE(or_not_modified(answer, list).status == 200);
   }
 }
 

@@ -87,7 +87,7 @@ namespace {
 
 std::string code_of(const std::string& text) {
   const message::Message said = message::parse(text);
-  const auto* bad = std::get_if<message::Bad>(&said);
+  const auto* bad = std::get_if<message::Invalid>(&said);
   return bad ? bad->code : "fine";
 }
 

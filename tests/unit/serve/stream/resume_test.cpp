@@ -22,35 +22,35 @@ std::string unquoted(std::string text) { return text.substr(1, text.size() - 2);
 /// What the hub does with what the tail tells, and nothing else.
 struct Daemon final : tail::Listener {
   explicit Daemon(std::size_t log_bytes = 2 * LiveLog::segment_bytes)
-      : shared("dev7", log_bytes), catch_ups(io, shared), records(shared), archive(io) {
-    shared.archive = &archive;
-    shared.catch_ups = &catch_ups;
-    shared.records = &records;
+      : context("dev7", log_bytes), catch_ups(io, context), records(context), archive(io) {
+    context.archive = &archive;
+    context.catch_ups = &catch_ups;
+    context.records = &records;
   }
 
   FakeStream& stream(const std::string& name) {
     streams.push_back(std::make_unique<FakeStream>("claude/p/" + name, name));
     archive.add(*streams.back());
-    shared.sessions.of(*streams.back());
+    context.sessions.session_of(*streams.back());
     return *streams.back();
   }
   void about(const tail::Stream& stream, std::uint16_t type) {
-    Session& session = shared.sessions.of(stream);
-    session.changed_now(shared.head());
+    Session& session = context.sessions.session_of(stream);
+    session.changed_now(context.head());
     const std::string name = type == type_reset ? "reset" : "stream.removed";
-    shared.append({session.id, type, shared.sessions.id_of(stream)}, [&](Audience, std::string& out) {
+    context.append({session.id, type, context.sessions.stream_id(stream)}, [&](Audience, std::string& out) {
       out = R"({"type":")" + name + R"(","stream":")" + stream.name() + "\"}";
     });
   }
   void on_event(const tail::Stream& stream, const Event& event) override {
-    Session& session = shared.sessions.of(stream);
-    session.changed_now(shared.head());
-    shared.sessions.refresh(session);
-    shared.append(
-        {session.id, type_of(event.body), shared.sessions.id_of(stream), event.cursor},
-        [&](Audience shown, std::string& out) {
-          append_event(out, event, {shared.host, stream.name(), stream.session()}, shared.encoding(shown));
-        });
+    Session& session = context.sessions.session_of(stream);
+    session.changed_now(context.head());
+    context.sessions.refresh(session);
+    context.append({session.id, type_of(event.body), context.sessions.stream_id(stream), event.cursor},
+                   [&](Audience audience, std::string& out) {
+                     append_event(out, event, {context.host, stream.name(), stream.session()},
+                                  context.encoding(audience));
+                   });
   }
   void on_changed(const tail::Stream&) override {}
   void on_appeared(const tail::Stream&) override {}
@@ -81,7 +81,7 @@ struct Daemon final : tail::Listener {
   }
 
   boost::asio::io_context io{1};
-  ServerContext shared;
+  ServerContext context;
   CatchUps catch_ups;
   Records records;
   test::MemoryArchive archive;
@@ -91,7 +91,8 @@ struct Daemon final : tail::Listener {
 
 /// A client over a socket that takes as many bytes as the test says.
 struct Client {
-  explicit Client(Daemon& daemon) : daemon(daemon), subscriber(std::make_unique<Subscriber>(daemon.shared)) {}
+  explicit Client(Daemon& daemon)
+      : daemon(daemon), subscriber(std::make_unique<Subscriber>(daemon.context)) {}
 
   void subscribe(std::vector<std::string> after, bool catch_up = false, Filter filter = {},
                  const std::string& id = "a", bool snapshot = false) {
@@ -150,7 +151,7 @@ struct Client {
   /// Goes away, and comes back as somebody else with the same memory.
   void reconnect() {
     look();
-    subscriber = std::make_unique<Subscriber>(daemon.shared);
+    subscriber = std::make_unique<Subscriber>(daemon.context);
   }
   std::vector<std::string> places() const {
     std::vector<std::string> all;
@@ -338,7 +339,7 @@ TEST_CASE("what becomes another's while it is read again is not shown when that 
   client.subscribe({one.name() + ":", other.name() + ":10.0.00000000000000ff"});
   client.take(1);  // it has begun
   for (const FakeStream* stream : {&one, &other}) {
-    Session& session = daemon.shared.sessions.of(*stream);
+    Session& session = daemon.context.sessions.session_of(*stream);
     session.project = "/srv/secret";
     ++session.generation;
   }
@@ -380,8 +381,8 @@ TEST_CASE("fifty clients that want the same streams are served by one fold each"
 
 TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
   Daemon daemon;
-  daemon.shared.limits.catch_up_bytes = 1 << 20;
-  daemon.shared.limits.catch_up_patience = std::chrono::milliseconds(0);
+  daemon.context.limits.catch_up_bytes = 1 << 20;
+  daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
   for (int i = 0; i < 20; ++i) {
     FakeStream& stream = daemon.stream("s" + std::to_string(i));
     for (int n = 0; n < 60; ++n) daemon.turn(stream, 2000);
@@ -402,7 +403,7 @@ TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
   for (int i = 0; i < 100'000 && awake.count("bookmark") == 0; ++i) {
     if (!awake.take(1 << 30)) daemon.settle();
     awake.look();
-    REQUIRE(daemon.catch_ups.bytes() <= daemon.shared.limits.catch_up_bytes + (1 << 20));
+    REQUIRE(daemon.catch_ups.bytes() <= daemon.context.limits.catch_up_bytes + (1 << 20));
   }
   for (const auto& stream : daemon.streams) REQUIRE(awake.events[stream->name()] == expected(*stream));
   // And those who wake up have all of it, each event once, though what lay ready for them was taken back.
@@ -440,8 +441,8 @@ TEST_CASE(
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   Daemon daemon;
   daemon.archive.piece_bytes = seed % 3 == 0 ? 1000 : 100'000;
-  daemon.shared.limits.catch_up_bytes = seed % 5 == 0 ? 50'000 : 4 << 20;
-  daemon.shared.limits.catch_up_patience = std::chrono::milliseconds(seed % 2 ? 0 : 1000);
+  daemon.context.limits.catch_up_bytes = seed % 5 == 0 ? 50'000 : 4 << 20;
+  daemon.context.limits.catch_up_patience = std::chrono::milliseconds(seed % 2 ? 0 : 1000);
   for (int i = 0; i < 4; ++i) daemon.stream("s" + std::to_string(i));
   const bool keeps = seed % 4 != 0;
   const bool rewrites = seed % 2 == 0;
@@ -485,7 +486,7 @@ TEST_CASE(
     }
   }
   // Nobody waits for the slower ones now: they are drained one after the other.
-  daemon.shared.limits.catch_up_patience = std::chrono::milliseconds(0);
+  daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
   for (int round = 0; round < 3; ++round)
     for (const auto& client : clients) client->take_all();
   for (const auto& client : clients) {

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "serve/server_context.hpp"
-#include "unit/core/starring.hpp"
 #include "unit/serve/support.hpp"
+#include "unit/support/fake_filter.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
@@ -13,7 +13,7 @@ using test::FakeStream;
 
 namespace {
 
-std::string payload_of(Sessions& sessions, Session& session) {
+std::string payload_of(SessionStore& sessions, Session& session) {
   return test::unframe(*sessions.frame(session, Audience::full)).front();
 }
 
@@ -23,8 +23,8 @@ TEST_CASE("a session's frame says where it stands") {
   FakeStream stream("claude/-home-u-api/s1", "s1");
   stream.write(test::prompt(0, "fix the flaky test"), nullptr);
   stream.write(test::call(1, "Bash", R"({"command":"npm test"})", "call-1"), nullptr);
-  Sessions sessions("dev7");
-  Session& session = sessions.of(stream);
+  SessionStore sessions("dev7");
+  Session& session = sessions.session_of(stream);
   const std::string frame = payload_of(sessions, session);
   CAPTURE(frame);
   REQUIRE(at(frame, "/type") == "\"session\"");
@@ -57,16 +57,16 @@ TEST_CASE("a session's frame says where it stands") {
 }
 
 TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
-  const test::Starring starring;
+  const test::FakeFilter fake_filter;
   FakeStream stream("claude/-home-lamp/s-lamp", "s-lamp");
   stream.write(test::prompt(0, "light the lamp", "/home/lamp"), nullptr);
   stream.write(test::call(1, "lamp", R"({"command":"x"})", "lamp-1"), nullptr);
-  Sessions sessions("lamp");
-  Session& session = sessions.of(stream);
+  SessionStore sessions("lamp");
+  Session& session = sessions.session_of(stream);
   session.todos = FileTodos{{{"1", "buy a lamp", "pending", "buying a lamp", ""}}, "2027-01-01T00:00:00Z"};
   session.status.emplace();
   session.status->detail = "approve lamp";
-  const std::string frame = session_payload(session, "lamp", {.filter = &starring});
+  const std::string frame = session_payload(session, "lamp", {.filter = &fake_filter});
   CAPTURE(frame);
   REQUIRE(at(frame, "/host") == "\"lamp\"");
   REQUIRE(at(frame, "/session") == "\"s-lamp\"");
@@ -83,8 +83,8 @@ TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
 TEST_CASE("a frame is encoded once, until something changes") {
   FakeStream stream("claude/p/s1", "s1");
   stream.write(test::prompt(0, "hello"), nullptr);
-  Sessions sessions("h");
-  Session& session = sessions.of(stream);
+  SessionStore sessions("h");
+  Session& session = sessions.session_of(stream);
   const Frame first = sessions.frame(session, Audience::full);
   REQUIRE(sessions.frame(session, Audience::full) == first);
   session.frames = {};
@@ -106,9 +106,9 @@ TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") 
       nullptr);
   agent.write(test::prompt(0, "count"), nullptr);
   agent.write(test::call(1, "Grep", R"({"pattern":"x"})", "call-10"), nullptr);
-  Sessions sessions("h");
-  sessions.of(main);
-  Session& session = sessions.of(agent);
+  SessionStore sessions("h");
+  sessions.session_of(main);
+  Session& session = sessions.session_of(agent);
 
   SECTION("attached by the call that its meta file names") {
     agent.meta_.call = "call-9";
@@ -133,7 +133,7 @@ TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") 
     REQUIRE(at(frame, "/agents/1/agent") == "\"a7\"");
   }
   SECTION("the status board hears of every open call, oldest first") {
-    const status::TranscriptSummary said = said_of(session);
+    const status::TranscriptSummary said = transcript_summary(session);
     REQUIRE(said.known);
     REQUIRE(said.turn_open);
     REQUIRE(said.turn_started == "2026-03-01T10:00:00.000Z");
@@ -148,22 +148,22 @@ TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") 
 
 TEST_CASE("a stream without a session joins it when its lines name one") {
   FakeStream stream("claude/p/agent-a1", "", "a1");
-  Sessions sessions("h");
-  Session& nameless = sessions.of(stream);
+  SessionStore sessions("h");
+  Session& nameless = sessions.session_of(stream);
   REQUIRE(nameless.name.empty());
   REQUIRE(sessions.find("") == nullptr);
   stream.session_ = "s1";
-  Session& named = sessions.of(stream);
+  Session& named = sessions.session_of(stream);
   REQUIRE(named.name == "s1");
   REQUIRE(named.members.size() == 1);
   REQUIRE(nameless.members.empty());
-  REQUIRE(&sessions.of(stream) == &named);
+  REQUIRE(&sessions.session_of(stream) == &named);
 }
 
 TEST_CASE("the project is the first working directory; until then the directory's name stands for it") {
   FakeStream stream("claude/-home-u-api/s1", "s1");
-  Sessions sessions("h");
-  Session& session = sessions.of(stream);
+  SessionStore sessions("h");
+  Session& session = sessions.session_of(stream);
   REQUIRE(session.project_or_directory() == "-home-u-api");
   const auto generation = session.generation;
   stream.write(test::prompt(0, "x", "/home/u/api"), nullptr);
@@ -180,8 +180,8 @@ TEST_CASE("the project is the first working directory; until then the directory'
 TEST_CASE("todos come from the files only when the transcript's are older") {
   FakeStream stream("claude/p/s1", "s1");
   stream.write(test::prompt(0, "x"), nullptr);
-  Sessions sessions("h");
-  Session& session = sessions.of(stream);
+  SessionStore sessions("h");
+  Session& session = sessions.session_of(stream);
   Todo todo;
   todo.content = "from a file";
   todo.status = "pending";
@@ -202,8 +202,8 @@ TEST_CASE("todos come from the files only when the transcript's are older") {
 
 TEST_CASE("a session is live while its transcript is young or its process lives") {
   FakeStream stream("claude/p/s1", "s1");
-  Sessions sessions("h");
-  Session& session = sessions.of(stream);
+  SessionStore sessions("h");
+  Session& session = sessions.session_of(stream);
   const auto recent = std::chrono::hours(24);
   REQUIRE(is_live(session, recent));
   stream.modified_ms_ -= std::chrono::milliseconds(std::chrono::hours(25)).count();
@@ -222,14 +222,14 @@ TEST_CASE("a session is live while its transcript is young or its process lives"
 
 TEST_CASE("a session without streams is forgotten once no frame in the log speaks of it") {
   FakeStream stream("claude/p/s1", "s1");
-  Sessions sessions("h");
-  const std::uint32_t id = sessions.of(stream).id;
-  REQUIRE(sessions.removed(stream, 10) != nullptr);
-  REQUIRE(sessions.removed(stream, 10) == nullptr);
+  SessionStore sessions("h");
+  const std::uint32_t id = sessions.session_of(stream).id;
+  REQUIRE(sessions.remove_stream(stream, 10) != nullptr);
+  REQUIRE(sessions.remove_stream(stream, 10) == nullptr);
   REQUIRE(sessions.purge(10) == 1);
   REQUIRE(sessions.find(id) != nullptr);
   REQUIRE(sessions.purge(11) == 0);
   REQUIRE(sessions.find(id) == nullptr);
   REQUIRE(sessions.find("s1") == nullptr);
-  REQUIRE(sessions.of(stream).id != id);
+  REQUIRE(sessions.session_of(stream).id != id);
 }

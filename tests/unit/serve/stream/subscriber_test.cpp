@@ -19,12 +19,12 @@ const auto usage_updated = type_of(event::UsageUpdated{});
 /// A log, a few sessions, one subscriber, and a socket that takes as many bytes as the test says.
 struct Bench {
   explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default)
-      : shared("dev7", log_bytes), subscriber(shared) {}
+      : context("dev7", log_bytes), subscriber(context) {}
 
   Session& session(const std::string& name) {
     streams.push_back(std::make_unique<FakeStream>("claude/" + name + "/" + name, name));
     streams.back()->directory_ = "-p-" + name;
-    return shared.sessions.of(*streams.back());
+    return context.sessions.session_of(*streams.back());
   }
   void subscribe(const std::string& id, Filter filter = {}, bool snapshot = false, bool state = false) {
     message::Subscribe asked;
@@ -37,9 +37,9 @@ struct Bench {
   void event(Session& session, int n, std::uint16_t type = turn_started, std::size_t size = 20) {
     std::string payload = R"({"n":)" + std::to_string(n) + R"(,"x":")";
     payload += std::string(size, 'x') + "\"}";
-    session.changed = shared.head();
+    session.changed = context.head();
     session.frames = {};
-    shared.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
+    context.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
   }
   /// The socket takes `bytes` more; false when nothing was owed.
   bool take(std::size_t bytes) {
@@ -79,7 +79,7 @@ struct Bench {
     return out;
   }
 
-  ServerContext shared;
+  ServerContext context;
   std::vector<std::unique_ptr<FakeStream>> streams;
   Subscriber subscriber;
   std::string received, rest;
@@ -140,7 +140,7 @@ TEST_CASE("several subscriptions are a union: an event comes once") {
   bench.subscriber.unsubscribe("b");
   bench.event(one, 7, usage_updated);
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.shared.event_connections() == 0);
+  REQUIRE(bench.context.event_connections() == 0);
 }
 
 TEST_CASE("a second subscription's snapshot stands between what was before it and what comes after") {
@@ -167,7 +167,7 @@ TEST_CASE("a filter sees a session's project as soon as it is known") {
   bench.event(one, 1);
   REQUIRE(bench.names() == Names{"ready"});
   bench.streams[0]->write(test::prompt(0, "x", "/home/u/api"), nullptr);
-  bench.shared.sessions.refresh(one);
+  bench.context.sessions.refresh(one);
   bench.event(one, 2);
   REQUIRE(bench.names() == Names{"2"});
 }
@@ -235,20 +235,20 @@ TEST_CASE("for states, the newest frame wins and none comes twice") {
   }
   REQUIRE(bench.names() == Names{"session"});
   REQUIRE(bench.names() == Names{});
-  REQUIRE(bench.shared.event_connections() == 0);
-  REQUIRE(bench.shared.state_connections == 1);
+  REQUIRE(bench.context.event_connections() == 0);
+  REQUIRE(bench.context.state_connections == 1);
 }
 
 TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
   Bench bench;
-  bench.shared.limits.subscriptions_max = 2;
+  bench.context.limits.subscriptions_max = 2;
   bench.subscribe("a");
   bench.subscribe("a");
   bench.subscribe("b");
   bench.subscribe("c");
   bench.subscriber.unsubscribe("nobody");
   bench.subscriber.unsubscribe("b");
-  bench.shared.limits.after_entries = 1;
+  bench.context.limits.after_entries = 1;
   message::Subscribe resume;
   resume.id = "r";
   resume.after = {"claude/p/s:", "claude/p/t:"};
@@ -296,7 +296,7 @@ TEST_CASE("however the socket tears the writes, every frame arrives whole, once 
 
 TEST_CASE("answers that nobody reads are counted, so that the next question can wait") {
   Bench bench;
-  bench.shared.limits.own_bytes_max = 1000;
+  bench.context.limits.own_bytes_max = 1000;
   while (!bench.subscriber.congested()) bench.subscriber.tell(std::string(90, 'x'));
   bench.take_all();
   REQUIRE_FALSE(bench.subscriber.congested());

@@ -35,16 +35,16 @@ std::string masked(unsigned char first_byte, const std::string& payload) {
 }  // namespace
 
 TEST_CASE("without a header, hello comes first") {
-  House house;
+  ServerFixture fixture;
   ClientOptions stranger;
   SECTION("with the right token it is welcome") {
-    auto client = house.client(stranger);
+    auto client = fixture.client(stranger);
     client->send(R"({"type":"hello","token":")" + token + R"(","client":"test/1"})");
-    REQUIRE(house.until([&] { return client->has("welcome"); }));
+    REQUIRE(fixture.until([&] { return client->has("welcome"); }));
     REQUIRE(client->protocol.empty());
     client->send(R"({"type":"hello","token":")" + token + R"("})");  // once more is no harm
     client->send(R"({"type":"hello","token":"wrong"})");
-    REQUIRE(house.until([&] { return client->has("error"); }));
+    REQUIRE(fixture.until([&] { return client->has("error"); }));
     REQUIRE(client->types() == std::vector<std::string>{"welcome", "error"});
     REQUIRE_FALSE(client->ended);
   }
@@ -52,51 +52,51 @@ TEST_CASE("without a header, hello comes first") {
     for (const std::string text :
          {R"({"type":"hello","token":"0011"})", R"({"type":"subscribe","id":"a"})", "hi"}) {
       CAPTURE(text);
-      auto client = house.client(stranger);
+      auto client = fixture.client(stranger);
       client->send(text);
-      REQUIRE(house.until([&] { return client->ended; }));
+      REQUIRE(fixture.until([&] { return client->ended; }));
       REQUIRE(client->close_code == 4501);
       REQUIRE(client->frames.empty());
     }
   }
   SECTION("a message longer than a stranger may send is closed with 1009") {
-    auto client = house.client(stranger);
+    auto client = fixture.client(stranger);
     client->send(std::string(5000, ' ') + R"({"type":"hello","token":")" + token + R"("})");
-    REQUIRE(house.until([&] { return client->ended; }));
+    REQUIRE(fixture.until([&] { return client->ended; }));
     REQUIRE(client->close_code == 1009);
   }
-  REQUIRE(house.until([&] { return house.hub.connections() <= 1; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() <= 1; }));
 }
 
 TEST_CASE("who does not say hello in time is closed with 4501") {
   ServerOptions options;
   options.limits.hello = milliseconds(50);
-  House house(options);
-  auto client = house.client(ClientOptions{});
-  REQUIRE(house.until([&] { return client->ended; }));
+  ServerFixture fixture(options);
+  auto client = fixture.client(ClientOptions{});
+  REQUIRE(fixture.until([&] { return client->ended; }));
   REQUIRE(client->close_code == 4501);
 }
 
 TEST_CASE("who never finishes the handshake is gone") {
   ServerOptions options;
   options.limits.handshake = milliseconds(50);
-  House house(options);
-  asio::ip::tcp::socket socket(house.io);
-  socket.connect(house.hub.endpoint());
+  ServerFixture fixture(options);
+  asio::ip::tcp::socket socket(fixture.io);
+  socket.connect(fixture.server.endpoint());
   asio::write(socket, asio::buffer(std::string("GET / HTTP/1.1\r\nHo")));
-  REQUIRE(house.until([&] { return house.hub.connections() == 1; }));
-  REQUIRE(house.until([&] { return house.hub.connections() == 0; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
 }
 
 TEST_CASE("hostile hosts, origins and tokens are refused before the upgrade") {
-  House house;
-  const std::string own = "localhost:" + std::to_string(house.port());
+  ServerFixture fixture;
+  const std::string own = "localhost:" + std::to_string(fixture.port());
   const auto ask = [&](const std::string& request) {
-    return status_line(test::exchange(house.io, house.port(), request));
+    return status_line(test::exchange(fixture.io, fixture.port(), request));
   };
   const std::string upgrade = headers_of_upgrade();
   REQUIRE(ask(get("/v1/ws", "evil.example", upgrade)) == "HTTP/1.1 403 Forbidden");
-  REQUIRE(ask(get("/healthz", "evil.example:" + std::to_string(house.port()))) == "HTTP/1.1 403 Forbidden");
+  REQUIRE(ask(get("/healthz", "evil.example:" + std::to_string(fixture.port()))) == "HTTP/1.1 403 Forbidden");
   REQUIRE(ask("GET / HTTP/1.1\r\n\r\n") == "HTTP/1.1 403 Forbidden");
   REQUIRE(ask(get("/v1/ws", own, upgrade + "Origin: http://evil.example\r\n")) == "HTTP/1.1 403 Forbidden");
   REQUIRE(
@@ -114,27 +114,28 @@ TEST_CASE("hostile hosts, origins and tokens are refused before the upgrade") {
   const std::string early =
       get("/v1/ws", own, upgrade + "Authorization: Bearer " + token + "\r\n") + masked(0x81, "{}");
   REQUIRE(ask(early) == "HTTP/1.1 400 Bad Request");
-  REQUIRE(house.until([&] { return house.hub.connections() == 0; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
 }
 
 TEST_CASE("the page and the health check need no token, and the page may do little") {
-  House house;
-  const std::string own = "127.0.0.1:" + std::to_string(house.port());
-  const std::string health = test::exchange(house.io, house.port(), get("/healthz", own));
+  ServerFixture fixture;
+  const std::string own = "127.0.0.1:" + std::to_string(fixture.port());
+  const std::string health = test::exchange(fixture.io, fixture.port(), get("/healthz", own));
   REQUIRE(status_line(health) == "HTTP/1.1 200 OK");
   REQUIRE(health.ends_with("\r\n\r\nok\n"));
-  const std::string page = test::exchange(house.io, house.port(), get("/", own));
+  const std::string page = test::exchange(fixture.io, fixture.port(), get("/", own));
   REQUIRE(status_line(page) == "HTTP/1.1 200 OK");
   REQUIRE(page.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
   REQUIRE(page.find("connect-src 'self' ws://" + own + ";") != std::string::npos);
   REQUIRE(page.find("src=\"/app.js\"") != std::string::npos);
-  REQUIRE(test::exchange(house.io, house.port(), get("/app.js", own)).find("/v1/ws") != std::string::npos);
+  REQUIRE(test::exchange(fixture.io, fixture.port(), get("/app.js", own)).find("/v1/ws") !=
+          std::string::npos);
   REQUIRE(page.find(token) == std::string::npos);
 }
 
 TEST_CASE("what a client gets wrong is an error frame, and the connection stands") {
-  House house;
-  auto client = house.client();
+  ServerFixture fixture;
+  auto client = fixture.client();
   const std::vector<std::string> wrong = {"",
                                           "nonsense",
                                           R"({"type":"dance","id":"d"})",
@@ -144,7 +145,7 @@ TEST_CASE("what a client gets wrong is an error frame, and the connection stands
   for (const std::string& text : wrong) client->send(text);
   client->send_binary("\x01\x02");
   client->send(R"({"type":"subscribe","id":"ok"})");
-  REQUIRE(house.until([&] { return client->has("ready"); }));
+  REQUIRE(fixture.until([&] { return client->has("ready"); }));
   std::vector<std::string> codes;
   for (const std::string& frame : client->frames) {
     if (at(frame, "/type") == "\"error\"") codes.push_back(at(frame, "/code"));
@@ -172,36 +173,36 @@ TEST_CASE("violations of the WebSocket protocol have their close codes") {
       {"a forged length", huge, 1009},
       {"a flood of fragments", flood, 1009},
   };
-  House house;
+  ServerFixture fixture;
   for (const Row& row : rows) {
     CAPTURE(row.name);
-    auto client = house.client();
-    REQUIRE(house.until([&] { return client->has("welcome"); }));
+    auto client = fixture.client();
+    REQUIRE(fixture.until([&] { return client->has("welcome"); }));
     client->send_raw(row.bytes);
-    REQUIRE(house.until([&] { return client->ended; }));
+    REQUIRE(fixture.until([&] { return client->ended; }));
     REQUIRE(client->close_code == row.code);
   }
-  REQUIRE(house.until([&] { return house.hub.connections() == 0; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
 }
 
 TEST_CASE("more clients than are allowed get a clear answer, and room is made when one leaves") {
   ServerOptions options;
   options.limits.connections_max = 2;
-  House house(options);
-  auto first = house.listener();
-  auto second = house.listener();
-  auto third = house.client();
-  REQUIRE(house.until([&] { return third->refused.has_value(); }));
+  ServerFixture fixture(options);
+  auto first = fixture.listener();
+  auto second = fixture.listener();
+  auto third = fixture.client();
+  REQUIRE(fixture.until([&] { return third->refused.has_value(); }));
   REQUIRE(*third->refused == 503);
   first->vanish();
-  REQUIRE(house.until([&] { return house.hub.connections() == 1; }));
-  auto fourth = house.listener();
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
+  auto fourth = fixture.listener();
   REQUIRE(fourth->open);
 }
 
 TEST_CASE("the accept loop lives through a want of descriptors") {
-  House house;
-  auto before = house.listener();
+  ServerFixture fixture;
+  auto before = fixture.listener();
   rlimit old{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
   // UBSan learns an object's type through a pipe, which it cannot have below: let it know the logger now, and
@@ -209,7 +210,7 @@ TEST_CASE("the accept loop lives through a want of descriptors") {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);
   spdlog::debug("known");
-  asio::ip::tcp::socket waiting(house.io);
+  asio::ip::tcp::socket waiting(fixture.io);
   waiting.open(asio::ip::tcp::v4());
   const int highest = ::dup(0);
   REQUIRE(highest >= 0);
@@ -218,15 +219,15 @@ TEST_CASE("the accept loop lives through a want of descriptors") {
   none.rlim_cur = static_cast<rlim_t>(highest);
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   boost::system::error_code ec;
-  waiting.connect(house.hub.endpoint(), ec);
+  waiting.connect(fixture.server.endpoint(), ec);
   for (int i = 0; i < 20; ++i) {  // the loop meets the want, among its ticks
-    house.io.restart();
-    house.io.run_one();
+    fixture.io.restart();
+    fixture.io.run_one();
   }
-  const std::size_t while_exhausted = house.hub.connections();
+  const std::size_t while_exhausted = fixture.server.connections();
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
   spdlog::set_level(level);
   REQUIRE_FALSE(ec);
   REQUIRE(while_exhausted == 1);
-  REQUIRE(house.until([&] { return house.hub.connections() == 2; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 2; }));
 }

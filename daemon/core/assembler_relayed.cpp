@@ -1,0 +1,120 @@
+// Events of other daemons: emitted unchanged; the state follows them.
+#include <algorithm>
+
+#include "core/assembler.hpp"
+#include "core/event_json.hpp"
+
+namespace earshot {
+
+// Applies a relayed event to the state.
+struct Assembler::RelayedStateUpdate {
+  static constexpr std::size_t todos_max = 1024;  // further ones are not listed
+
+  StreamState& state;
+  const Assembler& assembler;
+  const RelayedEvent& relayed;
+  std::string_view time;
+  std::int64_t time_ms;
+
+  bool is_own_stream() const { return relayed.agent == assembler.own_agent_; }
+  static void set(std::string& field, std::string_view value) {
+    if (!value.empty()) field = value;
+  }
+  static void set(std::string& field, const OptionalText& value) {
+    if (value) field = *value;
+  }
+  // The size of a text before the other daemon cut it.
+  std::uint64_t bytes_of(std::string_view path, const OptionalText& text) const {
+    for (const TruncatedPath& each : relayed.truncated)
+      if (each.path == path) return each.bytes;
+    return text ? text->size() : 0;
+  }
+  void close_call(std::string_view call) {
+    std::erase_if(state.tools, [&](const OpenTool& one) { return one.call == call; });
+  }
+
+  void operator()(const event::SessionStarted& e) {
+    state.started = true;
+    set(state.program, e.program), set(state.dialect, e.dialect), set(state.version, e.version),
+        set(state.cwd, e.cwd);
+    set(state.git_branch, e.git_branch), set(state.project, e.project), set(state.title, e.title);
+    set(state.continues, e.continues), set(state.mode, e.mode), set(state.permission_mode, e.permission_mode);
+  }
+  void operator()(const event::SessionUpdated& e) {
+    set(state.title, e.title), set(state.cwd, e.cwd), set(state.git_branch, e.git_branch);
+    set(state.model, e.model), set(state.version, e.version), set(state.mode, e.mode);
+    set(state.permission_mode, e.permission_mode);
+    if (state.project.empty()) state.project = state.cwd;
+  }
+  void operator()(const event::TurnStarted& e) {
+    state.turn_open = true;
+    state.turn_started = time;
+    state.turn_started_ms = time_ms;
+    state.turn_prompt = assembler.preview_source(e.prompt.value_or(""));
+    state.turn_prompt_truncated = bytes_of("prompt", e.prompt);
+    state.tools.clear();
+  }
+  void operator()(const event::TurnFinished& e) {
+    state.turn_open = false;
+    state.last_outcome = e.outcome;
+    state.last_finished = time;
+  }
+  void operator()(const event::MessageAdded& e) {
+    if (e.role != "assistant" || e.kind != "text" || !is_own_stream()) return;
+    state.last_text = assembler.preview_source(e.text.value_or(""));
+    state.last_text_truncated = bytes_of("text", e.text);
+  }
+  void operator()(const event::ToolInvoked& e) {
+    if (state.tools.size() >= StreamState::open_tools_max) return;
+    OpenTool open;
+    open.call = e.call, open.tool = e.tool, open.started = time, open.started_ms = time_ms;
+    if (!is_own_stream()) open.agent = relayed.agent;
+    if (!e.input.json.empty()) assembler.set_input(open, e.input.json);
+    state.tools.push_back(std::move(open));
+  }
+  void operator()(const event::ToolFinished& e) { close_call(e.call); }
+  void operator()(const event::TodoUpdated& e) {
+    if (!is_own_stream()) return;
+    state.todos.assign(e.todos.begin(), e.todos.begin() + std::min(e.todos.size(), todos_max));
+    state.todos_time = time;
+  }
+  void operator()(const event::AgentStarted& e) {
+    if (state.agents.size() >= agents_max) state.agents.erase(state.agents.begin());
+    RunningAgent agent;
+    agent.call = e.call, agent.subagent = e.subagent, agent.agent_type = e.agent_type;
+    agent.description = assembler.preview_source(e.description), agent.started = time,
+    agent.background = e.background;
+    state.agents.push_back(std::move(agent));
+  }
+  void operator()(const event::AgentFinished& e) {
+    std::erase_if(state.agents, [&](const RunningAgent& one) { return one.call == e.call; });
+  }
+  void operator()(const event::UsageUpdated& e) {
+    state.usage = e.total;
+    if (e.cost_usd) state.cost_usd = e.cost_usd;
+    if (e.of_message && is_own_stream())
+      state.context_tokens = e.of_message->input + e.of_message->cache_read + e.of_message->cache_write;
+  }
+  void operator()(const event::CompactionStarted&) {}
+  void operator()(const event::CompactionFinished&) {}
+  void operator()(const event::TaskFinished&) {}
+  void operator()(const event::QueueChanged&) {}
+  void operator()(const event::ApiFailed&) {}
+  void operator()(const event::FilesSnapshotted&) {}
+  void operator()(const event::LineSkipped&) {}
+};
+
+void Assembler::apply_relayed(const RelayedEvent& relayed) {
+  state_.turn = relayed.turn;
+  EventBody body = relayed.body;
+  if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
+  std::visit(RelayedStateUpdate{state_, *this, relayed, record_->time, record_->time_ms}, body);
+  pending_previews_ |= prompt_preview | text_preview;
+  cursor_.index = ++index_;
+  last_event_ = cursor_;
+  ++counts_.events;
+  sink_->on_event(
+      {cursor_, record_->time, record_->time_ms, relayed.turn, relayed.agent, std::move(body), &relayed});
+}
+
+}  // namespace earshot

@@ -1,0 +1,38 @@
+// Feeds a transcript in pieces and checks the invariants of its events.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/event_json.hpp"
+#include "core/transcript.hpp"
+
+namespace earshot::fuzz {
+
+struct Run {
+  struct Emitted {
+    std::string type, call, json;
+    std::uint32_t turn = 0;
+    Cursor cursor;
+    friend bool operator==(const Emitted&, const Emitted&) = default;
+  };
+  std::vector<Emitted> events;
+  std::vector<event::LineSkipped> skipped;  // their reasons are constants
+  std::string state;                        // the end, the counters and the state as text
+  Cursor end;
+  RecordCounts counts;
+  std::uint64_t pending = 0;
+};
+
+/// Feeds pieces of at most `piece_max` bytes (0: one piece), each in a buffer that ends with its padding, so
+/// that the sanitizer detects a read beyond.
+Run run(const TranscriptOptions& options, std::string_view bytes, std::size_t piece_max, std::uint64_t seed);
+
+/// Aborts if two splits of the same bytes have different results.
+void require_same(const Run& whole, const Run& split);
+
+/// Aborts if cursors, prefix hashes, turns, calls, counters or encodings break an invariant.
+void require_sound(const Run& run, const TranscriptOptions& options, std::string_view bytes);
+
+}  // namespace earshot::fuzz

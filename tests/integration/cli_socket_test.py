@@ -1,0 +1,112 @@
+"""`earshot` over the daemon's Unix socket: no token, and the owner's commands."""
+import json
+import os
+import re
+import subprocess
+
+from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.terminal import Terminal
+from support.transcripts import Session
+
+
+class Socket(DaemonCase):
+    def earshot(self, *args, code=0):
+        done = earshot(*args, "--state", self.state, home=self.home)
+        self.assertEqual(done.returncode, code, done)
+        return done
+
+    def socket(self):
+        with open(os.path.join(self.state, "socket")) as file:
+            return file.read().strip()
+
+    def test_over_the_socket_no_token_is_needed(self):
+        Session(self.root).turn("hello")
+        self.start()
+        os.remove(os.path.join(self.state, "token"))
+        os.remove(os.path.join(self.state, "address"))
+        self.assertIn("api", self.earshot("ls").stdout)
+        self.assertIn("hello", self.earshot("show", "last").stdout)
+
+    def test_doctor_reports_no_problem_for_a_running_daemon(self):
+        session = Session(self.root)
+        session.turn("hello")
+        daemon = self.start()
+        done = self.earshot("doctor", "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["problems"], 0, report)
+        texts = {f["what"]: f["text"] for f in report["findings"]}
+        self.assertIn(f"pid {daemon.process.pid}", texts["daemon"])
+        self.assertIn(f"unix:{self.socket()}", texts["door"])
+        self.assertIn(f"{self.root}: 1 transcript", texts["root"])
+        self.assertIn("known shapes", texts["redaction"])
+
+    def test_doctor_reports_unreadable_files(self):
+        if os.geteuid() == 0:
+            self.skipTest("root can read every file")
+        session = Session(self.root)
+        session.turn("hello")
+        os.chmod(session.path, 0)
+        self.start()
+        self.assertIn("cannot be read", self.earshot("doctor").stdout)
+
+    def test_open_prints_an_address_that_works_once(self):
+        daemon = self.start()
+        url = self.earshot("open", "--print").stdout.strip()
+        self.assertRegex(url, rf"^http://127\.0\.0\.1:{daemon.port}/#code=[0-9a-f]{{64}}$")
+        self.assertNotEqual(url, self.earshot("open", "--print").stdout.strip())
+
+    def test_open_starts_the_desktop_s_browser(self):
+        self.start()
+        programs, seen = os.path.join(self.home, "bin"), os.path.join(self.home, "opened")
+        os.mkdir(programs)
+        with open(os.path.join(programs, "xdg-open"), "w") as file:
+            file.write(f'#!/bin/sh\nprintf %s "$*" > {seen}.part\nmv {seen}.part {seen}\n')
+        os.chmod(os.path.join(programs, "xdg-open"), 0o700)
+        environment = {name: value for name, value in clean_environment(self.home).items() if "DISPLAY" not in name}
+        environment["PATH"] = programs + ":" + environment["PATH"]
+
+        def open_with(**more):
+            done = subprocess.run([os.path.join(build(), "earshot"), "open", "--state", self.state], capture_output=True, text=True,
+                                  env={**environment, **more}, stdin=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout.strip()
+
+        open_with()
+        self.assertFalse(os.path.exists(seen))
+        url = open_with(DISPLAY=":0")
+        wait_for(lambda: os.path.exists(seen), "the browser")
+        with open(seen) as file:
+            self.assertEqual(file.read(), url)
+
+    def test_rotating_the_token_disconnects_clients_that_used_the_old_one(self):
+        daemon = self.start()
+        client = daemon.subscriber()
+        old = self.earshot("token").stdout.strip()
+        self.assertEqual(old, daemon.token)
+        new = self.earshot("token", "--rotate").stdout.strip()
+        self.assertNotEqual(old, new)
+        self.assertRegex(new, r"^[0-9a-f]{64}$")
+        self.assertEqual(client.wait_closed(), 4501)
+        self.assertEqual(self.earshot("token").stdout.strip(), new)
+
+    def test_without_a_daemon_rotating_deletes_the_token(self):
+        daemon = self.start()
+        old = daemon.token
+        daemon.stop()
+        self.assertIn("next start", self.earshot("token", "--rotate").stderr)
+        again = self.start()
+        self.assertNotEqual(again.token, old)
+
+    def test_tail_over_the_socket_reconnects(self):
+        daemon = self.start()
+        terminal = Terminal(["tail", "--state", self.state], self.home)
+        self.addCleanup(terminal.close)
+        session = Session(self.root)
+        session.prompt("before")
+        terminal.wait("before")
+        daemon.stop()
+        session.prompt("meanwhile")
+        self.start()
+        terminal.wait("meanwhile")
+        self.assertEqual(len(re.findall("before", terminal.plain())), 1)
+        wait_for(lambda: terminal.stop() == 0, "tail to exit")

@@ -1,0 +1,423 @@
+"""Hub users see only what they are granted, through every endpoint; every connection is written to the audit log."""
+import glob
+import hashlib
+import json
+import os
+import re
+import socket
+import time
+import unittest
+
+import websockets
+
+from support.harness import http, loop, wait_for
+from support.transcripts import Session, SessionWithSiblingAgents
+from support.team import TeamCase
+
+TOKEN, OTHER = "s3cret" * 8, "0ther" * 8
+FOREIGN_CURSOR = "200.1.123456789abcdef0"  # matches no file
+
+
+def user(name, token=TOKEN, **keys):
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+    return f'[hub.users.{name}]\ntoken_sha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n{lines}'
+
+
+class KeepAliveConnection:
+    """A connection for several requests."""
+
+    def __init__(self, port):
+        self.port, self.socket = port, socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.file = self.socket.makefile("rb")
+
+    def request(self, line, token=None, body=b"", **headers):
+        head = [f"{line} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
+        if token is not None:
+            head.append(f"Authorization: Bearer {token}")
+        if body:
+            head.append(f"Content-Length: {len(body)}")
+        self.socket.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+        status = int(self.file.readline().split()[1])
+        length = 0
+        while (line := self.file.readline().strip()):
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        return status, self.file.read(length).decode()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Users(TeamCase):
+    def team(self, **ada):
+        """A broker, and a hub with the user ada, who may see the host ada unless the test overrides it."""
+        self.nats = self.broker()
+        self.users = user("ada", **{"hosts": ["ada"], "view": "full", **ada})
+        return self.hub(self.nats, more=self.users)
+
+    def restarted_cold(self, hub):
+        """Restarts the hub with old files, so that it has read none of them."""
+        hub.stop()
+        old = time.time() - 20 * 86400
+        for path in glob.glob(hub.files + "/*/*.jsonl"):
+            os.utime(path, (old, old))
+        return self.hub(self.nats, more=self.users)
+
+    def connection(self, hub):
+        connection = KeepAliveConnection(hub.port)
+        self.addCleanup(connection.close)
+        return connection
+
+    def cursors(self, hub):
+        """stream at the hub → its last cursor. Makes the hub read every file."""
+        owner = hub.client()
+        return dict(place.rsplit(":", 1) for frame in owner.subscribe(all=True) for place in frame["cursors"])
+
+    def hub_with_bob(self, **ada):
+        """(a hub with an unread session of the host bob, its stream, its last cursor)"""
+        hub, bob = self.team(**ada), self.host("bob", self.nats)
+        self.session(bob, "/srv/vault").turn("the secret prompt of bob", "the secret answer of bob")
+        self.assert_hub_complete(hub)
+        (stream, end), = self.cursors(hub).items()
+        return self.restarted_cold(hub), stream, end
+
+    def assert_not_sent(self, client, *texts):
+        for text in texts:
+            self.assertNotIn(text, "\n".join(client.raw))
+
+    # --- Access to other hosts and projects ---
+
+    def assert_unknown_stream(self, hub, stream, end):
+        """Asserts that for any cursor the replies are those for a stream that does not exist."""
+        missing = "hub/bob/claude=2F-nothing=2Fnobody"
+        for cursor in (FOREIGN_CURSOR, "", end, "0.0.00000000000000ff"):
+            with self.subTest(cursor=cursor):
+                replies = []
+                for name in (missing, stream):
+                    seen = hub.client(token=TOKEN)
+                    seen.subscribe(id="a", snapshot=False, after=[f"{name}:{cursor}"])
+                    seen.wait_frame(type="bookmark", id="a", complete=True)
+                    replies.append([text.replace(name, "NAME") for text in seen.raw if '"welcome"' not in text])
+                    self.assert_not_sent(seen, "secret", '"session":')
+                self.assertEqual(*replies)
+
+    def test_resuming_an_unread_session_of_another_host_is_like_a_missing_stream(self):
+        hub, stream, end = self.hub_with_bob()
+        self.assert_unknown_stream(hub, stream, end)
+
+    def test_resuming_an_unread_session_of_another_project_is_like_a_missing_stream(self):
+        hub, stream, end = self.hub_with_bob(hosts=["*"], projects=["/home/ada/*", "-srv-*"])  # the directory's name is not the project
+        self.assert_unknown_stream(hub, stream, end)
+
+    def test_resuming_a_read_session_of_another_host_is_like_a_missing_stream(self):
+        hub, stream, end = self.hub_with_bob()
+        self.cursors(hub)
+        self.assert_unknown_stream(hub, stream, end)
+
+    def test_resuming_a_subagent_stream_of_another_project_is_like_a_missing_stream(self):
+        hub, bob = self.team(hosts=["*"], projects=["/home/ada/*"]), self.host("bob", self.nats)
+        one = SessionWithSiblingAgents(bob.root, "/srv/vault")
+        one.prompt("go")
+        call, agent, transcript = one.agent()
+        transcript.prompt("secret of the agent"), transcript.reply("secret answer", stop_reason="end_turn")
+        one.agent_result(call, agent)
+        self.assert_hub_complete(hub)
+        streams = self.cursors(hub)
+        self.assertEqual(len(streams), 2)
+        stream, = (name for name in streams if "agent-" in name)
+        self.assert_unknown_stream(self.restarted_cold(hub), stream, streams[stream])
+
+    def test_a_granted_session_is_resumed_though_it_was_not_read(self):
+        hub = self.team(hosts=["a*"], projects=["/home/ada/*"])
+        ada = self.host("ada", self.nats)
+        one = self.session(ada)
+        one.turn("first"), one.turn("second")
+        expected = self.assert_hub_complete(hub)
+        (stream, end), = self.cursors(hub).items()
+        hub = self.restarted_cold(hub)
+        seen = hub.client(token=TOKEN)
+        seen.subscribe(id="a", snapshot=False, after=[f"{stream}:"])
+        seen.wait_frame(type="bookmark", id="a", complete=True)
+        self.assertEqual(seen.count(), sum(map(len, expected.values())))
+        self.assertEqual(seen.find(type="bookmark")["cursors"], [f"{stream}:{end}"])
+        hub = self.restarted_cold(hub)
+        other = hub.client(token=TOKEN)
+        other.subscribe(id="b", snapshot=False, after=[f"{stream}:{FOREIGN_CURSOR}"])
+        other.wait_frame(type="bookmark", id="b", complete=True)
+        self.assertEqual([f["type"] for f in other.frames], ["welcome", "ready", "reset", "session", "bookmark"])
+        self.assertEqual(other.find(type="reset")["reason"], "rewritten")
+
+    def test_the_event_stream_over_http_applies_the_same_limits(self):
+        hub, stream, end = self.hub_with_bob()
+        with socket.create_connection(("127.0.0.1", hub.port), timeout=60) as connection:
+            connection.sendall(f"GET /v1/events?snapshot=false&after={stream.replace('=', '%3D')}:{FOREIGN_CURSOR} HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\n"
+                               f"Authorization: Bearer {TOKEN}\r\n\r\n".encode())
+            got = b""
+            while b'"complete":true' not in got:
+                piece = connection.recv(65536)
+                self.assertTrue(piece, got)
+                got += piece
+        self.assertIn(b'"reason":"unknown"', got)
+        self.assertNotIn(b"secret", got)
+        self.assertNotIn(b'"cursors":["', got)
+
+    def pages(self, **ada):
+        hub, of_ada, of_bob = self.team(**ada), self.host("ada", self.nats), self.host("bob", self.nats)
+        for name in ("2", "5"):
+            Session(of_ada.root, "/home/ada/api", name).turn("hers")
+        for name in ("1", "3", "4", "6"):  # before, between and after those of ada
+            Session(of_bob.root, "/srv/vault", name).turn("secret")
+        self.assert_hub_complete(hub)
+        connection, after, seen = self.connection(self.restarted_cold(hub)), "", []
+        while after is not None:
+            status, text = connection.request(f"GET /v1/sessions?all=true&limit=1&after={after}", TOKEN)
+            browser = json.loads(text)
+            seen.append(([s["session"] for s in browser["sessions"]], browser.get("next")))
+            after = browser.get("next")
+            self.assertNotIn("secret", text)
+        self.assertEqual(seen, [(["2@ada"], "2@ada"), (["5@ada"], None)])
+
+    def test_pages_of_sessions_do_not_reveal_other_hosts(self):
+        self.pages(hosts=["ada"])
+
+    def test_pages_of_sessions_do_not_reveal_other_projects(self):
+        self.pages(hosts=["*"], projects=["/home/ada/*"])
+
+    def test_a_page_with_only_sessions_of_other_hosts_is_empty(self):
+        hub, stream, end = self.hub_with_bob()
+        self.assertEqual(self.connection(hub).request("GET /v1/sessions?all=true", TOKEN), (200, '{"sessions":[]}\n'))
+
+    def test_a_record_of_another_project_is_not_found_and_a_granted_one_is(self):
+        hub = self.team(hosts=["*"], projects=["/home/ada/*"])
+        ada, bob = self.host("ada", self.nats, more="read = true"), self.host("bob", self.nats, more="read = true")
+        self.session(ada).turn("hers"), self.session(bob, "/srv/vault").turn("secret")
+        expected = self.assert_hub_complete(hub)
+        places = self.cursors(hub)
+        hub = self.restarted_cold(hub)
+        seen = hub.client(token=TOKEN)
+        for stream, end in sorted(places.items()):
+            host = stream.split("/")[1]
+            seen.send(type="read", id=host, stream=stream, cursor=end)
+        seen.send(type="read", id="none", stream="hub/bob/none", cursor=FOREIGN_CURSOR)
+        answers = [seen.wait_frame(type="error", id=name) for name in ("bob", "none")]
+        self.assertEqual(*({k: v for k, v in answer.items() if k != "id"} for answer in answers))
+        seen.wait_frame(type="record", id="ada")
+        self.assert_not_sent(seen, "secret")
+        self.assertEqual(len(expected), 2)
+
+    def test_changes_to_sessions_of_others_are_not_sent(self):
+        hub = self.team(hosts=["*"], projects=["/home/ada/*", "-srv-*"])
+        ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
+        one, other = self.session(ada), self.session(bob, "/srv/vault")
+        one.turn("hers"), other.turn("secret")
+        self.assert_hub_complete(hub)
+        hub = self.restarted_cold(hub)
+        owner = hub.client()
+        owner.subscribe()
+        seen, states = hub.client(token=TOKEN), hub.client(token=TOKEN)
+        seen.subscribe(all=True, on_lag="catch_up"), states.subscribe(deliver="state")
+        other.turn("more of the secret")
+        owner.wait_frame(type="turn.finished", host="bob")
+        os.unlink(other.path)
+        owner.wait_frame(type="stream.removed")
+        one.turn("and hers")
+        for client in (seen, states):
+            client.wait(lambda: client.find(type="turn.finished", host="ada") or client.find(type="session", host="ada"), "hers")
+            self.assert_not_sent(client, "bob", "secret")
+        seen.wait_frame(type="turn.finished", host="ada")
+        self.assert_not_sent(seen, "bob", "secret")
+
+    def test_a_lagging_user_receives_nothing_of_other_hosts(self):
+        self.nats = self.broker()
+        self.users = user("ada", hosts=["ada"], view="full")
+        hub = self.hub(self.nats, more=self.users, top="[limits]\nlog_bytes = 524288\n")
+        ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
+        one, other = self.session(ada), self.session(bob, "/srv/vault")
+        one.turn("hers"), other.turn("secret")
+        self.assert_hub_complete(hub)
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.settimeout(60)
+            slow.connect(("127.0.0.1", hub.port))
+            slow.sendall(f"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            owner = hub.subscriber()
+            for n in range(600):
+                one.reply("x" * 4000)
+                other.reply("secret" * 600)
+            one.turn("the end of hers"), other.turn("the end of the secret")
+            owner.wait(lambda: all(owner.find(type="turn.finished", host=host, turn=3) for host in ("ada", "bob")), "the last turns", 60)
+            os.unlink(other.path)
+            owner.wait_frame(type="stream.removed")
+            got = b""
+
+            def read_until(text):
+                nonlocal got
+                while text not in got.partition(b'"lagged"')[2]:
+                    piece = slow.recv(1 << 20)
+                    self.assertTrue(piece, got[-2000:])
+                    got += piece
+
+            read_until(b'"type":"session"')
+            one.turn("after")
+            read_until(b'"type":"turn.finished"')
+        self.assertNotIn(b"secret", got)
+        self.assertNotIn(b"bob", got)
+
+    # --- Authentication ---
+
+    def test_the_hash_of_an_empty_token_is_refused(self):
+        self.nats = self.broker()
+        missing = hashlib.sha256(b"").hexdigest()
+        config = self.write("fails.toml", f'[hub]\nurl = "{self.nats.url}"\n[hub.users.ada]\ntoken_sha256 = "{missing}"\n')
+        daemon = self.start("--config", config, roots=[], state=os.path.join(self.home, "fails"), ready=False)
+        self.assertEqual(daemon.process.wait(60), 2)
+        wait_for(lambda: b"the SHA-256 of nothing" in daemon.stderr(), "the reason", give_up=lambda: None)
+
+    def test_each_request_of_a_connection_is_authenticated_separately(self):
+        hub, stream, end = self.hub_with_bob()
+        connection = self.connection(hub)
+        self.assertEqual(connection.request("GET /v1/sessions?all=true", TOKEN), (200, '{"sessions":[]}\n'))
+        hub.wait_log(r"audit: ada from 127\.0\.0\.1:\d+ asks for /v1/sessions and is shown full")
+        self.assertEqual(connection.request("GET /v1/health", "wrong")[0], 401)
+        hub.wait_log(r"audit: nobody from 127\.0\.0\.1:\d+ asks for /v1/health and is shown nothing: the token is wrong")
+        self.assertEqual(connection.request("GET /v1/health", hub.token)[0], 200)
+        hub.wait_log(r"audit: the owner from 127\.0\.0\.1:\d+ asks for /v1/health and is shown full")
+        self.assertEqual(connection.request("GET /v1/health", TOKEN)[0], 403)
+        hub.wait_log(r"audit: ada from 127\.0\.0\.1:\d+ asks for /v1/health and is shown nothing")
+        self.assertEqual(connection.request("GET /v1/health")[0], 401)
+        # The owner sees everything, on the same connection.
+        connection.socket.sendall(f"GET /v1/events?all=true HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\nAuthorization: Bearer {hub.token}\r\n\r\n".encode())
+        while b'"type":"ready"' not in (line := connection.file.readline()):
+            self.assertTrue(line)
+            if b'"type":"session"' in line:
+                self.assertIn(b"vault", line)
+                break
+        else:
+            self.fail("the owner sees no session")
+
+    def test_a_second_hello_changes_nothing_and_rotating_the_token_disconnects_no_user(self):
+        hub = self.team()
+        bob = self.host("bob", self.nats)
+        by_header, by_hello, owner = hub.client(token=TOKEN), hub.client(bearer=False), hub.client()
+        by_hello.send(type="hello", token=TOKEN, view="full")
+        by_hello.wait_frame(type="welcome")
+        for client in (by_header, by_hello):
+            for token in (hub.token, "wrong", ""):
+                errors = len(client.all(type="error"))
+                client.send(type="hello", token=token)
+                client.wait(lambda: len(client.all(type="error")) > errors, "an error")
+            client.send(type="hello", token=TOKEN)
+            client.subscribe(all=True)
+            self.assertEqual(len(client.all(type="error")), 3)
+        status, text = self.connection(hub).request("POST /v1/token/rotate", hub.token)
+        self.assertEqual(status, 200)
+        hub.token = json.loads(text)["token"]
+        self.assertEqual(owner.wait_closed(), 4501)
+        fresh = hub.client()
+        fresh.subscribe()
+        self.session(bob, "/srv/vault").turn("his")
+        fresh.wait_frame(type="turn.finished")
+        ada = self.host("ada", self.nats)
+        self.session(ada).turn("hers")
+        for client in (by_header, by_hello):
+            client.wait_frame(type="turn.finished", host="ada")
+            self.assert_not_sent(client, "bob", "secret")
+
+    def test_a_meta_user_never_receives_text(self):
+        hub = self.team(view="meta")
+        ada = self.host("ada", self.nats)
+        by_header, by_hello = hub.client(token=TOKEN), hub.client(bearer=False)
+        by_hello.send(type="hello", token=TOKEN, view="full")
+        for client in (by_header, by_hello):
+            self.assertEqual(client.wait_frame(type="welcome")["view"], "meta")
+            client.subscribe()
+        self.session(ada).turn("lighthouse")
+        for client in (by_header, by_hello):
+            started = client.wait_frame(type="turn.started")
+            client.wait_frame(type="turn.finished")
+            client.send(type="read", id="r", stream=started["stream"], cursor=started["cursor"])
+            client.wait_frame(type="error", id="r", code="not_allowed")
+            self.assert_not_sent(client, "lighthouse")
+        for path in ("/v1/sessions?view=full", "/v1/sessions"):
+            self.assertNotIn("lighthouse", self.connection(hub).request(f"GET {path}", TOKEN)[1])
+
+    # --- Audit log ---
+
+    def audit_lines(self, hub):
+        """The audit log without times and ports."""
+        stderr = hub.stderr().decode()
+        return [re.sub(r"127\.0\.0\.1:\d+", "HERE", line) for line in re.findall(r"audit: (.*)", stderr)]
+
+    def test_every_connection_is_audited_at_any_log_level(self):
+        self.team().stop()
+        hub = self.hub(self.nats, more=self.users, top='log_level = "error"')
+        address = ("127.0.0.1", hub.port)
+        expected = []
+
+        def expect(*lines):
+            expected.extend(lines)
+            wait_for(lambda: len(self.audit_lines(hub)) >= len(expected), f"{lines}", give_up=hub.exit_reason)
+            self.assertEqual(self.audit_lines(hub), expected)
+
+        with socket.create_connection(address):
+            pass
+        expect("nobody from HERE asks for nothing and is shown nothing")
+        with socket.create_connection(address) as one:
+            one.sendall(b"what is this\r\n\r\n")
+            one.recv(1000)
+        expect("nobody from HERE asks for what is refused unread and is shown nothing")
+        http(hub.port, "GET /healthz HTTP/1.1", f"Host: 127.0.0.1:{hub.port}")
+        expect("nobody from HERE asks for /healthz and is shown nothing")
+        http(hub.port, f"GET /v1/ws/{TOKEN}?token={TOKEN} HTTP/1.1", f"Host: 127.0.0.1:{hub.port}")
+        expect("nobody from HERE asks for another path and is shown nothing")
+        http(hub.port, "GET /v1/sessions HTTP/1.1", f"Host: 127.0.0.1:{hub.port}", "Authorization: Basic x")
+        expect("nobody from HERE asks for /v1/sessions and is shown nothing: the token is wrong")
+        right = hub.client(bearer=False)
+        expect("nobody from HERE asks for /v1/ws and is shown nothing")
+        right.send(type="hello", token=TOKEN)
+        expect("ada from HERE asks for hello and is shown full")
+        wrong = hub.client(bearer=False)
+        wrong.send(type="hello", token="wrong")
+        expect("nobody from HERE asks for /v1/ws and is shown nothing", "nobody from HERE asks for hello and is shown nothing: the token is wrong")
+        empty = hub.client(bearer=False)
+        empty.send(type="hello")
+        expect("nobody from HERE asks for /v1/ws and is shown nothing", "nobody from HERE asks for hello and is shown nothing: the token is wrong")
+        never = hub.client(bearer=False)
+        self.assertEqual(never.wait_closed(), 4501)
+        expect("nobody from HERE asks for /v1/ws and is shown nothing")
+        hub.client(token=TOKEN)
+        expect("ada from HERE asks for /v1/ws and is shown full")
+        with self.assertRaises(websockets.InvalidStatusCode):
+            hub.client(token="wrong")
+        expect("nobody from HERE asks for /v1/ws and is shown nothing: the token is wrong")
+        connection = self.connection(hub)
+        code = json.loads(connection.request("POST /v1/codes", hub.token)[1])["code"]
+        expect("the owner from HERE asks for /v1/codes and is given a one-time code")
+        browser = self.connection(hub)
+        body = json.dumps({"code": code}).encode()
+        self.assertEqual(browser.request("GET /")[0], 200)
+        expect("nobody from HERE asks for / and is shown nothing")
+        self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 200)
+        expect("who has a one-time code from HERE asks for /v1/token and is given the owner's token")
+        self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 401)
+        expect("nobody from HERE asks for /v1/token and is shown nothing")
+        stderr = hub.stderr().decode()
+        for secret in (TOKEN, hub.token, code):
+            self.assertNotIn(secret, stderr)
+        self.assertNotIn("?", "".join(self.audit_lines(hub)))
+
+    def test_without_users_or_without_a_log_there_is_no_audit(self):
+        self.nats = self.broker()
+        plain = self.hub(self.nats)
+        plain.subscriber()
+        plain.stop()
+        self.assertNotIn(b"audit:", plain.stderr())
+        silent = self.hub(self.nats, name="silent", more=user("ada") + 'view = "meta"\n', top='log_level = "off"')
+        silent.subscriber()
+        silent.stop()
+        self.assertNotIn(b"audit:", silent.stderr())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,53 @@
+"""The recorded sessions, and playing them live below several roots."""
+import glob
+import json
+import os
+import re
+import subprocess
+
+from support.harness import corpus, wait_for
+
+
+def scenarios():
+    """name → directory; the name is used for the root"""
+    found = glob.glob(os.path.join(corpus() or "", "claude-*", "*", "timeline.jsonl"))
+    return {re.sub(r"\W+", "-", "-".join(os.path.dirname(path).split(os.sep)[-2:])): os.path.dirname(path) for path in sorted(found)}
+
+
+def registry_changes(scenario):
+    """The recording's changes of registry files, in order: (path, ms, fields); fields is empty for a removed or empty file."""
+    with open(os.path.join(scenario, "timeline.jsonl")) as lines:
+        for change in map(json.loads, lines):
+            if change["path"].startswith("sessions/"):
+                text = change.get("text", "")
+                yield change["path"], change["ms"], json.loads(text) if text.strip() else {}
+
+
+class Playback:
+    """One root per recording, below the test's home. start() plays all recordings at once."""
+
+    def __init__(self, case):
+        self.player = os.path.join(corpus(), "..", "tools", "play.py")
+        if not os.path.exists(self.player):
+            case.skipTest("play.py is not installed with the recorded sessions")
+        self.case, self.scenarios = case, scenarios()
+        self.roots = {name: os.path.join(case.home, name) for name in self.scenarios}
+        for root in self.roots.values():
+            os.mkdir(root)
+
+    def root_arguments(self):
+        return [f"{name}={root}" for name, root in self.roots.items()]
+
+    def run(self, daemon, *options, deadline):
+        """Plays every recording to its end."""
+        players = {name: subprocess.Popen(["/usr/bin/python3", self.player, folder, self.roots[name], *options, "--seed", "7"],
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for name, folder in self.scenarios.items()}
+        try:
+            wait_for(lambda: all(player.poll() is not None for player in players.values()), "the end of the recordings", deadline, daemon.exit_reason)
+        finally:
+            for player in players.values():
+                player.kill()
+                player.wait()
+        for name, player in players.items():
+            with player.stdout as output:
+                self.case.assertEqual(player.returncode, 0, f"{name}: {output.read()}")

@@ -1,0 +1,163 @@
+"""The command line and the notifier as clients of a team hub, with a real broker and daemons of several hosts."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from support.harness import build, clean_environment, earshot, wait_for
+from support.notifier import Notifier, Receiver
+from support.transcripts import Registry
+from support.team import TeamCase
+
+offline_s = 60  # a host is offline after three missed heartbeats of 5 s each
+
+
+class HubClients(TeamCase):
+    def setUp(self):
+        super().setUp()
+        self.nats = self.broker()
+        self.hub_daemon = self.hub(self.nats)
+        self.witness = self.hub_daemon.subscriber()
+
+    def earshot(self, *args, code=0):
+        """The output of a command that is connected to the hub."""
+        done = earshot(*args, "--state", self.hub_daemon.state, home=self.home)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout + (done.stderr if code else "")
+
+    def start_working(self, host, prompt, cwd="/home/ada/api"):
+        session = self.session(host, cwd)
+        session.prompt(prompt)
+        registry = Registry(host.root, session.session, self.process())
+        registry.set_status("busy")
+        self.wait_status(host, session, "working")
+        return session, registry
+
+    def start_waiting(self, host, prompt):
+        session, registry = self.start_working(host, prompt)
+        session.tool_call("Bash", {"command": "make horn"})
+        registry.set_status("waiting", "permission prompt")
+        self.wait_status(host, session, "waiting")
+        return session, registry
+
+    def wait_status(self, host, session, state, since=0, **more):
+        name = f"{session.session}@{host.host}"
+
+        def newest():
+            statuses = [{**f, **f.get("status", {})} for f in list(self.witness.frames)[since:] if f["type"] in ("status", "session") and f.get("session") == name]
+            return statuses and statuses[-1]["state"] == state and all(statuses[-1].get(k) == v for k, v in more.items())
+
+        self.witness.wait(newest, f"{name}: {state}", offline_s)
+
+    def kill(self, host):
+        host.process.send_signal(signal.SIGKILL)
+        host.wait_exit()
+        return len(self.witness.frames)
+
+    def test_the_command_line_shows_each_session_s_host_and_which_hosts_are_offline(self):
+        ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
+        one, _ = self.start_working(ada, "mend the lamp")
+        table = self.earshot("ls")
+        self.assertNotIn("HOST", table)  # a single host needs no column
+        other, _ = self.start_waiting(bob, "mend the horn")
+        table = self.earshot("ls")
+        self.assertRegex(table, r"^STATUS +HOST +SESSION")
+        self.assertRegex(table, rf"permission +bob +{other.session[:8]} +api")
+        self.assertRegex(table, rf"working +ada +{one.session[:8]} +api")
+        only = self.earshot("ls", "--host", "ad?")
+        self.assertIn(one.session[:8], only)
+        self.assertNotIn(other.session[:8], only)
+        self.assertEqual([s["host"] for s in json.loads(self.earshot("ls", "--json", "--host", "bob"))], ["bob"])
+        self.assertRegex(json.loads(self.earshot("status", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
+
+        for name in (f"{one.session}@ada", one.session, one.session[:8], f"{one.session[:8]}@ada"):
+            statuses = self.earshot("show", name)
+            self.assertIn("mend the lamp", statuses, name)
+            self.assertIn(f"{one.session}@ada", statuses, name)
+        self.assertIn("no session", self.earshot("show", f"{one.session[:8]}@bob", code=1))
+        self.assertIn("mend the horn", self.earshot("show", "last", "--host", "bob"))
+        self.assertEqual({line.partition("\t")[0] for line in self.earshot("complete-sessions").splitlines()}, {f"{one.session}@ada", f"{other.session}@bob"})
+        self.assertRegex(self.earshot("doctor"), r"hosts +2 are heard: ada, bob\n")
+
+        tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--pretty", "--state", self.hub_daemon.state], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, text=True, env=clean_environment(self.home))
+        self.addCleanup(tail.stdout.close)
+        self.addCleanup(tail.wait)
+        self.addCleanup(tail.kill)
+        introduced = [tail.stdout.readline(), tail.stdout.readline()]
+        self.assertRegex("".join(sorted(introduced, key=lambda line: "bob" in line)), r"(?s)^\S+ ada:api .*working.*\n\S+ bob:api .*needs you: permission")
+
+        mark = self.kill(bob)
+        self.wait_status(bob, other, "unknown", mark, reason="host_offline")
+        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is away\n")
+        self.assertRegex(self.earshot("ls"), rf"away \d+s +bob +{other.session[:8]}")
+        self.assertEqual(json.loads(self.earshot("status", "--json"))["waiting"], 0)
+        self.assertRegex(self.earshot("show", other.session[:8]), r"· host away, last heard \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
+        doctor = self.earshot("doctor")
+        self.assertRegex(doctor, r"hosts +1 is heard: ada\n")
+        self.assertRegex(doctor, r"host +bob is away, last heard \d+s ago, ")
+        mark = len(self.witness.frames)
+        self.host("bob", self.nats, root=bob.root)
+        self.wait_status(bob, other, "waiting", mark)
+        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is back\n")
+        self.assertRegex(self.earshot("ls"), rf"permission +bob +{other.session[:8]}")
+
+    def rules(self, receiver, more=""):
+        return f'sinks = ["hook"]\n[sink.hook]\nkind = "json"\nurl = "{receiver.url}"\ntimeout = "2s"\n{more}'
+
+    def test_a_notice_names_its_host_and_a_known_wait_is_not_repeated_when_the_host_returns(self):
+        ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
+        receiver, bob_receiver = Receiver(), Receiver()
+        self.addCleanup(receiver.close)
+        self.addCleanup(bob_receiver.close)
+        notifier = Notifier(self, self.hub_daemon.state, self.rules(receiver, f"""
+[sink.own]
+kind = "json"
+url = "{bob_receiver.url}"
+[[rule]]
+name = "bobs"
+status = "waiting"
+host = "b*"
+hold = "0"
+sinks = ["own"]
+title = "{{host}}: {{name}}"
+[[rule]]
+name = "gone"
+status = "unknown"
+reason = "host_offline"
+hold = "0"
+sinks = ["own"]
+title = "{{host}} is away"
+"""))
+        self.addCleanup(notifier.finish)
+        self.start_waiting(ada, "mend the lamp")
+        session, registry = self.start_waiting(bob, "mend the horn")
+        titles = lambda of: sorted(n["title"] for n in of.delivered())  # noqa: E731
+        wait_for(lambda: titles(receiver) == ["api on ada needs you", "api on bob needs you"], "both waits", 60)
+        wait_for(lambda: titles(bob_receiver) == ["bob: api"], "the rule for bob")
+        self.assertEqual({n["host"] for n in receiver.delivered()}, {"ada", "bob"})
+
+        mark = self.kill(bob)
+        self.wait_status(bob, session, "unknown", mark, reason="host_offline")
+        wait_for(lambda: titles(bob_receiver) == ["bob is away", "bob: api"], "the offline notice")
+        wait_for(lambda: notifier.decisions(verdict="sent", rule="gone"), "the delivery to be recorded")
+        notifier.kill()
+        notifier.start()
+        mark = len(self.witness.frames)
+        bob = self.host("bob", self.nats, root=bob.root)
+        self.wait_status(bob, session, "waiting", mark)
+        registry.set_status("busy")
+        self.wait_status(bob, session, "working", mark)
+        registry.set_status("waiting", "permission prompt")  # a new wait: any earlier notice has arrived by now
+        wait_for(lambda: len(receiver.delivered()) >= 3, "the next wait", 60)
+        self.assertEqual(titles(receiver), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
+        wait_for(lambda: len(bob_receiver.delivered()) >= 3, "the rule for bob again")
+        self.assertEqual(titles(bob_receiver), ["bob is away", "bob: api", "bob: api"])
+        statuses = [v["title"] for v in notifier.decisions(verdict="told", rule="waiting")]
+        self.assertEqual(sorted(statuses), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
+        self.assertFalse([v for v in notifier.decisions(rule="waiting") if "unknown" in v.get("why", "")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+// Every tests/golden/**/<name>.jsonl yields exactly <name>.events.jsonl, however it is split. In the
+// expected lines the hash of a cursor is `*`: it depends on every byte before it, and cursors have
+// tests of their own.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "unit/places.hpp"
+#include "unit/support/feed.hpp"
+
+namespace earshot::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+Lines without_hashes(Lines events) {
+  for (std::string& event : events) {
+    constexpr std::string_view key = "\"cursor\":\"";
+    const std::size_t begin = event.find(key);
+    REQUIRE(begin != std::string::npos);
+    const std::size_t end = event.find('"', begin + key.size());
+    const std::size_t dot = event.rfind('.', end);
+    REQUIRE(end - dot == 17);  // a dot and 16 digits
+    event.erase(dot + 1, 15);
+    event[dot + 1] = '*';
+  }
+  return events;
+}
+
+std::vector<fs::path> fixtures() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(sources() / "tests" / "golden")) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".jsonl") && !name.ends_with(".events.jsonl")) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+TEST_CASE("each golden transcript yields exactly its golden events") {
+  const auto paths = fixtures();
+  REQUIRE(paths.size() > 50);
+  for (const fs::path& path : paths) {
+    DYNAMIC_SECTION(path.stem().string()) {
+      const std::string bytes = contents(path);
+      const Lines expected = lines_of(contents(fs::path(path).replace_extension(".events.jsonl")));
+      Feed whole;
+      whole.write(bytes);
+      CHECK(without_hashes(whole.events()) == expected);
+      Feed bytewise;
+      bytewise.write_bytewise(bytes);
+      CHECK(bytewise.events() == whole.events());
+      for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        Feed cut;
+        cut.write_cut(bytes, seed, 97);
+        CHECK(cut.events() == whole.events());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace earshot::test

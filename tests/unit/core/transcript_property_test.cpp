@@ -1,0 +1,258 @@
+// Split invariance, and invariants of the events of any file.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "core/prefix_hash.hpp"
+#include "session_generator.hpp"
+#include "unit/places.hpp"
+#include "unit/support/feed.hpp"
+
+namespace earshot::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t line_bytes_max = 4096;  // generated lines exceed it
+constexpr std::uint64_t key = 0x5eed;
+
+TranscriptOptions options(std::size_t line_max = line_bytes_max) {
+  TranscriptOptions made;
+  made.hash_key = key;
+  made.line_bytes_max = line_max;
+  return made;
+}
+
+/// A transcript's state and counters as text.
+std::string summary_of(const Feed& feed) {
+  const RecordCounts& c = feed.counts();
+  const StreamState& s = feed.state();
+  std::string out = to_string(feed.transcript().end());
+  for (const std::uint64_t n : {c.lines,
+                                c.empty_lines,
+                                c.records,
+                                c.skipped_lines,
+                                c.duplicates,
+                                c.late_results,
+                                c.events,
+                                c.repaired_lines,
+                                c.undecided_records,
+                                feed.transcript().bytes_read(),
+                                std::uint64_t(feed.transcript().pending_bytes()),
+                                std::uint64_t(s.turn),
+                                std::uint64_t(s.turn_open),
+                                std::uint64_t(s.started),
+                                std::uint64_t(s.warmup),
+                                s.usage.input,
+                                s.usage.output,
+                                s.usage.cache_read,
+                                s.usage.cache_write,
+                                s.context_tokens,
+                                std::uint64_t(s.last_activity_ms)}) {
+    out += " " + std::to_string(n);
+  }
+  for (const std::string& text :
+       {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode,
+        s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished, s.todos_time,
+        s.last_activity, s.last_text, feed.transcript().recorded_session()}) {
+    out += "|" + text;
+  }
+  for (const OpenTool& tool : s.tools)
+    out += "\ntool " + tool.call + " " + tool.tool + " " + tool.agent + " " + tool.input + " " + tool.started;
+  for (const RunningAgent& agent : s.agents)
+    out += "\nagent " + agent.call + " " + agent.subagent + " " + agent.agent_type + " " + agent.started;
+  for (const Todo& todo : s.todos) out += "\ntodo " + todo.id + " " + todo.content + " " + todo.status;
+  for (const auto& [type, count] : c.types) out += "\n" + type + " " + std::to_string(count);
+  for (const auto& [type, count] : c.unknown_types) out += "\nunknown " + type + " " + std::to_string(count);
+  return out;
+}
+
+/// Two feeds of the same bytes must agree on this. Reported only on a difference: a Catch
+/// assertion costs more than a feed.
+void require_same(const Feed& a, const Feed& b) {
+  if (a.events() == b.events() && summary_of(a) == summary_of(b)) return;
+  CHECK(a.events() == b.events());
+  REQUIRE(summary_of(a) == summary_of(b));
+}
+
+/// A field of an encoded event; short strings and numbers at the top level, which is all that is
+/// asked for here.
+std::string_view raw(std::string_view event, std::string_view name) {
+  const std::string quoted = ",\"" + std::string(name) + "\":";
+  const std::size_t at = event.find(quoted);
+  if (at == std::string_view::npos) return {};
+  std::size_t begin = at + quoted.size();
+  const bool string = event[begin] == '"';
+  begin += string;
+  return event.substr(begin, event.find_first_of(string ? "\"" : ",}", begin) - begin);
+}
+
+/// Invariants of the events of any file.
+void require_sound(const Feed& feed) {
+  std::set<std::string, std::less<>> invoked;
+  std::set<std::string, std::less<>> finished;
+  std::set<std::string, std::less<>> open;
+  std::string open_turn;
+  Cursor last;
+  std::size_t marked = 0;
+  PrefixHasher prefix(key);
+  REQUIRE(feed.events().size() == feed.cursors().size());
+  REQUIRE(feed.counts().events == feed.events().size());
+  for (std::size_t i = 0; i < feed.events().size(); ++i) {
+    const std::string& event = feed.events()[i];
+    const Cursor& cursor = feed.cursors()[i];
+    const std::string_view type = std::string_view(event).substr(9, event.find('"', 9) - 9);
+    INFO("event " << i << ": " << event);
+    // Indices grow by one within a line, from 1; the hash is that of the bytes before.
+    if (cursor.offset == last.offset ? cursor.index != last.index + 1
+                                     : cursor.offset < last.offset || cursor.index != 1)
+      FAIL("the cursor does not follow " << to_string(last));
+    if (cursor.offset > feed.bytes().size() || feed.bytes()[cursor.offset - 1] != '\n')
+      FAIL("the cursor is at no line's end");
+    prefix.add(std::string_view(feed.bytes()).substr(marked, cursor.offset - marked));
+    marked = cursor.offset;
+    if (cursor.prefix_hash != prefix.value()) FAIL("the mark is not that of the prefix");
+    last = cursor;
+    // Turns 1, 2, …, each finished at most once and before the next one starts.
+    const std::string turn(raw(event, "turn"));
+    if (type == "turn.started") {
+      if (!open_turn.empty()) FAIL("turn " << open_turn << " was not finished");
+      open_turn = turn;
+    } else if (type == "turn.finished") {
+      if (open_turn != turn) FAIL("finished without having been started");
+      open_turn.clear();
+    } else if (type == "tool.invoked") {
+      const auto [at, fresh] = invoked.emplace(raw(event, "call"));
+      if (!fresh) FAIL("invoked twice");
+      if (!finished.contains(*at)) open.insert(*at);
+    } else if (type == "tool.finished") {
+      const auto [at, fresh] = finished.emplace(raw(event, "call"));
+      if (!fresh) FAIL("finished twice");
+      open.erase(*at);
+    }
+    if (type == "turn.started" && !open.empty()) FAIL("the call " << *open.begin() << " is still open");
+  }
+  const RecordCounts& counts = feed.counts();
+  REQUIRE(counts.lines == std::uint64_t(std::count(feed.bytes().begin(), feed.bytes().end(), '\n')));
+  REQUIRE(counts.empty_lines + counts.skipped_lines <= counts.lines);
+  // Every line is empty, skipped, or counted by the type of its records.
+  std::uint64_t typed = 0;
+  for (const auto& [type, count] : counts.types) typed += count;
+  REQUIRE(counts.lines <= counts.empty_lines + counts.skipped_lines + typed);
+  REQUIRE(counts.records <= typed);
+}
+
+TEST_CASE("small sessions, split at every byte") {
+  constexpr std::size_t small_bytes_max = 2500;
+  int small = 0;
+  for (std::uint64_t seed = 1; seed <= 60 && small < 20; ++seed) {
+    INFO("seed " << seed);
+    const std::string bytes = generated_session(seed, 8);
+    if (bytes.size() > small_bytes_max) continue;
+    ++small;
+    Feed whole(options());
+    whole.write(bytes);
+    require_sound(whole);
+    for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+      Feed split(options());
+      split.write(std::string_view(bytes).substr(0, cut));
+      split.write(std::string_view(bytes).substr(cut));
+      require_same(whole, split);
+    }
+  }
+  CHECK(small == 20);
+}
+
+TEST_CASE("sessions, fed byte by byte") {
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    INFO("seed " << seed);
+    const std::string bytes = generated_session(seed, 40);
+    Feed whole(options());
+    whole.write(bytes);
+    require_sound(whole);
+    Feed bytewise(options());
+    bytewise.write_bytewise(bytes);
+    require_same(whole, bytewise);
+  }
+}
+
+TEST_CASE("larger sessions, split at random") {
+  for (std::uint64_t seed = 1000; seed < 1100; ++seed) {
+    INFO("seed " << seed);
+    const std::string bytes = generated_session(seed, 400);
+    Feed whole(options());
+    whole.write(bytes);
+    require_sound(whole);
+    for (const std::size_t piece_max : {7u, 100u, 5000u}) {
+      Feed cut(options());
+      cut.write_cut(bytes, seed, piece_max);
+      require_same(whole, cut);
+    }
+  }
+}
+
+TEST_CASE("an undamaged session skips no line") {
+  for (std::uint64_t seed = 2000; seed < 2060; ++seed) {
+    INFO("seed " << seed);
+    Feed feed(options());
+    feed.write(generated_session(seed, 200, {.any = false}));
+    require_sound(feed);
+    CHECK(feed.counts().skipped_lines == 0);
+    CHECK(feed.counts().lines == feed.counts().records);
+    CHECK(feed.count("turn.started") > 0);
+  }
+}
+
+TEST_CASE("an agent's own file can be split as any other") {
+  for (std::uint64_t seed = 3000; seed < 3040; ++seed) {
+    INFO("seed " << seed);
+    TranscriptOptions agents = options();
+    agents.own_agent = "abc";
+    const std::string bytes = generated_session(seed, 100);
+    Feed whole(agents);
+    whole.write(bytes);
+    require_sound(whole);
+    Feed cut(agents);
+    cut.write_cut(bytes, seed, 50);
+    require_same(whole, cut);
+  }
+}
+
+TEST_CASE("recorded sessions: split or not, the same events", "[corpus]") {
+  const fs::path corpus = test::corpus();
+  if (!fs::is_directory(corpus)) {
+    WARN("SKIPPED: no recorded sessions at " << corpus);
+    return;
+  }
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(corpus)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".jsonl" && path.filename() != "timeline.jsonl" &&
+        path.filename() != "history.jsonl")
+      paths.push_back(path);
+  }
+  std::sort(paths.begin(), paths.end());
+  REQUIRE(paths.size() > 100);
+  std::uint64_t seed = 1;
+  for (const fs::path& path : paths) {
+    INFO(path);
+    std::ifstream in(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    TranscriptOptions made = options(16 << 20);
+    const std::string stem = path.stem().string();
+    if (stem.starts_with("agent-")) made.own_agent = stem.substr(6);
+    Feed whole(made);
+    whole.write(bytes);
+    require_sound(whole);
+    Feed cut(made);
+    cut.write_cut(bytes, ++seed, 30'000);
+    require_same(whole, cut);
+  }
+}
+
+}  // namespace
+}  // namespace earshot::test

@@ -1,1 +1,0 @@
-#include "demo_script.cpp"
