@@ -12,10 +12,10 @@ namespace earshot::notifier {
 Delivery run_command(const Sink& sink, const Notice& notice);
 
 /// Runs any program the same way.
-Delivery run_words(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-                   const std::string& input, std::int64_t timeout_ms);
+Delivery run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                     const std::string& input, std::int64_t timeout_ms);
 
 /// Writes BEL to the sink's terminal or the controlling terminal.
-Delivery ring_bell(const Sink& sink);
+Delivery write_bell(const Sink& sink);
 
 }  // namespace earshot::notifier

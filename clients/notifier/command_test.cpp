@@ -6,6 +6,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "base/duration.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/command.hpp"
@@ -25,12 +26,12 @@ namespace {
 constexpr std::size_t event_bytes_max = 1 << 20;
 
 // The session frame of the sample events.
-constexpr const char* introduction =
+constexpr const char* sample_session =
     R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Repair the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"cost_usd":6.4}})";
 
 // The frame of a sample, a file or stdin. Empty: none, and an error was printed.
-std::string frame_of(const std::string& event) {
-  if (std::string made = sample(event, now_ms()); !made.empty()) return made;
+std::string read_frame(const std::string& event) {
+  if (std::string made = sample_event(event, now_ms()); !made.empty()) return made;
   std::ostringstream text;
   std::ifstream file;
   if (event == "-") {
@@ -56,11 +57,11 @@ std::string frame_of(const std::string& event) {
 }
 
 // Sends one notice to one sink and waits for the result.
-class Outbox {
+class SyncSender {
  public:
   Delivery send(const Sink& sink, const Notice& notice) {
     if (sink.kind == SinkKind::command) return run_command(sink, notice);
-    if (sink.kind == SinkKind::bell) return ring_bell(sink);
+    if (sink.kind == SinkKind::bell) return write_bell(sink);
     QueuedNotice queued;
     queued.notice = notice;
     queued.sink = sink.name;
@@ -70,18 +71,18 @@ class Outbox {
       wake_.notify_one();
     };
     std::unique_ptr<Desktop> desktop;
-    std::unique_ptr<HttpSender> courier;
+    std::unique_ptr<HttpSender> sender;
     if (sink.kind == SinkKind::desktop) {
-      Desktop::Hooks hooks{done, [] {}, [](const Shown&) {}, [](const std::string&) {}};
-      desktop = Desktop::make(std::move(hooks), {});
+      Desktop::Callbacks callbacks{done, [] {}, [](const ShownNotices&) {}, [](const std::string&) {}};
+      desktop = Desktop::make(std::move(callbacks), {});
       desktop->show(queued);
     } else {
-      const auto keys = read_keys(sink);
-      if (const auto* trouble = std::get_if<SecretTrouble>(&keys)) return {.why = trouble->why};
-      auto request = web_request(sink, std::get<Keys>(keys), notice, now_ms());
-      if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return {.why = trouble->why};
-      courier = std::make_unique<HttpSender>(done);
-      courier->send(queued.key(), std::get<WebRequest>(std::move(request)));
+      const auto credentials = read_credentials(sink);
+      if (const auto* error = std::get_if<SecretError>(&credentials)) return {.why = error->why};
+      auto request = make_request(sink, std::get<Credentials>(credentials), notice, now_ms());
+      if (const auto* error = std::get_if<SecretError>(&request)) return {.why = error->why};
+      sender = std::make_unique<HttpSender>(done);
+      sender->send(queued.key(), std::get<WebhookRequest>(std::move(request)));
     }
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return delivery_.has_value(); });
@@ -95,9 +96,9 @@ class Outbox {
 };
 
 // What would go out, with secrets as dots.
-std::string shown(const Sink& sink, const Notice& notice) {
+std::string preview(const Sink& sink, const Notice& notice) {
   if (sink.kind == SinkKind::desktop)
-    return "a notice of urgency " + std::string(say_urgency(notice.urgency)) + ":\n      " + notice.title +
+    return "a notice of urgency " + std::string(urgency_name(notice.urgency)) + ":\n      " + notice.title +
            "\n      " + notice.body + "\n";
   if (sink.kind == SinkKind::bell) return "BEL, to " + (sink.tty.empty() ? "the terminal" : sink.tty) + "\n";
   if (sink.kind == SinkKind::command) {
@@ -105,13 +106,13 @@ std::string shown(const Sink& sink, const Notice& notice) {
     for (const std::string& word : sink.command) text += " " + word;
     return text + "\n      with " + notice_json(notice) + "\n";
   }
-  Keys keys;
-  keys.url = sink.url.empty() ? "https://…/…" : sink.url;
-  keys.token = sink.token.given() ? "…" : "";
-  keys.secret = sink.secret.given() ? "…" : "";
-  const auto request = web_request(sink, keys, notice, now_ms());
-  if (const auto* trouble = std::get_if<SecretTrouble>(&request)) return trouble->why + "\n";
-  const auto& web = std::get<WebRequest>(request);
+  Credentials credentials;
+  credentials.url = sink.url.empty() ? "https://…/…" : sink.url;
+  credentials.token = sink.token.is_set() ? "…" : "";
+  credentials.secret = sink.secret.is_set() ? "…" : "";
+  const auto request = make_request(sink, credentials, notice, now_ms());
+  if (const auto* error = std::get_if<SecretError>(&request)) return error->why + "\n";
+  const auto& web = std::get<WebhookRequest>(request);
   std::string text = "POST " + web.url + "\n";
   for (const std::string& header : web.headers)
     text +=
@@ -128,32 +129,33 @@ int test_command(const Options& options) {
   const ReadRules read = load_rules(options.rules);
   for (const Problem& each : read.problems) common::print_message(common::safe_text(each.text()));
   if (!read.problems.empty()) return exit_usage;
-  const std::string json = frame_of(options.event);
+  const std::string json = read_frame(options.event);
   if (json.empty()) return exit_usage;
-  common::FrameParser parser, introducer;
+  common::FrameParser parser, session_parser;
   const auto frame = parser.parse(json);
   if (!frame || frame->text("type").empty() || frame->text("session").empty()) {
     common::print_message(
-        "that is not a frame: it must be a JSON object with `type` and `session`, as earshot tail --json prints them");
+        "that is not a frame: it must be a JSON object with `type` and `session`, as earshot tail --json "
+        "prints them");
     return exit_usage;
   }
-  SessionCache acquaintance;
-  if (const auto known = introducer.parse(introduction)) acquaintance.update(*known);
-  acquaintance.update(*frame);
+  SessionCache session_cache;
+  if (const auto session_frame = session_parser.parse(sample_session)) session_cache.update(*session_frame);
+  session_cache.update(*frame);
   const bool is_session = frame->text("type") == "session";
-  const EventContext subject = is_session ? acquaintance.status_of(*frame, json, now_ms())
-                                          : acquaintance.subject(*frame, json, now_ms());
-  Outbox outbox;
+  const EventContext context = is_session ? session_cache.status_context(*frame, json, now_ms())
+                                          : session_cache.event_context(*frame, json, now_ms());
+  SyncSender sender;
   bool all_sent = true;
   std::size_t matched = 0;
   for (const Rule& rule : read.rules.rules) {
-    const Mismatch miss = miss_of(rule, subject);
+    const Mismatch miss = find_mismatch(rule, context);
     if (!miss.why.empty()) {
       if (!options.json) std::cout << rule.name << ": no, " << common::safe_text(miss.why) << "\n";
       continue;
     }
     ++matched;
-    const Notice notice = RuleEngine::made(rule, subject, rule.sinks);
+    const Notice notice = RuleEngine::make_notice(rule, context, rule.sinks);
     if (options.json) {
       std::string line;
       append_notice(line, notice);
@@ -164,12 +166,13 @@ int test_command(const Options& options) {
     for (const std::string& name : rule.sinks) {
       const Sink* const sink = read.rules.sink(name);
       if (sink == nullptr) continue;
-      const std::int64_t hold = rule.hold_of(*sink);
+      const std::int64_t hold = rule.hold_ms_for(*sink);
       if (!options.json)
-        std::cout << "  " << name << (hold > 0 ? " after " + say_duration(hold) : " immediately") << ": "
-                  << shown(*sink, notice);
+        std::cout << "  " << name
+                  << (hold > 0 ? " after " + duration_literal(common::Ms(hold)) : " immediately") << ": "
+                  << preview(*sink, notice);
       if (!options.send) continue;
-      const Delivery delivery = outbox.send(*sink, notice);
+      const Delivery delivery = sender.send(*sink, notice);
       all_sent = all_sent && delivery.done;
       common::print_message(name + ": " +
                             (delivery.done ? "sent" : "not sent: " + common::safe_text(delivery.why)));

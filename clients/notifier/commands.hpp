@@ -26,6 +26,6 @@ int test_command(const Options& options);
 int why_command(const Options& options);
 
 /// STATE/notify, where STATE is the daemon's state directory.
-std::string own_directory(const Options& options);
+std::string notifier_directory(const Options& options);
 
 }  // namespace earshot::notifier

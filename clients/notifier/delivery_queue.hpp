@@ -1,5 +1,5 @@
-// Schedules deliveries: one at a time per sink, with retries and backoff. Notices that cannot be delivered become
-// dead letters. Without I/O except the spool, and without a clock.
+// Schedules deliveries: one at a time per sink, with retries and backoff. Notices that cannot be delivered
+// become dead letters. Without I/O except the spool, and without a clock.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -28,10 +28,10 @@ class DeliveryQueue {
   /// Both references must outlive the queue. Queues the content of the spool.
   DeliveryQueue(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
 
-  void take(const Notice& notice, std::int64_t now_ms);
-  /// The deliveries to start now: to sinks that can retract before they are saved, to others after. Each is in
-  /// flight until report().
-  std::vector<QueuedNotice> collect(std::int64_t now_ms, bool can_retract);
+  void add(const Notice& notice, std::int64_t now_ms);
+  /// The deliveries to start now: to sinks that can retract before they are saved, to others after. Each is
+  /// in flight until report().
+  std::vector<QueuedNotice> take_due(std::int64_t now_ms, bool can_retract);
   /// Writes new deliveries to the spool. Returns an error; empty: done.
   std::string save();
   void report(const std::string& key, const Delivery& delivery, std::int64_t now_ms);
@@ -48,19 +48,19 @@ class DeliveryQueue {
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
  private:
-  struct Waiting {
+  struct Entry {
     QueuedNotice queued;
     std::int64_t due_ms = 0;
     bool saved = false, in_flight = false;
   };
-  void dead(Waiting& waiting, std::string why);
+  void add_dead_letter(Entry& entry, std::string why);
   std::int64_t backoff_ms(int attempts);
   bool can_retract(const QueuedNotice& queued) const;
 
   const Rules& rules_;
   const Spool& spool_;
   std::minstd_rand random_;
-  std::deque<Waiting> notices_;                       // oldest first
+  std::deque<Entry> notices_;                         // oldest first
   std::map<std::string, std::int64_t> paused_until_;  // sink → time, after Retry-After
   std::vector<Event> events_;
 };

@@ -12,29 +12,29 @@
 namespace earshot::notifier {
 
 /// The displayed notices. Kept across restarts to replace and close them.
-struct Shown {
-  struct Place {
+struct ShownNotices {
+  struct Entry {
     std::string slot;
     std::string notice;    // its id
     std::uint32_t id = 0;  // of the notification server
   };
   std::string server;  // identifies the server; ids of another server are invalid
-  std::vector<Place> places;
+  std::vector<Entry> entries;
 };
 
 class Desktop {
  public:
-  static constexpr std::size_t places_max = 200;   // above it the oldest is no longer replaced nor closed
-  static constexpr std::int64_t answer_ms = 5000;  // without a reply by then the delivery failed
+  static constexpr std::size_t entries_max = 200;     // above it the oldest is no longer replaced nor closed
+  static constexpr std::int64_t reply_ms_max = 5000;  // without a reply by then the delivery failed
 
   /// Called on the desktop's thread.
-  struct Hooks {
-    std::function<void(const std::string& key, const Delivery& delivery)> done;
-    std::function<void()> opened;            // the user clicked a notice
-    std::function<void(Shown shown)> shown;  // the displayed notices changed
-    std::function<void(std::string url)> cannot_open;
+  struct Callbacks {
+    std::function<void(const std::string& key, const Delivery& delivery)> on_done;
+    std::function<void()> on_clicked;                  // the user clicked a notice
+    std::function<void(ShownNotices shown)> on_shown;  // the displayed notices changed
+    std::function<void(std::string url)> on_open_failed;
   };
-  static std::unique_ptr<Desktop> make(Hooks hooks, Shown before);
+  static std::unique_ptr<Desktop> make(Callbacks callbacks, ShownNotices before);
   virtual ~Desktop() = default;
 
   /// Displays the notice, replacing the one with the same slot.
@@ -46,10 +46,10 @@ class Desktop {
 };
 
 /// The command that displays the notice on macOS. Texts are arguments of a constant script.
-std::vector<std::string> osascript_words(const Notice& notice);
+std::vector<std::string> osascript_command(const Notice& notice);
 
-/// Escapes `&`, `<` and `>` for servers with markup. In Slack's format this also disables mentions, channels and
-/// links.
-std::string without_markup(std::string_view text);
+/// Escapes `&`, `<` and `>` for servers with markup. In Slack's format this also disables mentions, channels
+/// and links.
+std::string escape_markup(std::string_view text);
 
 }  // namespace earshot::notifier

@@ -6,21 +6,22 @@ namespace {
 
 class NoDesktop : public Desktop {
  public:
-  explicit NoDesktop(Hooks hooks) : hooks_(std::move(hooks)) {}
+  explicit NoDesktop(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
   void show(const QueuedNotice& queued) override {
-    hooks_.done(queued.key(), {.permanent = true, .why = "this build has no desktop support: use another sink"});
+    callbacks_.on_done(queued.key(),
+                       {.permanent = true, .why = "this build has no desktop support: use another sink"});
   }
   void close(const std::string&, const std::string&) override {}
-  void open(const std::string& url) override { hooks_.cannot_open(url); }
+  void open(const std::string& url) override { callbacks_.on_open_failed(url); }
 
  private:
-  Hooks hooks_;
+  Callbacks callbacks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown) {
-  return std::make_unique<NoDesktop>(std::move(hooks));
+std::unique_ptr<Desktop> Desktop::make(Callbacks callbacks, ShownNotices) {
+  return std::make_unique<NoDesktop>(std::move(callbacks));
 }
 
 }  // namespace earshot::notifier

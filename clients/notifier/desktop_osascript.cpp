@@ -8,24 +8,24 @@ namespace {
 
 class Osascript : public Desktop {
  public:
-  explicit Osascript(Hooks hooks) : hooks_(std::move(hooks)) {}
+  explicit Osascript(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
   void show(const QueuedNotice& queued) override {
     worker_.post([this, queued] {
-      hooks_.done(queued.key(), run_words(osascript_words(queued.notice), {}, {}, answer_ms));
+      callbacks_.on_done(queued.key(), run_program(osascript_command(queued.notice), {}, {}, reply_ms_max));
     });
   }
   void close(const std::string&, const std::string&) override {}
-  void open(const std::string& url) override { hooks_.cannot_open(url); }
+  void open(const std::string& url) override { callbacks_.on_open_failed(url); }
 
  private:
-  Hooks hooks_;
+  Callbacks callbacks_;
   Worker worker_;
 };
 
 }  // namespace
 
-std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown) {
-  return std::make_unique<Osascript>(std::move(hooks));
+std::unique_ptr<Desktop> Desktop::make(Callbacks callbacks, ShownNotices) {
+  return std::make_unique<Osascript>(std::move(callbacks));
 }
 
 }  // namespace earshot::notifier

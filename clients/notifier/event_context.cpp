@@ -9,7 +9,7 @@
 namespace earshot::notifier {
 namespace {
 
-constexpr Variable known[] = {
+constexpr Variable variable_table[] = {
     {"type", false, "the event's type, or `status`"},
     {"name", false, "the project's last path component"},
     {"project", false, "the project's directory"},
@@ -43,25 +43,25 @@ constexpr Variable known[] = {
 };
 
 // Members that the meta view leaves out.
-constexpr std::array<std::string_view, 14> texts{"text",  "prompt", "input",     "output", "summary",
-                                                 "title", "error",  "detail",    "todos",  "description",
-                                                 "files", "agents", "last_text", "media"};
+constexpr std::array<std::string_view, 14> text_members{
+    "text",   "prompt", "input",       "output", "summary", "title",     "error",
+    "detail", "todos",  "description", "files",  "agents",  "last_text", "media"};
 
 }  // namespace
 
-std::span<const Variable> variables() { return known; }
+std::span<const Variable> variables() { return variable_table; }
 
 const Variable* find_variable(std::string_view name) {
-  const auto found = std::find_if(std::begin(known), std::end(known),
+  const auto found = std::find_if(std::begin(variable_table), std::end(variable_table),
                                   [&](const Variable& each) { return each.name == name; });
-  return found == std::end(known) ? nullptr : found;
+  return found == std::end(variable_table) ? nullptr : found;
 }
 
-std::string EventContext::word(std::string_view name, View view) const {
+std::string EventContext::value(std::string_view name, View view) const {
   const Variable* const variable = find_variable(name);
   if (variable == nullptr || (variable->text && view == View::meta)) return {};
-  const auto found = words.find(name);
-  return found == words.end() ? std::string() : found->second;
+  const auto found = values.find(name);
+  return found == values.end() ? std::string() : found->second;
 }
 
 std::string frame_for(std::string_view json, View view) {
@@ -72,7 +72,8 @@ std::string frame_for(std::string_view json, View view) {
   out << '{';
   bool first = true;
   for (const auto& [key, value] : frame->raw()) {
-    if (view == View::meta && std::find(texts.begin(), texts.end(), key) != texts.end()) continue;
+    if (view == View::meta && std::find(text_members.begin(), text_members.end(), key) != text_members.end())
+      continue;
     std::string name;
     append_string(name, key);
     out << (first ? "" : ",") << name << ':' << simdjson::minify(value);

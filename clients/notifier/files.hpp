@@ -8,7 +8,6 @@
 
 namespace earshot::notifier {
 
-
 std::string make_directory(const std::string& path);
 
 /// Written beside it, synced, then renamed over it: a reader finds the old text or the new one. Why not;
@@ -31,7 +30,8 @@ class Lock {
   int descriptor_ = -1;
 };
 
-/// A log of lines with a bounded size: a file of `bytes_max` is renamed to FILE.1, replacing the previous one.
+/// A log of lines with a bounded size: a file of `bytes_max` is renamed to FILE.1, replacing the previous
+/// one.
 class BoundedLog {
  public:
   static constexpr std::size_t bytes_max = 512 << 10;  // per file

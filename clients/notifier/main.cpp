@@ -68,8 +68,7 @@ int main(int argc, char** argv) {
   app.add_flag("-v,--verbose", options.verbose, "log decisions to stderr");
   common::add_connect_options(app, options.daemon);
 
-  CLI::App* const check =
-      app.add_subcommand("check", "validate and explain the rules");
+  CLI::App* const check = app.add_subcommand("check", "validate and explain the rules");
   check->add_option("FILE", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
       ->type_name("FILE");
   add_json(*check, "one JSON object");

@@ -38,12 +38,12 @@ std::string clean_lines(std::string_view text) {
 void append_notice(std::string& out, const Notice& notice) {
   Object object(out);
   object.add("id", notice.id).add("rule", notice.rule).add("sinks", notice.sinks).add("slot", notice.slot);
-  object.add("title", notice.title).add("body", notice.body).add("urgency", say_urgency(notice.urgency));
+  object.add("title", notice.title).add("body", notice.body).add("urgency", urgency_name(notice.urgency));
   object.add("time_ms", notice.time_ms).add("type", notice.type).add("host", notice.host);
   object.add("session", notice.session).add("project", notice.project).maybe("event", notice.event);
-  append_array(object.begin("matters"), notice.matters, [](std::string& to, const AckKey& matter) {
+  append_array(object.begin("ack_keys"), notice.ack_keys, [](std::string& to, const AckKey& ack_key) {
     Object each(to);
-    each.add("id", matter.id).add("session", matter.session).add("of_status", matter.of_status);
+    each.add("id", ack_key.id).add("session", ack_key.session).add("is_status", ack_key.is_status);
     each.close();
   });
   object.close();
@@ -59,7 +59,7 @@ std::optional<Notice> parse_notice(const common::Fields& fields) {
   notice.body = fields.text("body");
   const std::string_view urgency = fields.text("urgency");
   for (const Urgency each : {Urgency::low, Urgency::normal, Urgency::critical}) {
-    if (say_urgency(each) == urgency) notice.urgency = each;
+    if (urgency_name(each) == urgency) notice.urgency = each;
   }
   notice.time_ms = fields.integer("time_ms").value_or(0);
   notice.type = fields.text("type");
@@ -68,9 +68,9 @@ std::optional<Notice> parse_notice(const common::Fields& fields) {
   notice.project = fields.text("project");
   notice.event = fields.text("event");
   for (const std::string_view sink : fields.texts("sinks")) notice.sinks.emplace_back(sink);
-  for (const common::Fields& each : fields.objects("matters"))
-    notice.matters.push_back(
-        {std::string(each.text("id")), std::string(each.text("session")), each.flag("of_status")});
+  for (const common::Fields& each : fields.objects("ack_keys"))
+    notice.ack_keys.push_back(
+        {std::string(each.text("id")), std::string(each.text("session")), each.flag("is_status")});
   return notice;
 }
 

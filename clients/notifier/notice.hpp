@@ -15,7 +15,7 @@ namespace earshot::notifier {
 struct AckKey {
   std::string id;  // EventContext::id
   std::string session;
-  bool of_status = false;  // answered by another status; otherwise by the next turn
+  bool is_status = false;  // answered by another status; otherwise by the next turn
   friend bool operator==(const AckKey&, const AckKey&) = default;
 };
 
@@ -34,7 +34,7 @@ struct Notice {
   std::int64_t time_ms = 0;  // of the event; 0: unknown
   std::string type, host, session, project;
   std::string event;  // the frame in the rule's view; empty: a group, or too large
-  std::vector<AckKey> matters;
+  std::vector<AckKey> ack_keys;
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 

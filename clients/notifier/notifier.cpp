@@ -26,18 +26,19 @@ State read_state(const std::string& path) {
   const auto text = read_whole(path, State::bytes_max);
   auto state = text ? parse_state(*text) : std::nullopt;
   if (text && !state)
-    common::print_message(common::safe_text(path) + " is not a valid state file: starting with an empty state");
+    common::print_message(common::safe_text(path) +
+                          " is not a valid state file: starting with an empty state");
   if (!state) state.emplace();
-  if (state->memory.since_ms == 0) state->memory.since_ms = now_ms();
+  if (state->engine.since_ms == 0) state->engine.since_ms = now_ms();
   return std::move(*state);
 }
 
-Shown shown_of(const State& state) {
-  Shown shown;
+ShownNotices shown_of(const State& state) {
+  ShownNotices shown;
   shown.server = state.bus;
   for (const auto& [slot, id] : state.shown) {
     for (const auto& [of, notice] : state.shown_ids) {
-      if (of == slot) shown.places.push_back({slot, notice, id});
+      if (of == slot) shown.entries.push_back({slot, notice, id});
     }
   }
   return shown;
@@ -45,11 +46,11 @@ Shown shown_of(const State& state) {
 
 }  // namespace
 
-std::string written(const Decision& decision) {
+std::string to_json(const Decision& decision) {
   std::string line;
   Object object(line);
   object.add("at_ms", decision.at_ms)
-      .add("verdict", decision.word)
+      .add("decision", decision.outcome)
       .add("rule", decision.rule)
       .add("type", decision.type);
   object.maybe("session", decision.session)
@@ -61,82 +62,84 @@ std::string written(const Decision& decision) {
 }
 
 Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
-                   const Places& places, bool verbose)
+                   const StatePaths& paths, bool verbose)
     : rules_(rules),
       daemon_(daemon),
       client_(client),
-      places_(places),
+      paths_(paths),
       verbose_(verbose),
-      before_(read_state(places.state())),
-      engine_(rules, local_time, before_.memory),
-      following_(engine_, rules.types(), before_.cursors, before_.memory.since_ms),
-      spool_(places.spool()),
+      before_(read_state(paths.state())),
+      engine_(rules, local_time, before_.engine),
+      subscription_(engine_, rules.types(), before_.cursors, before_.engine.since_ms),
+      spool_(paths.spool()),
       queue_(rules, spool_, std::random_device{}(), now()),
-      journal_(places.journal()),
-      dead_(places.dead()),
+      journal_(paths.journal()),
+      dead_(paths.dead()),
       shown_(shown_of(before_)),
-      desktop_(Desktop::make(hooks(), shown_)),
+      desktop_(Desktop::make(make_callbacks(), shown_)),
       http_sender_(std::make_unique<HttpSender>([this](const std::string& key, const Delivery& delivery) {
-        put({key, delivery});
+        post_result({key, delivery});
       })) {
-  for (const Notice& notice : before_.outgoing) queue_.take(notice, now());
+  for (const Notice& notice : before_.outgoing) queue_.add(notice, now());
   queue_.save();  // before the state is written, which then omits them
   engine_.resume(now());
-  settle();
+  process();
 }
 
 Notifier::~Notifier() {
   worker_.stop();
   desktop_.reset();
   http_sender_.reset();
-  settle();
+  process();
 }
 
 std::int64_t Notifier::now() { return now_ms(); }
 
-std::string Notifier::begin() { return following_.begin(now(), rules_.max_age_ms); }
+std::string Notifier::begin() { return subscription_.begin(now(), rules_.max_age_ms); }
 
-Desktop::Hooks Notifier::hooks() {
-  Desktop::Hooks hooks;
-  hooks.done = [this](const std::string& key, const Delivery& delivery) { put({key, delivery}); };
-  hooks.opened = [this] { worker_.post([this] { open_page(); }); };
-  hooks.shown = [this](Shown shown) {
+Desktop::Callbacks Notifier::make_callbacks() {
+  Desktop::Callbacks callbacks;
+  callbacks.on_done = [this](const std::string& key, const Delivery& delivery) {
+    post_result({key, delivery});
+  };
+  callbacks.on_clicked = [this] { worker_.post([this] { open_page(); }); };
+  callbacks.on_shown = [this](ShownNotices shown) {
     {
       const std::lock_guard lock(mutex_);
-      shown_reports_.push_back(std::move(shown));
+      shown_updates_.push_back(std::move(shown));
     }
-    client_.post([this] { settle(); });
+    client_.post([this] { process(); });
   };
-  hooks.cannot_open = [this](const std::string& url) {
+  callbacks.on_open_failed = [this](const std::string& url) {
     worker_.post([url] {
       const char* const program = common::browser_command();
       if (program == nullptr || !common::open_in_browser(program, url))
         common::print_message("cannot open a browser; `earshot open` prints the address");
     });
   };
-  return hooks;
+  return callbacks;
 }
 
-void Notifier::put(Report report) {
+void Notifier::post_result(Result report) {
   {
     const std::lock_guard lock(mutex_);
-    reports_.push_back(std::move(report));
+    results_.push_back(std::move(report));
   }
-  client_.post([this] { settle(); });
+  client_.post([this] { process(); });
 }
 
-void Notifier::apply_reports() {
-  std::vector<Report> mail;
+void Notifier::apply_results() {
+  std::vector<Result> results;
   {
     const std::lock_guard lock(mutex_);
-    mail = std::exchange(reports_, {});
-    if (!shown_reports_.empty()) {
-      shown_ = std::move(shown_reports_.back());
-      shown_reports_.clear();
+    results = std::exchange(results_, {});
+    if (!shown_updates_.empty()) {
+      shown_ = std::move(shown_updates_.back());
+      shown_updates_.clear();
       shown_changed_ = true;
     }
   }
-  for (const Report& each : mail) queue_.report(each.key, each.delivery, now());
+  for (const Result& each : results) queue_.report(each.key, each.delivery, now());
 }
 
 // On the worker's thread, as the request blocks.
@@ -157,30 +160,31 @@ void Notifier::open_page() {
 void Notifier::send(const QueuedNotice& queued) {
   const Sink* const sink = rules_.sink(queued.sink);
   if (sink == nullptr)
-    return put({queued.key(), {.permanent = true, .why = "the sink " + queued.sink + " was removed"}});
+    return post_result(
+        {queued.key(), {.permanent = true, .why = "the sink " + queued.sink + " was removed"}});
   if (sink->kind == SinkKind::desktop) return desktop_->show(queued);
-  if (!sink->is_web()) {
+  if (!sink->uses_http()) {
     worker_.post([this, sink, queued] {
-      put({queued.key(),
-           sink->kind == SinkKind::bell ? ring_bell(*sink) : run_command(*sink, queued.notice)});
+      post_result({queued.key(),
+                   sink->kind == SinkKind::bell ? write_bell(*sink) : run_command(*sink, queued.notice)});
     });
     return;
   }
-  const auto keys = read_keys(*sink);
-  if (const auto* trouble = std::get_if<SecretTrouble>(&keys))
-    return put({queued.key(), {.why = trouble->why}});
-  auto request = web_request(*sink, std::get<Keys>(keys), queued.notice, now());
-  if (const auto* trouble = std::get_if<SecretTrouble>(&request))
-    return put({queued.key(), {.permanent = true, .why = trouble->why}});
-  http_sender_->send(queued.key(), std::get<WebRequest>(std::move(request)));
+  const auto credentials = read_credentials(*sink);
+  if (const auto* error = std::get_if<SecretError>(&credentials))
+    return post_result({queued.key(), {.why = error->why}});
+  auto request = make_request(*sink, std::get<Credentials>(credentials), queued.notice, now());
+  if (const auto* error = std::get_if<SecretError>(&request))
+    return post_result({queued.key(), {.permanent = true, .why = error->why}});
+  http_sender_->send(queued.key(), std::get<WebhookRequest>(std::move(request)));
 }
 
 // Notices that can be retracted are sent first, without waiting for the disk. The others are sent when the
-// decision and the notice are on disk: after a crash before that the decision is made again, after a crash later
-// the notice is in the spool.
-void Notifier::settle() {
+// decision and the notice are on disk: after a crash before that the decision is made again, after a crash
+// later the notice is in the spool.
+void Notifier::process() {
   const std::int64_t now_ms = now();
-  apply_reports();
+  apply_results();
   engine_.tick(now_ms);
   const std::vector<Notice> notices = engine_.take_notices();
   const auto is_replaced = [&](const Close& close, const std::string& sink) {
@@ -189,7 +193,7 @@ void Notifier::settle() {
              std::find(each.sinks.begin(), each.sinks.end(), sink) != each.sinks.end();
     });
   };
-  for (const Notice& notice : notices) queue_.take(notice, now_ms);
+  for (const Notice& notice : notices) queue_.add(notice, now_ms);
   for (const Close& close : engine_.take_closings()) {  // possibly of notices added just above
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
@@ -199,62 +203,63 @@ void Notifier::settle() {
     queue_.withdraw(close.id, close.sinks);
   }
   if (desktop_) {
-    for (const QueuedNotice& queued : queue_.collect(now_ms, true)) send(queued);
+    for (const QueuedNotice& queued : queue_.take_due(now_ms, true)) send(queued);
   }
   persist(notices, now_ms);
   if (http_sender_) {
-    for (const QueuedNotice& queued : queue_.collect(now_ms, false)) send(queued);
+    for (const QueuedNotice& queued : queue_.take_due(now_ms, false)) send(queued);
   }
   write_journal();
-  for (const std::string& each : following_.take_diagnostics())
+  for (const std::string& each : subscription_.take_diagnostics())
     common::print_message(common::safe_text(each));
-  set_alarm(now_ms);
+  set_timer(now_ms);
 }
 
-// Writes the state with the outgoing notices, then the spool, then the state without them. After a crash at any
-// point each notice is in at least one of both, under the same key.
-void Notifier::persist(const std::vector<Notice>& told, std::int64_t now_ms) {
-  write_state(now_ms, told);
-  const std::string trouble = queue_.save();
-  if (!trouble.empty() && trouble != disk_error_)
-    common::print_message("cannot write the spool: " + common::safe_text(trouble));
-  disk_error_ = trouble;
-  if (told.empty() || !trouble.empty()) return;
+// Writes the state with the outgoing notices, then the spool, then the state without them. After a crash at
+// any point each notice is in at least one of both, under the same key.
+void Notifier::persist(const std::vector<Notice>& notices, std::int64_t now_ms) {
+  write_state(now_ms, notices);
+  const std::string error = queue_.save();
+  if (!error.empty() && error != disk_error_)
+    common::print_message("cannot write the spool: " + common::safe_text(error));
+  disk_error_ = error;
+  if (notices.empty() || !error.empty()) return;
   state_text_.clear();
   write_state(now_ms, {});
 }
 
 void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
   const bool decided = engine_.changed();
-  const bool due = decided || state_text_.empty() || std::exchange(shown_changed_, false) || !http_sender_ ||
-                   (following_.moves() != advances_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
+  const bool due =
+      decided || state_text_.empty() || std::exchange(shown_changed_, false) || !http_sender_ ||
+      (subscription_.advance_count() != advances_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
   if (!due) return;
-  advances_written_ = following_.moves();
+  advances_written_ = subscription_.advance_count();
   State state;
-  state.memory = engine_.memory();
+  state.engine = engine_.state();
   state.outgoing = outgoing;
   // During a replay cursors are ahead of the decisions: notices of replayed events are held, and saved here.
-  state.cursors = following_.places(State::cursors_max);
+  state.cursors = subscription_.cursors(State::cursors_max);
   state.bus = shown_.server;
-  for (const Shown::Place& each : shown_.places) {
+  for (const ShownNotices::Entry& each : shown_.entries) {
     state.shown.emplace_back(each.slot, each.id);
     state.shown_ids.emplace_back(each.slot, each.notice);
   }
-  std::string text = written(state);
+  std::string text = to_json(state);
   state_written_ms_ = now_ms;
   if (text == state_text_) return;
-  const std::string trouble = write_whole(places_.state(), text);
-  if (trouble.empty()) {
+  const std::string error = write_whole(paths_.state(), text);
+  if (error.empty()) {
     state_text_ = std::move(text);
   } else {
-    common::print_message("cannot write the state: " + common::safe_text(trouble));
+    common::print_message("cannot write the state: " + common::safe_text(error));
   }
 }
 
 void Notifier::journal(const Decision& decision) {
-  journal_.append(written(decision));
+  journal_.append(to_json(decision));
   if (!verbose_) return;
-  std::string line = decision.word + " " + decision.rule;
+  std::string line = decision.outcome + " " + decision.rule;
   if (!decision.title.empty()) line += " “" + decision.title + "”";
   if (!decision.why.empty()) line += ": " + decision.why;
   common::print_message(common::safe_text(line));
@@ -284,15 +289,15 @@ void Notifier::write_journal() {
   }
 }
 
-void Notifier::set_alarm(std::int64_t now_ms) {
+void Notifier::set_timer(std::int64_t now_ms) {
   std::optional<std::int64_t> next;
   const auto consider = [&](std::optional<std::int64_t> due) {
     if (due && (!next || *due < *next)) next = due;
   };
   consider(engine_.next_ms());
   consider(queue_.next_ms(now_ms));
-  if (following_.moves() != advances_written_) consider(state_written_ms_ + cursors_ms_max);
-  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { settle(); });
+  if (subscription_.advance_count() != advances_written_) consider(state_written_ms_ + cursors_ms_max);
+  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { process(); });
 }
 
 }  // namespace earshot::notifier

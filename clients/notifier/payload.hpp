@@ -12,30 +12,29 @@
 
 namespace earshot::notifier {
 
-struct WebRequest {
+struct WebhookRequest {
   std::string url;
-  std::vector<std::string> headers;  // `Name: value`
-  std::vector<std::string>
-      secret_headers;  // sent only to the configured origin, not to redirect targets
-  std::string body;    // JSON
+  std::vector<std::string> headers;         // `Name: value`
+  std::vector<std::string> secret_headers;  // sent only to the configured origin, not to redirect targets
+  std::string body;                         // JSON
   std::string ca_file;
   std::int64_t timeout_ms = 0;
 };
 
 /// The current values of a sink's URL and secrets.
-struct Keys {
+struct Credentials {
   std::string url, token, secret;
 };
-std::variant<Keys, SecretTrouble> read_keys(const Sink& sink);
+std::variant<Credentials, SecretError> read_credentials(const Sink& sink);
 
 /// The request, or why there is none.
-std::variant<WebRequest, SecretTrouble> web_request(const Sink& sink, const Keys& keys, const Notice& notice,
-                                                    std::int64_t now_ms);
+std::variant<WebhookRequest, SecretError> make_request(const Sink& sink, const Credentials& credentials,
+                                                       const Notice& notice, std::int64_t now_ms);
 
 /// The notice for json sinks and commands: one object without line end.
 std::string notice_json(const Notice& notice);
 
 /// The URL without parts that may be secret: https://hooks.example/…
-std::string shown_url(std::string_view url);
+std::string redact_url(std::string_view url);
 
 }  // namespace earshot::notifier

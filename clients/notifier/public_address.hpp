@@ -4,8 +4,8 @@
 
 namespace earshot::notifier {
 
-/// Loopback, private, link-local, shared, multicast and reserved addresses, also embedded in IPv6. Other address
-/// families are private.
+/// Loopback, private, link-local, shared, multicast and reserved addresses, also embedded in IPv6. Other
+/// address families are private.
 bool is_private(const sockaddr* address);
 
 }  // namespace earshot::notifier

@@ -10,9 +10,9 @@ namespace earshot::notifier {
 struct QueuedNotice {
   Notice notice;
   std::string sink;
-  std::int64_t written_ms = 0;
-  int attempts = 0;    // failed ones
-  bool again = false;  // a crash interrupted the delivery: it is repeated once
+  std::int64_t queued_ms = 0;
+  int attempts = 0;        // failed ones
+  bool is_resend = false;  // a crash interrupted the delivery: it is repeated once
   std::string key() const { return notice.id + "-" + sink; }
 };
 

@@ -20,7 +20,8 @@ namespace earshot::notifier {
 /// Why a notice was sent or not, for `earshot-notify why`.
 struct Decision {
   std::int64_t at_ms = 0;
-  std::string word;  // notified, held, answered, no match, too old, throttled, quiet, grouped, closed, duplicate
+  std::string
+      outcome;  // notified, held, answered, no match, too old, throttled, quiet, grouped, closed, duplicate
   std::string rule, type, session, project, title, why;
 };
 
@@ -31,17 +32,18 @@ struct Close {
 };
 
 /// What survives a restart, in the state file.
-struct Memory {
+struct EngineState {
   struct Held {
     Notice notice;
     std::int64_t due_ms = 0;
-    bool gathered = false;  // waits to be sent as part of a group
+    bool is_grouped = false;  // waits to be sent as part of a group
   };
   std::int64_t since_ms = 0;                    // the first start; older events cause no notices
   std::map<std::string, std::int64_t> handled;  // notice id → time of the decision
   std::vector<Held> held;                       // oldest first
   std::vector<Notice> open;                     // sent and not answered yet, oldest first
-  std::map<std::string, std::pair<std::int64_t, std::string>> throttles;  // rule and scope → time and notice id
+  std::map<std::string, std::pair<std::int64_t, std::string>>
+      throttles;  // rule and scope → time and notice id
 };
 
 class RuleEngine {
@@ -51,27 +53,27 @@ class RuleEngine {
   static constexpr std::size_t held_max = 500;  // above it the oldest is sent immediately
   static constexpr std::size_t open_max = 500;  // above it the oldest is no longer closed when answered
   static constexpr std::size_t throttles_max = 4096;
-  static constexpr std::size_t group_after = 3;      // unanswered notices of a rule within group_ms: further ones are grouped
+  static constexpr std::size_t group_after =
+      3;  // unanswered notices of a rule within group_ms: further ones are grouped
   static constexpr std::int64_t group_ms = 10'000;   // and sent as one notice after this time
   static constexpr std::size_t group_lines_max = 6;  // notices that a group lists by title
 
   using Clock = std::function<LocalTime(std::int64_t ms)>;
 
   /// `rules` must outlive the engine.
-  RuleEngine(const Rules& rules, Clock clock, Memory memory = {});
+  RuleEngine(const Rules& rules, Clock clock, EngineState state = {});
 
-  static constexpr std::int64_t grace_ms =
-      10'000;  // after a restart, for frames that answer held notices
+  static constexpr std::int64_t grace_ms = 10'000;  // after a restart, for frames that answer held notices
 
   /// Call after a restart: drops held notices that are too old and gives the others grace_ms.
   void resume(std::int64_t now_ms);
-  /// Call when a connection opens: frames until caught_up() are replayed. Notices of replayed events wait until
-  /// then, because later events may answer them.
+  /// Call when a connection opens: frames until caught_up() are replayed. Notices of replayed events wait
+  /// until then, because later events may answer them.
   void begin();
   /// Ends the replay. Sessions without a frame since begin() no longer exist: their notices are closed.
   void caught_up(std::int64_t now_ms);
   /// Handles one frame of the daemon.
-  void take(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  void handle(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
   /// Releases held notices that are due.
   void tick(std::int64_t now_ms);
   /// When tick() must be called next.
@@ -80,39 +82,39 @@ class RuleEngine {
   std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
   std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
-  const Memory& memory() const { return memory_; }
-  /// Whether memory() changed since the last call.
+  const EngineState& state() const { return state_; }
+  /// Whether state() changed since the last call.
   bool changed() { return std::exchange(changed_, false); }
 
   /// The notice that a rule makes of an event. Also used by `test`.
-  static Notice made(const Rule& rule, const EventContext& subject, std::vector<std::string> sinks);
+  static Notice make_notice(const Rule& rule, const EventContext& context, std::vector<std::string> sinks);
 
  private:
-  void consider(const EventContext& subject, std::int64_t now_ms);
-  void consider(const Rule& rule, const EventContext& subject, std::int64_t now_ms);
-  void release(Memory::Held held, std::int64_t now_ms);
-  void tell(Notice notice, std::int64_t now_ms);
-  void tell_group(std::vector<Memory::Held> group, std::int64_t now_ms);
+  void evaluate(const EventContext& context, std::int64_t now_ms);
+  void evaluate(const Rule& rule, const EventContext& context, std::int64_t now_ms);
+  void release(EngineState::Held held, std::int64_t now_ms);
+  void emit(Notice notice, std::int64_t now_ms);
+  void emit_group(std::vector<EngineState::Held> group, std::int64_t now_ms);
   bool is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms);
-  void answered(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
-                std::int64_t now_ms);
-  void take_status(const EventContext& subject, std::int64_t now_ms);
-  bool waits_for_host(const Memory::Held& held) const;
+  void acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
+                   std::int64_t now_ms);
+  void apply_status(const EventContext& context, std::int64_t now_ms);
+  bool waits_for_host(const EngineState::Held& held) const;
   void expire_old(std::int64_t now_ms);
-  void decision(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms);
+  void record(std::string_view outcome, const Notice& notice, std::string why, std::int64_t now_ms);
   const Rule* find_rule(std::string_view name) const;
 
   const Rules& rules_;
   Clock clock_;
-  Memory memory_;
+  EngineState state_;
   SessionCache session_cache_;
-  bool missed_ = false;                      // between begin() and caught_up()
-  std::set<std::string, std::less<>> seen_;  // since begin()
-  struct Told {
+  bool is_replaying_ = false;                         // between begin() and caught_up()
+  std::set<std::string, std::less<>> seen_sessions_;  // since begin()
+  struct Recent {
     std::int64_t at_ms = 0;
-    std::string lane;  // see group_key()
+    std::string group_key;  // see group_key_of()
   };
-  std::map<std::string, Told> recent_;  // unanswered notices of the last group_ms
+  std::map<std::string, Recent> recent_;  // unanswered notices of the last group_ms
   std::vector<Notice> notices_;
   std::vector<Close> closings_;
   std::vector<Decision> decisions_;

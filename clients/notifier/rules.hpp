@@ -1,4 +1,5 @@
-// The rules and sinks of notify.toml as plain data. Read by rules_file.hpp, applied by rule_engine.hpp.
+// The rules and sinks of notify.toml as plain data. Read by rules_file.hpp, applied by
+// rule_engine.hpp.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,31 +21,31 @@ class RE2;
 namespace earshot::notifier {
 
 enum class Urgency { low, normal, critical };
-std::string_view say_urgency(Urgency urgency);
+std::string_view urgency_name(Urgency urgency);
 
 enum class SinkKind { desktop, json, slack, discord, teams, ntfy, gotify, command, bell };
 
 /// Where a secret is stored. The secret itself is never kept in the rules.
-struct SecretPlace {
+struct SecretSource {
   std::string file, variable;  // at most one of them is set
-  bool given() const { return !file.empty() || !variable.empty(); }
+  bool is_set() const { return !file.empty() || !variable.empty(); }
 };
 
 struct Sink {
   std::string name;
   SinkKind kind = SinkKind::desktop;
   std::string url;
-  SecretPlace url_at, token, secret;  // url_at: a URL that is itself a secret
-  std::string ca_file;                // trusted certificates; empty: those of the system
+  SecretSource url_source, token, secret;  // url_source: a URL that is itself a secret
+  std::string ca_file;                     // trusted certificates; empty: those of the system
   std::vector<std::string> command;
   std::string tty;  // bell; empty: the controlling terminal
   std::int64_t timeout_ms = 10'000;
   int line = 0;  // in the rules file; 0: built in
   /// Whether a delivered notice can be closed again, which happens when the user has answered.
   bool can_retract() const { return kind == SinkKind::desktop; }
-  bool is_web() const;
+  bool uses_http() const;
 };
-std::string_view say_kind(SinkKind kind);
+std::string_view kind_name(SinkKind kind);
 
 /// One condition of a rule.
 struct Condition {
@@ -76,10 +77,10 @@ struct Rule {
   enum class Once { event, turn, session } once = Once::event;
   View view = View::meta;
 
-  bool of_status() const;
+  bool is_status_rule() const;
   /// How long a notice is held for the user's answer before it is sent to `sink`. Default: 0 for status rules
   /// on sinks that can retract, default_hold_ms otherwise.
-  std::int64_t hold_of(const Sink& sink) const;
+  std::int64_t hold_ms_for(const Sink& sink) const;
 };
 
 constexpr std::int64_t default_hold_ms = 5000;
@@ -103,7 +104,7 @@ struct Mismatch {
   std::string why;
   bool near = false;
 };
-Mismatch miss_of(const Rule& rule, const EventContext& subject);
+Mismatch find_mismatch(const Rule& rule, const EventContext& context);
 
 /// A description for `check`, one sentence per line.
 std::string explain(const Rule& rule, const Rules& rules);

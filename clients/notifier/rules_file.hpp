@@ -31,8 +31,8 @@ ReadRules read_rules(std::string_view text, const std::string& file, const std::
 /// $XDG_CONFIG_HOME/earshot/notify.toml, or ~/.config/earshot/notify.toml.
 std::string default_rules_file();
 
-/// The rules of `file`, which must exist. Empty: the default file, or only the built-in rules if that does not
-/// exist.
+/// The rules of `file`, which must exist. Empty: the default file, or only the built-in rules if that does
+/// not exist.
 ReadRules load_rules(const std::string& file);
 
 }  // namespace earshot::notifier

@@ -60,7 +60,7 @@ std::vector<std::string_view> sample_names() {
   return names;
 }
 
-std::string sample(std::string_view name, std::int64_t now_ms) {
+std::string sample_event(std::string_view name, std::int64_t now_ms) {
   const auto found = std::find_if(std::begin(samples), std::end(samples),
                                   [&](const Sample& each) { return each.name == name; });
   if (found == std::end(samples)) return {};

@@ -11,6 +11,6 @@ namespace earshot::notifier {
 std::vector<std::string_view> sample_names();
 
 /// The frame with the given time; empty: unknown name.
-std::string sample(std::string_view name, std::int64_t now_ms);
+std::string sample_event(std::string_view name, std::int64_t now_ms);
 
 }  // namespace earshot::notifier

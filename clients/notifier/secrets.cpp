@@ -20,19 +20,20 @@ bool is_usable(std::string_view text) {
 
 }  // namespace
 
-std::variant<std::string, SecretTrouble> read_secret(const SecretPlace& place) {
-  if (!place.given()) return std::string();
-  if (!place.variable.empty()) {
-    const char* const value = std::getenv(place.variable.c_str());
+std::variant<std::string, SecretError> read_secret(const SecretSource& source) {
+  if (!source.is_set()) return std::string();
+  if (!source.variable.empty()) {
+    const char* const value = std::getenv(source.variable.c_str());
     if (value == nullptr || !is_usable(value))
-      return SecretTrouble{"the environment has no valid " + place.variable};
+      return SecretError{"the environment has no valid " + source.variable};
     return std::string(value);
   }
-  const common::TextFile file = common::read_text_file(place.file);
-  if (!file.error.empty()) return SecretTrouble{place.file + ": " + file.error};
+  const common::TextFile file = common::read_text_file(source.file);
+  if (!file.error.empty()) return SecretError{source.file + ": " + file.error};
   if ((file.mode & 077) != 0)
-    return SecretTrouble{"others can read or change " + place.file + ": chmod 600 " + place.file};
-  if (!is_usable(file.text)) return SecretTrouble{place.file + ": must be one line of visible ASCII characters"};
+    return SecretError{"others can read or change " + source.file + ": chmod 600 " + source.file};
+  if (!is_usable(file.text))
+    return SecretError{source.file + ": must be one line of visible ASCII characters"};
   return file.text;
 }
 

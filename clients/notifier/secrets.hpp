@@ -7,11 +7,11 @@
 
 namespace earshot::notifier {
 
-struct SecretTrouble {
+struct SecretError {
   std::string why;
 };
 /// The current value; empty if no source is set. A file that others can read is refused.
-std::variant<std::string, SecretTrouble> read_secret(const SecretPlace& place);
+std::variant<std::string, SecretError> read_secret(const SecretSource& source);
 
 /// HMAC-SHA256 in hex.
 std::string sign(std::string_view key, std::string_view text);

@@ -1,4 +1,5 @@
-// Remembers facts of sessions from earlier frames (project, open tool calls, cost), for the variables of rules.
+// Remembers facts of sessions from earlier frames (project, open tool calls, cost), for the variables of
+// rules.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,12 +22,13 @@ class SessionCache {
   void update(const common::Fields& frame);
 
   /// The input for rules of an event or a `status` frame.
-  EventContext subject(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  EventContext event_context(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
   /// The input for rules of the status in a session frame.
-  EventContext status_of(const common::Fields& session_frame, std::string_view json, std::int64_t now_ms);
+  EventContext status_context(const common::Fields& session_frame, std::string_view json,
+                              std::int64_t now_ms);
 
   /// The id of the `host_offline` status while a hub reports the session's host as offline; otherwise empty.
-  std::string_view away_id(std::string_view session) const;
+  std::string_view offline_id(std::string_view session) const;
 
  private:
   struct Call {
@@ -38,12 +40,12 @@ class SessionCache {
     std::optional<double> cost_usd;
     std::string api_status, api_error;
     std::string state, since, source, status_id;  // latest status that the host reported
-    std::string away_id;
+    std::string offline_id;
   };
-  void update_details(const common::Fields& frame, Session& session);
-  void take_status(const common::Fields& status, Session& session, EventContext& subject,
-                   std::int64_t now_ms);
-  void name(const Session& session, EventContext& subject) const;
+  void update_facts(const common::Fields& frame, Session& session);
+  void apply_status(const common::Fields& status, Session& session, EventContext& context,
+                    std::int64_t now_ms);
+  void set_variables(const Session& session, EventContext& context) const;
   std::string waiting_tool(const Session& session) const;
 
   std::string daemon_host_;

@@ -12,15 +12,15 @@
 namespace earshot::notifier {
 namespace {
 
-constexpr const char* waits = ".json";
+constexpr const char* queued_suffix = ".json";
 constexpr const char* sending = ".sending";
-constexpr const char* sending_again = ".again";
+constexpr const char* resending = ".resending";
 
-std::string written(const QueuedNotice& queued) {
+std::string to_json(const QueuedNotice& queued) {
   std::string out;
   Object object(out);
-  object.add("sink", queued.sink).add("written_ms", queued.written_ms).add("attempts", queued.attempts);
-  object.add("again", queued.again);
+  object.add("sink", queued.sink).add("queued_ms", queued.queued_ms).add("attempts", queued.attempts);
+  object.add("is_resend", queued.is_resend);
   append_notice(object.begin("notice"), queued.notice);
   object.close();
   return out;
@@ -36,9 +36,9 @@ std::optional<QueuedNotice> read(const std::string& path) {
   QueuedNotice queued;
   queued.notice = std::move(*notice);
   queued.sink = fields->text("sink");
-  queued.written_ms = fields->integer("written_ms").value_or(0);
+  queued.queued_ms = fields->integer("queued_ms").value_or(0);
   queued.attempts = static_cast<int>(fields->count("attempts"));
-  queued.again = fields->flag("again");
+  queued.is_resend = fields->flag("is_resend");
   return queued;
 }
 
@@ -48,45 +48,45 @@ std::string Spool::path(const QueuedNotice& queued, const char* suffix) const {
   return directory_ + "/" + queued.key() + suffix;
 }
 
-Spool::Found Spool::load() const {
-  Found found;
+Spool::Contents Spool::load() const {
+  Contents found;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory_, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string suffix = entry->path().extension().string();
-    if (suffix != waits && suffix != sending && suffix != sending_again) continue;
+    if (suffix != queued_suffix && suffix != sending && suffix != resending) continue;
     auto queued = read(entry->path().string());
     if (!queued || path(*queued, suffix.c_str()) != entry->path().string()) continue;
-    if (suffix == sending_again) {
+    if (suffix == resending) {
       found.interrupted.push_back(std::move(*queued));
       continue;
     }
-    queued->again = queued->again || suffix == sending;
+    queued->is_resend = queued->is_resend || suffix == sending;
     found.queued_notices.push_back(std::move(*queued));
   }
   std::sort(found.queued_notices.begin(), found.queued_notices.end(),
-            [](const QueuedNotice& a, const QueuedNotice& b) { return a.written_ms < b.written_ms; });
+            [](const QueuedNotice& a, const QueuedNotice& b) { return a.queued_ms < b.queued_ms; });
   return found;
 }
 
 std::string Spool::save(const QueuedNotice& queued) const {
-  return write_whole(path(queued, waits), written(queued));
+  return write_whole(path(queued, queued_suffix), to_json(queued));
 }
 
 void Spool::begin(const QueuedNotice& queued) const {
-  const std::string to = path(queued, queued.again ? sending_again : sending);
-  if (std::rename(path(queued, waits).c_str(), to.c_str()) != 0 && queued.again)
+  const std::string to = path(queued, queued.is_resend ? resending : sending);
+  if (std::rename(path(queued, queued_suffix).c_str(), to.c_str()) != 0 && queued.is_resend)
     std::rename(path(queued, sending).c_str(), to.c_str());
 }
 
 void Spool::failed(const QueuedNotice& queued) const {
   save(queued);
   ::unlink(path(queued, sending).c_str());
-  ::unlink(path(queued, sending_again).c_str());
+  ::unlink(path(queued, resending).c_str());
 }
 
 void Spool::remove(const QueuedNotice& queued) const {
-  for (const char* suffix : {waits, sending, sending_again}) ::unlink(path(queued, suffix).c_str());
+  for (const char* suffix : {queued_suffix, sending, resending}) ::unlink(path(queued, suffix).c_str());
 }
 
 }  // namespace earshot::notifier

@@ -2,7 +2,7 @@
 //
 //   KEY.json      queued
 //   KEY.sending   being sent; after a crash it is sent once more
-//   KEY.again     being sent after a crash; after another crash it is a dead letter
+//   KEY.resending     being sent after a crash; after another crash it is a dead letter
 #pragma once
 #include <string>
 #include <vector>
@@ -18,11 +18,11 @@ class Spool {
   /// `directory` must exist.
   explicit Spool(std::string directory) : directory_(std::move(directory)) {}
 
-  struct Found {
+  struct Contents {
     std::vector<QueuedNotice> queued_notices;  // oldest first
     std::vector<QueuedNotice> interrupted;     // by two crashes while being sent
   };
-  Found load() const;
+  Contents load() const;
 
   /// Returns an error; empty: done.
   std::string save(const QueuedNotice& queued) const;

@@ -12,8 +12,8 @@ namespace earshot::notifier {
 /// The value of a variable; empty: unknown.
 using Lookup = std::function<std::string(std::string_view name)>;
 
-/// `{name}` is replaced by the variable's value. `[…]` is omitted if all its variables are unknown. `{{ }} [[ ]]`
-/// are literal brackets.
+/// `{name}` is replaced by the variable's value. `[…]` is omitted if all its variables are unknown. `{{ }} [[
+/// ]]` are literal brackets.
 class Template {
  public:
   static constexpr std::size_t bytes_max = 2048;  // longer templates are refused
@@ -33,10 +33,10 @@ class Template {
  private:
   struct Part {
     enum class Kind { text, name, optional } kind = Kind::text;
-    std::string word;
+    std::string text;
     std::vector<Part> parts;
   };
-  struct Reader;
+  struct Parser;
   static bool append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out);
   static void collect(const std::vector<Part>& parts, std::vector<std::string>& names);
 

@@ -8,7 +8,7 @@
 
 #include "notifier/files.hpp"
 #include "notifier/payload.hpp"
-#include "unit/notifier/rig.hpp"
+#include "unit/notifier/engine_harness.hpp"
 
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
@@ -35,7 +35,7 @@ Notice notice() {
 
 }  // namespace
 
-TEST_CASE("a command gets the notice on its stdin and in its environment, and no shell sees it") {
+TEST_CASE("a command receives the notice on stdin and in its environment, without a shell") {
   Scratch scratch;
   const Delivery delivery = run_command(
       shell("cat > " + (scratch / "in") + "; printf %s \"$EARSHOT_TITLE\" > " + (scratch / "title")),
@@ -46,7 +46,7 @@ TEST_CASE("a command gets the notice on its stdin and in its environment, and no
   CHECK(read_whole(scratch / "title", 1000) == notice().title);
 }
 
-TEST_CASE("a command that fails says why; one that is not there is hopeless") {
+TEST_CASE("the error of a failed command contains its stderr; a missing program is a permanent failure") {
   const Delivery failed = run_command(shell("echo the reason >&2; exit 3"), notice());
   CHECK_FALSE(failed.done);
   CHECK_FALSE(failed.permanent);
@@ -56,7 +56,7 @@ TEST_CASE("a command that fails says why; one that is not there is hopeless") {
   CHECK(run_command(none, notice()).permanent);
 }
 
-TEST_CASE("a command that does not end is ended, with its children, though it ignores SIGTERM") {
+TEST_CASE("a command that exceeds its timeout is killed with its children, even if it ignores SIGTERM") {
   Scratch scratch;
   const auto begin = std::chrono::steady_clock::now();
   const Delivery delivery = run_command(
@@ -66,26 +66,26 @@ TEST_CASE("a command that does not end is ended, with its children, though it ig
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
 
-TEST_CASE("a command that does not read what it is given is no trouble, nor one that says much") {
+TEST_CASE("a command may ignore its stdin and write much to stderr") {
   Notice large = notice();
   large.event = "\"" + std::string(200'000, 'x') + "\"";
   CHECK(run_command(shell("exit 0"), large).done);
   CHECK(run_command(shell("yes | head -c 300000 >&2; exit 0"), large).done);
 }
 
-TEST_CASE("the bell wants a terminal") {
+TEST_CASE("the bell needs a terminal") {
   Scratch scratch;
   Sink sink;
   sink.kind = SinkKind::bell;
   sink.tty = scratch / "file";
   std::ofstream(sink.tty) << "";
-  CHECK(ring_bell(sink).permanent);
+  CHECK(write_bell(sink).permanent);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
   REQUIRE(::grantpt(terminal) == 0);
   REQUIRE(::unlockpt(terminal) == 0);
   sink.tty = ::ptsname(terminal);
-  CHECK(ring_bell(sink).done);
+  CHECK(write_bell(sink).done);
   char received = 0;
   CHECK(::read(terminal, &received, 1) == 1);
   CHECK(received == '\a');

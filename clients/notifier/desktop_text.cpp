@@ -2,7 +2,7 @@
 
 namespace earshot::notifier {
 
-std::vector<std::string> osascript_words(const Notice& notice) {
+std::vector<std::string> osascript_command(const Notice& notice) {
   return {"osascript",
           "-e",
           "on run argv",
@@ -16,7 +16,7 @@ std::vector<std::string> osascript_words(const Notice& notice) {
           notice.urgency == Urgency::critical ? "earshot: needs your attention" : "earshot"};
 }
 
-std::string without_markup(std::string_view text) {
+std::string escape_markup(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '&') {

@@ -1,4 +1,4 @@
-// A decider, its rules and its time, and the frames of a daemon that a test makes up.
+// A rule engine with a simulated clock and simulated frames of a daemon.
 #pragma once
 #include <unistd.h>
 
@@ -41,25 +41,26 @@ inline LocalTime utc(std::int64_t ms) {
           static_cast<int>(minutes % 1440)};  // 1970 began on a Thursday
 }
 
-/// One notifier's life; `restart` is a new program with what the old one wrote down.
-class Desk {
+/// Owns the engine and its rules and collects its output. restart() creates a new engine with the saved
+/// state.
+class EngineHarness {
  public:
-  explicit Desk(const std::string& rules = {}, std::int64_t now = noon_ms, std::int64_t since_ms = 0)
+  explicit EngineHarness(const std::string& rules = {}, std::int64_t now = noon_ms, std::int64_t since_ms = 0)
       : now_ms(now), rules_(rules_of(rules)) {
-    Memory memory;
-    memory.since_ms = since_ms;
-    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(memory));
+    EngineState state;
+    state.since_ms = since_ms;
+    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(state));
   }
 
   void restart() {
-    Memory memory = engine_->memory();
-    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(memory));
+    EngineState state = engine_->state();
+    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(state));
     engine_->resume(now_ms);
   }
-  void frame(const std::string& json) {
+  void receive(const std::string& json) {
     const auto fields = parser_.parse(json);
     REQUIRE(fields);
-    engine_->take(*fields, json, now_ms);
+    engine_->handle(*fields, json, now_ms);
     drain();
   }
   void begin() { engine_->begin(); }
@@ -67,8 +68,8 @@ class Desk {
     engine_->caught_up(now_ms);
     drain();
   }
-  /// Time passes; ticks come when they are wanted.
-  void passes(std::int64_t ms) {
+  /// Advances the clock and calls tick() when due.
+  void advance(std::int64_t ms) {
     const std::int64_t until = now_ms + ms;
     while (const auto next = engine_->next_ms()) {
       if (*next > until) break;
@@ -79,14 +80,15 @@ class Desk {
     now_ms = until;
   }
 
-  void waits(const std::string& session, const std::string& reason = "permission", std::int64_t since = 0) {
-    status(session, "waiting", reason, since);
+  void set_waiting(const std::string& session, const std::string& reason = "permission",
+                   std::int64_t since = 0) {
+    set_status(session, "waiting", reason, since);
   }
-  void status(const std::string& session, const std::string& state, const std::string& reason = {},
-              std::int64_t since = 0) {
-    frame(R"({"type":"status","host":"h","session":")" + session + R"(","state":")" + state + "\"" +
-          (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") + R"(,"source":"registry","since":")" +
-          time_text(since == 0 ? now_ms : since) + R"("})");
+  void set_status(const std::string& session, const std::string& state, const std::string& reason = {},
+                  std::int64_t since = 0) {
+    receive(R"({"type":"status","host":"h","session":")" + session + R"(","state":")" + state + "\"" +
+            (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") + R"(,"source":"registry","since":")" +
+            time_text(since == 0 ? now_ms : since) + R"("})");
   }
   std::string event(const std::string& session, const std::string& type, int turn,
                     const std::string& more = {}, std::int64_t at = 0) {
@@ -94,47 +96,47 @@ class Desk {
            R"(","cursor":"1.1.0000000000000001","time":")" + time_text(at == 0 ? now_ms : at) +
            R"(","turn":)" + std::to_string(turn) + more + "}";
   }
-  void finishes(const std::string& session, int turn, std::int64_t took_ms = 60'000,
-                const std::string& outcome = "completed", std::int64_t at = 0) {
-    frame(event(
+  void finish_turn(const std::string& session, int turn, std::int64_t took_ms = 60'000,
+                   const std::string& outcome = "completed", std::int64_t at = 0) {
+    receive(event(
         session, "turn.finished", turn,
         R"(,"outcome":")" + outcome + R"(","duration_ms":)" + std::to_string(took_ms) + R"(,"tools":2)", at));
   }
-  void starts(const std::string& session, int turn) {
-    frame(event(session, "turn.started", turn, R"(,"origin":"human")"));
+  void start_turn(const std::string& session, int turn) {
+    receive(event(session, "turn.started", turn, R"(,"origin":"human")"));
   }
-  void project(const std::string& session, const std::string& path) {
-    frame(R"({"type":"session","host":"h","session":")" + session + R"(","project":")" + path +
-          R"(","directory":"d","cursors":[]})");
+  void set_project(const std::string& session, const std::string& path) {
+    receive(R"({"type":"session","host":"h","session":")" + session + R"(","project":")" + path +
+            R"(","directory":"d","cursors":[]})");
   }
 
   std::vector<std::string> titles() {
     std::vector<std::string> out;
-    for (const Notice& each : told) out.push_back(each.title);
+    for (const Notice& each : notices) out.push_back(each.title);
     return out;
   }
-  std::string words() {
+  std::string outcomes() {
     std::string out;
-    for (const Decision& each : decisions) out += (out.empty() ? "" : " ") + each.word;
+    for (const Decision& each : decisions) out += (out.empty() ? "" : " ") + each.outcome;
     return out;
   }
-  void forget() {
-    told.clear();
+  void clear() {
+    notices.clear();
     closed.clear();
     decisions.clear();
   }
-  const Memory& memory() const { return engine_->memory(); }
+  const EngineState& state() const { return engine_->state(); }
   RuleEngine& engine() { return *engine_; }
   const Rules& rules() const { return rules_; }
 
   std::int64_t now_ms;
-  std::vector<Notice> told;
+  std::vector<Notice> notices;
   std::vector<Close> closed;
   std::vector<Decision> decisions;
 
  private:
   void drain() {
-    for (Notice& each : engine_->take_notices()) told.push_back(std::move(each));
+    for (Notice& each : engine_->take_notices()) notices.push_back(std::move(each));
     for (Close& each : engine_->take_closings()) closed.push_back(std::move(each));
     for (Decision& each : engine_->take_decisions()) decisions.push_back(std::move(each));
   }
@@ -143,7 +145,7 @@ class Desk {
   std::unique_ptr<RuleEngine> engine_;
 };
 
-/// A directory that is gone afterwards.
+/// A temporary directory, deleted at destruction.
 class Scratch {
  public:
   Scratch() { REQUIRE(::mkdtemp(path_) != nullptr); }
