@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/duration.hpp"
+#include "base/fd.hpp"
 #include "common/format.hpp"
 #include "notifier/payload.hpp"
 
@@ -27,15 +28,6 @@ constexpr std::size_t stderr_bytes_kept = 300;  // of the program's stderr
 constexpr std::chrono::milliseconds kill_grace{500};
 constexpr std::chrono::milliseconds poll_interval{10};
 
-struct Descriptor {
-  int value = -1;
-  ~Descriptor() { close(); }
-  void close() {
-    if (value >= 0) ::close(value);
-    value = -1;
-  }
-};
-
 std::vector<char*> pointers(std::vector<std::string>& arguments) {
   std::vector<char*> out;
   for (std::string& word : arguments) out.push_back(word.data());
@@ -44,23 +36,22 @@ std::vector<char*> pointers(std::vector<std::string>& arguments) {
 }
 
 // Writes `text` to the program and reads the beginning of its stderr. False: not done by `end`.
-bool exchange(Descriptor& input, Descriptor& output, std::string_view text, std::string& output_text,
-              Clock::time_point end) {
-  while (output.value >= 0) {
-    if (input.value >= 0 && text.empty()) input.close();
+bool exchange(Fd& input, Fd& output, std::string_view text, std::string& output_text, Clock::time_point end) {
+  while (output) {
+    if (input && text.empty()) input.reset();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) return false;
-    pollfd ready[2] = {{output.value, POLLIN, 0}, {input.value, POLLOUT, 0}};
+    pollfd ready[2] = {{output.get(), POLLIN, 0}, {input.get(), POLLOUT, 0}};
     if (::poll(ready, 2, static_cast<int>(left)) < 0 && errno != EINTR) return false;
     if ((ready[1].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
-      const ssize_t sent = ::send(input.value, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = ::send(input.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
       if (sent < 0 && errno != EAGAIN && errno != EINTR) text = {};  // the program closed its stdin
     }
     if ((ready[0].revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
       char piece[1024];
-      const ssize_t got = ::read(output.value, piece, sizeof piece);
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) output.close();
+      const ssize_t got = ::read(output.get(), piece, sizeof piece);
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) output.reset();
       if (got > 0 && output_text.size() < stderr_bytes_kept)
         output_text.append(piece, static_cast<std::size_t>(got));
     }
@@ -93,14 +84,14 @@ Delivery run_program(const std::vector<std::string>& command, const std::vector<
   int in[2], out[2];
   // A socket instead of a pipe: MSG_NOSIGNAL avoids SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return {.why = std::strerror(errno)};
-  Descriptor ours{in[0]}, theirs{in[1]};
+  Fd ours(in[0]), theirs(in[1]);
   if (::pipe2(out, O_CLOEXEC) != 0) return {.why = std::strerror(errno)};
-  Descriptor output{out[0]}, output_end{out[1]};
+  Fd output(out[0]), output_end(out[1]);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, theirs.value, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, theirs.get(), STDIN_FILENO);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, output_end.value, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, output_end.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;
@@ -122,8 +113,8 @@ Delivery run_program(const std::vector<std::string>& command, const std::vector<
   if (failed != 0)
     return {.permanent = failed != EAGAIN && failed != ENOMEM,
             .why = arguments.front() + ": " + std::strerror(failed)};
-  theirs.close();
-  output_end.close();
+  theirs.reset();
+  output_end.reset();
   const auto end = Clock::now() + std::chrono::milliseconds(timeout_ms);
   std::string received;
   int status = 0;
@@ -152,10 +143,10 @@ Delivery run_command(const Sink& sink, const Notice& notice) {
 
 Delivery write_bell(const Sink& sink) {
   const std::string path = sink.tty.empty() ? "/dev/tty" : sink.tty;
-  const Descriptor terminal{::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
-  if (terminal.value < 0) return {.permanent = true, .why = path + ": " + std::strerror(errno)};
-  if (::isatty(terminal.value) == 0) return {.permanent = true, .why = path + " is not a terminal"};
-  if (::write(terminal.value, "\a", 1) != 1)
+  const Fd terminal(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!terminal) return {.permanent = true, .why = path + ": " + std::strerror(errno)};
+  if (::isatty(terminal.get()) == 0) return {.permanent = true, .why = path + " is not a terminal"};
+  if (::write(terminal.get(), "\a", 1) != 1)
     return {.permanent = errno != EAGAIN, .why = path + ": " + std::strerror(errno)};
   return {.done = true};
 }

@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "base/duration.hpp"
+#include "base/json_writer.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/commands.hpp"
-#include "notifier/json.hpp"
 #include "notifier/payload.hpp"
 #include "notifier/rules_file.hpp"
 
@@ -49,25 +49,26 @@ std::vector<SinkProblem> check_sinks(const Rules& rules) {
 
 void print_json(const ReadRules& read, const std::vector<SinkProblem>& problems) {
   std::string out;
-  Object object(out);
-  object.add("good", read.problems.empty());
-  append_array(object.begin("problems"), read.problems, [](std::string& to, const Problem& each) {
-    Object(to).add("file", each.file).add("line", each.line).add("why", each.why).close();
+  JsonWriter writer(out);
+  writer.begin_object().member("good", read.problems.empty());
+  writer.key("problems").array(read.problems, [&](const Problem& each) {
+    writer.begin_object()
+        .member("file", each.file)
+        .member("line", each.line)
+        .member("why", each.why)
+        .end_object();
   });
-  append_array(object.begin("sinks"), problems, [](std::string& to, const SinkProblem& each) {
-    Object(to).add("sink", each.sink).add("why", each.why).add("fatal", each.fatal).close();
+  writer.key("sinks").array(problems, [&](const SinkProblem& each) {
+    writer.begin_object().member("sink", each.sink).member("why", each.why).member("fatal", each.fatal);
+    writer.end_object();
   });
-  append_array(object.begin("rules"), read.rules.rules, [&](std::string& to, const Rule& rule) {
-    Object each(to);
-    each.add("name", rule.name)
-        .add("file", rule.file)
-        .add("line", rule.line)
-        .add("on", rule.on)
-        .add("sinks", rule.sinks);
-    each.add("view", rule.view == View::full ? "full" : "meta").add("description", explain(rule, read.rules));
-    each.close();
+  writer.key("rules").array(read.rules.rules, [&](const Rule& rule) {
+    writer.begin_object().member("name", rule.name).member("file", rule.file).member("line", rule.line);
+    writer.array_member("on", rule.on).array_member("sinks", rule.sinks);
+    writer.member("view", rule.view == View::full ? "full" : "meta");
+    writer.member("description", explain(rule, read.rules)).end_object();
   });
-  object.close();
+  writer.end_object();
   std::cout << out << "\n";
 }
 

@@ -1,8 +1,9 @@
 // `earshot-notify` without a command: runs until it is stopped. A missing daemon, an invalid token and a
 // missing session bus are retried.
-#include <csignal>
-#include <set>
+#include <cerrno>
+#include <cstring>
 
+#include "base/file.hpp"
 #include "common/client.hpp"
 #include "common/diagnostics.hpp"
 #include "notifier/commands.hpp"
@@ -50,13 +51,17 @@ int run_command(const Options& options) {
   const Rules rules = std::move(read.rules);
   const StatePaths paths{notifier_directory(options)};
   for (const std::string& directory : {paths.directory, paths.spool()}) {
-    if (const std::string why = make_directory(directory); !why.empty()) {
+    if (const std::string why = make_private_directory(directory); !why.empty()) {
       print_message("cannot create " + safe_text(why));
       return exit_failed;
     }
   }
-  const Lock lock(paths.lock());
-  if (!lock.held()) {
+  const FileLock lock = lock_file(paths.lock());
+  if (!lock.fd && lock.error != EWOULDBLOCK) {
+    print_message("cannot lock " + safe_text(paths.lock()) + ": " + std::strerror(lock.error));
+    return exit_failed;
+  }
+  if (!lock.fd) {
     print_message("another earshot-notify runs already with " + safe_text(paths.directory) +
                   ": two would send each notice twice");
     return exit_failed;

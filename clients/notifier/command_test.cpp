@@ -13,7 +13,6 @@
 #include "notifier/commands.hpp"
 #include "notifier/desktop.hpp"
 #include "notifier/http_sender.hpp"
-#include "notifier/json.hpp"
 #include "notifier/payload.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"

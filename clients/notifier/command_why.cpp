@@ -5,8 +5,8 @@
 
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
+#include "notifier/bounded_log.hpp"
 #include "notifier/commands.hpp"
-#include "notifier/files.hpp"
 #include "notifier/notifier.hpp"
 
 namespace earshot::notifier {

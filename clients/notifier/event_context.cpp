@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
+#include "base/json_writer.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::notifier {
@@ -42,10 +42,32 @@ constexpr Variable variable_table[] = {
     {"summary", true, "the summary of a background task"},
 };
 
-// Members that the meta view leaves out.
-constexpr std::array<std::string_view, 14> text_members{
-    "text",   "prompt", "input",       "output", "summary", "title",     "error",
-    "detail", "todos",  "description", "files",  "agents",  "last_text", "media"};
+// Members that the meta view leaves out, at any depth, unless they are numbers (token counts).
+constexpr std::array<std::string_view, 15> text_members{
+    "text",  "prompt",      "input", "output", "summary",   "title", "error",    "detail",
+    "todos", "description", "files", "agents", "last_text", "media", "truncated"};
+
+bool is_text(std::string_view key, simdjson::dom::element value) {
+  return !value.is_number() && std::find(text_members.begin(), text_members.end(), key) != text_members.end();
+}
+
+void write_without_text(JsonWriter& writer, simdjson::dom::element value) {
+  simdjson::dom::object object;
+  simdjson::dom::array array;
+  if (value.get(object) == simdjson::SUCCESS) {
+    writer.begin_object();
+    for (const auto& [key, item] : object) {
+      if (!is_text(key, item)) write_without_text(writer.key(key), item);
+    }
+    writer.end_object();
+  } else if (value.get(array) == simdjson::SUCCESS) {
+    writer.begin_array();
+    for (const simdjson::dom::element item : array) write_without_text(writer, item);
+    writer.end_array();
+  } else {
+    writer.raw(simdjson::minify(value));
+  }
+}
 
 }  // namespace
 
@@ -68,19 +90,18 @@ std::string frame_for(std::string_view json, View view) {
   common::FrameParser parser;
   const auto frame = parser.parse(json);
   if (!frame) return "{}";
-  std::ostringstream out;
-  out << '{';
-  bool first = true;
+  std::string out;
+  JsonWriter writer(out);
+  writer.begin_object();
   for (const auto& [key, value] : frame->raw()) {
-    if (view == View::meta && std::find(text_members.begin(), text_members.end(), key) != text_members.end())
-      continue;
-    std::string name;
-    append_string(name, key);
-    out << (first ? "" : ",") << name << ':' << simdjson::minify(value);
-    first = false;
+    if (view == View::full) {
+      writer.raw_member(key, simdjson::minify(value));
+    } else if (!is_text(key, value)) {
+      write_without_text(writer.key(key), value);
+    }
   }
-  out << '}';
-  return out.str();
+  writer.end_object();
+  return out;
 }
 
 }  // namespace earshot::notifier

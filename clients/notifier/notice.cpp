@@ -2,18 +2,19 @@
 
 #include <xxhash.h>
 
-#include <cstdio>
+#include <algorithm>
 
 #include "base/display_text.hpp"
-#include "notifier/json.hpp"
+#include "base/hex.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::notifier {
 
 std::string digest(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
+  std::string digits;
+  append_hex(digits, hash.high64);
+  append_hex(digits, hash.low64);
   return digits;
 }
 
@@ -36,17 +37,18 @@ std::string clean_lines(std::string_view text) {
 }
 
 void append_notice(std::string& out, const Notice& notice) {
-  Object object(out);
-  object.add("id", notice.id).add("rule", notice.rule).add("sinks", notice.sinks).add("slot", notice.slot);
-  object.add("title", notice.title).add("body", notice.body).add("urgency", urgency_name(notice.urgency));
-  object.add("time_ms", notice.time_ms).add("type", notice.type).add("host", notice.host);
-  object.add("session", notice.session).add("project", notice.project).maybe("event", notice.event);
-  append_array(object.begin("ack_keys"), notice.ack_keys, [](std::string& to, const AckKey& ack_key) {
-    Object each(to);
-    each.add("id", ack_key.id).add("session", ack_key.session).add("is_status", ack_key.is_status);
-    each.close();
+  JsonWriter writer(out);
+  writer.begin_object().member("id", notice.id).member("rule", notice.rule);
+  writer.array_member("sinks", notice.sinks).member("slot", notice.slot);
+  writer.member("title", notice.title).member("body", notice.body);
+  writer.member("urgency", urgency_name(notice.urgency)).member("time_ms", notice.time_ms);
+  writer.member("type", notice.type).member("host", notice.host).member("session", notice.session);
+  writer.member("project", notice.project).member_if_any("event", notice.event);
+  writer.key("ack_keys").array(notice.ack_keys, [&](const AckKey& each) {
+    writer.begin_object().member("id", each.id).member("session", each.session);
+    writer.member("is_status", each.is_status).end_object();
   });
-  object.close();
+  writer.end_object();
 }
 
 std::optional<Notice> parse_notice(const common::Fields& fields) {

@@ -4,12 +4,14 @@
 #include <ctime>
 #include <random>
 
+#include "base/file.hpp"
+#include "base/json_writer.hpp"
+#include "base/time.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "common/http.hpp"
 #include "common/web_page.hpp"
 #include "notifier/command.hpp"
-#include "notifier/json.hpp"
 #include "notifier/payload.hpp"
 
 namespace earshot::notifier {
@@ -23,9 +25,10 @@ LocalTime local_time(std::int64_t ms) {
 }
 
 State read_state(const std::string& path) {
-  const auto text = read_whole(path, State::bytes_max);
-  auto state = text ? parse_state(*text) : std::nullopt;
-  if (text && !state)
+  const PrivateFile file = read_private_file(path, State::bytes_max);
+  auto state = file.text ? parse_state(*file.text) : std::nullopt;
+  if (!file.error.empty()) common::print_message(common::safe_text(file.error));
+  if (file.text && !state)
     common::print_message(common::safe_text(path) +
                           " is not a valid state file: starting with an empty state");
   if (!state) state.emplace();
@@ -48,16 +51,17 @@ ShownNotices shown_of(const State& state) {
 
 std::string to_json(const Decision& decision) {
   std::string line;
-  Object object(line);
-  object.add("at_ms", decision.at_ms)
-      .add("decision", decision.outcome)
-      .add("rule", decision.rule)
-      .add("type", decision.type);
-  object.maybe("session", decision.session)
-      .maybe("project", decision.project)
-      .maybe("title", decision.title)
-      .maybe("why", decision.why);
-  object.close();
+  JsonWriter writer(line);
+  writer.begin_object();
+  writer.member("at_ms", decision.at_ms)
+      .member("decision", decision.outcome)
+      .member("rule", decision.rule)
+      .member("type", decision.type);
+  writer.member_if_any("session", decision.session)
+      .member_if_any("project", decision.project)
+      .member_if_any("title", decision.title)
+      .member_if_any("why", decision.why);
+  writer.end_object();
   return line;
 }
 
@@ -248,7 +252,7 @@ void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgo
   std::string text = to_json(state);
   state_written_ms_ = now_ms;
   if (text == state_text_) return;
-  const std::string error = write_whole(paths_.state(), text);
+  const std::string error = write_private_file(paths_.state(), text);
   if (error.empty()) {
     state_text_ = std::move(text);
   } else {
@@ -276,13 +280,14 @@ void Notifier::write_journal() {
              notice.project, notice.title, why});
     if (event.what != What::dead) continue;
     std::string line;
-    Object object(line);
-    object.add("at_ms", now())
-        .add("sink", event.queued.sink)
-        .add("why", event.why)
-        .add("attempts", event.queued.attempts);
-    append_notice(object.begin("notice"), notice);
-    object.close();
+    JsonWriter writer(line);
+    writer.begin_object();
+    writer.member("at_ms", now())
+        .member("sink", event.queued.sink)
+        .member("why", event.why)
+        .member("attempts", event.queued.attempts);
+    append_notice(writer.key("notice").next(), notice);
+    writer.end_object();
     dead_.append(line);
     common::print_message("“" + common::safe_text(notice.title) + "” could not be sent to " +
                           event.queued.sink + ": " + common::safe_text(event.why));

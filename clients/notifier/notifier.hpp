@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/client.hpp"
+#include "notifier/bounded_log.hpp"
 #include "notifier/delivery_queue.hpp"
 #include "notifier/desktop.hpp"
-#include "notifier/files.hpp"
 #include "notifier/http_sender.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/spool.hpp"

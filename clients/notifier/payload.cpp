@@ -1,20 +1,19 @@
 #include "notifier/payload.hpp"
 
-#include <ctime>
+#include <algorithm>
 
+#include "base/json_writer.hpp"
+#include "base/time.hpp"
+#include "base/utf8.hpp"
 #include "notifier/desktop.hpp"
-#include "notifier/json.hpp"
 
 namespace earshot::notifier {
 namespace {
 
 constexpr std::size_t discord_bytes_max = 1900;  // its limit is 2,000 characters
 
-std::string cut_bytes(std::string text, std::size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "…";
+std::string shorten(const std::string& text, std::size_t bytes_max) {
+  return text.size() <= bytes_max ? text : std::string(cut_utf8(text, bytes_max)) + "…";
 }
 
 // Escapes the Markdown of Discord and Teams.
@@ -32,41 +31,39 @@ std::string join_lines(const std::string& title, const std::string& body) {
 }
 
 void slack(const Notice& notice, const Credentials&, WebhookRequest& request) {
-  Object(request.body)
-      .add("text", join_lines("*" + escape_markup(notice.title) + "*", escape_markup(notice.body)))
-      .close();
+  JsonWriter(request.body)
+      .begin_object()
+      .member("text", join_lines("*" + escape_markup(notice.title) + "*", escape_markup(notice.body)))
+      .end_object();
 }
 
 void discord(const Notice& notice, const Credentials&, WebhookRequest& request) {
-  Object object(request.body);
-  object.add("content",
-             cut_bytes(join_lines("**" + escape_markdown(notice.title) + "**", escape_markdown(notice.body)),
-                       discord_bytes_max));
-  object.begin("allowed_mentions") += R"({"parse":[]})";
-  object.close();
+  JsonWriter writer(request.body);
+  writer.begin_object();
+  writer.member("content",
+                shorten(join_lines("**" + escape_markdown(notice.title) + "**", escape_markdown(notice.body)),
+                        discord_bytes_max));
+  writer.raw_member("allowed_mentions", R"({"parse":[]})");
+  writer.end_object();
 }
 
 void teams(const Notice& notice, const Credentials&, WebhookRequest& request) {
-  const auto block = [](std::string& out, const std::string& text, bool bold) {
-    Object object(out);
-    object.add("type", "TextBlock").add("text", escape_markdown(text)).add("wrap", true);
-    if (bold) object.add("weight", "Bolder").add("size", "Medium");
-    object.close();
-  };
   std::string card;
-  Object object(card);
-  object.add("type", "AdaptiveCard")
-      .add("$schema", "http://adaptivecards.io/schemas/adaptive-card.json")
-      .add("version", "1.4");
-  std::string& body = object.begin("body");
-  body += '[';
-  block(body, notice.title, true);
-  if (!notice.body.empty()) {
-    body += ',';
-    block(body, notice.body, false);
-  }
-  body += ']';
-  object.close();
+  JsonWriter writer(card);
+  const auto write_block = [&](const std::string& text, bool is_title) {
+    writer.begin_object()
+        .member("type", "TextBlock")
+        .member("text", escape_markdown(text))
+        .member("wrap", true);
+    if (is_title) writer.member("weight", "Bolder").member("size", "Medium");
+    writer.end_object();
+  };
+  writer.begin_object().member("type", "AdaptiveCard");
+  writer.member("$schema", "http://adaptivecards.io/schemas/adaptive-card.json").member("version", "1.4");
+  writer.key("body").begin_array();
+  write_block(notice.title, true);
+  if (!notice.body.empty()) write_block(notice.body, false);
+  writer.end_array().end_object();
   request.body =
       R"({"type":"message","attachments":[{"contentType":"application/vnd.microsoft.card.adaptive","content":)" +
       card + "}]}";
@@ -79,12 +76,13 @@ void ntfy(const Notice& notice, const Credentials& credentials, WebhookRequest& 
   const std::size_t slash = request.url.rfind('/');
   const std::string topic = request.url.substr(slash + 1);
   request.url.resize(slash + 1);
-  Object(request.body)
-      .add("topic", topic)
-      .add("title", notice.title)
-      .add("message", notice.body.empty() ? notice.title : notice.body)
-      .add("priority", priorities[static_cast<std::size_t>(notice.urgency)])
-      .close();
+  JsonWriter(request.body)
+      .begin_object()
+      .member("topic", topic)
+      .member("title", notice.title)
+      .member("message", notice.body.empty() ? notice.title : notice.body)
+      .member("priority", priorities[static_cast<std::size_t>(notice.urgency)])
+      .end_object();
   if (!credentials.token.empty())
     request.secret_headers.push_back("Authorization: Bearer " + credentials.token);
 }
@@ -93,11 +91,12 @@ void gotify(const Notice& notice, const Credentials& credentials, WebhookRequest
   constexpr int priorities[] = {2, 5, 8};
   while (request.url.ends_with('/')) request.url.pop_back();
   if (!request.url.ends_with("/message")) request.url += "/message";
-  Object(request.body)
-      .add("title", notice.title)
-      .add("message", notice.body.empty() ? notice.title : notice.body)
-      .add("priority", priorities[static_cast<std::size_t>(notice.urgency)])
-      .close();
+  JsonWriter(request.body)
+      .begin_object()
+      .member("title", notice.title)
+      .member("message", notice.body.empty() ? notice.title : notice.body)
+      .member("priority", priorities[static_cast<std::size_t>(notice.urgency)])
+      .end_object();
   request.secret_headers.push_back("X-Gotify-Key: " + credentials.token);
 }
 
@@ -113,16 +112,6 @@ struct Kind {
 };
 constexpr Kind kinds[] = {{SinkKind::json, json},   {SinkKind::slack, slack}, {SinkKind::discord, discord},
                           {SinkKind::teams, teams}, {SinkKind::ntfy, ntfy},   {SinkKind::gotify, gotify}};
-
-std::string rfc3339(std::int64_t ms) {
-  const std::time_t seconds = ms / 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32], whole[40];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(whole, sizeof whole, "%s.%03dZ", text, static_cast<int>(ms % 1000));
-  return whole;
-}
 
 }  // namespace
 
@@ -167,16 +156,19 @@ std::variant<WebhookRequest, SecretError> make_request(const Sink& sink, const C
 
 std::string notice_json(const Notice& notice) {
   std::string out;
-  Object object(out);
-  object.add("type", "notice").add("version", 1).add("id", notice.id).add("rule", notice.rule);
-  object.add("title", notice.title).add("body", notice.body).add("urgency", urgency_name(notice.urgency));
-  if (notice.time_ms > 0) object.add("time", rfc3339(notice.time_ms));
-  object.add("about", notice.type)
-      .maybe("host", notice.host)
-      .maybe("session", notice.session)
-      .maybe("project", notice.project);
-  if (!notice.event.empty()) object.begin("event") += notice.event;
-  object.close();
+  JsonWriter writer(out);
+  writer.begin_object();
+  writer.member("type", "notice").member("version", 1).member("id", notice.id).member("rule", notice.rule);
+  writer.member("title", notice.title)
+      .member("body", notice.body)
+      .member("urgency", urgency_name(notice.urgency));
+  if (notice.time_ms > 0) writer.member("time", format_time(notice.time_ms));
+  writer.member("about", notice.type)
+      .member_if_any("host", notice.host)
+      .member_if_any("session", notice.session)
+      .member_if_any("project", notice.project);
+  if (!notice.event.empty()) writer.raw_member("event", notice.event);
+  writer.end_object();
   return out;
 }
 

@@ -1,7 +1,8 @@
 #include "notifier/sample_events.hpp"
 
 #include <algorithm>
-#include <ctime>
+
+#include "base/time.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -43,15 +44,6 @@ constexpr Sample samples[] = {
     {"todo.updated", "todo.updated", R"("turn":3,"todos":[],"source":"tool")"},
 };
 
-std::string time_text(std::int64_t ms) {
-  const std::time_t seconds = ms / 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
 }  // namespace
 
 std::vector<std::string_view> sample_names() {
@@ -64,7 +56,7 @@ std::string sample_event(std::string_view name, std::int64_t now_ms) {
   const auto found = std::find_if(std::begin(samples), std::end(samples),
                                   [&](const Sample& each) { return each.name == name; });
   if (found == std::end(samples)) return {};
-  const std::string time = time_text(now_ms);
+  const std::string time = format_time(now_ms);
   std::string fields(found->fields);
   if (const std::size_t at = fields.find("NOW"); at != fields.npos) fields.replace(at, 3, time);
   std::string frame = R"({"type":")" + std::string(found->type) +

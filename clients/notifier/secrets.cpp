@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "base/hex.hpp"
 #include "common/endpoint.hpp"
 
 namespace earshot::notifier {
@@ -42,13 +43,7 @@ std::string sign(std::string_view key, std::string_view text) {
   unsigned size = 0;
   ::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
          reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes, &size);
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) {
-    out += digits[bytes[i] >> 4];
-    out += digits[bytes[i] & 15];
-  }
-  return out;
+  return to_hex(bytes, size);
 }
 
 }  // namespace earshot::notifier

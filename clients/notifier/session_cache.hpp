@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/lru_set.hpp"
+#include "base/bounded_map.hpp"
 #include "common/frame.hpp"
 #include "notifier/event_context.hpp"
 
@@ -49,8 +49,8 @@ class SessionCache {
   std::string waiting_tool(const Session& session) const;
 
   std::string daemon_host_;
-  common::Recent<Session, sessions_max> sessions_;
-  common::Recent<std::int64_t, sessions_max> times_;  // stream → time of its latest event with a time
+  BoundedMap<Session, sessions_max> sessions_;
+  BoundedMap<std::int64_t, sessions_max> times_;  // stream → time of its latest event with a time
 };
 
 }  // namespace earshot::notifier

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "notifier/files.hpp"
-#include "notifier/json.hpp"
+#include "base/file.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -18,18 +18,18 @@ constexpr const char* resending = ".resending";
 
 std::string to_json(const QueuedNotice& queued) {
   std::string out;
-  Object object(out);
-  object.add("sink", queued.sink).add("queued_ms", queued.queued_ms).add("attempts", queued.attempts);
-  object.add("is_resend", queued.is_resend);
-  append_notice(object.begin("notice"), queued.notice);
-  object.close();
+  JsonWriter writer(out);
+  writer.begin_object().member("sink", queued.sink).member("queued_ms", queued.queued_ms);
+  writer.member("attempts", queued.attempts).member("is_resend", queued.is_resend).key("notice");
+  append_notice(out, queued.notice);
+  writer.end_object();
   return out;
 }
 
 std::optional<QueuedNotice> read(const std::string& path) {
-  const auto text = read_whole(path, Spool::file_bytes_max);
+  const PrivateFile file = read_private_file(path, Spool::file_bytes_max);
   common::FrameParser parser;
-  const auto fields = text ? parser.parse(*text) : std::nullopt;
+  const auto fields = file.text ? parser.parse(*file.text) : std::nullopt;
   if (!fields) return std::nullopt;
   auto notice = parse_notice(fields->object("notice"));
   if (!notice || fields->text("sink").empty()) return std::nullopt;
@@ -70,7 +70,7 @@ Spool::Contents Spool::load() const {
 }
 
 std::string Spool::save(const QueuedNotice& queued) const {
-  return write_whole(path(queued, queued_suffix), to_json(queued));
+  return write_private_file(path(queued, queued_suffix), to_json(queued));
 }
 
 void Spool::begin(const QueuedNotice& queued) const {

@@ -1,6 +1,6 @@
 #include "notifier/state_file.hpp"
 
-#include "notifier/json.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -11,34 +11,33 @@ constexpr int version = 1;
 
 std::string to_json(const State& state) {
   std::string out;
-  Object object(out);
-  object.add("version", version).add("since_ms", state.engine.since_ms);
-  append_array(object.begin("cursors"), state.cursors,
-               [](std::string& to, const auto& each) { append_string(to, each.first + ":" + each.second); });
-  append_array(object.begin("handled"), state.engine.handled, [](std::string& to, const auto& each) {
-    Object(to).add("id", each.first).add("at_ms", each.second).close();
+  JsonWriter writer(out);
+  const auto write_notice = [&](const Notice& notice) { append_notice(writer.next(), notice); };
+  writer.begin_object().member("version", version).member("since_ms", state.engine.since_ms);
+  writer.key("cursors").array(state.cursors,
+                              [&](const auto& each) { writer.value(each.first + ":" + each.second); });
+  writer.key("handled").array(state.engine.handled, [&](const auto& each) {
+    writer.begin_object().member("id", each.first).member("at_ms", each.second).end_object();
   });
-  append_array(object.begin("held"), state.engine.held, [](std::string& to, const EngineState::Held& each) {
-    Object held(to);
-    held.add("due_ms", each.due_ms).add("is_grouped", each.is_grouped);
-    append_notice(held.begin("notice"), each.notice);
-    held.close();
+  writer.key("held").array(state.engine.held, [&](const EngineState::Held& each) {
+    writer.begin_object().member("due_ms", each.due_ms).member("is_grouped", each.is_grouped).key("notice");
+    write_notice(each.notice);
+    writer.end_object();
   });
-  append_array(object.begin("open"), state.engine.open,
-               [](std::string& to, const Notice& each) { append_notice(to, each); });
-  append_array(object.begin("outgoing"), state.outgoing,
-               [](std::string& to, const Notice& each) { append_notice(to, each); });
-  append_array(object.begin("throttles"), state.engine.throttles, [](std::string& to, const auto& each) {
-    Object(to).add("of", each.first).add("at_ms", each.second.first).add("id", each.second.second).close();
+  writer.key("open").array(state.engine.open, write_notice);
+  writer.key("outgoing").array(state.outgoing, write_notice);
+  writer.key("throttles").array(state.engine.throttles, [&](const auto& each) {
+    const auto& [at_ms, id] = each.second;
+    writer.begin_object().member("of", each.first).member("at_ms", at_ms).member("id", id).end_object();
   });
-  object.maybe("bus", state.bus);
-  append_array(object.begin("shown"), state.shown, [](std::string& to, const auto& each) {
-    Object(to).add("slot", each.first).add("id", each.second).close();
+  writer.member_if_any("bus", state.bus);
+  writer.key("shown").array(state.shown, [&](const auto& each) {
+    writer.begin_object().member("slot", each.first).member("id", each.second).end_object();
   });
-  append_array(object.begin("shown_ids"), state.shown_ids, [](std::string& to, const auto& each) {
-    Object(to).add("slot", each.first).add("notice", each.second).close();
+  writer.key("shown_ids").array(state.shown_ids, [&](const auto& each) {
+    writer.begin_object().member("slot", each.first).member("notice", each.second).end_object();
   });
-  object.close();
+  writer.end_object();
   return out;
 }
 

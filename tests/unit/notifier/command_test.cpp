@@ -6,10 +6,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "notifier/files.hpp"
+#include "base/file.hpp"
 #include "notifier/payload.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
+using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
 
@@ -42,8 +43,8 @@ TEST_CASE("a command receives the notice on stdin and in its environment, withou
       notice());
   INFO(delivery.why);
   CHECK(delivery.done);
-  CHECK(read_whole(scratch / "in", 10'000) == notice_json(notice()) + "\n");
-  CHECK(read_whole(scratch / "title", 1000) == notice().title);
+  CHECK(read_small_file(scratch / "in", 10'000).text == notice_json(notice()) + "\n");
+  CHECK(read_small_file(scratch / "title", 1000).text == notice().title);
 }
 
 TEST_CASE("the error of a failed command contains its stderr; a missing program is a permanent failure") {

@@ -9,22 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "base/time.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
 
 namespace earshot::notifier::test {
 
 constexpr std::int64_t noon_ms = 1'774'872'000'000;  // 2026-03-30T12:00:00Z, a Monday
-
-inline std::string time_text(std::int64_t ms) {
-  const std::time_t seconds = ms / 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32], whole[48];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(whole, sizeof whole, "%s.%03dZ", text, static_cast<int>(ms % 1000));
-  return whole;
-}
 
 inline Rules rules_of(const std::string& text) {
   ReadRules read = read_rules(text, "notify.toml", "/home/ada");
@@ -88,12 +79,12 @@ class EngineHarness {
                   std::int64_t since = 0) {
     receive(R"({"type":"status","host":"h","session":")" + session + R"(","state":")" + state + "\"" +
             (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") + R"(,"source":"registry","since":")" +
-            time_text(since == 0 ? now_ms : since) + R"("})");
+            format_time(since == 0 ? now_ms : since) + R"("})");
   }
   std::string event(const std::string& session, const std::string& type, int turn,
                     const std::string& more = {}, std::int64_t at = 0) {
     return R"({"type":")" + type + R"(","host":"h","stream":"c/p/)" + session + R"(","session":")" + session +
-           R"(","cursor":"1.1.0000000000000001","time":")" + time_text(at == 0 ? now_ms : at) +
+           R"(","cursor":"1.1.0000000000000001","time":")" + format_time(at == 0 ? now_ms : at) +
            R"(","turn":)" + std::to_string(turn) + more + "}";
   }
   void finish_turn(const std::string& session, int turn, std::int64_t took_ms = 60'000,

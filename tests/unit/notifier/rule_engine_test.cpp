@@ -2,6 +2,7 @@
 
 #include "unit/notifier/engine_harness.hpp"
 
+using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
 
@@ -46,7 +47,7 @@ TEST_CASE("a new wait causes a new notice; the same wait from another source doe
   harness.advance(1000);
   harness.receive(
       R"({"type":"status","host":"h","session":"s","state":"waiting","reason":"permission","source":"transcript","since":")" +
-      time_text(harness.now_ms) + R"("})");
+      format_time(harness.now_ms) + R"("})");
   CHECK(harness.notices.size() == 2);
 }
 
@@ -334,6 +335,16 @@ TEST_CASE("without view = full no text is sent, even if frames contain it") {
   CHECK(full.notices[0].event.find("the secret") != std::string::npos);
 }
 
+TEST_CASE("the meta view of a frame omits text at all levels") {
+  const std::string frame =
+      R"({"type":"session","status":{"state":"waiting","detail":"secret"},"turn":{"number":1,"prompt":"secret"},"tools":[{"tool":"Bash","input":{"command":"secret"}}],"usage":{"input":20},"truncated":{"turn/prompt":9000}})";
+  CHECK(
+      frame_for(frame, View::meta) ==
+      R"({"type":"session","status":{"state":"waiting"},"turn":{"number":1},"tools":[{"tool":"Bash"}],"usage":{"input":20}})");
+  CHECK(frame_for(frame, View::full) == frame);
+  CHECK(frame_for("[]", View::meta) == "{}");
+}
+
 TEST_CASE("control characters and line breaks in untrusted text are escaped") {
   EngineHarness harness(
       "[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"0\"\nview = \"full\"\ntitle = "
@@ -382,7 +393,7 @@ struct HubHarness : EngineHarness {
                   std::int64_t since, const std::string& reason = {}) {
     receive(R"({"type":"status","host":")" + host + R"(","session":")" + session + "@" + host +
             R"(","state":")" + state + "\"" + (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") +
-            R"(,"source":"registry","since":")" + time_text(since) + R"("})");
+            R"(,"source":"registry","since":")" + format_time(since) + R"("})");
   }
   void set_waiting(const std::string& session, const std::string& host, std::int64_t since) {
     set_status(session, host, "waiting", since, "permission");

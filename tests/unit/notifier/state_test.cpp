@@ -4,6 +4,7 @@
 #include "notifier/subscription.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
+using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
 
@@ -13,8 +14,8 @@ const char* const own_ready = R"({"type":"ready","id":"notify"})";
 
 std::string session(const std::string& place, std::int64_t activity_ms) {
   return R"({"type":"session","host":"h","session":"s","directory":"d","cursors":[")" + place +
-         R"("],"last_activity":")" + time_text(activity_ms) +
-         R"(","status":{"state":"idle","source":"registry","since":")" + time_text(activity_ms) + R"("}})";
+         R"("],"last_activity":")" + format_time(activity_ms) +
+         R"(","status":{"state":"idle","source":"registry","since":")" + format_time(activity_ms) + R"("}})";
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ TEST_CASE("after a restart known streams resume; of others the recent events are
   Subscription subscription(harness.engine(), {"turn.*"}, {{"c/known", "7.1.aa"}}, 0);
   const std::string request = subscription.begin(harness.now_ms, 300'000);
   CHECK(request.find(R"("after":["c/known:7.1.aa"])") != std::string::npos);
-  CHECK(request.find(R"("since":")" + time_text(harness.now_ms - 300'000)) != std::string::npos);
+  CHECK(request.find(R"("since":")" + format_time(harness.now_ms - 300'000)) != std::string::npos);
   CHECK(request.find(R"("type":["turn.*"])") != std::string::npos);
   CHECK(request.find(R"("on_lag":"catch_up")") != std::string::npos);
   subscription.receive(session("c/known:9.1.bb", harness.now_ms), harness.now_ms);
@@ -79,7 +80,7 @@ TEST_CASE("at the first start events from before the start are not requested") {
   EngineHarness harness;
   Subscription subscription(harness.engine(), {"turn.*"}, {}, harness.now_ms);
   const std::string request = subscription.begin(harness.now_ms, 300'000);
-  CHECK(request.find(R"("since":")" + time_text(harness.now_ms)) != std::string::npos);
+  CHECK(request.find(R"("since":")" + format_time(harness.now_ms)) != std::string::npos);
   CHECK(request.find("after") == std::string::npos);
 }
 
