@@ -2,7 +2,7 @@
 
 namespace earshot::notifier {
 
-std::vector<std::string> osascript_words(const Notice& notice) {
+std::vector<std::string> osascript_command(const Notice& notice) {
   return {"osascript",
           "-e",
           "on run argv",
@@ -13,10 +13,10 @@ std::vector<std::string> osascript_words(const Notice& notice) {
           "--",
           notice.title,
           notice.body,
-          notice.urgency == Urgency::critical ? "earshot: it waits for you" : "earshot"};
+          notice.urgency == Urgency::critical ? "earshot: needs your attention" : "earshot"};
 }
 
-std::string without_markup(std::string_view text) {
+std::string escape_markup(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '&') {

@@ -13,36 +13,37 @@
 
 namespace earshot::notifier {
 
-class Following {
+class Subscription {
  public:
-  using Places = std::vector<std::pair<std::string, std::string>>;  // stream, cursor
-  /// `types` are the wanted event types; the decider must outlive this. Streams in `places` resume from
+  using Cursors = std::vector<std::pair<std::string, std::string>>;  // stream, cursor
+  /// `types` are the wanted event types; the engine must outlive this. Streams in `cursors` resume from
   /// there; of other streams the events since `since_ms`, and not older than begin()'s `max_age_ms`, are
   /// requested.
-  Following(Decider& decider, std::vector<std::string> types, const Places& places, std::int64_t since_ms);
+  Subscription(RuleEngine& engine, std::vector<std::string> types, const Cursors& cursors,
+               std::int64_t since_ms);
 
   /// A connection was opened: returns the request to send.
   std::string begin(std::int64_t now_ms, std::int64_t max_age_ms);
-  void take(std::string_view json, std::int64_t now_ms);
+  void receive(std::string_view json, std::int64_t now_ms);
   /// Errors that the daemon reported, for the user.
-  std::vector<std::string> take_complaints() { return std::exchange(complaints_, {}); }
+  std::vector<std::string> take_diagnostics() { return std::exchange(diagnostics_, {}); }
 
   /// The cursors of the streams with the latest events, the latest last.
-  Places places(std::size_t count_max) const;
-  /// Increases whenever places() changes.
-  std::uint64_t moves() const { return move_; }
+  Cursors cursors(std::size_t count_max) const;
+  /// Increases whenever cursors() changes.
+  std::uint64_t advance_count() const { return advance_count_; }
   bool live() const { return resumer_.phase() == common::StreamResumer::Phase::live; }
 
  private:
-  void moved(std::string_view stream);
+  void advanced(std::string_view stream);
 
-  Decider& decider_;
+  RuleEngine& engine_;
   std::int64_t since_ms_;
   common::StreamResumer resumer_;
-  std::map<std::string, std::uint64_t, std::less<>> moves_;  // stream → number of its latest move
-  std::uint64_t move_ = 0;
+  std::map<std::string, std::uint64_t, std::less<>> advanced_at_;  // stream → number of its latest move
+  std::uint64_t advance_count_ = 0;
   common::FrameParser parser_;
-  std::vector<std::string> complaints_;
+  std::vector<std::string> diagnostics_;
 };
 
 }  // namespace earshot::notifier
