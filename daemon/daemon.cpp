@@ -18,8 +18,7 @@
 namespace earshot {
 namespace {
 
-constexpr std::size_t readings_at_once =
-    8;  // cold transcripts asked for together; the others wait in a list of names
+constexpr std::size_t cold_reads_max = 8;  // concurrent; further transcripts wait in ColdRead
 
 serve::ServerOptions server_options(const config::Options& options, const serve::Secrets& secrets,
                                     const std::string& version) {
@@ -49,15 +48,15 @@ std::vector<redact::UserRule> user_rules(const config::Options& options) {
   return rules;
 }
 
-watch::Mode mode_of(const std::string& word) {
-  if (word == "inotify") return watch::Mode::inotify;
-  return word == "sweep" ? watch::Mode::sweep : watch::Mode::both;
+watch::Mode watch_mode(const std::string& name) {
+  if (name == "inotify") return watch::Mode::inotify;
+  return name == "sweep" ? watch::Mode::sweep : watch::Mode::both;
 }
 
-watch::SweepIntervals beats_of(const config::Options& options) {
-  watch::SweepIntervals beats;
-  if (options.sweep) beats.slow = beats.alone = *options.sweep;
-  return beats;
+watch::SweepIntervals sweep_intervals(const config::Options& options) {
+  watch::SweepIntervals intervals;
+  if (options.sweep) intervals.slow = intervals.alone = *options.sweep;
+  return intervals;
 }
 
 std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
@@ -74,42 +73,48 @@ std::vector<status::Root> status_roots(const std::vector<tail::Root>& roots) {
 
 }  // namespace
 
-/// Cold transcripts that are being read for somebody.
-struct Daemon::Reading {
+/// A request to read the state of cold transcripts.
+struct Daemon::ColdRead {
   std::vector<std::string> names;
   std::size_t next = 0, open = 0;
-  std::function<void()> then;
+  std::function<void()> on_done;
 };
 
 Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
-               StartupResources doors, const std::string& version)
+               StartupResources resources, const std::string& version)
     : io_(io),
       roots_(std::move(roots)),
       state_(options.state),
       watch_mode_(options.watch),
-      lock_(std::move(doors.lock)),
+      lock_(std::move(resources.lock)),
       redactor_(user_rules(options)),
       redact_(options.redact),
-      server_(io, server_options(options, doors.secrets, version)),
-      watchers_(io, disk_.get_executor(), mode_of(options.watch), beats_of(options)),
+      server_(io, server_options(options, resources.secrets, version)),
+      watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
       tail_(io, disk_.get_executor(), watchers_.mux(),
-            tail_options(options, roots_, doors.secrets, redactor_), server_),
-      team_(io, server_, options, doors.secrets.hash_key, roots_,
+            tail_options(options, roots_, resources.secrets, redactor_), server_),
+      team_(io, server_, options, resources.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
-  watch::Watcher& line =
-      watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& ring) {
-        if (board_) board_->on_change(ring);
+  watch::Watcher& watcher =
+      watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& hint) {
+        if (status_tracker_) status_tracker_->on_change(hint);
       });
-  board_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), line, *this);
-  if (!options.hub) {  // there, what a session does is said by its host
+  status_tracker_ =
+      std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), watcher, *this);
+  if (!options.hub) {  // a hub receives statuses from the hosts
     server_.on_transcript_summary = [this](const std::string& session,
-                                           const status::TranscriptSummary& said) {
-      board_->transcript_changed(session, said);
+                                           const status::TranscriptSummary& summary) {
+      status_tracker_->transcript_changed(session, summary);
     };
-    server_.on_session_compacting = [this](const std::string& session) { board_->compaction_started(session); };
-    server_.on_session_removed = [this](const std::string& session) { board_->remove_session(session); };
+    server_.on_session_compacting = [this](const std::string& session) {
+      status_tracker_->compaction_started(session);
+    };
+    server_.on_session_removed = [this](const std::string& session) {
+      status_tracker_->remove_session(session);
+    };
   }
-  server_.set_cold_session_reader([this](auto wanted, auto then) { read_cold(wanted, std::move(then)); });
+  server_.set_cold_session_reader(
+      [this](auto is_requested, auto on_done) { read_cold(is_requested, std::move(on_done)); });
   server_.set_archive(tail_);
   server_.set_redaction(redactor_, options.redact);
   serve::DaemonCallbacks callbacks;
@@ -120,37 +125,37 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   };
   server_.set_callbacks(std::move(callbacks));
   server_.set_remote_view(options.remote_view);
-  server_.listen(options.listen, std::move(doors.tls), options.names, options.listen_descriptor);
-  server_.listen(std::move(doors.socket));
+  server_.listen(options.listen, std::move(resources.tls), options.names, options.listen_descriptor);
+  server_.listen(std::move(resources.socket));
 }
 
 Daemon::~Daemon() {
   disk_.stop();
-  disk_.join();  // before what its tasks speak of goes
+  disk_.join();  // before the members that its tasks use are destroyed
 }
 
 void Daemon::start(std::function<void(const std::string&)> on_ready) {
   on_ready_ = std::move(on_ready);
-  board_->start();
+  status_tracker_->start();
   tail_.start([this] { ready(); });
 }
 
 void Daemon::ready() {
-  reading_done_ = true;
-  log_troubles();
-  for (const std::string& session : board_->alive_sessions()) want(session);
+  is_ready_ = true;
+  log_problems();
+  for (const std::string& session : status_tracker_->alive_sessions()) read_session(session);
   url_ = server_.url();
   write_address();
   server_.serve();
 #ifdef __GLIBC__
-  ::malloc_trim(0);  // what listing and folding took for a moment; nothing that comes later needs as much
+  ::malloc_trim(0);  // startup has the highest memory use; return the rest to the system
 #endif
   on_ready_(url_);
   team_.start();
 }
 
-void Daemon::log_troubles() const {
-  // What is wrong with single files and with expected roots was told when it was found.
+void Daemon::log_problems() const {
+  // Problems of single files and of expected roots are logged where they are detected.
   const bool any = std::any_of(roots_.begin(), roots_.end(), [](const tail::Root& root) {
     std::error_code ec;
     return root.expected || std::filesystem::is_directory(root.path, ec);
@@ -158,23 +163,23 @@ void Daemon::log_troubles() const {
   if (!any) {
     for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
   }
-  if (const std::string trouble = watchers_.problem(); !trouble.empty()) spdlog::warn("{}", trouble);
+  if (const std::string problem = watchers_.problem(); !problem.empty()) spdlog::warn("{}", problem);
 }
 
-/// Where clients find this daemon by themselves.
+/// Writes the files from which clients discover the daemon.
 void Daemon::write_address() const {
   const std::pair<const char*, const std::string&> files[] = {{"/address", url_},
                                                               {"/socket", server_.socket_path()}};
   for (const auto& [name, text] : files) {
     if (text.empty()) continue;
     const std::string error = write_private_file(state_ + name, text + "\n");
-    if (!error.empty()) spdlog::warn("clients will not find this daemon by themselves: {}", error);
+    if (!error.empty()) spdlog::warn("clients cannot discover this daemon: {}", error);
   }
 }
 
-void Daemon::forget_address() const {
+void Daemon::remove_address() const {
   std::error_code ignored;
-  if (url_.empty()) return;  // it was never written
+  if (url_.empty()) return;  // not written
   for (const char* name : {"/address", "/socket"}) std::filesystem::remove(state_ + name, ignored);
 }
 
@@ -206,9 +211,9 @@ void Daemon::fill(serve::Health& health) const {
   }
   tail_.for_each([&](const tail::Stream& stream) {
     const std::string_view name = stream.name();
-    const std::string_view of_root = name.substr(0, name.find('/'));
+    const std::string_view root_name = name.substr(0, name.find('/'));
     for (serve::Health::Root& root : health.roots) {
-      if (root.name != of_root) continue;
+      if (root.name != root_name) continue;
       ++root.transcripts;
       if (stream.transcript()) ++root.live;
     }
@@ -216,57 +221,57 @@ void Daemon::fill(serve::Health& health) const {
   health.redaction.on = redact_;
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
   health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
-  for (const tail::FileProblem& trouble : tail_.problems())
-    health.troubles.push_back({trouble.path, trouble.reason, trouble.advice});
+  for (const tail::FileProblem& problem : tail_.problems())
+    health.troubles.push_back({problem.path, problem.reason, problem.advice});
   team_.fill(health);
 }
 
 void Daemon::stop() {
   team_.stop();
   tail_.stop();
-  board_->stop();
-  forget_address();
+  status_tracker_->stop();
+  remove_address();
   server_.stop([this] { io_.stop(); });
 }
 
 void Daemon::on_status(const std::string& session, const status::Status& status) {
   server_.status_changed(session, status);
-  if (reading_done_ && board_->is_alive(session)) want(session);
+  if (is_ready_ && status_tracker_->is_alive(session)) read_session(session);
 }
 
-/// A session whose process lives is shown, though its transcript may be too old to have been read at the
-/// start.
-void Daemon::want(const std::string& session) {
+/// Reads the transcript of a session with a running process that was too old to be read at startup.
+void Daemon::read_session(const std::string& session) {
   if (server_.has_transcript(session)) return;
   read_cold([session](std::string_view name) { return name == session; }, [] {});
 }
 
 void Daemon::on_todos(const std::string& session) {
-  const status::TodoList* list = board_->todos_of(session);
+  const status::TodoList* list = status_tracker_->todos_of(session);
   if (!list) return server_.todos_changed(session, {});
   server_.todos_changed(session, serve::FileTodos{list->todos, list->modified});
 }
 
-void Daemon::read_cold(const std::function<bool(std::string_view)>& wanted, std::function<void()> then) {
-  auto reading = std::make_shared<Reading>();
+void Daemon::read_cold(const std::function<bool(std::string_view)>& is_requested,
+                       std::function<void()> on_done) {
+  auto read = std::make_shared<ColdRead>();
   tail_.for_each([&](const tail::Stream& stream) {
-    if (!stream.transcript() && wanted(stream.session())) reading->names.push_back(stream.name());
+    if (!stream.transcript() && is_requested(stream.session())) read->names.push_back(stream.name());
   });
-  reading->then = std::move(then);
-  read_next(reading);
+  read->on_done = std::move(on_done);
+  read_next(read);
 }
 
-void Daemon::read_next(const std::shared_ptr<Reading>& reading) {
-  while (reading->open < readings_at_once && reading->next < reading->names.size()) {
-    ++reading->open;
-    tail_.fold(reading->names[reading->next++], [this, reading](const tail::Stream*) {
-      boost::asio::post(io_, [this, reading] {
-        --reading->open;
-        read_next(reading);
+void Daemon::read_next(const std::shared_ptr<ColdRead>& read) {
+  while (read->open < cold_reads_max && read->next < read->names.size()) {
+    ++read->open;
+    tail_.fold(read->names[read->next++], [this, read](const tail::Stream*) {
+      boost::asio::post(io_, [this, read] {
+        --read->open;
+        read_next(read);
       });
     });
   }
-  if (reading->open == 0 && reading->then) std::exchange(reading->then, {})();
+  if (read->open == 0 && read->on_done) std::exchange(read->on_done, {})();
 }
 
 }  // namespace earshot

@@ -1,4 +1,4 @@
-// The rooms wired together: roots are watched, transcripts tailed, statuses decided, clients served.
+// Connects the modules of the daemon: watchers, tail, status, server and team.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -23,30 +23,30 @@ namespace earshot {
 
 class Daemon final : public status::StatusObserver {
  public:
-  /// Throws boost::system::system_error when the address cannot be had.
+  /// Throws boost::system::system_error if it cannot listen on the address.
   Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
-         StartupResources doors, const std::string& version);
+         StartupResources resources, const std::string& version);
   ~Daemon() override;
 
-  /// Reads what is recent, then serves; `on_ready` is called with the address of the WebSocket.
+  /// Reads the recent transcripts and starts to serve, then calls `on_ready` with the WebSocket's URL.
   void start(std::function<void(const std::string& url)> on_ready);
-  /// Sends all clients what they are owed and says goodbye; then the loop has nothing left to do.
+  /// Sends all pending frames and closes all connections, then stops the event loop.
   void stop();
 
   void on_status(const std::string& session, const status::Status& status) override;
   void on_todos(const std::string& session) override;
 
  private:
-  struct Reading;
+  struct ColdRead;
 
-  void want(const std::string& session);
-  void read_cold(const std::function<bool(std::string_view)>& wanted, std::function<void()> then);
-  void read_next(const std::shared_ptr<Reading>& reading);
+  void read_session(const std::string& session);
+  void read_cold(const std::function<bool(std::string_view)>& is_requested, std::function<void()> on_done);
+  void read_next(const std::shared_ptr<ColdRead>& read);
   void ready();
-  void log_troubles() const;
+  void log_problems() const;
   void write_address() const;
-  void forget_address() const;
-  void fill(serve::Metrics& figures) const;
+  void remove_address() const;
+  void fill(serve::Metrics& metrics) const;
   void fill(serve::Health& health) const;
 
   boost::asio::io_context& io_;
@@ -59,10 +59,10 @@ class Daemon final : public status::StatusObserver {
   boost::asio::thread_pool disk_{1};
   serve::Server server_;
   watch::Watchers watchers_;
-  std::unique_ptr<status::StatusTracker> board_;
+  std::unique_ptr<status::StatusTracker> status_tracker_;
   tail::Tail tail_;
   Team team_;
-  bool reading_done_ = false;
+  bool is_ready_ = false;
   std::function<void(const std::string&)> on_ready_;
 };
 

@@ -1,5 +1,5 @@
-// What a daemon of a team does beside listening and telling: it publishes ([relay]), or it is fed by those
-// who do ([hub]).
+// The team features of a daemon: [relay] publishes to a message broker, [hub] receives what other daemons
+// publish.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -18,32 +18,33 @@
 
 namespace earshot {
 
-/// All calls on the loop's thread. Without [relay] and [hub] it does nothing.
+/// All calls are made on the event loop's thread. Inactive without [relay] and [hub].
 class Team {
  public:
-  /// `hub`, and what `for_each` goes through (every known transcript), outlive it. Throws std::runtime_error,
-  /// for people.
-  Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options, std::uint64_t hash_key,
-       std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
+  /// `server`, and the streams that `for_each` visits (all known transcripts), must outlive this object.
+  /// Throws std::runtime_error with a message for users.
+  Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options,
+       std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
   void start();
   void stop();
 
-  void fill(serve::Metrics& figures) const;
+  void fill(serve::Metrics& metrics) const;
   void fill(serve::Health& health) const;
 
  private:
-  void be_hub(const config::HubOptions& words, const std::string& state, std::uint64_t hash_key);
-  void be_relay(const config::RelayOptions& words, const config::Options& options, std::uint64_t hash_key,
-                std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
-  serve::TeamMetrics figures() const;
+  void create_hub(const config::HubOptions& hub, const std::string& state, std::uint64_t hash_key);
+  void create_publisher(const config::RelayOptions& relay, const config::Options& options,
+                        std::uint64_t hash_key, std::vector<tail::Root> roots,
+                        team::Publisher::ForEach for_each);
+  serve::TeamMetrics metrics() const;
 
   boost::asio::io_context& io_;
   serve::Server& server_;
   std::size_t hosts_max_ = 0;
-  std::unique_ptr<team::Publisher> relay_;      // null: nothing is published
-  std::unique_ptr<team::HostRegistry> hosts_;   // null: this is no hub
-  std::unique_ptr<team::Ingestor> intake_;      // likewise
-  std::unique_ptr<team::RecordClient> reader_;  // likewise
+  std::unique_ptr<team::Publisher> publisher_;         // null without [relay]
+  std::unique_ptr<team::HostRegistry> hosts_;          // null without [hub]
+  std::unique_ptr<team::Ingestor> ingestor_;           // null without [hub]
+  std::unique_ptr<team::RecordClient> record_client_;  // null without [hub]
 };
 
 }  // namespace earshot

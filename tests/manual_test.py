@@ -60,7 +60,7 @@ class Manual(unittest.TestCase):
     def test_the_page_of_earshot_lists_exactly_its_options(self):
         page = rendered(PAGES["earshot"])
         found = commands()
-        self.assertEqual(set(found), {"ls", "status", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
+        self.assertEqual(set(found), {"ls", "status", "statusline", "tail", "show", "replay", "open", "token", "doctor", "completions", "help"})
         known = options(EARSHOT)
         for command in found:
             known |= options(EARSHOT, command)
@@ -150,7 +150,7 @@ class Completions(unittest.TestCase):
 
     def test_bash_completes_commands_options_and_their_values(self):
         self.assertEqual(self.bash("earshot", "t"), {"tail", "token"})
-        self.assertEqual(self.bash("earshot", "status", "--f"), {"--follow"})
+        self.assertEqual(self.bash("earshot", "statusline", "--f"), {"--follow"})
         self.assertEqual(self.bash("earshot", ""), set(commands()))
         self.assertEqual(self.bash("earshot", "--ver"), {"--version"})
         self.assertEqual(self.bash("earshot", "tail", "--s"), {"--since", "--session", "--socket", "--state"})

@@ -1,13 +1,15 @@
-// The commands behind `earshot`: each takes its options and gives the program's exit code.
+// The commands of `earshot`: each takes its options and returns the exit code of the program.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/terminal.hpp"
+#include "cli/style.hpp"
 #include "common/endpoint.hpp"
-#include "common/subscription.hpp"
+#include "common/frame.hpp"
+#include "common/http.hpp"
+#include "common/resumer.hpp"
 #include "core/event_json.hpp"
 
 namespace earshot::cli {
@@ -15,8 +17,9 @@ namespace earshot::cli {
 using namespace common;
 
 constexpr int exit_ok = 0;
-constexpr int exit_failed = 1;  // something could not be read or reached
+constexpr int exit_failed = 1;  // the daemon or a file cannot be reached or read
 constexpr int exit_usage = 2;
+constexpr int exit_no_daemon = 3;  // `status` only
 
 enum class Format { automatic, json, pretty };  // automatic: pretty on a terminal
 
@@ -24,8 +27,8 @@ struct TailOptions {
   Filters filters;
   ConnectOptions daemon;
   Format format = Format::automatic;
-  ColourWish colour = ColourWish::automatic;
-  std::optional<std::int64_t> since_ms;  // begin with what happened since then
+  ColourMode colour = ColourMode::automatic;
+  std::optional<std::int64_t> since_ms;  // start with the events since then
   bool snapshot = true;
   bool verbose = false;
 };
@@ -34,25 +37,32 @@ int tail_command(const TailOptions& options);
 struct ListOptions {
   Filters filters;
   ConnectOptions daemon;
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   bool all = false;
   bool json = false;
 };
 int list_command(const ListOptions& options);
 
 struct StatusOptions {
-  Filters filters;
   ConnectOptions daemon;
-  bool follow = false;  // a line at each change, with a daemon or without, until ^C
+  ColourMode colour = ColourMode::automatic;
   bool json = false;
 };
 int status_command(const StatusOptions& options);
 
-struct ShowOptions {
-  std::string session;  // an id, a unique beginning of one, or `last`
-  Filters filters;      // of those to choose from
+struct StatusLineOptions {
+  Filters filters;
   ConnectOptions daemon;
-  ColourWish colour = ColourWish::automatic;
+  bool follow = false;  // a line at each change, until ^C
+  bool json = false;
+};
+int statusline_command(const StatusLineOptions& options);
+
+struct ShowOptions {
+  std::string session = "last";  // an id, a unique beginning of one, or `last`
+  Filters filters;               // restrict the sessions to choose from
+  ConnectOptions daemon;
+  ColourMode colour = ColourMode::automatic;
   std::uint64_t turn = 0;  // only this one; 0: all
   bool verbose = false;
   bool json = false;
@@ -60,19 +70,19 @@ struct ShowOptions {
 };
 int show_command(const ShowOptions& options);
 
-/// For shells: the ids of live sessions, one a line; quiet when there is no daemon.
+/// Prints the ids of live sessions for shell completion; silent without a daemon.
 int sessions_command(const ConnectOptions& daemon);
 
 struct DoctorOptions {
   ConnectOptions daemon;
-  ColourWish colour = ColourWish::automatic;
+  ColourMode colour = ColourMode::automatic;
   bool json = false;
 };
 int doctor_command(const DoctorOptions& options);
 
 struct OpenOptions {
   ConnectOptions daemon;
-  bool print = false;  // only
+  bool print = false;  // only print the address
 };
 int open_command(const OpenOptions& options);
 
@@ -83,18 +93,35 @@ struct TokenOptions {
 int token_command(const TokenOptions& options);
 
 struct ReplayOptions {
-  std::vector<std::string> files;  // `-` is stdin; a directory is walked
+  std::vector<std::string> files;  // `-` is stdin; directories are searched
   View view = View::full;
-  std::string agent, stream, host,
-      state;  // empty: from the file's name, from its path, this host's name, mark key 0
-  ColourWish colour = ColourWish::automatic;
+  // Empty: from the file's name, from its path, this host's name, key 0 of the prefix hashes.
+  std::string agent, stream, host, state;
+  ColourMode colour = ColourMode::automatic;
   bool stats = false;
-  bool events = false;  // with stats too
-  bool json = false;    // the statistics
+  bool events = false;  // together with stats
+  bool json = false;    // the format of the statistics
   bool pretty = false;
   bool verbose = false;
-  bool redact = true;  // secrets are replaced
+  bool redact = true;  // replace secrets
 };
 int replay_command(const ReplayOptions& options);
+
+// Shared by the commands.
+
+/// The daemon's addresses. If there are none, prints the reason, sets `exit_code` and returns nothing.
+std::optional<DaemonAddresses> find_addresses(const ConnectOptions& options, int& exit_code);
+
+/// Prints an `error` frame.
+void print_daemon_error(const Fields& error);
+
+/// Prints why the daemon refused a request; returns exit_failed.
+int print_http_error(const HttpResult& result, const DaemonAddresses& addresses);
+
+/// Flushes the output; returns exit_failed, with a message, if it could not be written.
+int finish(Output& out);
+
+/// `--json` on a terminal must not contain raw control characters.
+std::string json_line(std::string_view json, bool for_terminal);
 
 }  // namespace earshot::cli

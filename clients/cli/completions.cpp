@@ -1,8 +1,15 @@
+// `earshot completions`: shell completion scripts, derived from the CLI11 definition of the command line.
 #include "cli/completions.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iostream>
+#include <memory>
 #include <vector>
+
+#include "cli/options.hpp"
+#include "common/client.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -76,7 +83,7 @@ std::string joined(const Items& items, std::string_view between, Text&& text) {
   return out;
 }
 
-const std::string& itself(const std::string& text) { return text; }
+const std::string& identity(const std::string& text) { return text; }
 
 std::string command_names(const std::vector<Section>& sections) {
   return joined(sections, " ", [](const Section& s) { return s.name; });
@@ -84,9 +91,9 @@ std::string command_names(const std::vector<Section>& sections) {
 
 // --- bash ---
 
-// What sets COMPREPLY for a value.
+// The command that sets COMPREPLY for a value.
 std::string bash_value(const Value& value, const std::vector<Section>& sections) {
-  if (!value.choices.empty()) return "_earshot_words '" + joined(value.choices, " ", itself) + "'";
+  if (!value.choices.empty()) return "_earshot_words '" + joined(value.choices, " ", identity) + "'";
   if (value.type == "FILE") return "compopt -o default 2>/dev/null";
   if (value.type == "DIR") return "compopt -o dirnames 2>/dev/null";
   if (value.type == "SESSION") return "_earshot_sessions";
@@ -97,9 +104,9 @@ std::string bash_value(const Value& value, const std::vector<Section>& sections)
 std::string bash_section(const Section& section, const std::vector<Section>& sections) {
   std::string out, words;
   for (const Option& option : section.options) {
-    words += (words.empty() ? "" : " ") + joined(option.names, " ", itself);
+    words += (words.empty() ? "" : " ") + joined(option.names, " ", identity);
     if (option.value.type.empty()) continue;
-    out += "        " + joined(option.names, " | ", itself) + ") " + bash_value(option.value, sections) +
+    out += "        " + joined(option.names, " | ", identity) + ") " + bash_value(option.value, sections) +
            "; return ;;\n";
   }
   if (!out.empty()) out = "      case $prev in\n" + out + "      esac\n";
@@ -112,7 +119,7 @@ std::string bash_section(const Section& section, const std::vector<Section>& sec
   return out;
 }
 
-constexpr const char* bash_begin = R"SH(# bash completion for earshot, made by `earshot completions bash`
+constexpr const char* bash_begin = R"SH(# bash completion for earshot, printed by `earshot completions bash`
 _earshot_words() {
   # shellcheck disable=SC2207  # words have no blanks
   COMPREPLY=($(compgen -W "$1" -- "$cur"))
@@ -147,7 +154,7 @@ std::string bash(const Section& top, const std::vector<Section>& sections) {
 
 // --- zsh ---
 
-// Inside '…', for _arguments and _describe: brackets, colons and quotes mean something there.
+// Escapes text inside '…' for _arguments and _describe.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -162,7 +169,7 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string zsh_action(const Value& value) {
-  if (!value.choices.empty()) return "(" + joined(value.choices, " ", itself) + ")";
+  if (!value.choices.empty()) return "(" + joined(value.choices, " ", identity) + ")";
   if (value.type == "FILE") return "_files";
   if (value.type == "DIR") return "_files -/";
   if (value.type == "SESSION") return "_earshot_sessions";
@@ -183,7 +190,7 @@ std::string zsh_option(const Option& option) {
   };
   if (option.value.many) return "'*" + name(option.names.back()) + about + "'";
   if (option.names.size() == 1) return "'" + name(option.names.front()) + about + "'";
-  return "'(" + joined(option.names, " ", itself) + ")'{" + joined(option.names, ",", name) + "}'" + about +
+  return "'(" + joined(option.names, " ", identity) + ")'{" + joined(option.names, ",", name) + "}'" + about +
          "'";
 }
 
@@ -197,10 +204,10 @@ std::string zsh_arguments(const Section& section, std::string_view how, std::str
 }
 
 constexpr const char* zsh_begin = R"SH(#compdef earshot
-# zsh completion for earshot, made by `earshot completions zsh`
+# zsh completion for earshot, printed by `earshot completions zsh`
 _earshot_sessions() {
   local -a sessions
-  sessions=('last:the one that was active last')
+  sessions=('last:the session with the latest activity')
   sessions+=(${(f)"$(earshot complete-sessions 2>/dev/null | sed -e 's/:/\\:/g' -e 's/\t/:/')"})
   _describe -t sessions session sessions
 }
@@ -252,16 +259,16 @@ std::string fish_text(std::string_view text) {
   return out + "'";
 }
 
-// The words that follow `complete … `: whether a value is wanted and what completes it.
-std::string fish_value(const Value& value, std::string_view wanted) {
+// The arguments of `complete`: whether the option takes a value, and its completions.
+std::string fish_value(const Value& value, std::string_view value_flag) {
   if (value.type.empty()) return {};
   if (!value.choices.empty())
-    return std::string(wanted) + " -a " + fish_text(joined(value.choices, " ", itself));
+    return std::string(value_flag) + " -a " + fish_text(joined(value.choices, " ", identity));
   if (value.type == "FILE") return " -r -F";
-  if (value.type == "DIR") return std::string(wanted) + " -a '(__fish_complete_directories)'";
+  if (value.type == "DIR") return std::string(value_flag) + " -a '(__fish_complete_directories)'";
   if (value.type == "SESSION")
-    return std::string(wanted) + " -a 'last (earshot complete-sessions 2>/dev/null)'";
-  return std::string(wanted);
+    return std::string(value_flag) + " -a 'last (earshot complete-sessions 2>/dev/null)'";
+  return std::string(value_flag);
 }
 
 std::string fish_section(const Section& section, const std::vector<Section>& sections) {
@@ -287,7 +294,7 @@ std::string fish_section(const Section& section, const std::vector<Section>& sec
 
 std::string fish(const Section& top, const std::vector<Section>& sections) {
   std::string out =
-      "# fish completion for earshot, made by `earshot completions fish`\ncomplete -c earshot -f\n";
+      "# fish completion for earshot, printed by `earshot completions fish`\ncomplete -c earshot -f\n";
   out += fish_section(top, sections);
   for (const Section& section : sections)
     out += "complete -c earshot -n __fish_use_subcommand -a " + section.name + " -d " +
@@ -303,6 +310,63 @@ std::string completions(const CLI::App& app, std::string_view shell) {
   const std::vector<Section> sections = sections_of(app);
   if (shell == "bash") return bash(top, sections);
   return shell == "zsh" ? zsh(top, sections) : fish(top, sections);
+}
+
+int sessions_command(const ConnectOptions& daemon) {
+  constexpr std::size_t sessions_max = 500;
+  const auto found = find_daemon(daemon);
+  if (!std::holds_alternative<DaemonAddresses>(found)) return exit_failed;
+  Client client;
+  Output out;
+  FrameParser parser;
+  std::size_t count = 0;
+  Handlers handlers;
+  handlers.on_open = [&] { client.send(subscribe_request({}, {.state = true})); };
+  handlers.on_frame = [&](std::string_view json) {
+    const auto frame = parser.parse(json);
+    if (!frame) return true;
+    const std::string_view type = frame->text("type");
+    if (type == "session") {
+      const std::string_view title = frame->text("title");
+      const std::string description = std::string(last_component(frame->text("project"))) +
+                                      (title.empty() ? "" : ": " + std::string(title));
+      out.write(to_display_line(frame->text("session"), Charset::ascii) + "\t" + safe_text(description) +
+                "\n");
+      ++count;
+    }
+    return type != "ready" && type != "error" && count < sessions_max;
+  };
+  const ConnectResult result = client.run_any(std::get<DaemonAddresses>(found), handlers);
+  return result.last().end_reason == EndReason::stopped ? exit_ok : exit_failed;
+}
+
+Command add_completions(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("completions", "print the completion script of a shell");
+  const auto shell = std::make_shared<std::string>();
+  command->add_option("SHELL", *shell, "which shell")
+      ->type_name("bash|zsh|fish")
+      ->required()
+      ->transform(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  command->footer(
+      "For the current shell:\n"
+      "  source <(earshot completions bash)\n"
+      "Permanently:\n"
+      "  earshot completions bash > ~/.local/share/bash-completion/completions/earshot\n"
+      "  earshot completions zsh > ~/.zfunc/_earshot      (with fpath+=~/.zfunc before compinit in "
+      "~/.zshrc)\n"
+      "  earshot completions fish > ~/.config/fish/completions/earshot.fish");
+  return {command, [&app, shell] {
+            std::cout << completions(app, *shell);
+            return exit_ok;
+          }};
+}
+
+Command add_complete_sessions(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("complete-sessions", "print the ids of live sessions, one per line");
+  command->group("");  // hidden: for the completion scripts
+  const auto daemon = std::make_shared<ConnectOptions>();
+  add_connect_options(*command, *daemon);
+  return {command, [daemon] { return sessions_command(*daemon); }};
 }
 
 }  // namespace earshot::cli

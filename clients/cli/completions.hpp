@@ -1,4 +1,4 @@
-// Scripts by which shells complete the command line, made from what CLI11 knows of it.
+// Shell completion scripts, derived from the CLI11 definition of the command line.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@ class App;
 
 namespace earshot::cli {
 
-/// `shell` is bash, zsh or fish. An option's type name says what completes its value: FILE, DIR, SESSION,
-/// COMMAND, or the words of a list a|b|c; any other completes to nothing.
+/// `shell` is bash, zsh or fish. The type name of an option selects the completion of its value: FILE, DIR,
+/// SESSION, COMMAND, or the words of a list a|b|c; others are not completed.
 std::string completions(const CLI::App& app, std::string_view shell);
 
 }  // namespace earshot::cli

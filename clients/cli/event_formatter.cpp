@@ -2,82 +2,83 @@
 
 #include <algorithm>
 
-#include "cli/telling.hpp"
+#include "cli/event_lines.hpp"
 
 namespace earshot::cli {
 namespace {
 
-using namespace telling;
+using namespace formatting;
 
 struct Rule {
   std::string_view type;
-  bool (*tell)(Telling&);
+  bool (*format)(EventLine&);
 };
 
 constexpr Rule rules[] = {
-    {"session.started", on_session_started},
-    {"session.updated", on_session_updated},
-    {"turn.started", on_turn_started},
-    {"turn.finished", on_turn_finished},
-    {"message.added", on_message_added},
-    {"tool.invoked", on_tool_invoked},
-    {"tool.finished", on_tool_finished},
-    {"todo.updated", on_todo_updated},
-    {"compaction.started", on_compaction_started},
-    {"compaction.finished", on_compaction_finished},
-    {"agent.started", on_agent_started},
-    {"agent.finished", on_agent_finished},
-    {"task.finished", on_task_finished},
-    {"queue.changed", on_queue_changed},
-    {"usage.updated", on_usage_updated},
-    {"api.failed", on_api_failed},
-    {"files.snapshotted", on_files_snapshotted},
-    {"line.skipped", on_line_skipped},
-    {"status", on_status},
-    {"session", on_session},
-    {"lagged", on_lagged},
-    {"reset", on_reset},
-    {"stream.removed", on_stream_removed},
+    {"session.started", format_session_started},
+    {"session.updated", format_session_updated},
+    {"turn.started", format_turn_started},
+    {"turn.finished", format_turn_finished},
+    {"message.added", format_message_added},
+    {"tool.invoked", format_tool_invoked},
+    {"tool.finished", format_tool_finished},
+    {"todo.updated", format_todo_updated},
+    {"compaction.started", format_compaction_started},
+    {"compaction.finished", format_compaction_finished},
+    {"agent.started", format_agent_started},
+    {"agent.finished", format_agent_finished},
+    {"task.finished", format_task_finished},
+    {"queue.changed", format_queue_changed},
+    {"usage.updated", format_usage_updated},
+    {"api.failed", format_api_failed},
+    {"files.snapshotted", format_files_snapshotted},
+    {"line.skipped", format_line_skipped},
+    {"status", format_status},
+    {"session", format_session},
+    {"lagged", format_lagged},
+    {"reset", format_reset},
+    {"stream.removed", format_stream_removed},
 };
 
-// A dim rule with the date where the day is another than that of the line above.
-void say_day(Parts& parts, const Fields& frame, std::string& out) {
+// A separator with the date if the day differs from that of the previous line.
+void append_day(FormatterState& state, const Fields& frame, std::string& out) {
   const auto ms = parse_time(frame.text("time"));
   if (!ms) return;
   std::string day = format_local_day(*ms);
-  if (day == parts.day) return;
-  parts.day = std::move(day);
-  const std::string rule(parts.glyph(Glyph::rule));
-  out += Line().add(rule + rule + " " + parts.day + " " + rule + rule, Style::dim).str(parts.look) + "\n";
+  if (day == state.day) return;
+  state.day = std::move(day);
+  const std::string rule(state.glyph(Glyph::rule));
+  out += Line().add(rule + rule + " " + state.day + " " + rule + rule, Style::dim).str(state.display) + "\n";
 }
 
 }  // namespace
 
-Narrator::Narrator(Look look, bool verbose) : parts_(new Parts{look, verbose}) {}
-Narrator::~Narrator() = default;
+EventFormatter::EventFormatter(DisplayOptions display, bool verbose)
+    : state_(new FormatterState{display, verbose}) {}
+EventFormatter::~EventFormatter() = default;
 
-void Narrator::set_columns(std::size_t columns) { parts_->look.columns = columns; }
+void EventFormatter::set_columns(std::size_t columns) { state_->display.columns = columns; }
 
-void Narrator::learn(const Fields& frame) {
-  parts_->roster.learn(frame);
+void EventFormatter::observe(const Fields& frame) {
+  state_->names.observe(frame);
   if (frame.text("type") == "session")
-    parts_->turn_open[frame.text("session")] = frame.object("turn").flag("open");
-  if (parts_->roster.project(frame.text("session")).empty())
-    return;  // a name for the meantime widens nothing
-  const std::size_t columns = display_width(parts_->clean(parts_->roster.label(frame)));
-  parts_->label_columns = std::max(parts_->label_columns, std::min(columns, parts_->label_columns_limit()));
+    state_->turn_open[frame.text("session")] = frame.object("turn").flag("open");
+  if (state_->names.project(frame.text("session")).empty())
+    return;  // provisional labels do not widen the column
+  const std::size_t columns = display_width(state_->clean(state_->names.label(frame)));
+  state_->label_columns = std::max(state_->label_columns, std::min(columns, state_->label_columns_limit()));
 }
 
-void Narrator::tell(const Fields& frame, std::string& out) {
-  learn(frame);
+void EventFormatter::format(const Fields& frame, std::string& out) {
+  observe(frame);
   const std::string_view type = frame.text("type");
   for (const Rule& rule : rules) {
     if (rule.type != type) continue;
-    Telling telling{*parts_, frame, {}};
-    if (!rule.tell(telling)) return;
-    say_day(*parts_, frame, out);
-    if (type != "tool.invoked") parts_->last_call.clear();
-    out += telling.line.str(parts_->look) + "\n";
+    EventLine event{*state_, frame, {}};
+    if (!rule.format(event)) return;
+    append_day(*state_, frame, out);
+    if (type != "tool.invoked") state_->last_call.clear();
+    out += event.line.str(state_->display) + "\n";
     return;
   }
 }

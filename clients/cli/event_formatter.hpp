@@ -1,42 +1,40 @@
-// Events as one-liners that a person likes to read:
+// Formats events and other frames as single lines:
 //   14:03:09 api      ⚙ Bash  npm test
-//   14:03:41 api      ✓ Bash  31.9 s
+//   14:03:41 api      ✓ Bash  31.9s
 #pragma once
 #include <cstddef>
 #include <memory>
 #include <string>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::cli {
 
-using namespace common;
-
-namespace telling {
-struct Parts;
+namespace formatting {
+struct FormatterState;
 }
 
-class Narrator {
+class EventFormatter {
  public:
-  /// `verbose` shows also what is quiet by default: thinking, usage, what subagents say, file checkpoints.
-  Narrator(Look look, bool verbose);
-  ~Narrator();
-  Narrator(const Narrator&) = delete;
-  Narrator& operator=(const Narrator&) = delete;
+  /// `verbose` also shows thinking, token counts, messages of subagents and file checkpoints.
+  EventFormatter(DisplayOptions display, bool verbose);
+  ~EventFormatter();
+  EventFormatter(const EventFormatter&) = delete;
+  EventFormatter& operator=(const EventFormatter&) = delete;
 
-  /// The terminal may have been resized.
+  /// The width of the terminal, which may have been resized.
   void set_columns(std::size_t columns);
 
-  /// Learns names only, and how wide their column must be: for frames whose lines come later.
-  void learn(const Fields& frame);
+  /// Learns names and the width of the label column from a frame that is shown later.
+  void observe(const Fields& frame);
 
-  /// Appends the frame's lines, each with its line end; nothing when the frame is quiet or of an unknown
-  /// type.
-  void tell(const Fields& frame, std::string& out);
+  /// Appends the frame's lines, each with a line end; nothing if the frame is not shown or its type is
+  /// unknown.
+  void format(const Fields& frame, std::string& out);
 
  private:
-  std::unique_ptr<telling::Parts> parts_;
+  std::unique_ptr<formatting::FormatterState> state_;
 };
 
 }  // namespace earshot::cli

@@ -1,4 +1,4 @@
-// earshot: what coding agents are doing, in a terminal.
+// earshot: the command-line client of earshotd.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   using namespace earshot::cli;
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is seen where we write
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is detected when writing
   CLI::App app("", "earshot");
   const std::vector<Command> commands = add_commands(app);
   try {
@@ -16,12 +16,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::ExtrasError& error) {
-    const bool is_command = app.get_subcommands().empty() && argv[1][0] != '-';
-    return misused(is_command ? "there is no command `" + std::string(argv[1]) + "`" : error.what());
+    return usage_error(unknown_word_message(app, app.remaining(true)));
   } catch (const CLI::ParseError& error) {
-    return misused(error.what());
-  } catch (const std::out_of_range&) {  // CLI11 2.1 lets it out: a flag was given a number beyond 64 bits
-    return misused("a flag was given a value that it cannot have: write it alone");
+    return usage_error(error.what());
+  } catch (const std::out_of_range&) {  // thrown by CLI11 2.1 for a flag with a number beyond 64 bits
+    return usage_error("a flag has an invalid value; flags take none");
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/text.hpp"
+#include "base/display_text.hpp"
 
 namespace earshot::cli {
-
-using namespace common;
 
 namespace {
 
@@ -48,7 +46,7 @@ std::string percent_encoded(std::string_view text) {
     std::string_view rest = text;
     const char32_t c = take_code_point(rest);
     const std::size_t size = text.size() - rest.size();
-    // A byte that is no UTF-8 reads as U+FFFD too, but takes one byte where the real one takes three.
+    // An invalid byte is decoded as U+FFFD too, but a real U+FFFD has three bytes.
     const bool broken = c == 0xfffd && !(size == 3 && is_continuation(text[1]));
     if (broken || c == ':' || c == '%' || c < 0x20 || (c >= 0x7f && c < 0xa0)) {
       for (const char byte : text.substr(0, size)) encode(byte);
@@ -72,11 +70,11 @@ Place place_of(std::string_view path_text) {
   const std::string file = parts.empty() ? std::string(path_text) : parts.back();
   const std::string_view stem = without_suffix(file);
 
-  // The last directory of such a name: a root may itself lie below somebody's ~/projects.
+  // The last directory of that name: the root itself may be below a directory called projects.
   const auto last = std::find_if(parts.rbegin(), parts.rend(), [](const std::string& part) {
     return part == "projects" || part == "conversations";
   });
-  const std::size_t at = static_cast<std::size_t>(parts.rend() - last);  // the part after it; 0: none
+  const std::size_t at = static_cast<std::size_t>(parts.rend() - last);  // index of the next part; 0: none
   if (last == parts.rend() || at < 2 || at >= parts.size()) {
     place.stream = percent_encoded(stem);
   } else {
@@ -97,12 +95,12 @@ Place place_of(std::string_view path_text) {
   return place;
 }
 
-Walk transcripts_at(const std::string& path) {
-  Walk walk;
+TranscriptSearch transcripts_at(const std::string& path) {
+  TranscriptSearch search;
   std::error_code error;
   if (path == "-" || !fs::is_directory(path, error)) {
-    walk.files.push_back(path);
-    return walk;
+    search.files.push_back(path);
+    return search;
   }
   std::vector<fs::path> open{path};
   while (!open.empty()) {
@@ -110,7 +108,7 @@ Walk transcripts_at(const std::string& path) {
     open.pop_back();
     fs::directory_iterator entry(directory, error);
     if (error) {
-      walk.errors.push_back(directory.string() + ": " + error.message());
+      search.errors.push_back(directory.string() + ": " + error.message());
       continue;
     }
     for (; entry != fs::directory_iterator(); entry.increment(error)) {
@@ -118,12 +116,12 @@ Walk transcripts_at(const std::string& path) {
       if (fs::is_directory(status)) {
         open.push_back(entry->path());
       } else if (fs::is_regular_file(status) && is_transcript_name(entry->path().filename().string())) {
-        walk.files.push_back(entry->path().string());
+        search.files.push_back(entry->path().string());
       }
     }
   }
-  std::sort(walk.files.begin(), walk.files.end());
-  return walk;
+  std::sort(search.files.begin(), search.files.end());
+  return search;
 }
 
 }  // namespace earshot::cli

@@ -6,49 +6,49 @@
 
 #include "cli/name_resolver.hpp"
 #include "cli/table.hpp"
-#include "cli/tool_line.hpp"
+#include "cli/tool_summary.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
 
-struct State {
+struct StateStyle {
   std::string_view name;
-  Glyph mark;
+  Glyph glyph;
   Style style;
 };
 
-// In the order of their rows.
-constexpr State states[] = {
+// In the order of the rows.
+constexpr StateStyle states[] = {
     {"waiting", Glyph::waiting, Style::loud}, {"working", Glyph::working, Style::good},
     {"idle", Glyph::idle, Style::plain},      {"unknown", Glyph::unknown, Style::dim},
     {"ended", Glyph::ended, Style::dim},
 };
 
 std::size_t rank_of(std::string_view state) {
-  const auto* found =
-      std::find_if(std::begin(states), std::end(states), [&](const State& s) { return s.name == state; });
+  const auto* found = std::find_if(std::begin(states), std::end(states),
+                                   [&](const StateStyle& s) { return s.name == state; });
   return found == std::end(states) ? 3 : static_cast<std::size_t>(found - std::begin(states));
 }
 
-std::string tool_in_hand(const Fields& session, Charset charset, std::int64_t now_ms) {
+std::string current_tool(const Fields& session, Charset charset, std::int64_t now_ms) {
   const std::vector<Fields> tools = session.objects("tools");
   if (tools.empty()) return {};
   std::string text = tool_name(tools.front().text("tool"), charset);
   if (const auto started = parse_time(tools.front().text("started")))
-    text += " " + format_duration(now_ms - *started);
+    text += " " + format_duration(Ms(now_ms - *started));
   if (tools.size() > 1) text += " +" + std::to_string(tools.size() - 1);
   return text;
 }
 
-std::string tokens_of(const Fields& usage) {
+std::string tokens_column(const Fields& usage) {
   const std::uint64_t context = usage.count("context");
   const std::uint64_t total = usage.count("input") + usage.count("output") + usage.count("cache_write");
   if (context == 0 && total == 0) return {};
   return (context > 0 ? format_count(context) : std::string("-")) + " / " + format_count(total);
 }
 
-std::string last_of(const Fields& session, const Overview& row, Charset charset) {
+std::string last_column(const Fields& session, const SessionRow& row, Charset charset) {
   if (!row.detail.empty()) return row.detail;
   for (const char* key : {"title", "last_text"}) {
     if (std::string text = to_display_line(session.text(key), charset); !text.empty()) return text;
@@ -56,82 +56,81 @@ std::string last_of(const Fields& session, const Overview& row, Charset charset)
   return to_display_line(session.object("turn").text("prompt"), charset);
 }
 
-// waiting says why in its place: `permission` needs no `waiting` before it.
-std::string status_text(const Overview& row, const State& state, Charset charset) {
-  std::string text(glyph(state.mark, charset));
+// The reason of a wait replaces the state: `permission`, not `waiting, permission`.
+std::string status_text(const SessionRow& row, const StateStyle& state, Charset charset) {
+  std::string text(glyph(state.glyph, charset));
   text += ' ';
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
-  if (row.is_away) return text + "away" + (row.away.empty() ? "" : " " + row.away);
+  if (row.host_offline) return text + "offline" + (row.offline_age.empty() ? "" : " " + row.offline_age);
   text += row.state.empty() ? "unknown" : row.state;
   return row.reason.empty() ? text : text + ", " + row.reason;
 }
 
-std::vector<Cell> cells_of(const Overview& row, bool several_hosts, Charset charset) {
-  const State& state = states[rank_of(row.state)];
-  const bool waiting = row.state == "waiting", over = row.state == "ended";
-  const Style body = over ? Style::dim : Style::plain;
-  const Style quiet = Style::dim;
+std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, Charset charset) {
+  const StateStyle& state = states[rank_of(row.state)];
+  const bool waiting = row.state == "waiting", ended = row.state == "ended";
+  const Style body = ended ? Style::dim : Style::plain;
   return {
       {status_text(row, state, charset), state.style},
       {several_hosts ? row.host : std::string(), body},
-      {row.session, quiet},
-      {row.project, over ? Style::dim : style_of_name(row.project_path)},
+      {row.session, Style::dim},
+      {row.project, ended ? Style::dim : style_of_name(row.project_path)},
       {row.turn, body},
       {row.tool, body},
       {row.todo, body},
-      {row.tokens, quiet},
-      {row.age, quiet},
+      {row.tokens, Style::dim},
+      {row.age, Style::dim},
       {row.last, waiting ? Style::loud : body},
   };
 }
 
 }  // namespace
 
-bool says_away(const Fields& status) {
+bool is_host_offline(const Fields& status) {
   return status.text("state") == "unknown" && status.text("reason") == "host_offline";
 }
 
-Overview overview_of(const Fields& session, Charset charset, std::int64_t now_ms) {
-  Overview row;
+SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t now_ms) {
+  SessionRow row;
   const Fields status = session.object("status"), turn = session.object("turn");
   row.state = to_display_line(status.text("state"), charset);
   row.reason = to_display_line(status.text("reason"), charset);
   row.detail = row.state == "waiting" ? to_display_line(status.text("detail"), charset) : std::string();
-  row.is_away = says_away(status);
-  if (const auto since = parse_time(status.text("since")); since && row.is_away)
-    row.away = format_age(now_ms - *since);
+  row.host_offline = is_host_offline(status);
+  if (const auto since = parse_time(status.text("since")); since && row.host_offline)
+    row.offline_age = format_age(Ms(now_ms - *since));
   row.host = to_display_line(session.text("host"), charset);
   row.session = to_display_line(short_id(session.text("session")), charset);
   const std::string_view project = session.text("project"), directory = session.text("directory");
   row.project = to_display_line(project.empty() ? directory : last_component(project), charset);
   row.project_path = project.empty() ? directory : project;
   if (const std::uint64_t number = turn.count("number"); number > 0) row.turn = std::to_string(number);
-  row.tool = tool_in_hand(session, charset, now_ms);
+  row.tool = current_tool(session, charset, now_ms);
   row.todo = todo_summary(session, charset).progress;
-  row.tokens = tokens_of(session.object("usage"));
+  row.tokens = tokens_column(session.object("usage"));
   if (const auto active = parse_time(session.text("last_activity"))) {
     row.activity_ms = *active;
-    row.age = format_age(now_ms - *active);
+    row.age = format_age(Ms(now_ms - *active));
   }
-  row.last = last_of(session, row, charset);
+  row.last = last_column(session, row, charset);
   return row;
 }
 
-std::string overview_table(std::vector<Overview> sessions, const Look& look) {
-  std::stable_sort(sessions.begin(), sessions.end(), [](const Overview& a, const Overview& b) {
+std::string format_session_table(std::vector<SessionRow> sessions, const DisplayOptions& display) {
+  std::stable_sort(sessions.begin(), sessions.end(), [](const SessionRow& a, const SessionRow& b) {
     const std::size_t rank_a = rank_of(a.state), rank_b = rank_of(b.state);
     return rank_a != rank_b ? rank_a < rank_b : a.activity_ms > b.activity_ms;
   });
   std::set<std::string_view> hosts;
-  for (const Overview& row : sessions) hosts.insert(row.host);
+  for (const SessionRow& row : sessions) hosts.insert(row.host);
   std::vector<std::vector<Cell>> rows;
-  for (const Overview& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, look.charset));
+  for (const SessionRow& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, display.charset));
   static const std::vector<Column> columns = {
       {"STATUS", 0, 24, 0},    {"HOST", 4, 16, 3},  {"SESSION", 0, 8, 4}, {"PROJECT", 8, 24, 0},
       {"TURN", 0, 6, 5, true}, {"TOOL", 14, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
       {"AGE", 0, 5, 0, true},  {"LAST", 20, 0, 1},
   };
-  return table(columns, rows, look);
+  return format_table(columns, rows, display);
 }
 
 }  // namespace earshot::cli

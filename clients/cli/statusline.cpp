@@ -1,15 +1,27 @@
+// `earshot statusline`: one line for a status bar, once or at each change.
 #include "cli/statusline.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
-#include "common/cursors.hpp"
-#include "core/event_json.hpp"
+#include "base/json_writer.hpp"
+#include "cli/options.hpp"
+#include "common/client.hpp"
+#include "common/resumer.hpp"
 
 namespace earshot::cli {
 namespace {
 
-// What is counted; the first one that there is names the whole.
+// The counted states. The first one with a session is the class of the line.
 struct Kind {
   std::string_view state;
   Glyph mark;
@@ -26,49 +38,41 @@ std::string key_of(const Fields& frame) {
   return std::string(frame.text("host")) + '/' + std::string(frame.text("session"));
 }
 
-std::string about(const Overview& row, bool several_hosts, Glyph mark, Charset charset) {
+std::string describe(const SessionRow& row, bool several_hosts, Glyph mark, Charset charset) {
   std::string text(glyph(mark, charset));
   text.append(" ").append(several_hosts ? row.project_at_host() : row.project);
   if (row.state == "waiting" && !row.reason.empty()) text.append(" ").append(row.reason);
   if (!row.last.empty()) text.append(": ").append(row.last);
-  return cut_to_width(text, Bar::line_columns_max, glyph(Glyph::ellipsis, charset));
+  return cut_to_width(text, StatusLine::line_columns_max, glyph(Glyph::ellipsis, charset));
 }
 
-/// A subagent's lies below its session's, and has a longer name.
+// The streams of subagents are below that of their session and have longer names.
 std::string main_stream(const Fields& session) {
-  std::vector<SeenStream> streams;
-  append_seen(session, streams);
+  const std::vector<StreamCursor> streams = stream_cursors(session);
   const auto main = std::min_element(
       streams.begin(), streams.end(),
-      [](const SeenStream& a, const SeenStream& b) { return a.name.size() < b.name.size(); });
-  return main == streams.end() ? std::string() : main->name;
-}
-
-void append_member(std::string& out, std::string_view name, std::string_view text) {
-  out += out.size() > 1 ? "," : "";
-  append_string(out, name);
-  out += ':';
-  append_string(out, text);
+      [](const StreamCursor& a, const StreamCursor& b) { return a.stream.size() < b.stream.size(); });
+  return main == streams.end() ? std::string() : std::string(main->stream);
 }
 
 }  // namespace
 
-void Bar::begin() { sessions_ = {}; }
+void StatusLine::begin() { sessions_ = {}; }
 
-void Bar::take(const Fields& frame, std::int64_t now_ms) {
+void StatusLine::receive(const Fields& frame, std::int64_t now_ms) {
   const std::string_view type = frame.text("type");
   if (type == "session")
-    sessions_[key_of(frame)] = {overview_of(frame, charset_, now_ms), main_stream(frame)};
+    sessions_[key_of(frame)] = {make_session_row(frame, charset_, now_ms), main_stream(frame)};
   if (type != "stream.removed") return;
-  // Of its streams, only the main one's end is its own.
+  // A session ends with its main stream.
   const std::string_view stream = frame.text("stream");
-  const Known* const known = sessions_.find(key_of(frame));
-  const bool told = known != nullptr && !known->main.empty();
-  if (told ? known->main == stream : last_component(stream) == frame.text("session"))
+  const Entry* const known = sessions_.find(key_of(frame));
+  const bool is_known = known != nullptr && !known->main_stream.empty();
+  if (is_known ? known->main_stream == stream : last_component(stream) == frame.text("session"))
     sessions_.erase(key_of(frame));
 }
 
-bool Bar::several_hosts() const {
+bool StatusLine::several_hosts() const {
   std::string_view first;
   for (const auto& [key, known] : sessions_) {
     if (first.empty()) first = known.row.host;
@@ -77,7 +81,7 @@ bool Bar::several_hosts() const {
   return false;
 }
 
-std::string Bar::line() const {
+std::string StatusLine::line() const {
   std::string text;
   for (const Kind& kind : kinds) {
     const auto count = std::count_if(sessions_.begin(), sessions_.end(),
@@ -89,44 +93,166 @@ std::string Bar::line() const {
   return text;
 }
 
-std::string Bar::json() const {
-  std::string_view whole = "idle";
-  std::string counts;
+std::string StatusLine::json() const {
+  std::string_view alt = "idle";
+  std::vector<std::pair<std::string_view, std::size_t>> counts;
   std::vector<std::string> rows;
   const bool hosts = several_hosts();
   for (const Kind& kind : kinds) {
-    std::vector<const Overview*> of_kind;
+    std::vector<const SessionRow*> of_kind;
     for (const auto& [key, known] : sessions_)
       if (known.row.state == kind.state) of_kind.push_back(&known.row);
-    counts.append(",\"").append(kind.state).append("\":").append(std::to_string(of_kind.size()));
+    counts.emplace_back(kind.state, of_kind.size());
     if (!kind.shown || of_kind.empty()) continue;
-    if (whole == "idle") whole = kind.state;
-    std::sort(of_kind.begin(), of_kind.end(), [](const Overview* a, const Overview* b) {
+    if (alt == "idle") alt = kind.state;
+    std::sort(of_kind.begin(), of_kind.end(), [](const SessionRow* a, const SessionRow* b) {
       return a->activity_ms != b->activity_ms ? a->activity_ms > b->activity_ms : a->session < b->session;
     });
-    for (const Overview* row : of_kind) rows.push_back(about(*row, hosts, kind.mark, charset_));
+    for (const SessionRow* row : of_kind) rows.push_back(describe(*row, hosts, kind.mark, charset_));
   }
   std::string tooltip;
   for (std::size_t n = 0; n < rows.size() && n < lines_max; ++n) tooltip += (n > 0 ? "\n" : "") + rows[n];
   if (rows.size() > lines_max) tooltip += "\n+" + std::to_string(rows.size() - lines_max);
 
-  std::string out = "{";
-  append_member(out, "text", line());
-  append_member(out, "alt", whole);
-  append_member(out, "class", whole);
-  append_member(out, "tooltip", tooltip);
-  return out + counts + "}";
+  std::string out;
+  JsonWriter writer(out);
+  writer.begin_object().member("text", line()).member("alt", alt).member("class", alt);
+  writer.member("tooltip", tooltip);
+  for (const auto& [state, count] : counts) writer.member(state, count);
+  writer.end_object();
+  return out;
 }
 
-std::string Bar::away_line() { return "earshot?"; }
+std::string StatusLine::offline_line() { return "earshot?"; }
 
-std::string Bar::away_json(const std::string& why) {
-  std::string out = "{";
-  append_member(out, "text", away_line());
-  append_member(out, "alt", "away");
-  append_member(out, "class", "away");
-  append_member(out, "tooltip", why);
-  return out + "}";
+std::string StatusLine::offline_json(const std::string& reason) {
+  std::string out;
+  JsonWriter(out)
+      .begin_object()
+      .member("text", offline_line())
+      .member("alt", "away")
+      .member("class", "away")
+      .member("tooltip", reason)
+      .end_object();
+  return out;
+}
+
+namespace {
+
+// A status bar that exits closes its end of the pipe. As there may be nothing to write for days, the pipe is
+// polled; then the command stops as if by a signal.
+void stop_when_output_closes() {
+  std::thread([] {
+    pollfd out{STDOUT_FILENO, 0, 0};  // errors only: files and terminals have none
+    while (::poll(&out, 1, -1) < 0 && errno == EINTR) {
+    }
+    ::kill(::getpid(), SIGTERM);
+  }).detach();
+}
+
+class StatusLineCommand {
+ public:
+  explicit StatusLineCommand(const StatusLineOptions& options)
+      : options_(options), status_(stdout_display(ColourMode::never).charset) {}
+
+  int run();
+
+ private:
+  ConnectResult connect(const DaemonAddresses& addresses);
+  // Prints a line if it differs from the last one.
+  void print(std::string line) {
+    if (last_ && *last_ == line) return;
+    out_.write(line + "\n");
+    out_.flush();
+    last_ = std::move(line);
+  }
+  void print_status() { print(options_.json ? status_.json() : status_.line()); }
+  void print_offline(const std::string& reason) {
+    print(options_.json ? StatusLine::offline_json(reason) : StatusLine::offline_line());
+  }
+  bool output_closed() const { return out_.closed() || !out_.error().empty(); }
+  int exit_code() {
+    const int written = finish(out_);
+    return refused_ ? exit_failed : written;
+  }
+
+  const StatusLineOptions& options_;
+  Client client_;
+  FrameParser parser_;
+  StatusLine status_;
+  Output out_;
+  std::optional<std::string> last_;
+  bool ready_ = false, refused_ = false;
+};
+
+ConnectResult StatusLineCommand::connect(const DaemonAddresses& addresses) {
+  ready_ = false;
+  Handlers handlers;
+  handlers.on_open = [&] {
+    status_.begin();
+    client_.send(subscribe_request(options_.filters, {.state = true}));
+  };
+  handlers.on_frame = [&](std::string_view json) {
+    const auto frame = parser_.parse(json);
+    if (!frame) return true;
+    const std::string_view type = frame->text("type");
+    if (type == "error") print_daemon_error(*frame);
+    refused_ = refused_ || type == "error";
+    ready_ = ready_ || type == "ready";
+    status_.receive(*frame, now_ms());
+    return !refused_ && !output_closed() && (options_.follow || !ready_);
+  };
+  handlers.on_idle = [&] {
+    if (ready_ && options_.follow) print_status();
+  };
+  return client_.run_any(addresses, handlers);
+}
+
+int StatusLineCommand::run() {
+  if (options_.follow) stop_when_output_closes();
+  Backoff backoff;
+  while (true) {
+    // Resolved for each attempt: a restarted daemon may have another address.
+    int failed = exit_ok;
+    const auto addresses = find_addresses(options_.daemon, failed);
+    if (!addresses) return failed;
+    const ConnectResult result = connect(*addresses);
+    if (result.last().end_reason == EndReason::stopped) {
+      if (ready_ && !options_.follow) print_status();
+      return exit_code();
+    }
+    const std::string reason = format_connect_error(result, *addresses);
+    if (!options_.follow || is_permanent(result.last())) {
+      print_message(reason);
+      return exit_failed;
+    }
+    print_offline(reason.substr(0, reason.find('\n')));
+    if (ready_) backoff.reset();
+    if (output_closed() || !client_.pause(backoff.next_ms())) return exit_code();
+  }
+}
+
+}  // namespace
+
+int statusline_command(const StatusLineOptions& options) { return StatusLineCommand(options).run(); }
+
+Command add_statusline(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("statusline", "print one line for a status bar: how many sessions wait and work");
+  const auto options = std::make_shared<StatusLineOptions>();
+  command->add_flag("--follow", options->follow,
+                    "print a new line at each change, until ^C; waits for the daemon if it is not running");
+  command->add_flag("--json", options->json,
+                    "print one JSON object per line, as status bars expect: text, class, tooltip and counts");
+  add_filters(*command, options->filters, false);
+  add_connect_options(*command, options->daemon);
+  command->footer(
+      std::string(filter_help) +
+      "\n\nExamples:\n  earshot statusline\n  tmux set -g status-right '#(earshot statusline --follow)'\n"
+      "  earshot statusline --follow --json       for waybar; other bars: RECIPES.md\n\n"
+      "The line is empty if no session waits or works. With --follow and no daemon it is: earshot?\n"
+      "Exit codes: 0 success, or stopped by ^C; 1 no daemon; 2 usage error.");
+  return {command, [options] { return statusline_command(*options); }};
 }
 
 }  // namespace earshot::cli

@@ -1,4 +1,4 @@
-// All sessions in one line, for a status bar: who waits for you, who works.
+// All sessions in one line, for a status bar: how many wait for the user, how many work.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,39 +8,39 @@
 
 namespace earshot::cli {
 
-class Bar {
+class StatusLine {
  public:
-  static constexpr std::size_t sessions_max = 8192;  // the longest known is no longer counted
-  static constexpr std::size_t lines_max = 12;       // of the tooltip; it says how many more there are
+  static constexpr std::size_t sessions_max = 8192;  // beyond this the oldest are not counted
+  static constexpr std::size_t lines_max = 12;       // of the tooltip; the number of the others is appended
   static constexpr std::size_t line_columns_max = 100;
 
-  explicit Bar(Charset charset) : charset_(charset) {}
+  explicit StatusLine(Charset charset) : charset_(charset) {}
 
-  /// Another connection: what was known may be gone.
+  /// A new connection: forgets all sessions.
   void begin();
-  /// Learns from any frame; what is about no session is ignored.
-  void take(const Fields& frame, std::int64_t now_ms);
+  /// Learns from `session` and `stream.removed` frames; ignores others.
+  void receive(const Fields& frame, std::int64_t now_ms);
 
-  /// `⏸ 1 ● 2`: those that wait and those that work; empty where there are none. No line end, and never a
-  /// word that a transcript said: a bar may give meaning to some characters.
+  /// `⏸ 1 ● 2`: waiting and working sessions; empty if there are none. Contains no text of a transcript, as
+  /// status bars interpret some characters.
   std::string line() const;
-  /// One JSON object, as bars take it: `text` (the line), `class` and `alt` (`waiting`, `working`, `idle`),
-  /// `tooltip` (a line each: who, and what is asked), and a count each.
+  /// One JSON object for status bars: `text` (the line), `class` and `alt` (`waiting`, `working`, `idle`),
+  /// `tooltip` (a line per session) and the number of sessions in each state.
   std::string json() const;
 
-  /// The same while there is no daemon: `class` is `away`, and `why` the tooltip.
-  static std::string away_line();
-  static std::string away_json(const std::string& why);
+  /// The same without a daemon: `class` is `away`, `tooltip` the reason.
+  static std::string offline_line();
+  static std::string offline_json(const std::string& reason);
 
  private:
-  struct Known {
-    Overview row;
-    std::string main;  // its main stream; empty: not told
+  struct Entry {
+    SessionRow row;
+    std::string main_stream;  // empty: not known
   };
   bool several_hosts() const;
 
   Charset charset_;
-  Recent<Known, sessions_max> sessions_;  // by host and session
+  Recent<Entry, sessions_max> sessions_;  // by host and session
 };
 
 }  // namespace earshot::cli

@@ -6,7 +6,7 @@
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t gap = 2;  // columns between two of the table's
+constexpr std::size_t gap = 2;  // between two columns
 
 struct Layout {
   std::size_t index;  // of the column
@@ -19,8 +19,8 @@ std::size_t total(const std::vector<Layout>& shown) {
                          [](std::size_t sum, const Layout& l) { return sum + l.width; });
 }
 
-std::vector<Layout> natural(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
-                            bool titles) {
+std::vector<Layout> natural_layout(const std::vector<Column>& columns,
+                                   const std::vector<std::vector<Cell>>& rows, bool titles) {
   std::vector<Layout> shown;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     std::size_t width = 0;
@@ -33,7 +33,7 @@ std::vector<Layout> natural(const std::vector<Column>& columns, const std::vecto
   return shown;
 }
 
-// Takes from the last columns first: what a table begins with is what its rows are known by.
+// Narrows the last columns first: the first ones identify the row.
 void narrow(std::vector<Layout>& shown, const std::vector<Column>& columns, std::size_t room) {
   for (auto layout = shown.rbegin(); layout != shown.rend() && total(shown) > room; ++layout) {
     const std::size_t floor = columns[layout->index].columns_min;
@@ -56,9 +56,9 @@ void fit(std::vector<Layout>& shown, const std::vector<Column>& columns, std::si
   narrow(shown, columns, room);
   while (total(shown) > room && drop_one(shown, columns)) {
     for (Layout& layout : shown) {
-      const auto wish = std::find_if(wanted.begin(), wanted.end(),
-                                     [&](const Layout& w) { return w.index == layout.index; });
-      layout.width = wish->width;
+      const auto before = std::find_if(wanted.begin(), wanted.end(),
+                                       [&](const Layout& w) { return w.index == layout.index; });
+      layout.width = before->width;
     }
     narrow(shown, columns, room);
   }
@@ -66,39 +66,39 @@ void fit(std::vector<Layout>& shown, const std::vector<Column>& columns, std::si
 
 template <class CellOf>
 void add_row(std::string& out, const std::vector<Layout>& shown, const std::vector<Column>& columns,
-             const Look& look, CellOf&& cell_of) {
+             const DisplayOptions& display, CellOf&& cell_of) {
   Line line;
-  std::size_t owed = 0;  // spaces that only matter when more text follows
+  std::size_t pending = 0;  // spaces to add before the next text: none at the end of a line
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Cell& cell = cell_of(shown[i].index);
-    const std::string text = cut_to_width(cell.text, shown[i].width, glyph(Glyph::ellipsis, look.charset));
+    const std::string text = cut_to_width(cell.text, shown[i].width, glyph(Glyph::ellipsis, display.charset));
     const std::size_t spare = shown[i].width - display_width(text);
     const bool right = columns[shown[i].index].right;
-    if (i > 0) owed += gap;
-    if (right) owed += spare;
+    if (i > 0) pending += gap;
+    if (right) pending += spare;
     if (!text.empty()) {
-      line.space(owed).add(text, cell.style);
-      owed = 0;
+      line.space(pending).add(text, cell.style);
+      pending = 0;
     }
-    if (!right) owed += spare;
+    if (!right) pending += spare;
   }
-  out += line.str(look) + "\n";
+  out += line.str(display) + "\n";
 }
 
 }  // namespace
 
-std::string table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
-                  const Look& look, bool titles) {
-  std::vector<Layout> shown = natural(columns, rows, titles);
-  if (look.columns > 0) fit(shown, columns, look.columns);
+std::string format_table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                         const DisplayOptions& display, bool titles) {
+  std::vector<Layout> shown = natural_layout(columns, rows, titles);
+  if (display.columns > 0) fit(shown, columns, display.columns);
   std::string out;
   if (titles) {
     std::vector<Cell> heads;
     for (const Column& column : columns) heads.push_back({column.title, Style::dim});
-    add_row(out, shown, columns, look, [&](std::size_t i) -> const Cell& { return heads[i]; });
+    add_row(out, shown, columns, display, [&](std::size_t i) -> const Cell& { return heads[i]; });
   }
   for (const std::vector<Cell>& row : rows) {
-    add_row(out, shown, columns, look, [&](std::size_t i) -> const Cell& { return row[i]; });
+    add_row(out, shown, columns, display, [&](std::size_t i) -> const Cell& { return row[i]; });
   }
   return out;
 }

@@ -18,7 +18,7 @@ constexpr Pair pairs[] = {
     {"compaction.started", "compaction.finished", ""},
 };
 
-// What a beginning and its end have in common and no other has; empty: it is no beginning and no end.
+// Identifies a pair of begin and end events; empty for other events.
 std::string pair_key(const Fields& event, bool is_begin) {
   const std::string_view type = event.text("type");
   const auto* pair = std::find_if(std::begin(pairs), std::end(pairs),
@@ -42,11 +42,11 @@ Timeline::Thread& Timeline::thread_of(const Fields& event) {
   return threads_[place->second];
 }
 
-// The last end counts: a background agent has one that says more than the first.
-void Timeline::note_end(const Fields& event, std::size_t index) {
-  if (const std::string begin = pair_key(event, true); !begin.empty()) begun_[begin] = true;
+// The last end counts: that of a background agent has more details than the first.
+void Timeline::record_end(const Fields& event, std::size_t index) {
+  if (const std::string begin = pair_key(event, true); !begin.empty()) begins_[begin] = true;
   const std::string key = pair_key(event, false);
-  if (key.empty() || !begun_.contains(key)) return;
+  if (key.empty() || !begins_.contains(key)) return;
   ends_[key] = index;
   items_[index].is_end = true;
 }
@@ -60,7 +60,7 @@ bool Timeline::add(const Fields& event, std::string_view json) {
                     parse_time(event.text("time")).value_or(before), false});
   text_ += json;
   thread.items.push_back(index);
-  note_end(event, index);
+  record_end(event, index);
   const std::string_view type = event.text("type"), subagent = event.text("subagent");
   if ((type == "agent.started" || type == "agent.finished") && !subagent.empty() &&
       !event.text("call").empty())
@@ -74,35 +74,35 @@ std::optional<Fields> Timeline::end_of(const Fields& begin) {
   return end_parser_.parse(json_of(items_[found->second]));
 }
 
-void Timeline::walk(std::uint64_t turn, const Visitor& visit, const Stranger& agent_begins) {
-  Walk walk{visit, agent_begins, turn};
-  std::vector<Thread*> own;
+void Timeline::walk(std::uint64_t turn, const Visitor& visit, const AgentVisitor& on_agent) {
+  Walk walk{visit, on_agent, turn};
+  std::vector<Thread*> main_threads;
   for (Thread& thread : threads_) {
-    thread.told = false;
-    if (thread.agent.empty()) own.push_back(&thread);
+    thread.shown = false;
+    if (thread.agent.empty()) main_threads.push_back(&thread);
   }
-  // A session that was resumed into another file has several: the one that began first comes first.
-  std::stable_sort(own.begin(), own.end(), [&](const Thread* a, const Thread* b) {
+  // A session that was resumed into another file has several; the oldest comes first.
+  std::stable_sort(main_threads.begin(), main_threads.end(), [&](const Thread* a, const Thread* b) {
     return items_[a->items.front()].ms < items_[b->items.front()].ms;
   });
-  for (Thread* thread : own) walk_thread(*thread, 0, walk);
+  for (Thread* thread : main_threads) walk_thread(*thread, 0, walk);
   if (turn > 0) return;
   for (Thread& thread : threads_) {
-    if (thread.told || !walk.more) continue;
-    agent_begins(thread.agent, 1);
+    if (thread.shown || !walk.more) continue;
+    on_agent(thread.agent, 1);
     walk_thread(thread, 1, walk);
   }
 }
 
 void Timeline::walk_thread(Thread& thread, std::size_t depth, Walk& walk) {
-  thread.told = true;
-  FrameParser parser;  // one a thread: a step's event lives while subagents below it are told
-  const bool is_own = thread.agent.empty();
+  thread.shown = true;
+  FrameParser parser;  // one per thread: the event must stay valid while the subagents below it are visited
+  const bool is_main = thread.agent.empty();
   for (const std::size_t index : thread.items) {
     const Item& item = items_[index];
-    if (is_own && walk.turn > 0 && item.turn != walk.turn) continue;
-    if (is_own && walk.begin_ms == no_time) walk.begin_ms = item.ms;
-    if (is_own) walk_strangers(thread, item, walk);
+    if (is_main && walk.turn > 0 && item.turn != walk.turn) continue;
+    if (is_main && walk.begin_ms == no_time) walk.begin_ms = item.ms;
+    if (is_main) walk_unlinked(thread, item, walk);
     if (!walk.more) return;
     const auto event = parser.parse(json_of(item));
     if (!event) continue;
@@ -115,23 +115,23 @@ void Timeline::walk_thread(Thread& thread, std::size_t depth, Walk& walk) {
 void Timeline::walk_call(std::string_view call, std::size_t depth, Walk& walk) {
   if (call.empty()) return;
   for (Thread& thread : threads_) {
-    if (thread.told || thread.agent.empty() || !walk.more) continue;
+    if (thread.shown || thread.agent.empty() || !walk.more) continue;
     const auto known = call_of_agent_.find(thread.agent);
     if (known != call_of_agent_.end() && known->second == call) walk_thread(thread, depth, walk);
   }
 }
 
-// Subagents that no call is known of come where they began: by the place in the same file, else by time.
-void Timeline::walk_strangers(const Thread& main, const Item& until, Walk& walk) {
+// A subagent without a known call is placed where it began: by the offset in the same file, else by time.
+void Timeline::walk_unlinked(const Thread& main, const Item& until, Walk& walk) {
   for (Thread& thread : threads_) {
-    if (thread.told || thread.agent.empty() || !walk.more || is_linked(thread)) continue;
+    if (thread.shown || thread.agent.empty() || !walk.more || is_linked(thread)) continue;
     const Item& first = items_[thread.items.front()];
     const bool before = thread.stream == main.stream ? first.offset < until.offset
                                                      : first.ms != no_time && first.ms < until.ms;
     if (!before) continue;
     const bool in_turn = thread.stream == main.stream ? first.turn == walk.turn : first.ms >= walk.begin_ms;
     if (walk.turn > 0 && !in_turn) continue;
-    walk.agent_begins(thread.agent, 1);
+    walk.on_agent(thread.agent, 1);
     walk_thread(thread, 1, walk);
   }
 }

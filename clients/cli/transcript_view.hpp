@@ -1,4 +1,4 @@
-// A session as a person reads it afterwards: turns as headings, below each what was said and done.
+// A session for reading afterwards: turns as headings, with the messages and tool calls of each below.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -6,33 +6,31 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cli/look.hpp"
+#include "cli/style.hpp"
 #include "cli/timeline.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::cli {
 
-using namespace common;
-
-namespace telling {
-struct Parts;
+namespace formatting {
+struct FormatterState;
 }
 
-class Chronicle {
+class TranscriptView {
  public:
-  /// `verbose` shows also thinking, what tools gave, prompts of subagents, token counts and checkpoints.
-  Chronicle(Look look, bool verbose);
-  ~Chronicle();
-  Chronicle(const Chronicle&) = delete;
-  Chronicle& operator=(const Chronicle&) = delete;
+  /// `verbose` also shows thinking, tool outputs, prompts of subagents, token counts and checkpoints.
+  TranscriptView(DisplayOptions display, bool verbose);
+  ~TranscriptView();
+  TranscriptView(const TranscriptView&) = delete;
+  TranscriptView& operator=(const TranscriptView&) = delete;
 
-  /// What the session frame says: title, place, model, size, how it stands.
-  void head(const Fields& session, std::string& out);
-  void tell(const Timeline::Step& step, Timeline& timeline, std::string& out);
-  /// A subagent that nothing tells of but its own events.
-  void stranger(std::string_view agent, std::size_t depth, std::string& out);
-  /// What is going on at the end; nothing when the session rests.
-  void foot(const Fields& session, std::string& out);
+  /// Title, project, model, size and status from the session frame.
+  void write_header(const Fields& session, std::string& out);
+  void write(const Timeline::Step& step, Timeline& timeline, std::string& out);
+  /// The heading of a subagent for which there is no agent.started.
+  void write_unlinked_agent(std::string_view agent, std::size_t depth, std::string& out);
+  /// The status of a session that is working or waiting; nothing for others.
+  void write_footer(const Fields& session, std::string& out);
 
  private:
   struct Row;
@@ -44,16 +42,17 @@ class Chronicle {
   void agent_started(const Row& row);
   void agent_finished(const Row& row);
   void todo_updated(const Row& row);
-  void rest(const Row& row);
+  void write_other(const Row& row);
   void text(const Row& row, std::string_view key, Glyph mark, Style mark_style, Style style,
             std::size_t lines_max);
   void output(const Row& row, const Fields& finished);
   void line(const Row& row, const Line& made);
   std::string margin(std::size_t depth) const;
 
-  std::unique_ptr<telling::Parts> parts_;
+  std::unique_ptr<formatting::FormatterState> state_;
   std::string day_;
-  std::unordered_map<std::string, std::uint64_t> agent_turn_;  // call → the turn in which its agent was told
+  std::unordered_map<std::string, std::uint64_t>
+      agent_turns_;  // call → the turn in which its agent was shown
 };
 
 }  // namespace earshot::cli

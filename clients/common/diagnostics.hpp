@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/text.hpp"
+#include "base/display_text.hpp"
 
 namespace earshot::common {
 

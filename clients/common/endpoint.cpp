@@ -1,12 +1,11 @@
 #include "common/endpoint.hpp"
 
-#include <sys/stat.h>
-
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
+#include "base/file.hpp"
 #include "common/diagnostics.hpp"
-#include "common/small_file.hpp"
 
 namespace earshot::common {
 namespace {
@@ -32,14 +31,14 @@ bool is_host(std::string_view text) {
 
 void read_token(DaemonAddress& address, const std::string& path) {
   address.token_path = path;
-  const SmallFile file = read_small_file(path);
+  const TextFile file = read_text_file(path);
   if (!file.error.empty()) {
     address.token_error = file.error;
   } else if (!is_token(file.text)) {
     address.token_error = "contains no token";
   } else {
     address.token = file.text;
-    if (file.shared())
+    if ((file.mode & 044) != 0)
       address.warning = "other users can read the token in " + path + "; fix it with: chmod 600 " + path;
   }
 }
@@ -59,14 +58,13 @@ std::string add_sockets(const ConnectOptions& options, const std::string& state,
     add(options.socket, "--socket");
     return {};
   }
-  const SmallFile file = read_small_file(state + "/socket");
+  const TextFile file = read_text_file(state + "/socket");
   const bool is_valid = file.text.starts_with('/') && file.text.size() <= socket_path_bytes_max;
   if (file.error.empty() && is_valid) add(file.text, "the file " + state + "/socket");
   // A given STATE belongs to another daemon than the one at the default socket.
   const std::string usual = options.state.empty() ? default_socket() : std::string();
-  struct stat status {};
   const bool exists = !usual.empty() && usual.size() <= socket_path_bytes_max && usual != file.text &&
-                      ::stat(usual.c_str(), &status) == 0;
+                      stat_file(usual, Symlinks::follow).ok();
   if (exists) add(usual, "the default, below XDG_RUNTIME_DIR");
   return {};
 }
@@ -183,7 +181,7 @@ std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& opt
     if (auto* error = std::get_if<std::string>(&endpoint))
       return "--connect " + options.connect + ": " + *error;
     address.endpoint = std::get<Endpoint>(std::move(endpoint));
-  } else if (const SmallFile file = read_small_file(state + "/address");
+  } else if (const TextFile file = read_text_file(state + "/address");
              file.error.empty() && !file.text.empty()) {
     address.address_source = "the file " + state + "/address";
     auto endpoint = parse_endpoint(file.text);
@@ -200,13 +198,29 @@ std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& opt
 
 std::variant<std::uint64_t, std::string> read_prefix_key(const std::string& state_directory) {
   const std::string path = state_directory + "/key";
-  const SmallFile file = read_small_file(path);
+  const TextFile file = read_text_file(path);
   if (!file.error.empty()) return path + ": " + file.error;
   std::uint64_t key = 0;
   const char* const end = file.text.data() + file.text.size();
   const auto [parsed, error] = std::from_chars(file.text.data(), end, key, 16);
   if (file.text.size() != 16 || error != std::errc() || parsed != end) return path + ": not 16 hex digits";
   return key;
+}
+
+TextFile read_text_file(const std::string& path) {
+  constexpr std::size_t file_bytes_max = 64 << 10;
+  const SmallFile file = read_small_file(path, file_bytes_max, Symlinks::follow);
+  TextFile result;
+  result.mode = file.stat.mode & 07777U;
+  if (!file.ok()) {
+    result.error = file.error_text();
+    return result;
+  }
+  constexpr std::string_view space = " \t\r\n";
+  std::string_view text = file.text;
+  text.remove_prefix(std::min(text.find_first_not_of(space), text.size()));
+  result.text = text.substr(0, text.find_last_not_of(space) + 1);
+  return result;
 }
 
 bool is_permanent(const ConnectionOutcome& outcome) {

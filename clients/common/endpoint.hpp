@@ -61,6 +61,14 @@ std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& opt
 /// The host's secret key of prefix hashes, from STATE/key. Returns the reason if there is none.
 std::variant<std::uint64_t, std::string> read_prefix_key(const std::string& state_directory);
 
+/// A file of one line, without the white space around it.
+struct TextFile {
+  std::string text;
+  std::string error;  // empty: the file was read
+  unsigned mode = 0;  // permissions
+};
+TextFile read_text_file(const std::string& path);
+
 enum class EndReason {
   stopped,      // a signal arrived, or a handler closed the connection
   unreachable,  // no connection: nothing listens there, or the name cannot be resolved

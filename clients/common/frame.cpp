@@ -5,14 +5,14 @@
 namespace earshot::common {
 namespace {
 
-constexpr std::size_t safe_number_bytes = 15;  // fewer digits than any integer that does not fit
+constexpr std::size_t safe_number_bytes = 15;  // a number this short fits a 64-bit integer
 
 bool in_number(char c) {
   return (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.' || c == 'e' || c == 'E';
 }
 
-// simdjson's DOM refuses a whole document for one number that fits no double or 64-bit integer, and a tool's
-// input may hold one: such numbers become strings.
+// simdjson's DOM rejects a document that contains a number outside of the ranges of double and 64-bit
+// integers, and a tool's input may contain one: such numbers become strings.
 std::string quote_large_numbers(std::string_view json) {
   std::string out;
   bool in_string = false;
@@ -43,14 +43,6 @@ std::string quote_large_numbers(std::string_view json) {
 
 }  // namespace
 
-std::string_view text_of(const simdjson::dom::element& element) {
-  std::string_view text;
-  if (element.get(text) == simdjson::SUCCESS) return text;
-  simdjson::dom::object object;
-  if (element.get(object) == simdjson::SUCCESS) return Fields(object).text("text");
-  return {};
-}
-
 std::optional<simdjson::dom::element> Fields::get(std::string_view key) const {
   simdjson::dom::element element;
   if (!present_ || object_.at_key(key).get(element) != simdjson::SUCCESS) return std::nullopt;
@@ -59,13 +51,8 @@ std::optional<simdjson::dom::element> Fields::get(std::string_view key) const {
 
 std::string_view Fields::text(std::string_view key) const {
   const auto element = get(key);
-  if (!element) return {};
   std::string_view text;
-  if (element->get(text) == simdjson::SUCCESS) return text;
-  simdjson::dom::object object;
-  if (element->get(object) != simdjson::SUCCESS || object.at_key("text").get(text) != simdjson::SUCCESS)
-    return {};
-  return text;
+  return element && element->get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
 std::optional<std::int64_t> Fields::integer(std::string_view key) const {
@@ -100,6 +87,18 @@ std::vector<Fields> Fields::objects(std::string_view key) const {
   for (const simdjson::dom::element item : array) {
     simdjson::dom::object object;
     if (item.get(object) == simdjson::SUCCESS) out.emplace_back(object);
+  }
+  return out;
+}
+
+std::vector<std::string_view> Fields::texts(std::string_view key) const {
+  std::vector<std::string_view> out;
+  const auto element = get(key);
+  simdjson::dom::array array;
+  if (!element || element->get(array) != simdjson::SUCCESS) return out;
+  for (const simdjson::dom::element item : array) {
+    std::string_view text;
+    if (item.get(text) == simdjson::SUCCESS) out.push_back(text);
   }
   return out;
 }

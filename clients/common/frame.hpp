@@ -1,4 +1,4 @@
-// One message of the daemon, read. Unknown fields are ignored and missing ones are empty: the protocol only
+// Frames of the daemon, decoded. Unknown fields are ignored and missing ones are empty: the protocol only
 // grows.
 #pragma once
 #include <simdjson.h>
@@ -10,8 +10,8 @@
 
 namespace earshot::common {
 
-/// The fields of a JSON object; views live until the parser's next frame. A field of another kind than asked
-/// for is absent.
+/// The fields of a JSON object; views are valid until the parser's next frame. A field of another type than
+/// requested counts as absent.
 class Fields {
  public:
   Fields() = default;
@@ -19,7 +19,6 @@ class Fields {
 
   explicit operator bool() const { return present_; }
   std::optional<simdjson::dom::element> get(std::string_view key) const;
-  /// A string, or the text of one that was cut: {"text":…,"bytes":N,"truncated":true}.
   std::string_view text(std::string_view key) const;
   std::optional<std::int64_t> integer(std::string_view key) const;
   /// Absent and negative ones are 0.
@@ -28,20 +27,23 @@ class Fields {
   Fields object(std::string_view key) const;
   /// The objects of an array.
   std::vector<Fields> objects(std::string_view key) const;
+  /// The strings of an array.
+  std::vector<std::string_view> texts(std::string_view key) const;
   std::size_t array_size(std::string_view key) const;
   const simdjson::dom::object& raw() const { return object_; }
+  /// The size in bytes of the complete text of which this frame holds the beginning; 0 if the text is
+  /// complete. `path` is the field's name, with names and indices inside of it joined by `/`: `output`,
+  /// `input/command`.
+  std::uint64_t truncated_bytes(std::string_view path) const { return object("truncated").count(path); }
 
  private:
   simdjson::dom::object object_;
   bool present_ = false;
 };
 
-/// A string, or the text of one that was cut; empty for anything else.
-std::string_view text_of(const simdjson::dom::element& element);
-
 class FrameParser {
  public:
-  /// Nothing when it is no JSON object.
+  /// Nothing if `json` is not a JSON object. The fields are valid until the next call.
   std::optional<Fields> parse(std::string_view json);
 
  private:

@@ -1,22 +1,21 @@
-// What runs a program for a notice, and what rings a terminal. Both block.
+// The command and bell sinks. Both block.
 #pragma once
 #include <string>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 #include "notifier/rules.hpp"
 
 namespace earshot::notifier {
 
-/// The sink's command, without a shell: the notice as JSON on its stdin, and in EARSHOT_* of its environment;
-/// what it writes to stderr is kept for when it fails. After the sink's timeout it is ended, its children
-/// too.
+/// Runs the sink's command without a shell, with the notice as JSON on stdin and in EARSHOT_* variables. An
+/// error includes the beginning of its stderr. After the sink's timeout it is killed with its children.
 Delivery run_command(const Sink& sink, const Notice& notice);
 
-/// The same for any words.
-Delivery run_words(const std::vector<std::string>& words, const std::vector<std::string>& environment,
-                   const std::string& input, std::int64_t timeout_ms);
+/// Runs any program the same way.
+Delivery run_program(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+                     const std::string& input, std::int64_t timeout_ms);
 
-/// BEL, to the sink's terminal or the one that the program was started from.
-Delivery ring_bell(const Sink& sink);
+/// Writes BEL to the sink's terminal or the controlling terminal.
+Delivery write_bell(const Sink& sink);
 
 }  // namespace earshot::notifier

@@ -1,70 +1,74 @@
-// `earshot-notify check`: are the rules good, and what do they come to?
+// `earshot-notify check`: validates and explains the rules.
 #include <sys/stat.h>
 
 #include <iostream>
 
+#include "base/duration.hpp"
+#include "base/json_writer.hpp"
 #include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "notifier/commands.hpp"
-#include "notifier/json.hpp"
 #include "notifier/payload.hpp"
 #include "notifier/rules_file.hpp"
 
 namespace earshot::notifier {
 namespace {
 
-struct Found {
+struct SinkProblem {
   std::string sink, why;
-  bool fatal;  // it cannot be sent to
+  bool fatal;  // the sink is unusable
 };
 
-// What can be known of a sink without sending anything.
-std::vector<Found> look_at(const Rules& rules) {
-  std::vector<Found> found;
+// Checks sinks without sending anything.
+std::vector<SinkProblem> check_sinks(const Rules& rules) {
+  std::vector<SinkProblem> problems;
   for (const auto& [name, sink] : rules.sinks) {
     const bool used = std::any_of(rules.rules.begin(), rules.rules.end(), [&](const Rule& rule) {
       return std::find(rule.sinks.begin(), rule.sinks.end(), name) != rule.sinks.end();
     });
     if (!used) {
-      if (sink.line > 0) found.push_back({name, "no rule tells it anything", false});
+      if (sink.line > 0) problems.push_back({name, "no rule uses it", false});
       continue;
     }
-    const auto keys = read_keys(sink);
-    if (const auto* trouble = std::get_if<SecretTrouble>(&keys)) found.push_back({name, trouble->why, true});
-    if (const auto* read = std::get_if<Keys>(&keys)) {
-      const bool is_secret = !read->token.empty() || !read->secret.empty() || sink.url_at.given();
-      const bool is_near = read->url.starts_with("http://127.") ||
-                           read->url.starts_with("http://localhost") || read->url.starts_with("http://[::1]");
-      if (is_secret && read->url.starts_with("http://") && !is_near)
-        found.push_back({name, "what is secret goes over the network as it is: use https://", false});
+    const auto keys = read_credentials(sink);
+    if (const auto* error = std::get_if<SecretError>(&keys)) problems.push_back({name, error->why, true});
+    if (const auto* read = std::get_if<Credentials>(&keys)) {
+      const bool is_secret = !read->token.empty() || !read->secret.empty() || sink.url_source.is_set();
+      const bool is_private_target = read->url.starts_with("http://127.") ||
+                                     read->url.starts_with("http://localhost") ||
+                                     read->url.starts_with("http://[::1]");
+      if (is_secret && read->url.starts_with("http://") && !is_private_target)
+        problems.push_back({name, "the secret is sent unencrypted: use https://", false});
     }
     struct stat status {};
     if (!sink.ca_file.empty() && ::stat(sink.ca_file.c_str(), &status) != 0)
-      found.push_back({name, sink.ca_file + ": there is no such file", true});
+      problems.push_back({name, sink.ca_file + ": No such file or directory", true});
   }
-  return found;
+  return problems;
 }
 
-void print_json(const ReadRules& read, const std::vector<Found>& found) {
+void print_json(const ReadRules& read, const std::vector<SinkProblem>& problems) {
   std::string out;
-  Object object(out);
-  object.add("good", read.problems.empty());
-  append_array(object.begin("problems"), read.problems, [](std::string& to, const Problem& each) {
-    Object(to).add("file", each.file).add("line", each.line).add("why", each.why).close();
+  JsonWriter writer(out);
+  writer.begin_object().member("good", read.problems.empty());
+  writer.key("problems").array(read.problems, [&](const Problem& each) {
+    writer.begin_object()
+        .member("file", each.file)
+        .member("line", each.line)
+        .member("why", each.why)
+        .end_object();
   });
-  append_array(object.begin("sinks"), found, [](std::string& to, const Found& each) {
-    Object(to).add("sink", each.sink).add("why", each.why).add("fatal", each.fatal).close();
+  writer.key("sinks").array(problems, [&](const SinkProblem& each) {
+    writer.begin_object().member("sink", each.sink).member("why", each.why).member("fatal", each.fatal);
+    writer.end_object();
   });
-  append_array(object.begin("rules"), read.rules.rules, [&](std::string& to, const Rule& rule) {
-    Object each(to);
-    each.add("name", rule.name)
-        .add("file", rule.file)
-        .add("line", rule.line)
-        .add("on", rule.on)
-        .add("sinks", rule.sinks);
-    each.add("view", rule.view == View::full ? "full" : "meta").add("says", explain(rule, read.rules));
-    each.close();
+  writer.key("rules").array(read.rules.rules, [&](const Rule& rule) {
+    writer.begin_object().member("name", rule.name).member("file", rule.file).member("line", rule.line);
+    writer.array_member("on", rule.on).array_member("sinks", rule.sinks);
+    writer.member("view", rule.view == View::full ? "full" : "meta");
+    writer.member("description", explain(rule, read.rules)).end_object();
   });
-  object.close();
+  writer.end_object();
   std::cout << out << "\n";
 }
 
@@ -72,11 +76,13 @@ void print_json(const ReadRules& read, const std::vector<Found>& found) {
 
 int check_command(const Options& options) {
   const ReadRules read = load_rules(options.rules);
-  const std::vector<Found> found = read.problems.empty() ? look_at(read.rules) : std::vector<Found>{};
-  const bool bad = std::any_of(found.begin(), found.end(), [](const Found& each) { return each.fatal; });
+  const std::vector<SinkProblem> problems =
+      read.problems.empty() ? check_sinks(read.rules) : std::vector<SinkProblem>{};
+  const bool bad =
+      std::any_of(problems.begin(), problems.end(), [](const SinkProblem& each) { return each.fatal; });
   const int exit_code = !read.problems.empty() ? exit_usage : bad ? exit_failed : exit_ok;
   if (options.json) {
-    print_json(read, found);
+    print_json(read, problems);
     return exit_code;
   }
   if (!read.problems.empty()) {
@@ -84,13 +90,14 @@ int check_command(const Options& options) {
     return exit_code;
   }
   for (const Rule& rule : read.rules.rules) std::cout << explain(rule, read.rules) << "\n";
-  if (read.rules.rules.empty()) std::cout << "There are no rules: nothing is told.\n\n";
+  if (read.rules.rules.empty()) std::cout << "There are no rules: no notices are sent.\n\n";
   std::cout << "Sinks\n";
   for (const auto& [name, sink] : read.rules.sinks) std::cout << "  " << explain(sink);
-  std::cout << "\nNothing older than " << say_duration(read.rules.max_age_ms) << " is told. "
-            << (read.rules.wants_text() ? "Text is asked for, as a rule wants some.\n"
-                                        : "No text is asked for: names, times and numbers only.\n");
-  for (const Found& each : found)
+  std::cout << "\nEvents older than " << duration_literal(common::Ms(read.rules.max_age_ms))
+            << " cause no notices. "
+            << (read.rules.wants_text() ? "Session text is requested, as a rule uses it.\n"
+                                        : "No session text is requested: only names, times and numbers.\n");
+  for (const SinkProblem& each : problems)
     std::cout << (each.fatal ? "WRONG: " : "note: ") << "sink " << each.sink << ": "
               << common::safe_text(each.why) << "\n";
   return exit_code;

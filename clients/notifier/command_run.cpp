@@ -1,8 +1,9 @@
-// `earshot-notify`: tells, until it is stopped. It does not give up: no daemon, another token, a bus that is
-// not there yet are all waited for.
-#include <csignal>
-#include <set>
+// `earshot-notify` without a command: runs until it is stopped. A missing daemon, an invalid token and a
+// missing session bus are retried.
+#include <cerrno>
+#include <cstring>
 
+#include "base/file.hpp"
 #include "common/client.hpp"
 #include "common/diagnostics.hpp"
 #include "notifier/commands.hpp"
@@ -15,88 +16,93 @@ namespace {
 using common::print_message;
 using common::safe_text;
 
-// What is wrong is said once, not with every attempt.
-class Teller {
+// Prints a message unless it repeats the previous one: failed attempts are reported once.
+class StatusPrinter {
  public:
-  void say(const std::string& text) {
+  void print(const std::string& text) {
     if (text == last_) return;
     last_ = text;
     print_message(text);
   }
-  void forget() { last_.clear(); }
+  void reset() { last_.clear(); }
 
  private:
   std::string last_;
 };
 
-// The view is asked for in the address: the daemon sends no text that no rule wants.
-void ask_for_meta(common::DaemonAddresses& addresses) {
+// Without a rule that uses text the daemon is asked to send none.
+void request_meta_view(common::DaemonAddresses& addresses) {
   for (common::DaemonAddress& address : addresses) address.endpoint.path += "?view=meta";
 }
 
 }  // namespace
 
-std::string own_directory(const Options& options) { return options.daemon.state_directory() + "/notify"; }
+std::string notifier_directory(const Options& options) {
+  return options.daemon.state_directory() + "/notify";
+}
 
 int run_command(const Options& options) {
   ReadRules read = load_rules(options.rules);
   for (const Problem& each : read.problems) print_message(safe_text(each.text()));
   if (!read.problems.empty()) {
-    print_message("these rules cannot be followed; `earshot-notify check` says the same without starting");
+    print_message("the rules have errors; `earshot-notify check` validates them without starting");
     return exit_usage;
   }
   const Rules rules = std::move(read.rules);
-  const Places places{own_directory(options)};
-  for (const std::string& directory : {places.directory, places.spool()}) {
-    if (const std::string why = make_directory(directory); !why.empty()) {
-      print_message("cannot make " + safe_text(why));
+  const StatePaths paths{notifier_directory(options)};
+  for (const std::string& directory : {paths.directory, paths.spool()}) {
+    if (const std::string why = make_private_directory(directory); !why.empty()) {
+      print_message("cannot create " + safe_text(why));
       return exit_failed;
     }
   }
-  const Lock lock(places.lock());
-  if (!lock.held()) {
-    print_message("another earshot-notify runs already with " + safe_text(places.directory) +
-                  ": two would tell everything twice");
+  const FileLock lock = lock_file(paths.lock());
+  if (!lock.fd && lock.error != EWOULDBLOCK) {
+    print_message("cannot lock " + safe_text(paths.lock()) + ": " + std::strerror(lock.error));
+    return exit_failed;
+  }
+  if (!lock.fd) {
+    print_message("another earshot-notify runs already with " + safe_text(paths.directory) +
+                  ": two would send each notice twice");
     return exit_failed;
   }
   common::Client client;
-  Station station(rules, options.daemon, client, places, options.verbose);
+  Notifier notifier(rules, options.daemon, client, paths, options.verbose);
   common::Backoff backoff;
-  Teller teller;
+  StatusPrinter printer;
   while (true) {
-    // Again each time: a new daemon may have another address and token.
+    // On each attempt, as a restarted daemon may have another address and token.
     auto found = common::find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
-      teller.say(safe_text(*why));
+      printer.print(safe_text(*why));
       if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) return exit_usage;
       if (!client.pause(backoff.next_ms())) return exit_ok;
       continue;
     }
     common::DaemonAddresses addresses = std::get<common::DaemonAddresses>(std::move(found));
-    if (!rules.wants_text()) ask_for_meta(addresses);
+    if (!rules.wants_text()) request_meta_view(addresses);
     bool is_open = false, is_live = false;
     common::Handlers handlers;
     handlers.on_open = [&] {
       is_open = true;
-      client.send(station.begin());
+      client.send(notifier.begin());
     };
     handlers.on_frame = [&](std::string_view json) {
-      station.take(json);
-      for (std::string& request : station.take_requests()) client.send(std::move(request));
+      notifier.receive(json);
       return true;
     };
     handlers.on_idle = [&] {
-      station.settle();
-      if (!is_live && station.live()) teller.say("listening to the daemon");
-      is_live = is_live || station.live();
+      notifier.process();
+      if (!is_live && notifier.live()) printer.print("listening to the daemon");
+      is_live = is_live || notifier.live();
     };
     const common::ConnectResult result = client.run_any(addresses, handlers);
     if (result.last().end_reason == common::EndReason::stopped) return exit_ok;
     if (is_open) {
       backoff.reset();
-      teller.say("lost the daemon (" + safe_text(result.last().text) + "); trying to come back");
+      printer.print("lost the daemon (" + safe_text(result.last().text) + "); reconnecting");
     } else {
-      teller.say(format_connect_error(result, addresses) + "\n  Trying again until it is there.");
+      printer.print(format_connect_error(result, addresses) + "\n  Retrying until it is available.");
     }
     if (!client.pause(backoff.next_ms())) return exit_ok;
   }

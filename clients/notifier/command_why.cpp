@@ -5,30 +5,30 @@
 
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
+#include "notifier/bounded_log.hpp"
 #include "notifier/commands.hpp"
-#include "notifier/files.hpp"
 #include "notifier/notifier.hpp"
 
 namespace earshot::notifier {
 
 int why_command(const Options& options) {
-  const Places places{own_directory(options)};
-  const std::vector<std::string> lines = BoundedLog(places.journal()).last(options.count);
+  const StatePaths paths{notifier_directory(options)};
+  const std::vector<std::string> lines = BoundedLog(paths.journal()).last(options.count);
   if (lines.empty()) {
-    common::print_message("nothing was decided yet (" + common::safe_text(places.journal()) +
+    common::print_message("no decisions yet (" + common::safe_text(paths.journal()) +
                           "): is earshot-notify running?");
     return exit_failed;
   }
   common::FrameParser parser;
   for (const std::string& line : lines) {
     if (options.json) {
-      std::cout << common::to_display_json(line) << "\n";
+      std::cout << to_display_json(line) << "\n";
       continue;
     }
     const auto fields = parser.parse(line);
     if (!fields) continue;
-    std::string text = common::format_local_clock(fields->integer("at_ms").value_or(0)) + " ";
-    std::string word(fields->text("verdict"));
+    std::string text = format_local_clock(fields->integer("at_ms").value_or(0)) + " ";
+    std::string word(fields->text("decision"));
     word.resize(std::max<std::size_t>(word.size(), 11), ' ');
     text += word + " " + std::string(fields->text("rule"));
     const std::string_view project = fields->text("project");

@@ -1,4 +1,4 @@
-// The commands behind `earshot-notify`: each takes its options and gives the program's exit code.
+// The commands of `earshot-notify`. Each returns the program's exit code.
 #pragma once
 #include <string>
 
@@ -7,12 +7,12 @@
 namespace earshot::notifier {
 
 constexpr int exit_ok = 0;
-constexpr int exit_failed = 1;  // it cannot be done here; or `check` or `test --send` found something wrong
-constexpr int exit_usage = 2;   // the words or the rules cannot be understood
+constexpr int exit_failed = 1;  // a failure of the system, or `check` or `test --send` found a broken sink
+constexpr int exit_usage = 2;   // wrong usage, or errors in the rules
 
 struct Options {
   common::ConnectOptions daemon;
-  std::string rules;  // the file; empty: the default one
+  std::string rules;  // path; empty: the default file
   bool verbose = false;
   bool json = false;
   std::string event;       // test
@@ -26,6 +26,6 @@ int test_command(const Options& options);
 int why_command(const Options& options);
 
 /// STATE/notify, where STATE is the daemon's state directory.
-std::string own_directory(const Options& options);
+std::string notifier_directory(const Options& options);
 
 }  // namespace earshot::notifier

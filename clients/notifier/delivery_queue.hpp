@@ -1,5 +1,5 @@
-// Which letter goes out when: one at a time to a sink, again after a failure, later each time; what cannot be
-// delivered is a dead letter. It knows no clock and sends nothing itself.
+// Schedules deliveries: one at a time per sink, with retries and backoff. Notices that cannot be delivered
+// become dead letters. Without I/O except the spool, and without a clock.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,58 +10,58 @@
 #include <utility>
 #include <vector>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 #include "notifier/rules.hpp"
 #include "notifier/spool.hpp"
 
 namespace earshot::notifier {
 
-class PostOffice {
+class DeliveryQueue {
  public:
-  static constexpr std::size_t letters_max = 500;                 // of more the oldest is a dead letter
-  static constexpr int attempts_max = 20;                         // then it is a dead letter
+  static constexpr std::size_t notices_max = 500;                 // above it the oldest becomes a dead letter
+  static constexpr int attempts_max = 20;                         // then it becomes a dead letter
   static constexpr std::int64_t age_ms_max = 24LL * 3600 * 1000;  // likewise
   static constexpr std::int64_t backoff_first_ms = 1000;
   static constexpr std::int64_t backoff_max_ms = 5 * 60 * 1000;
-  static constexpr std::int64_t retry_after_ms_max = 3600LL * 1000;  // a longer wish is cut to this
+  static constexpr std::int64_t retry_after_ms_max = 3600LL * 1000;  // longer requests are cut to this
 
-  /// Both outlive this. Takes up what the spool holds.
-  PostOffice(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
+  /// Both references must outlive the queue. Queues the content of the spool.
+  DeliveryQueue(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
 
-  void take(const Notice& notice, std::int64_t now_ms);
-  /// Letters that may go out at once: those that can be taken back are given before they are saved, the
-  /// others after. Each is on its way until report().
-  std::vector<Letter> collect(std::int64_t now_ms, bool takes_back);
-  /// To the spool. What went wrong there; empty: nothing.
+  void add(const Notice& notice, std::int64_t now_ms);
+  /// The deliveries to start now: to sinks that can retract before they are saved, to others after. Each is
+  /// in flight until report().
+  std::vector<QueuedNotice> take_due(std::int64_t now_ms, bool can_retract);
+  /// Writes new deliveries to the spool. Returns an error; empty: done.
   std::string save();
   void report(const std::string& key, const Delivery& delivery, std::int64_t now_ms);
-  /// It is answered: what did not go out yet need not.
+  /// Drops the deliveries of an answered notice that did not start yet.
   void withdraw(const std::string& notice, const std::vector<std::string>& sinks);
   std::optional<std::int64_t> next_ms(std::int64_t now_ms) const;
-  std::size_t size() const { return letters_.size(); }
+  std::size_t size() const { return notices_.size(); }
 
   struct Event {
     enum class What { sent, failed, dead, withdrawn } what;
-    Letter letter;
+    QueuedNotice queued;
     std::string why;
   };
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
  private:
-  struct Waiting {
-    Letter letter;
+  struct Entry {
+    QueuedNotice queued;
     std::int64_t due_ms = 0;
-    bool saved = false, on_its_way = false;
+    bool saved = false, in_flight = false;
   };
-  void dead(Waiting& waiting, std::string why);
+  void add_dead_letter(Entry& entry, std::string why);
   std::int64_t backoff_ms(int attempts);
-  bool takes_back(const Letter& letter) const;
+  bool can_retract(const QueuedNotice& queued) const;
 
   const Rules& rules_;
   const Spool& spool_;
   std::minstd_rand random_;
-  std::deque<Waiting> letters_;                       // the oldest first
-  std::map<std::string, std::int64_t> paused_until_;  // sinks that asked for time
+  std::deque<Entry> notices_;                         // oldest first
+  std::map<std::string, std::int64_t> paused_until_;  // sink → time, after Retry-After
   std::vector<Event> events_;
 };
 

@@ -1,4 +1,4 @@
-// Notices on the desktop. One implementation is compiled in: desktop_bus, desktop_osascript or desktop_none.
+// Desktop notifications. One implementation is compiled: desktop_bus, desktop_osascript or desktop_none.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,49 +7,49 @@
 #include <utility>
 #include <vector>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 
 namespace earshot::notifier {
 
-/// What is on the screen, so that the next program can replace and close it.
-struct Shown {
-  struct Place {
+/// The displayed notices. Kept across restarts to replace and close them.
+struct ShownNotices {
+  struct Entry {
     std::string slot;
     std::string notice;    // its id
-    std::uint32_t id = 0;  // the server's
+    std::uint32_t id = 0;  // of the notification server
   };
-  std::string server;  // who gave the ids: another one never gave them
-  std::vector<Place> places;
+  std::string server;  // identifies the server; ids of another server are invalid
+  std::vector<Entry> entries;
 };
 
 class Desktop {
  public:
-  static constexpr std::size_t places_max = 200;   // of more the oldest is no longer replaced nor closed
-  static constexpr std::int64_t answer_ms = 5000;  // a server that takes longer has not shown it
+  static constexpr std::size_t entries_max = 200;     // above it the oldest is no longer replaced nor closed
+  static constexpr std::int64_t reply_ms_max = 5000;  // without a reply by then the delivery failed
 
-  /// All are called on the desktop's own thread.
-  struct Hooks {
-    std::function<void(const std::string& key, const Delivery& delivery)> done;
-    std::function<void()> opened;            // the person wants to see more
-    std::function<void(Shown shown)> shown;  // it changed
-    std::function<void(std::string url)> cannot_open;
+  /// Called on the desktop's thread.
+  struct Callbacks {
+    std::function<void(const std::string& key, const Delivery& delivery)> on_done;
+    std::function<void()> on_clicked;                  // the user clicked a notice
+    std::function<void(ShownNotices shown)> on_shown;  // the displayed notices changed
+    std::function<void(std::string url)> on_open_failed;
   };
-  static std::unique_ptr<Desktop> make(Hooks hooks, Shown before);
+  static std::unique_ptr<Desktop> make(Callbacks callbacks, ShownNotices before);
   virtual ~Desktop() = default;
 
-  /// In the place of what the notice's slot shows.
-  virtual void show(const Letter& letter) = 0;
-  /// Only when the slot still shows this notice.
+  /// Displays the notice, replacing the one with the same slot.
+  virtual void show(const QueuedNotice& queued) = 0;
+  /// Closes the notice if it is still the one displayed in the slot.
   virtual void close(const std::string& slot, const std::string& notice) = 0;
-  /// In the browser, by the desktop's own means.
+  /// Opens the URL in the browser.
   virtual void open(const std::string& url) = 0;
 };
 
-/// The words that make macOS show it. Texts are arguments of a script that never changes.
-std::vector<std::string> osascript_words(const Notice& notice);
+/// The command that displays the notice on macOS. Texts are arguments of a constant script.
+std::vector<std::string> osascript_command(const Notice& notice);
 
-/// `&`, `<` and `>` as a server wants them that understands markup; to Slack nothing is a mention, a channel
-/// or a link without them.
-std::string without_markup(std::string_view text);
+/// Escapes `&`, `<` and `>` for servers with markup. In Slack's format this also disables mentions, channels
+/// and links.
+std::string escape_markup(std::string_view text);
 
 }  // namespace earshot::notifier

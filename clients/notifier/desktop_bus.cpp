@@ -1,5 +1,5 @@
-// Linux: org.freedesktop.Notifications on the session bus, through sd-bus, on a thread of its own: a bus that
-// hangs holds up nothing else.
+// Linux: org.freedesktop.Notifications on the session bus, with sd-bus, on a separate thread so that a bus
+// that hangs blocks nothing else.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-bus.h>
@@ -27,7 +27,7 @@ constexpr const char* server_path = "/org/freedesktop/Notifications";
 constexpr const char* portal_name = "org.freedesktop.portal.Desktop";
 constexpr const char* portal_path = "/org/freedesktop/portal/desktop";
 constexpr std::chrono::milliseconds reconnect_pause{1000};
-constexpr std::uint64_t answer_usec = Desktop::answer_ms * 1000;
+constexpr std::uint64_t reply_usec = Desktop::reply_ms_max * 1000;
 
 struct Bus {
   sd_bus* bus = nullptr;
@@ -51,8 +51,8 @@ struct Message {
 
 class BusDesktop : public Desktop {
  public:
-  BusDesktop(Hooks hooks, Shown before)
-      : hooks_(std::move(hooks)),
+  BusDesktop(Callbacks callbacks, ShownNotices before)
+      : callbacks_(std::move(callbacks)),
         shown_(std::move(before)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { run(); }) {}
@@ -63,7 +63,7 @@ class BusDesktop : public Desktop {
     ::close(wake_);
   }
 
-  void show(const Letter& letter) override { post(letter); }
+  void show(const QueuedNotice& queued) override { post(queued); }
   void close(const std::string& slot, const std::string& notice) override { post(Closing{slot, notice}); }
   void open(const std::string& url) override { post(Page{url}); }
 
@@ -75,13 +75,13 @@ class BusDesktop : public Desktop {
   struct Page {
     std::string url;
   };
-  using Task = std::variant<Letter, Closing, Page, Stop>;
+  using Task = std::variant<QueuedNotice, Closing, Page, Stop>;
 
-  // A call whose answer is awaited.
+  // A call whose reply is pending.
   struct Call {
     BusDesktop* self;
     std::string key, slot, notice, url;
-    bool close_at_once = false;  // it was answered before the server said its id
+    bool close_at_once = false;  // the notice was answered before the server replied with its id
   };
 
   void post(Task task) {
@@ -90,7 +90,7 @@ class BusDesktop : public Desktop {
       tasks_.push_back(std::move(task));
     }
     const std::uint64_t one = 1;
-    if (::write(wake_, &one, sizeof one) < 0) return;  // it is awake
+    if (::write(wake_, &one, sizeof one) < 0) return;  // the counter is at its maximum: the thread is awake
   }
 
   std::deque<Task> take_tasks() {
@@ -102,22 +102,22 @@ class BusDesktop : public Desktop {
     while (true) {
       for (Task& task : take_tasks()) {
         if (std::holds_alternative<Stop>(task)) return stop();
-        todo_.push_back(std::move(task));
+        pending_.push_back(std::move(task));
       }
-      work();
+      run_pending();
       while (bus_.bus != nullptr) {
         const int more = sd_bus_process(bus_.bus, nullptr);
-        if (more < 0) lost(more);
+        if (more < 0) on_disconnect(more);
         if (more <= 0) break;
       }
-      if (ready_ && !todo_.empty()) continue;  // the server has just become known
+      if (ready_ && !pending_.empty()) continue;  // the server has just replied
       wait();
     }
   }
 
-  // What was asked for reaches the bus before the end.
+  // Posted tasks reach the bus before the thread ends.
   void stop() {
-    if (ready_) work();
+    if (ready_) run_pending();
     if (bus_.bus != nullptr) sd_bus_flush(bus_.bus);
     bus_.close();
     for (const Call* call : std::exchange(calls_, {})) delete call;
@@ -141,18 +141,18 @@ class BusDesktop : public Desktop {
     }
     ::poll(ready, bus_.bus != nullptr ? 2 : 1, timeout_ms);
     std::uint64_t count = 0;
-    if (::read(wake_, &count, sizeof count) < 0) return;  // it was not that
+    if (::read(wake_, &count, sizeof count) < 0) return;  // woken by the bus or the timeout
   }
 
-  void work() {
-    if (todo_.empty()) return;
+  void run_pending() {
+    if (pending_.empty()) return;
     if (bus_.bus == nullptr && !connect()) return;
-    if (!ready_) return ask();
-    for (Task& task : std::exchange(todo_, {})) {
+    if (!ready_) return request_capabilities();
+    for (Task& task : std::exchange(pending_, {})) {
       if (bus_.bus == nullptr) {
-        refuse(task, "the session bus went away");
-      } else if (const auto* letter = std::get_if<Letter>(&task)) {
-        notify(*letter);
+        reject(task, "on_disconnect the session bus");
+      } else if (const auto* queued = std::get_if<QueuedNotice>(&task)) {
+        notify(*queued);
       } else if (const auto* closing = std::get_if<Closing>(&task)) {
         close_shown(*closing);
       } else if (const auto* page = std::get_if<Page>(&task)) {
@@ -161,16 +161,17 @@ class BusDesktop : public Desktop {
     }
   }
 
-  void refuse(const Task& task, const std::string& why) {
-    if (const auto* letter = std::get_if<Letter>(&task)) hooks_.done(letter->key(), {.why = why});
-    if (const auto* page = std::get_if<Page>(&task)) hooks_.cannot_open(page->url);
+  void reject(const Task& task, const std::string& why) {
+    if (const auto* queued = std::get_if<QueuedNotice>(&task))
+      callbacks_.on_done(queued->key(), {.why = why});
+    if (const auto* page = std::get_if<Page>(&task)) callbacks_.on_open_failed(page->url);
   }
 
-  void refuse_all(const std::string& why) {
-    ready_ = asking_ = false;
-    for (const Task& task : std::exchange(todo_, {})) refuse(task, why);
+  void reject_all(const std::string& why) {
+    ready_ = is_asking_ = false;
+    for (const Task& task : std::exchange(pending_, {})) reject(task, why);
     for (const Call* call : std::exchange(calls_, {})) {
-      if (!call->key.empty()) hooks_.done(call->key, {.why = why});
+      if (!call->key.empty()) callbacks_.on_done(call->key, {.why = why});
       delete call;
     }
   }
@@ -194,63 +195,63 @@ class BusDesktop : public Desktop {
       bus_.bus = nullptr;
       why += std::string(": ") + std::strerror(-opened);
     }
-    refuse_all(why);
+    reject_all(why);
     return false;
   }
 
-  void lost(int error) {
+  void on_disconnect(int error) {
     bus_.close();
-    refuse_all(std::string("the session bus went away: ") + std::strerror(-error));
+    reject_all(std::string("on_disconnect the session bus: ") + std::strerror(-error));
   }
 
-  // What the server can do, and who it is: another one than before never gave our ids.
-  void ask() {
-    if (asking_) return;
-    asking_ = true;
+  // Asks for the server's capabilities and identity: another server does not have the saved ids.
+  void request_capabilities() {
+    if (is_asking_) return;
+    is_asking_ = true;
     const int sent = sd_bus_call_method_async(bus_.bus, nullptr, server_name, server_path, server_name,
                                               "GetCapabilities", on_capabilities, this, nullptr);
-    if (sent < 0) lost(sent);
+    if (sent < 0) on_disconnect(sent);
   }
 
-  static int on_capabilities(sd_bus_message* answer, void* self_pointer, sd_bus_error*) {
-    auto& self = *static_cast<BusDesktop*>(self_pointer);
-    self.asking_ = false;
-    if (const sd_bus_error* error = sd_bus_message_get_error(answer)) {
-      self.refuse_all("no notification server answers on the session bus" +
+  static int on_capabilities(sd_bus_message* reply, void* user_data, sd_bus_error*) {
+    auto& self = *static_cast<BusDesktop*>(user_data);
+    self.is_asking_ = false;
+    if (const sd_bus_error* error = sd_bus_message_get_error(reply)) {
+      self.reject_all("no notification server answers on the session bus" +
                       (error->message != nullptr ? std::string(": ") + error->message : std::string()));
       return 0;
     }
     self.markup_ = self.actions_ = false;
-    if (sd_bus_message_enter_container(answer, 'a', "s") > 0) {
+    if (sd_bus_message_enter_container(reply, 'a', "s") > 0) {
       const char* word = nullptr;
-      while (sd_bus_message_read_basic(answer, 's', &word) > 0) {
+      while (sd_bus_message_read_basic(reply, 's', &word) > 0) {
         self.markup_ = self.markup_ || std::strcmp(word, "body-markup") == 0;
         self.actions_ = self.actions_ || std::strcmp(word, "actions") == 0;
       }
     }
-    const char* const sender = sd_bus_message_get_sender(answer);
+    const char* const sender = sd_bus_message_get_sender(reply);
     sd_id128_t bus_id{};
     char bus_text[SD_ID128_STRING_MAX] = "";
     if (sd_bus_get_bus_id(self.bus_.bus, &bus_id) >= 0) sd_id128_to_string(bus_id, bus_text);
     const std::string server = std::string(bus_text) + (sender == nullptr ? "" : sender);
     if (server != self.shown_.server) {
       self.shown_ = {server, {}};
-      self.hooks_.shown(self.shown_);
+      self.callbacks_.on_shown(self.shown_);
     }
     self.ready_ = true;
     return 0;
   }
 
-  Shown::Place* find(const std::string& slot) {
-    const auto found = std::find_if(shown_.places.begin(), shown_.places.end(),
+  ShownNotices::Entry* find(const std::string& slot) {
+    const auto found = std::find_if(shown_.entries.begin(), shown_.entries.end(),
                                     [&](const auto& each) { return each.slot == slot; });
-    return found == shown_.places.end() ? nullptr : &*found;
+    return found == shown_.entries.end() ? nullptr : &*found;
   }
 
-  void notify(const Letter& letter) {
-    const Notice& notice = letter.notice;
-    const Shown::Place* const before = find(notice.slot);
-    const std::string body = markup_ ? without_markup(notice.body) : notice.body;
+  void notify(const QueuedNotice& queued) {
+    const Notice& notice = queued.notice;
+    const ShownNotices::Entry* const before = find(notice.slot);
+    const std::string body = markup_ ? escape_markup(notice.body) : notice.body;
     Message call;
     int made = sd_bus_message_new_method_call(bus_.bus, &call.message, server_name, server_path, server_name,
                                               "Notify");
@@ -269,31 +270,32 @@ class BusDesktop : public Desktop {
       return sd_bus_message_append(call.message, "a{sv}i", 2, "urgency", "y",
                                    static_cast<int>(notice.urgency), "category", "s", "im.received", -1);
     });
-    auto* const waiting = new Call{this, letter.key(), notice.slot, notice.id, {}};
-    if (made >= 0) made = sd_bus_call_async(bus_.bus, nullptr, call.message, on_shown, waiting, answer_usec);
+    auto* const call_state = new Call{this, queued.key(), notice.slot, notice.id, {}};
+    if (made >= 0)
+      made = sd_bus_call_async(bus_.bus, nullptr, call.message, on_shown, call_state, reply_usec);
     if (made >= 0) {
-      calls_.insert(waiting);
+      calls_.insert(call_state);
       return;
     }
-    delete waiting;
-    hooks_.done(letter.key(),
-                {.hopeless = made == -EINVAL, .why = std::string("Notify: ") + std::strerror(-made)});
+    delete call_state;
+    callbacks_.on_done(queued.key(),
+                       {.permanent = made == -EINVAL, .why = std::string("Notify: ") + std::strerror(-made)});
   }
 
-  static int on_shown(sd_bus_message* answer, void* call_pointer, sd_bus_error*) {
+  static int on_shown(sd_bus_message* reply, void* call_pointer, sd_bus_error*) {
     auto* const call = static_cast<Call*>(call_pointer);
     BusDesktop& self = *call->self;
     if (self.calls_.erase(call) == 0) return 0;
     std::uint32_t id = 0;
-    if (const sd_bus_error* error = sd_bus_message_get_error(answer)) {
-      self.hooks_.done(call->key, {.why = std::string("the notification server: ") +
-                                          (error->message != nullptr ? error->message : error->name)});
-    } else if (sd_bus_message_read_basic(answer, 'u', &id) > 0) {
-      std::erase_if(self.shown_.places, [&](const auto& each) { return each.slot == call->slot; });
-      self.shown_.places.push_back({call->slot, call->notice, id});
-      if (self.shown_.places.size() > places_max) self.shown_.places.erase(self.shown_.places.begin());
-      self.hooks_.shown(self.shown_);
-      self.hooks_.done(call->key, {.done = true});
+    if (const sd_bus_error* error = sd_bus_message_get_error(reply)) {
+      self.callbacks_.on_done(call->key, {.why = std::string("the notification server: ") +
+                                                 (error->message != nullptr ? error->message : error->name)});
+    } else if (sd_bus_message_read_basic(reply, 'u', &id) > 0) {
+      std::erase_if(self.shown_.entries, [&](const auto& each) { return each.slot == call->slot; });
+      self.shown_.entries.push_back({call->slot, call->notice, id});
+      if (self.shown_.entries.size() > entries_max) self.shown_.entries.erase(self.shown_.entries.begin());
+      self.callbacks_.on_shown(self.shown_);
+      self.callbacks_.on_done(call->key, {.done = true});
       if (call->close_at_once) self.close_shown({call->slot, call->notice});
     }
     delete call;
@@ -304,78 +306,78 @@ class BusDesktop : public Desktop {
     for (Call* call : calls_) {
       if (call->slot == closing.slot && call->notice == closing.notice) call->close_at_once = true;
     }
-    const Shown::Place* const place = find(closing.slot);
+    const ShownNotices::Entry* const place = find(closing.slot);
     if (place == nullptr || place->notice != closing.notice) return;
     sd_bus_call_method_async(bus_.bus, nullptr, server_name, server_path, server_name, "CloseNotification",
                              nullptr, nullptr, "u", place->id);
-    forget(place->id);
+    remove_shown(place->id);
   }
 
-  void forget(std::uint32_t id) {
-    if (std::erase_if(shown_.places, [&](const auto& each) { return each.id == id; }) > 0)
-      hooks_.shown(shown_);
+  void remove_shown(std::uint32_t id) {
+    if (std::erase_if(shown_.entries, [&](const auto& each) { return each.id == id; }) > 0)
+      callbacks_.on_shown(shown_);
   }
 
   static int on_closed(sd_bus_message* signal, void* self, sd_bus_error*) {
     std::uint32_t id = 0, reason = 0;
-    if (sd_bus_message_read(signal, "uu", &id, &reason) > 0) static_cast<BusDesktop*>(self)->forget(id);
+    if (sd_bus_message_read(signal, "uu", &id, &reason) > 0) static_cast<BusDesktop*>(self)->remove_shown(id);
     return 0;
   }
 
-  static int on_action(sd_bus_message* signal, void* self_pointer, sd_bus_error*) {
-    auto& self = *static_cast<BusDesktop*>(self_pointer);
+  static int on_action(sd_bus_message* signal, void* user_data, sd_bus_error*) {
+    auto& self = *static_cast<BusDesktop*>(user_data);
     std::uint32_t id = 0;
     const char* action = nullptr;
     if (sd_bus_message_read(signal, "us", &id, &action) <= 0) return 0;
-    const bool ours = std::any_of(self.shown_.places.begin(), self.shown_.places.end(),
+    const bool ours = std::any_of(self.shown_.entries.begin(), self.shown_.entries.end(),
                                   [&](const auto& each) { return each.id == id; });
-    if (ours) self.hooks_.opened();
+    if (ours) self.callbacks_.on_clicked();
     return 0;
   }
 
-  static int on_owner(sd_bus_message* signal, void* self_pointer, sd_bus_error*) {
-    auto& self = *static_cast<BusDesktop*>(self_pointer);
+  static int on_owner(sd_bus_message* signal, void* user_data, sd_bus_error*) {
+    auto& self = *static_cast<BusDesktop*>(user_data);
     const char *name = nullptr, *before = nullptr, *now = nullptr;
     if (sd_bus_message_read(signal, "sss", &name, &before, &now) <= 0 || std::strcmp(name, server_name) != 0)
       return 0;
-    if (*before == '\0') return 0;  // it has just come: ask() hears of it
+    if (*before == '\0') return 0;  // it just appeared: request_capabilities() handles it
     self.ready_ = false;
     self.shown_ = {};
-    self.hooks_.shown(self.shown_);
+    self.callbacks_.on_shown(self.shown_);
     return 0;
   }
 
-  // The portal starts the browser outside of whatever walls this program runs behind.
+  // The portal starts the browser outside of this program's sandbox.
   void open_page(const std::string& url) {
-    auto* const waiting = new Call{this, {}, {}, {}, url};
+    auto* const call_state = new Call{this, {}, {}, {}, url};
     const int sent = sd_bus_call_method_async(bus_.bus, nullptr, portal_name, portal_path,
-                                              "org.freedesktop.portal.OpenURI", "OpenURI", on_page, waiting,
-                                              "ssa{sv}", "", url.c_str(), 0);
+                                              "org.freedesktop.portal.OpenURI", "OpenURI", on_page,
+                                              call_state, "ssa{sv}", "", url.c_str(), 0);
     if (sent >= 0) {
-      calls_.insert(waiting);
+      calls_.insert(call_state);
       return;
     }
-    delete waiting;
-    hooks_.cannot_open(url);
+    delete call_state;
+    callbacks_.on_open_failed(url);
   }
 
-  static int on_page(sd_bus_message* answer, void* call_pointer, sd_bus_error*) {
+  static int on_page(sd_bus_message* reply, void* call_pointer, sd_bus_error*) {
     auto* const call = static_cast<Call*>(call_pointer);
     BusDesktop& self = *call->self;
     if (self.calls_.erase(call) == 0) return 0;
-    if (sd_bus_message_get_error(answer) != nullptr) self.hooks_.cannot_open(call->url);
+    if (sd_bus_message_get_error(reply) != nullptr) self.callbacks_.on_open_failed(call->url);
     delete call;
     return 0;
   }
 
-  Hooks hooks_;
-  // The thread's own, but for tasks_.
-  Shown shown_;
+  Callbacks callbacks_;
+  // Used by the thread only, except tasks_.
+  ShownNotices shown_;
   Bus bus_;
-  bool ready_ = false, asking_ = false;
+  bool ready_ = false, is_asking_ = false;
   bool markup_ = false, actions_ = false;
   std::chrono::steady_clock::time_point next_connect_{};
-  std::deque<Task> todo_;
+  std::deque<Task> pending_;
   std::set<Call*> calls_;
   std::mutex mutex_;
   std::deque<Task> tasks_;
@@ -385,8 +387,8 @@ class BusDesktop : public Desktop {
 
 }  // namespace
 
-std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown before) {
-  return std::make_unique<BusDesktop>(std::move(hooks), std::move(before));
+std::unique_ptr<Desktop> Desktop::make(Callbacks callbacks, ShownNotices before) {
+  return std::make_unique<BusDesktop>(std::move(callbacks), std::move(before));
 }
 
 }  // namespace earshot::notifier

@@ -1,4 +1,4 @@
-// Where there is neither D-Bus nor macOS.
+// For systems without D-Bus and macOS.
 #include "notifier/desktop.hpp"
 
 namespace earshot::notifier {
@@ -6,21 +6,22 @@ namespace {
 
 class NoDesktop : public Desktop {
  public:
-  explicit NoDesktop(Hooks hooks) : hooks_(std::move(hooks)) {}
-  void show(const Letter& letter) override {
-    hooks_.done(letter.key(), {.hopeless = true, .why = "this build knows no desktop: use another sink"});
+  explicit NoDesktop(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  void show(const QueuedNotice& queued) override {
+    callbacks_.on_done(queued.key(),
+                       {.permanent = true, .why = "this build has no desktop support: use another sink"});
   }
   void close(const std::string&, const std::string&) override {}
-  void open(const std::string& url) override { hooks_.cannot_open(url); }
+  void open(const std::string& url) override { callbacks_.on_open_failed(url); }
 
  private:
-  Hooks hooks_;
+  Callbacks callbacks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown) {
-  return std::make_unique<NoDesktop>(std::move(hooks));
+std::unique_ptr<Desktop> Desktop::make(Callbacks callbacks, ShownNotices) {
+  return std::make_unique<NoDesktop>(std::move(callbacks));
 }
 
 }  // namespace earshot::notifier

@@ -1,4 +1,4 @@
-// macOS: shown by osascript; it can neither be replaced nor closed.
+// macOS: osascript. Notices can be neither replaced nor closed.
 #include "notifier/command.hpp"
 #include "notifier/desktop.hpp"
 #include "notifier/worker.hpp"
@@ -8,24 +8,24 @@ namespace {
 
 class Osascript : public Desktop {
  public:
-  explicit Osascript(Hooks hooks) : hooks_(std::move(hooks)) {}
-  void show(const Letter& letter) override {
-    worker_.post([this, letter] {
-      hooks_.done(letter.key(), run_words(osascript_words(letter.notice), {}, {}, answer_ms));
+  explicit Osascript(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  void show(const QueuedNotice& queued) override {
+    worker_.post([this, queued] {
+      callbacks_.on_done(queued.key(), run_program(osascript_command(queued.notice), {}, {}, reply_ms_max));
     });
   }
   void close(const std::string&, const std::string&) override {}
-  void open(const std::string& url) override { hooks_.cannot_open(url); }
+  void open(const std::string& url) override { callbacks_.on_open_failed(url); }
 
  private:
-  Hooks hooks_;
+  Callbacks callbacks_;
   Worker worker_;
 };
 
 }  // namespace
 
-std::unique_ptr<Desktop> Desktop::make(Hooks hooks, Shown) {
-  return std::make_unique<Osascript>(std::move(hooks));
+std::unique_ptr<Desktop> Desktop::make(Callbacks callbacks, ShownNotices) {
+  return std::make_unique<Osascript>(std::move(callbacks));
 }
 
 }  // namespace earshot::notifier

@@ -1,4 +1,4 @@
-// One frame as rules see it: what it is, of whom, and the words that templates and conditions may name.
+// One frame as input for rules: its type, its origin, and the variables of templates and conditions.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,30 +11,30 @@
 
 namespace earshot::notifier {
 
-struct Subject {
+struct EventContext {
   std::string type;  // of the event, or `status`
   std::string host, session, stream, agent;
-  std::string id;  // the same for the same happening, however often and by whatever way it is heard of
-  std::int64_t time_ms = 0;  // 0: it does not say
+  std::string id;            // equal for repeats and copies of the same event
+  std::int64_t time_ms = 0;  // 0: unknown
   std::optional<double> duration_ms, cost_usd;
   bool fatal = false;
-  std::map<std::string, std::string, std::less<>> words;
-  std::string frame;  // as it came
+  std::map<std::string, std::string, std::less<>> values;
+  std::string frame;  // the JSON as received
 
-  /// What `name` stands for where so much is shown; empty: not known, or not shown.
-  std::string word(std::string_view name, View view) const;
+  /// The value of a variable; empty: unknown, or not part of this view.
+  std::string value(std::string_view name, View view) const;
 };
 
-/// A name that templates may use.
+/// A variable of templates.
 struct Variable {
   std::string_view name;
-  bool text;  // only in the full view
-  std::string_view says;
+  bool text;  // session text: only in the full view
+  std::string_view description;
 };
 std::span<const Variable> variables();
 const Variable* find_variable(std::string_view name);
 
-/// A frame without what the meta view leaves out; `{}` when it is no JSON object. Safe to send on.
+/// The frame, without session text in the meta view; `{}` if it is not a JSON object.
 std::string frame_for(std::string_view frame, View view);
 
 }  // namespace earshot::notifier

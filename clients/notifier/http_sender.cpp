@@ -18,22 +18,22 @@ namespace {
 constexpr std::int64_t connect_ms_max = 5000;
 constexpr int poll_ms = 1000;
 
-// The scheme, host and port of an address.
+// The scheme, host and port of a URL.
 std::string origin(std::string_view url) {
   const std::size_t scheme = url.find("://");
   if (scheme == url.npos) return {};
   return std::string(url.substr(0, std::min(url.find_first_of("/?#", scheme + 3), url.size())));
 }
 
-// One letter, from its first request to its end; redirects are followed by hand, so that each is judged.
+// One delivery. Redirects are followed here and not by curl, to check each of them.
 struct Transfer {
   std::string key;
-  WebRequest request;
+  WebhookRequest request;
   std::string url;
   int redirects = 0;
-  bool private_is_fine = false;  // the configured address is itself private
-  bool refused = false;
-  std::string answer;
+  bool allow_private = false;  // the configured address is itself private
+  bool is_rejected = false;
+  std::string response;
   curl_slist* headers = nullptr;
   CURL* easy = nullptr;
 
@@ -44,20 +44,20 @@ struct Transfer {
 
   static curl_socket_t open_socket(void* self, curlsocktype, curl_sockaddr* address) {
     auto& transfer = *static_cast<Transfer*>(self);
-    const bool is_near = is_private(&address->addr);
-    if (transfer.redirects == 0) transfer.private_is_fine = transfer.private_is_fine || is_near;
-    if (is_near && !transfer.private_is_fine) {
-      transfer.refused = true;
+    const bool is_private_target = is_private(&address->addr);
+    if (transfer.redirects == 0) transfer.allow_private = transfer.allow_private || is_private_target;
+    if (is_private_target && !transfer.allow_private) {
+      transfer.is_rejected = true;
       return CURL_SOCKET_BAD;
     }
     return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   }
 
-  static std::size_t take_answer(char* bytes, std::size_t, std::size_t size, void* self) {
-    auto& answer = static_cast<Transfer*>(self)->answer;
-    if (answer.size() + size > WebCourier::answer_bytes_max)
-      return 0;  // ends the transfer: its status is known
-    answer.append(bytes, size);
+  static std::size_t append_response(char* bytes, std::size_t, std::size_t size, void* self) {
+    auto& response = static_cast<Transfer*>(self)->response;
+    if (response.size() + size > HttpSender::response_bytes_max)
+      return 0;  // ends the transfer: the status is known already
+    response.append(bytes, size);
     return size;
   }
 
@@ -66,7 +66,7 @@ struct Transfer {
     curl_slist_free_all(std::exchange(headers, nullptr));
     easy = curl_easy_init();
     if (easy == nullptr) return false;
-    answer.clear();
+    response.clear();
     for (const std::string& header : request.headers) headers = curl_slist_append(headers, header.c_str());
     if (origin(url) == origin(request.url)) {
       for (const std::string& header : request.secret_headers)
@@ -88,32 +88,32 @@ struct Transfer {
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(request.timeout_ms, connect_ms_max)));
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_ms));
     set(CURLOPT_NOSIGNAL, 1L);
-    set(CURLOPT_FORBID_REUSE, 1L);  // each connection is judged by open_socket
+    set(CURLOPT_FORBID_REUSE, 1L);  // so that open_socket checks each connection
     set(CURLOPT_FRESH_CONNECT, 1L);
     set(CURLOPT_OPENSOCKETFUNCTION, &Transfer::open_socket);
     set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
-    set(CURLOPT_WRITEFUNCTION, &Transfer::take_answer);
+    set(CURLOPT_WRITEFUNCTION, &Transfer::append_response);
     set(CURLOPT_WRITEDATA, static_cast<void*>(this));
     set(CURLOPT_PRIVATE, static_cast<void*>(this));
     if (!request.ca_file.empty()) set(CURLOPT_CAINFO, request.ca_file.c_str());
     return true;
   }
 
-  // True: it goes on at another address.
-  bool redirected(Delivery& delivery) {
+  // True: the request must be repeated with the new url.
+  bool follow_redirect(Delivery& delivery) {
     long status = 0;
     char* to = nullptr;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &to);
     if (status < 300 || status > 399 || to == nullptr) return false;
     const std::string next = to;
-    delivery.hopeless = true;
+    delivery.permanent = true;
     if (status == 303) {
-      delivery.why = "it answers with a page elsewhere (HTTP 303): is that the right address?";
-    } else if (++redirects > WebCourier::redirects_max) {
-      delivery.why = "more than " + std::to_string(WebCourier::redirects_max) + " redirects";
+      delivery.why = "it redirects to a page (HTTP 303): check the URL";
+    } else if (++redirects > HttpSender::redirects_max) {
+      delivery.why = "more than " + std::to_string(HttpSender::redirects_max) + " redirects";
     } else if (url.starts_with("https://") && !next.starts_with("https://")) {
-      delivery.why = "a redirect from https to " + shown_url(next) + " is not followed";
+      delivery.why = "a redirect from https to " + redact_url(next) + " is not followed";
     } else {
       url = next;
       delivery = {};
@@ -128,35 +128,35 @@ struct Transfer {
     curl_off_t retry_after_s = 0;
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
-    if (refused) {
-      delivery.hopeless = true;
-      delivery.why = "a redirect to the private address " + shown_url(url) + " is not followed";
+    if (is_rejected) {
+      delivery.permanent = true;
+      delivery.why = "a redirect to the private address " + redact_url(url) + " is not followed";
       return delivery;
     }
-    const bool is_answer = code == CURLE_OK || (code == CURLE_WRITE_ERROR && status != 0);
-    if (is_answer) return judged(status, retry_after_s * 1000, answer);
-    delivery.hopeless = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
-    delivery.why = std::string(curl_easy_strerror(code)) + " (" + shown_url(url) + ")";
+    const bool has_response = code == CURLE_OK || (code == CURLE_WRITE_ERROR && status != 0);
+    if (has_response) return delivery_result(status, retry_after_s * 1000, response);
+    delivery.permanent = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+    delivery.why = std::string(curl_easy_strerror(code)) + " (" + redact_url(url) + ")";
     return delivery;
   }
 };
 
 }  // namespace
 
-Delivery judged(long status, std::int64_t retry_after_ms, const std::string& answer) {
+Delivery delivery_result(long status, std::int64_t retry_after_ms, const std::string& response) {
   Delivery delivery;
   delivery.done = status >= 200 && status <= 299;
   if (delivery.done) return delivery;
-  const bool may_pass = status == 408 || status == 425 || status == 429 || status >= 500;
-  delivery.hopeless = !may_pass;
-  delivery.retry_after_ms = may_pass ? retry_after_ms : 0;
+  const bool is_temporary = status == 408 || status == 425 || status == 429 || status >= 500;
+  delivery.permanent = !is_temporary;
+  delivery.retry_after_ms = is_temporary ? retry_after_ms : 0;
   constexpr std::size_t shown_columns = 120;
-  const std::string words = clean_line(answer, shown_columns);
-  delivery.why = "HTTP " + std::to_string(status) + (words.empty() ? "" : ": " + words);
+  const std::string text = clean_line(response, shown_columns);
+  delivery.why = "HTTP " + std::to_string(status) + (text.empty() ? "" : ": " + text);
   return delivery;
 }
 
-class WebCourier::Thread {
+class HttpSender::Thread {
  public:
   explicit Thread(Done done)
       : done_(std::move(done)), multi_(curl_multi_init()), thread_([this] { run(); }) {}
@@ -172,14 +172,14 @@ class WebCourier::Thread {
     curl_multi_cleanup(multi_);
   }
 
-  void send(const std::string& key, WebRequest request) {
+  void send(const std::string& key, WebhookRequest request) {
     auto transfer = std::make_unique<Transfer>();
     transfer->key = key;
     transfer->url = request.url;
     transfer->request = std::move(request);
     {
       const std::lock_guard lock(mutex_);
-      asked_.push_back(std::move(transfer));
+      queued_.push_back(std::move(transfer));
     }
     curl_multi_wakeup(multi_);
   }
@@ -191,13 +191,13 @@ class WebCourier::Thread {
   void run() {
     std::optional<Clock::time_point> end;
     while (true) {
-      Transfers asked;
+      Transfers queued;
       {
         const std::lock_guard lock(mutex_);
-        if (stopping_ && !end) end = Clock::now() + std::chrono::milliseconds(goodbye_ms);
-        if (!end) asked = std::exchange(asked_, {});
+        if (stopping_ && !end) end = Clock::now() + std::chrono::milliseconds(shutdown_grace_ms);
+        if (!end) queued = std::exchange(queued_, {});
       }
-      for (auto& each : asked) begin(std::move(each));
+      for (auto& each : queued) begin(std::move(each));
       if (end && (transfers_.empty() || Clock::now() > *end)) return;
       int running = 0, handles = 0;
       curl_multi_perform(multi_, &running);
@@ -212,7 +212,7 @@ class WebCourier::Thread {
   }
 
   void begin(std::unique_ptr<Transfer> transfer) {
-    if (!transfer->prepare()) return done_(transfer->key, {.why = "curl cannot be started"});
+    if (!transfer->prepare()) return done_(transfer->key, {.why = "cannot start curl"});
     curl_multi_add_handle(multi_, transfer->easy);
     transfers_.push_back(std::move(transfer));
   }
@@ -221,31 +221,34 @@ class WebCourier::Thread {
     Transfer* found = nullptr;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &found);
     curl_multi_remove_handle(multi_, easy);
-    const auto place = std::find_if(transfers_.begin(), transfers_.end(),
-                                    [&](const auto& each) { return each.get() == found; });
-    std::unique_ptr<Transfer> transfer = std::move(*place);
-    transfers_.erase(place);
+    const auto position = std::find_if(transfers_.begin(), transfers_.end(),
+                                       [&](const auto& each) { return each.get() == found; });
+    std::unique_ptr<Transfer> transfer = std::move(*position);
+    transfers_.erase(position);
     Delivery delivery;
-    const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR;
-    if (answered && !transfer->refused && transfer->redirected(delivery)) return begin(std::move(transfer));
+    const bool has_response = code == CURLE_OK || code == CURLE_WRITE_ERROR;
+    if (has_response && !transfer->is_rejected && transfer->follow_redirect(delivery))
+      return begin(std::move(transfer));
     if (delivery.why.empty()) delivery = transfer->result(code);
     done_(transfer->key, delivery);
   }
 
   Done done_;
   CURLM* multi_;
-  std::mutex mutex_;  // of asked_ and stopping_
-  Transfers asked_;
+  std::mutex mutex_;  // guards the two below
+  Transfers queued_;
   bool stopping_ = false;
-  Transfers transfers_;  // the thread's own
+  Transfers transfers_;  // used by the thread only
   std::thread thread_;
 };
 
-WebCourier::WebCourier(Done done) {
+HttpSender::HttpSender(Done done) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
   thread_ = std::make_unique<Thread>(std::move(done));
 }
-WebCourier::~WebCourier() = default;
-void WebCourier::send(const std::string& key, WebRequest request) { thread_->send(key, std::move(request)); }
+HttpSender::~HttpSender() = default;
+void HttpSender::send(const std::string& key, WebhookRequest request) {
+  thread_->send(key, std::move(request));
+}
 
 }  // namespace earshot::notifier

@@ -1,36 +1,36 @@
-// Sends web requests on a thread of its own, several at once.
+// Sends HTTP requests concurrently on its own thread.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "notifier/letter.hpp"
 #include "notifier/payload.hpp"
+#include "notifier/queued_notice.hpp"
 
 namespace earshot::notifier {
 
-class WebCourier {
+class HttpSender {
  public:
-  static constexpr std::size_t answer_bytes_max = 16 << 10;  // more of an answer is not read
-  static constexpr int redirects_max = 3;                    // more are a failure
-  static constexpr std::int64_t goodbye_ms = 2000;           // for what is on its way when this ends
+  static constexpr std::size_t response_bytes_max = 16 << 10;  // the rest of a response is not read
+  static constexpr int redirects_max = 3;                      // further redirects are a failure
+  static constexpr std::int64_t shutdown_grace_ms = 2000;      // for requests in flight at destruction
 
-  /// `done` is called on the courier's thread, once for each request.
+  /// `done` is called on the sender's thread, once per request.
   using Done = std::function<void(const std::string& key, const Delivery& delivery)>;
-  explicit WebCourier(Done done);
-  /// Waits for what is on its way, for a while; what was not sent by then is not told of.
-  ~WebCourier();
-  WebCourier(const WebCourier&) = delete;
-  WebCourier& operator=(const WebCourier&) = delete;
+  explicit HttpSender(Done done);
+  /// Waits up to shutdown_grace_ms for requests in flight; `done` is not called for the others.
+  ~HttpSender();
+  HttpSender(const HttpSender&) = delete;
+  HttpSender& operator=(const HttpSender&) = delete;
 
-  void send(const std::string& key, WebRequest request);
+  void send(const std::string& key, WebhookRequest request);
 
  private:
   class Thread;
   std::unique_ptr<Thread> thread_;
 };
 
-/// What an HTTP status means for a letter; `answer` is the beginning of the body.
-Delivery judged(long status, std::int64_t retry_after_ms, const std::string& answer);
+/// The result of a delivery by HTTP status; `response` is the beginning of the response body.
+Delivery delivery_result(long status, std::int64_t retry_after_ms, const std::string& response);
 
 }  // namespace earshot::notifier

@@ -2,23 +2,24 @@
 
 #include <xxhash.h>
 
-#include <cstdio>
+#include <algorithm>
 
-#include "common/text.hpp"
-#include "notifier/json.hpp"
+#include "base/display_text.hpp"
+#include "base/hex.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::notifier {
 
 std::string digest(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
+  std::string digits;
+  append_hex(digits, hash.high64);
+  append_hex(digits, hash.low64);
   return digits;
 }
 
 std::string clean_line(std::string_view text, std::size_t columns) {
-  return common::cut_to_width(common::to_display_line(text, common::Charset::utf8), columns, "…");
+  return cut_to_width(to_display_line(text, Charset::utf8), columns, "…");
 }
 
 std::string clean_lines(std::string_view text) {
@@ -36,17 +37,18 @@ std::string clean_lines(std::string_view text) {
 }
 
 void append_notice(std::string& out, const Notice& notice) {
-  Object object(out);
-  object.add("id", notice.id).add("rule", notice.rule).add("sinks", notice.sinks).add("slot", notice.slot);
-  object.add("title", notice.title).add("body", notice.body).add("urgency", say_urgency(notice.urgency));
-  object.add("time_ms", notice.time_ms).add("type", notice.type).add("host", notice.host);
-  object.add("session", notice.session).add("project", notice.project).maybe("event", notice.event);
-  append_array(object.begin("matters"), notice.matters, [](std::string& to, const Matter& matter) {
-    Object each(to);
-    each.add("id", matter.id).add("session", matter.session).add("of_status", matter.of_status);
-    each.close();
+  JsonWriter writer(out);
+  writer.begin_object().member("id", notice.id).member("rule", notice.rule);
+  writer.array_member("sinks", notice.sinks).member("slot", notice.slot);
+  writer.member("title", notice.title).member("body", notice.body);
+  writer.member("urgency", urgency_name(notice.urgency)).member("time_ms", notice.time_ms);
+  writer.member("type", notice.type).member("host", notice.host).member("session", notice.session);
+  writer.member("project", notice.project).member_if_any("event", notice.event);
+  writer.key("ack_keys").array(notice.ack_keys, [&](const AckKey& each) {
+    writer.begin_object().member("id", each.id).member("session", each.session);
+    writer.member("is_status", each.is_status).end_object();
   });
-  object.close();
+  writer.end_object();
 }
 
 std::optional<Notice> parse_notice(const common::Fields& fields) {
@@ -59,7 +61,7 @@ std::optional<Notice> parse_notice(const common::Fields& fields) {
   notice.body = fields.text("body");
   const std::string_view urgency = fields.text("urgency");
   for (const Urgency each : {Urgency::low, Urgency::normal, Urgency::critical}) {
-    if (say_urgency(each) == urgency) notice.urgency = each;
+    if (urgency_name(each) == urgency) notice.urgency = each;
   }
   notice.time_ms = fields.integer("time_ms").value_or(0);
   notice.type = fields.text("type");
@@ -67,15 +69,10 @@ std::optional<Notice> parse_notice(const common::Fields& fields) {
   notice.session = fields.text("session");
   notice.project = fields.text("project");
   notice.event = fields.text("event");
-  if (const auto sinks = fields.get("sinks")) {
-    simdjson::dom::array array;
-    if (sinks->get(array) == simdjson::SUCCESS) {
-      for (const simdjson::dom::element item : array) notice.sinks.emplace_back(common::text_of(item));
-    }
-  }
-  for (const common::Fields& each : fields.objects("matters"))
-    notice.matters.push_back(
-        {std::string(each.text("id")), std::string(each.text("session")), each.flag("of_status")});
+  for (const std::string_view sink : fields.texts("sinks")) notice.sinks.emplace_back(sink);
+  for (const common::Fields& each : fields.objects("ack_keys"))
+    notice.ack_keys.push_back(
+        {std::string(each.text("id")), std::string(each.text("session")), each.flag("is_status")});
   return notice;
 }
 

@@ -1,4 +1,4 @@
-// One thing to tell a person. Plain data, and how it is written down.
+// A notice for the user: plain data and its JSON form in the state file and the spool.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,41 +11,41 @@
 
 namespace earshot::notifier {
 
-/// What a notice is about: enough to see that it was answered.
-struct Matter {
-  std::string id;  // the subject's
+/// Identifies the event or status that a notice is about, to recognise when it is answered.
+struct AckKey {
+  std::string id;  // EventContext::id
   std::string session;
-  bool of_status = false;  // answered by another status; else by the next turn
-  friend bool operator==(const Matter&, const Matter&) = default;
+  bool is_status = false;  // answered by another status; otherwise by the next turn
+  friend bool operator==(const AckKey&, const AckKey&) = default;
 };
 
 struct Notice {
-  static constexpr std::size_t title_columns_max = 200;     // cut
-  static constexpr std::size_t body_columns_max = 300;      // each line is cut
-  static constexpr std::size_t body_lines_max = 12;         // more are left out
-  static constexpr std::size_t event_bytes_max = 16 << 10;  // a larger event is not sent along
+  static constexpr std::size_t title_columns_max = 200;     // longer titles are cut
+  static constexpr std::size_t body_columns_max = 300;      // longer lines are cut
+  static constexpr std::size_t body_lines_max = 12;         // further lines are dropped
+  static constexpr std::size_t event_bytes_max = 16 << 10;  // a larger event is not attached
 
-  std::string id;  // of rule and matter: who has it has the notice
+  std::string id;  // hash of the rule and the event: equal for repeats
   std::string rule;
   std::vector<std::string> sinks;
-  std::string slot;  // what a desktop shows in one place: the session, or a group
+  std::string slot;  // a newer notice replaces an older one with the same slot: the session, or a group
   std::string title, body;
   Urgency urgency = Urgency::normal;
-  std::int64_t time_ms = 0;  // of what happened; 0: not known
+  std::int64_t time_ms = 0;  // of the event; 0: unknown
   std::string type, host, session, project;
-  std::string event;  // the frame, as far as it may be shown; empty: several, or too large
-  std::vector<Matter> matters;
+  std::string event;  // the frame in the rule's view; empty: a group, or too large
+  std::vector<AckKey> ack_keys;
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
-/// 32 hex digits that stand for the text.
+/// A 128-bit hash of the text, 32 hex digits.
 std::string digest(std::string_view text);
 
-/// A line, without what would command a terminal or a screen reader; `text` may have been written by anybody.
+/// One line without control characters; `text` is untrusted.
 std::string clean_line(std::string_view text, std::size_t columns);
 std::string clean_lines(std::string_view text);
 
-/// All of it: what the spool and the state file keep.
+/// The complete notice as JSON, for the spool and the state file.
 void append_notice(std::string& out, const Notice& notice);
 std::optional<Notice> parse_notice(const common::Fields& fields);
 

@@ -4,12 +4,14 @@
 #include <ctime>
 #include <random>
 
+#include "base/file.hpp"
+#include "base/json_writer.hpp"
+#include "base/time.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "common/http.hpp"
 #include "common/web_page.hpp"
 #include "notifier/command.hpp"
-#include "notifier/json.hpp"
 #include "notifier/payload.hpp"
 
 namespace earshot::notifier {
@@ -23,21 +25,23 @@ LocalTime local_time(std::int64_t ms) {
 }
 
 State read_state(const std::string& path) {
-  const auto text = read_whole(path, State::bytes_max);
-  auto state = text ? parse_state(*text) : std::nullopt;
-  if (text && !state)
-    common::print_message(common::safe_text(path) + " is not what this program wrote: it begins anew");
+  const PrivateFile file = read_private_file(path, State::bytes_max);
+  auto state = file.text ? parse_state(*file.text) : std::nullopt;
+  if (!file.error.empty()) common::print_message(common::safe_text(file.error));
+  if (file.text && !state)
+    common::print_message(common::safe_text(path) +
+                          " is not a valid state file: starting with an empty state");
   if (!state) state.emplace();
-  if (state->memory.since_ms == 0) state->memory.since_ms = common::now_ms();
+  if (state->engine.since_ms == 0) state->engine.since_ms = now_ms();
   return std::move(*state);
 }
 
-Shown shown_of(const State& state) {
-  Shown shown;
+ShownNotices shown_of(const State& state) {
+  ShownNotices shown;
   shown.server = state.bus;
   for (const auto& [slot, id] : state.shown) {
     for (const auto& [of, notice] : state.shown_ids) {
-      if (of == slot) shown.places.push_back({slot, notice, id});
+      if (of == slot) shown.entries.push_back({slot, notice, id});
     }
   }
   return shown;
@@ -45,102 +49,105 @@ Shown shown_of(const State& state) {
 
 }  // namespace
 
-std::string written(const Verdict& verdict) {
+std::string to_json(const Decision& decision) {
   std::string line;
-  Object object(line);
-  object.add("at_ms", verdict.at_ms)
-      .add("verdict", verdict.word)
-      .add("rule", verdict.rule)
-      .add("type", verdict.type);
-  object.maybe("session", verdict.session)
-      .maybe("project", verdict.project)
-      .maybe("title", verdict.title)
-      .maybe("why", verdict.why);
-  object.close();
+  JsonWriter writer(line);
+  writer.begin_object();
+  writer.member("at_ms", decision.at_ms)
+      .member("decision", decision.outcome)
+      .member("rule", decision.rule)
+      .member("type", decision.type);
+  writer.member_if_any("session", decision.session)
+      .member_if_any("project", decision.project)
+      .member_if_any("title", decision.title)
+      .member_if_any("why", decision.why);
+  writer.end_object();
   return line;
 }
 
-Station::Station(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
-                 const Places& places, bool verbose)
+Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
+                   const StatePaths& paths, bool verbose)
     : rules_(rules),
       daemon_(daemon),
       client_(client),
-      places_(places),
+      paths_(paths),
       verbose_(verbose),
-      before_(read_state(places.state())),
-      decider_(rules, local_time, before_.memory),
-      following_(decider_, rules.types(), before_.cursors, before_.memory.since_ms),
-      spool_(places.spool()),
-      office_(rules, spool_, std::random_device{}(), now()),
-      journal_(places.journal()),
-      dead_(places.dead()),
+      before_(read_state(paths.state())),
+      engine_(rules, local_time, before_.engine),
+      subscription_(engine_, rules.types(), before_.cursors, before_.engine.since_ms),
+      spool_(paths.spool()),
+      queue_(rules, spool_, std::random_device{}(), now()),
+      journal_(paths.journal()),
+      dead_(paths.dead()),
       shown_(shown_of(before_)),
-      desktop_(Desktop::make(hooks(), shown_)),
-      courier_(std::make_unique<WebCourier>([this](const std::string& key, const Delivery& delivery) {
-        put({key, delivery});
+      desktop_(Desktop::make(make_callbacks(), shown_)),
+      http_sender_(std::make_unique<HttpSender>([this](const std::string& key, const Delivery& delivery) {
+        post_result({key, delivery});
       })) {
-  for (const Notice& notice : before_.outgoing) office_.take(notice, now());
-  office_.save();  // before the state is written, which need not name them then
-  decider_.resume(now());
-  settle();
+  for (const Notice& notice : before_.outgoing) queue_.add(notice, now());
+  queue_.save();  // before the state is written, which then omits them
+  engine_.resume(now());
+  process();
 }
 
-Station::~Station() {
+Notifier::~Notifier() {
   worker_.stop();
   desktop_.reset();
-  courier_.reset();
-  settle();
+  http_sender_.reset();
+  process();
 }
 
-std::int64_t Station::now() { return common::now_ms(); }
+std::int64_t Notifier::now() { return now_ms(); }
 
-std::string Station::begin() { return following_.begin(now(), rules_.max_age_ms); }
+std::string Notifier::begin() { return subscription_.begin(now(), rules_.max_age_ms); }
 
-Desktop::Hooks Station::hooks() {
-  Desktop::Hooks hooks;
-  hooks.done = [this](const std::string& key, const Delivery& delivery) { put({key, delivery}); };
-  hooks.opened = [this] { worker_.post([this] { open_page(); }); };
-  hooks.shown = [this](Shown shown) {
+Desktop::Callbacks Notifier::make_callbacks() {
+  Desktop::Callbacks callbacks;
+  callbacks.on_done = [this](const std::string& key, const Delivery& delivery) {
+    post_result({key, delivery});
+  };
+  callbacks.on_clicked = [this] { worker_.post([this] { open_page(); }); };
+  callbacks.on_shown = [this](ShownNotices shown) {
     {
       const std::lock_guard lock(mutex_);
-      shown_mail_.push_back(std::move(shown));
+      shown_updates_.push_back(std::move(shown));
     }
-    client_.post([this] { settle(); });
+    client_.post([this] { process(); });
   };
-  hooks.cannot_open = [this](const std::string& url) {
+  callbacks.on_open_failed = [this](const std::string& url) {
     worker_.post([url] {
       const char* const program = common::browser_command();
       if (program == nullptr || !common::open_in_browser(program, url))
-        common::print_message("no browser could be opened: earshot open tells the address");
+        common::print_message("cannot open a browser; `earshot open` prints the address");
     });
   };
-  return hooks;
+  return callbacks;
 }
 
-void Station::put(Report report) {
+void Notifier::post_result(Result report) {
   {
     const std::lock_guard lock(mutex_);
-    mail_.push_back(std::move(report));
+    results_.push_back(std::move(report));
   }
-  client_.post([this] { settle(); });
+  client_.post([this] { process(); });
 }
 
-void Station::read_mail() {
-  std::vector<Report> mail;
+void Notifier::apply_results() {
+  std::vector<Result> results;
   {
     const std::lock_guard lock(mutex_);
-    mail = std::exchange(mail_, {});
-    if (!shown_mail_.empty()) {
-      shown_ = std::move(shown_mail_.back());
-      shown_mail_.clear();
+    results = std::exchange(results_, {});
+    if (!shown_updates_.empty()) {
+      shown_ = std::move(shown_updates_.back());
+      shown_updates_.clear();
       shown_changed_ = true;
     }
   }
-  for (const Report& each : mail) office_.report(each.key, each.delivery, now());
+  for (const Result& each : results) queue_.report(each.key, each.delivery, now());
 }
 
-// On the worker's thread: the daemon is asked, which takes its time.
-void Station::open_page() {
+// On the worker's thread, as the request blocks.
+void Notifier::open_page() {
   const auto found = common::find_daemon(daemon_);
   const auto* const addresses = std::get_if<common::DaemonAddresses>(&found);
   if (addresses == nullptr) return;
@@ -150,149 +157,152 @@ void Station::open_page() {
   const auto answer = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
   const std::string url(answer ? answer->text("url") : std::string_view());
   if (!common::is_web_address(url))
-    return common::print_message("the dashboard cannot be opened: the daemon does not tell its address");
+    return common::print_message("cannot open the dashboard: the daemon returned no address");
   desktop_->open(url);
 }
 
-void Station::send(const Letter& letter) {
-  const Sink* const sink = rules_.sink(letter.sink);
+void Notifier::send(const QueuedNotice& queued) {
+  const Sink* const sink = rules_.sink(queued.sink);
   if (sink == nullptr)
-    return put({letter.key(), {.hopeless = true, .why = "there is no sink " + letter.sink + " any more"}});
-  if (sink->kind == SinkKind::desktop) return desktop_->show(letter);
-  if (!sink->is_web()) {
-    worker_.post([this, sink, letter] {
-      put({letter.key(),
-           sink->kind == SinkKind::bell ? ring_bell(*sink) : run_command(*sink, letter.notice)});
+    return post_result(
+        {queued.key(), {.permanent = true, .why = "the sink " + queued.sink + " was removed"}});
+  if (sink->kind == SinkKind::desktop) return desktop_->show(queued);
+  if (!sink->uses_http()) {
+    worker_.post([this, sink, queued] {
+      post_result({queued.key(),
+                   sink->kind == SinkKind::bell ? write_bell(*sink) : run_command(*sink, queued.notice)});
     });
     return;
   }
-  const auto keys = read_keys(*sink);
-  if (const auto* trouble = std::get_if<SecretTrouble>(&keys))
-    return put({letter.key(), {.why = trouble->why}});
-  auto request = web_request(*sink, std::get<Keys>(keys), letter.notice, now());
-  if (const auto* trouble = std::get_if<SecretTrouble>(&request))
-    return put({letter.key(), {.hopeless = true, .why = trouble->why}});
-  courier_->send(letter.key(), std::get<WebRequest>(std::move(request)));
+  const auto credentials = read_credentials(*sink);
+  if (const auto* error = std::get_if<SecretError>(&credentials))
+    return post_result({queued.key(), {.why = error->why}});
+  auto request = make_request(*sink, std::get<Credentials>(credentials), queued.notice, now());
+  if (const auto* error = std::get_if<SecretError>(&request))
+    return post_result({queued.key(), {.permanent = true, .why = error->why}});
+  http_sender_->send(queued.key(), std::get<WebhookRequest>(std::move(request)));
 }
 
-// What can be taken back goes out first, and at once. The rest goes out when both it and that it was decided
-// are on disk: a crash before that decides it anew, a crash after that finds it in the spool.
-void Station::settle() {
+// Notices that can be retracted are sent first, without waiting for the disk. The others are sent when the
+// decision and the notice are on disk: after a crash before that the decision is made again, after a crash
+// later the notice is in the spool.
+void Notifier::process() {
   const std::int64_t now_ms = now();
-  read_mail();
-  decider_.tick(now_ms);
-  const std::vector<Notice> notices = decider_.take_notices();
+  apply_results();
+  engine_.tick(now_ms);
+  const std::vector<Notice> notices = engine_.take_notices();
   const auto is_replaced = [&](const Close& close, const std::string& sink) {
     return std::any_of(notices.begin(), notices.end(), [&](const Notice& each) {
       return each.slot == close.slot && each.id != close.id &&
              std::find(each.sinks.begin(), each.sinks.end(), sink) != each.sinks.end();
     });
   };
-  for (const Notice& notice : notices) office_.take(notice, now_ms);
-  for (const Close& close : decider_.take_closings()) {  // perhaps of what was told in the same moment
+  for (const Notice& notice : notices) queue_.add(notice, now_ms);
+  for (const Close& close : engine_.take_closings()) {  // possibly of notices added just above
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
-      if (sink != nullptr && sink->takes_back() && desktop_ && !is_replaced(close, name))
+      if (sink != nullptr && sink->can_retract() && desktop_ && !is_replaced(close, name))
         desktop_->close(close.slot, close.id);
     }
-    office_.withdraw(close.id, close.sinks);
+    queue_.withdraw(close.id, close.sinks);
   }
   if (desktop_) {
-    for (const Letter& letter : office_.collect(now_ms, true)) send(letter);
+    for (const QueuedNotice& queued : queue_.take_due(now_ms, true)) send(queued);
   }
-  write_down(notices, now_ms);
-  if (courier_) {
-    for (const Letter& letter : office_.collect(now_ms, false)) send(letter);
+  persist(notices, now_ms);
+  if (http_sender_) {
+    for (const QueuedNotice& queued : queue_.take_due(now_ms, false)) send(queued);
   }
   write_journal();
-  for (const std::string& each : following_.take_complaints()) common::print_message(common::safe_text(each));
-  set_alarm(now_ms);
+  for (const std::string& each : subscription_.take_diagnostics())
+    common::print_message(common::safe_text(each));
+  set_timer(now_ms);
 }
 
-// The state says what was decided and what of it is outgoing; then that is in the spool; then the state need
-// not say so. Between any two of these a crash finds each notice in one of both, or in both under the same
-// name.
-void Station::write_down(const std::vector<Notice>& told, std::int64_t now_ms) {
-  write_state(now_ms, told);
-  const std::string trouble = office_.save();
-  if (!trouble.empty() && trouble != disk_trouble_)
-    common::print_message("the spool cannot be written: " + common::safe_text(trouble));
-  disk_trouble_ = trouble;
-  if (told.empty() || !trouble.empty()) return;
+// Writes the state with the outgoing notices, then the spool, then the state without them. After a crash at
+// any point each notice is in at least one of both, under the same key.
+void Notifier::persist(const std::vector<Notice>& notices, std::int64_t now_ms) {
+  write_state(now_ms, notices);
+  const std::string error = queue_.save();
+  if (!error.empty() && error != disk_error_)
+    common::print_message("cannot write the spool: " + common::safe_text(error));
+  disk_error_ = error;
+  if (notices.empty() || !error.empty()) return;
   state_text_.clear();
   write_state(now_ms, {});
 }
 
-void Station::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
-  const bool decided = decider_.changed();
-  const bool due = decided || state_text_.empty() || std::exchange(shown_changed_, false) || !courier_ ||
-                   (following_.moves() != moves_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
+void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
+  const bool decided = engine_.changed();
+  const bool due =
+      decided || state_text_.empty() || std::exchange(shown_changed_, false) || !http_sender_ ||
+      (subscription_.advance_count() != advances_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
   if (!due) return;
-  moves_written_ = following_.moves();
+  advances_written_ = subscription_.advance_count();
   State state;
-  state.memory = decider_.memory();
+  state.engine = engine_.state();
   state.outgoing = outgoing;
-  // While the past is read, streams are not where they were handled to: what is held is written down with
-  // them.
-  state.cursors = following_.places(State::cursors_max);
+  // During a replay cursors are ahead of the decisions: notices of replayed events are held, and saved here.
+  state.cursors = subscription_.cursors(State::cursors_max);
   state.bus = shown_.server;
-  for (const Shown::Place& each : shown_.places) {
+  for (const ShownNotices::Entry& each : shown_.entries) {
     state.shown.emplace_back(each.slot, each.id);
     state.shown_ids.emplace_back(each.slot, each.notice);
   }
-  std::string text = written(state);
+  std::string text = to_json(state);
   state_written_ms_ = now_ms;
   if (text == state_text_) return;
-  const std::string trouble = write_whole(places_.state(), text);
-  if (trouble.empty()) {
+  const std::string error = write_private_file(paths_.state(), text);
+  if (error.empty()) {
     state_text_ = std::move(text);
   } else {
-    common::print_message("the state cannot be written: " + common::safe_text(trouble));
+    common::print_message("cannot write the state: " + common::safe_text(error));
   }
 }
 
-void Station::journal(const Verdict& verdict) {
-  journal_.append(written(verdict));
+void Notifier::journal(const Decision& decision) {
+  journal_.append(to_json(decision));
   if (!verbose_) return;
-  std::string line = verdict.word + " " + verdict.rule;
-  if (!verdict.title.empty()) line += " “" + verdict.title + "”";
-  if (!verdict.why.empty()) line += ": " + verdict.why;
+  std::string line = decision.outcome + " " + decision.rule;
+  if (!decision.title.empty()) line += " “" + decision.title + "”";
+  if (!decision.why.empty()) line += ": " + decision.why;
   common::print_message(common::safe_text(line));
 }
 
-void Station::write_journal() {
-  for (const Verdict& each : decider_.take_verdicts()) journal(each);
-  for (const PostOffice::Event& event : office_.take_events()) {
-    using What = PostOffice::Event::What;
-    const Notice& notice = event.letter.notice;
+void Notifier::write_journal() {
+  for (const Decision& each : engine_.take_decisions()) journal(each);
+  for (const DeliveryQueue::Event& event : queue_.take_events()) {
+    using What = DeliveryQueue::Event::What;
+    const Notice& notice = event.queued.notice;
     constexpr const char* words[] = {"sent", "not sent", "dead letter", "withdrawn"};
-    const std::string why = "to " + event.letter.sink + (event.why.empty() ? "" : ": " + event.why);
+    const std::string why = "to " + event.queued.sink + (event.why.empty() ? "" : ": " + event.why);
     journal({now(), words[static_cast<int>(event.what)], notice.rule, notice.type, notice.session,
              notice.project, notice.title, why});
     if (event.what != What::dead) continue;
     std::string line;
-    Object object(line);
-    object.add("at_ms", now())
-        .add("sink", event.letter.sink)
-        .add("why", event.why)
-        .add("attempts", event.letter.attempts);
-    append_notice(object.begin("notice"), notice);
-    object.close();
+    JsonWriter writer(line);
+    writer.begin_object();
+    writer.member("at_ms", now())
+        .member("sink", event.queued.sink)
+        .member("why", event.why)
+        .member("attempts", event.queued.attempts);
+    append_notice(writer.key("notice").next(), notice);
+    writer.end_object();
     dead_.append(line);
     common::print_message("“" + common::safe_text(notice.title) + "” could not be sent to " +
-                          event.letter.sink + ": " + common::safe_text(event.why));
+                          event.queued.sink + ": " + common::safe_text(event.why));
   }
 }
 
-void Station::set_alarm(std::int64_t now_ms) {
+void Notifier::set_timer(std::int64_t now_ms) {
   std::optional<std::int64_t> next;
   const auto consider = [&](std::optional<std::int64_t> due) {
     if (due && (!next || *due < *next)) next = due;
   };
-  consider(decider_.next_ms());
-  consider(office_.next_ms(now_ms));
-  if (following_.moves() != moves_written_) consider(state_written_ms_ + cursors_ms_max);
-  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { settle(); });
+  consider(engine_.next_ms());
+  consider(queue_.next_ms(now_ms));
+  if (subscription_.advance_count() != advances_written_) consider(state_written_ms_ + cursors_ms_max);
+  if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { process(); });
 }
 
 }  // namespace earshot::notifier

@@ -1,5 +1,5 @@
-// The notifier at work: the decider between the daemon on one side and the sinks on the other, and what is on
-// disk. One thread decides; the sinks have threads of their own and report by a mailbox.
+// Connects the daemon's frames, the rule engine, the sinks and the files. Everything runs on the client's
+// thread except the sinks, which have their own threads and post their results.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "common/client.hpp"
+#include "notifier/bounded_log.hpp"
 #include "notifier/delivery_queue.hpp"
 #include "notifier/desktop.hpp"
-#include "notifier/files.hpp"
-#include "notifier/following.hpp"
 #include "notifier/http_sender.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/spool.hpp"
 #include "notifier/state_file.hpp"
+#include "notifier/subscription.hpp"
 #include "notifier/worker.hpp"
 
 namespace earshot::notifier {
 
-/// Where everything lies, below the notifier's own directory.
-struct Places {
+/// The notifier's files.
+struct StatePaths {
   std::string directory;
   std::string state() const { return directory + "/state.json"; }
   std::string spool() const { return directory + "/spool"; }
@@ -32,69 +32,69 @@ struct Places {
   std::string lock() const { return directory + "/lock"; }
 };
 
-class Station {
+class Notifier {
  public:
   static constexpr std::int64_t cursors_ms_max =
-      2000;  // cursors that nothing was told of are written as often
+      2000;  // cursors that advanced without a decision are written this often
 
-  /// The rules and the client outlive this. `daemon`: for the page that a click on a notice opens.
-  Station(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
-          const Places& places, bool verbose);
-  /// Waits a little for what is on its way, and writes down where it is.
-  ~Station();
-  Station(const Station&) = delete;
-  Station& operator=(const Station&) = delete;
+  /// All references must outlive the notifier. `daemon`: whose dashboard a click on a notice opens.
+  Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
+           const StatePaths& paths, bool verbose);
+  /// Waits briefly for deliveries in flight and writes the state.
+  ~Notifier();
+  Notifier(const Notifier&) = delete;
+  Notifier& operator=(const Notifier&) = delete;
 
-  std::string begin();  // a connection is open: what to ask for
-  void take(std::string_view json) { following_.take(json, now()); }
-  std::vector<std::string> take_requests() { return following_.take_requests(); }
-  /// All that was missed is known; what comes is told as it happens.
-  bool live() const { return following_.live(); }
-  /// What was decided is done: sent, saved, written down. After every batch of frames, reports and ticks.
-  void settle();
+  /// Call when a connection opens. Returns the subscribe message.
+  std::string begin();
+  void receive(std::string_view json) { subscription_.receive(json, now()); }
+  /// Whether missed events are read and frames are live.
+  bool live() const { return subscription_.live(); }
+  /// Applies decisions: sends notices and writes files. Call after each batch of frames and delivery results.
+  void process();
 
  private:
-  struct Report {
+  struct Result {
     std::string key;
     Delivery delivery;
   };
   static std::int64_t now();
-  Desktop::Hooks hooks();
-  void put(Report report);  // from any thread
-  void read_mail();
-  void send(const Letter& letter);
+  Desktop::Callbacks make_callbacks();
+  void post_result(Result report);  // called on any thread
+  void apply_results();
+  void send(const QueuedNotice& queued);
   void open_page();
-  void write_down(const std::vector<Notice>& told, std::int64_t now_ms);
+  void persist(const std::vector<Notice>& notices, std::int64_t now_ms);
   void write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing);
   void write_journal();
-  void journal(const Verdict& verdict);
-  void set_alarm(std::int64_t now_ms);
+  void journal(const Decision& decision);
+  void set_timer(std::int64_t now_ms);
 
   const Rules& rules_;
   const common::ConnectOptions& daemon_;
   common::Client& client_;
-  Places places_;
+  StatePaths paths_;
   bool verbose_;
   State before_;
-  Decider decider_;
-  Following following_;
+  RuleEngine engine_;
+  Subscription subscription_;
   Spool spool_;
-  PostOffice office_;
+  DeliveryQueue queue_;
   BoundedLog journal_, dead_;
-  Shown shown_;
+  ShownNotices shown_;
   bool shown_changed_ = false;
   std::int64_t state_written_ms_ = 0;
-  std::uint64_t moves_written_ = 0;
-  std::string state_text_, disk_trouble_;
-  std::mutex mutex_;  // of mail_ and shown_mail_
-  std::vector<Report> mail_;
-  std::vector<Shown> shown_mail_;
+  std::uint64_t advances_written_ = 0;
+  std::string state_text_, disk_error_;
+  std::mutex mutex_;  // guards the two below
+  std::vector<Result> results_;
+  std::vector<ShownNotices> shown_updates_;
   Worker worker_;
   std::unique_ptr<Desktop> desktop_;
-  std::unique_ptr<WebCourier> courier_;
+  std::unique_ptr<HttpSender> http_sender_;
 };
 
-/// `journal.ndjson`'s line.
-std::string written(const Verdict& verdict);
+/// A line of journal.ndjson.
+std::string to_json(const Decision& decision);
 
 }  // namespace earshot::notifier

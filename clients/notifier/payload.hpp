@@ -1,4 +1,4 @@
-// What each kind of receiver is sent. Pure.
+// Request bodies for each kind of sink.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,30 +12,29 @@
 
 namespace earshot::notifier {
 
-struct WebRequest {
+struct WebhookRequest {
   std::string url;
-  std::vector<std::string> headers;  // `Name: value`
-  std::vector<std::string>
-      secret_headers;  // only for where the configuration says, not for where it redirects to
-  std::string body;    // JSON
+  std::vector<std::string> headers;         // `Name: value`
+  std::vector<std::string> secret_headers;  // sent only to the configured origin, not to redirect targets
+  std::string body;                         // JSON
   std::string ca_file;
   std::int64_t timeout_ms = 0;
 };
 
-/// What the places say that the sink names, at this moment.
-struct Keys {
+/// The current values of a sink's URL and secrets.
+struct Credentials {
   std::string url, token, secret;
 };
-std::variant<Keys, SecretTrouble> read_keys(const Sink& sink);
+std::variant<Credentials, SecretError> read_credentials(const Sink& sink);
 
-/// Text: why there can be none.
-std::variant<WebRequest, SecretTrouble> web_request(const Sink& sink, const Keys& keys, const Notice& notice,
-                                                    std::int64_t now_ms);
+/// The request, or why there is none.
+std::variant<WebhookRequest, SecretError> make_request(const Sink& sink, const Credentials& credentials,
+                                                       const Notice& notice, std::int64_t now_ms);
 
-/// The notice as the json sink and commands get it: one object, without a line end.
+/// The notice for json sinks and commands: one object without line end.
 std::string notice_json(const Notice& notice);
 
-/// Where a request goes, without what may be secret: https://hooks.example/…
-std::string shown_url(std::string_view url);
+/// The URL without parts that may be secret: https://hooks.example/…
+std::string redact_url(std::string_view url);
 
 }  // namespace earshot::notifier

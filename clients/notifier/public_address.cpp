@@ -15,7 +15,7 @@ struct Net4 {
   std::uint32_t net;
   int bits;
 };
-// IANA's special-purpose registry: what is not globally reachable.
+// Not globally reachable according to IANA's special-purpose registry.
 constexpr Net4 nets[] = {
     {0x00000000, 8},  {0x0a000000, 8},  {0x64400000, 10}, {0x7f000000, 8},  {0xa9fe0000, 16},
     {0xac100000, 12}, {0xc0000000, 24}, {0xc0000200, 24}, {0xc0a80000, 16}, {0xc6120000, 15},
@@ -36,7 +36,7 @@ bool is_private6(const unsigned char* bytes) {
   constexpr unsigned char nat64[12] = {0, 0x64, 0xff, 0x9b};
   if (std::memcmp(bytes, mapped, 12) == 0 || std::memcmp(bytes, nat64, 12) == 0) return inner(12);
   if (bytes[0] == 0x20 && bytes[1] == 0x02) return inner(2);  // 6to4
-  return (bytes[0] & 0xe0) != 0x20 ||                         // all that is no global unicast
+  return (bytes[0] & 0xe0) != 0x20 ||                         // not global unicast
          (bytes[0] == 0x20 && bytes[1] == 0x01 && bytes[2] == 0x0d && bytes[3] == 0xb8);
 }
 

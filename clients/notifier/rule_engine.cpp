@@ -4,23 +4,25 @@
 #include <iterator>
 #include <limits>
 
+#include "base/duration.hpp"
+#include "base/glob.hpp"
 #include "common/format.hpp"
 
 namespace earshot::notifier {
 namespace {
 
 constexpr std::int64_t minute_ms = 60'000;
-constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max() / 2;  // until all is known
+constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max() / 2;  // until the replay ends
 
-std::string lane_of(const Notice& notice) {
-  std::string lane = notice.rule;
-  for (const std::string& sink : notice.sinks) lane += '\n' + sink;
-  return lane;
+std::string group_key_of(const Notice& notice) {
+  std::string group_key = notice.rule;
+  for (const std::string& sink : notice.sinks) group_key += '\n' + sink;
+  return group_key;
 }
 
-// What people ask after, when nothing came.
-bool is_asked_after(const Subject& subject) {
-  return subject.agent.empty() && (subject.type == "turn.finished" || subject.words.contains("reason"));
+// Users ask why these caused no notice, so mismatches are recorded.
+bool is_recorded(const EventContext& context) {
+  return context.agent.empty() && (context.type == "turn.finished" || context.values.contains("reason"));
 }
 
 bool is_quiet(const Rule& rule, LocalTime now) {
@@ -30,51 +32,53 @@ bool is_quiet(const Rule& rule, LocalTime now) {
 
 }  // namespace
 
-Decider::Decider(const Rules& rules, Clock clock, Memory memory)
-    : rules_(rules), clock_(std::move(clock)), memory_(std::move(memory)) {}
+RuleEngine::RuleEngine(const Rules& rules, Clock clock, EngineState state)
+    : rules_(rules), clock_(std::move(clock)), state_(std::move(state)) {}
 
-const Rule* Decider::find_rule(std::string_view name) const {
+const Rule* RuleEngine::find_rule(std::string_view name) const {
   const auto found = std::find_if(rules_.rules.begin(), rules_.rules.end(),
                                   [&](const Rule& rule) { return rule.name == name; });
   return found == rules_.rules.end() ? nullptr : &*found;
 }
 
-void Decider::verdict(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms) {
-  verdicts_.push_back({now_ms, std::string(word), notice.rule, notice.type, notice.session, notice.project,
-                       notice.title, std::move(why)});
+void RuleEngine::record(std::string_view outcome, const Notice& notice, std::string why,
+                        std::int64_t now_ms) {
+  decisions_.push_back({now_ms, std::string(outcome), notice.rule, notice.type, notice.session,
+                        notice.project, notice.title, std::move(why)});
 }
 
-Notice Decider::made(const Rule& rule, const Subject& subject, std::vector<std::string> sinks) {
-  const Lookup lookup = [&](std::string_view name) { return subject.word(name, rule.view); };
+Notice RuleEngine::make_notice(const Rule& rule, const EventContext& context,
+                               std::vector<std::string> sinks) {
+  const Lookup lookup = [&](std::string_view name) { return context.value(name, rule.view); };
   Notice notice;
-  std::string about = subject.id;
-  if (rule.once == Rule::Once::session) about = subject.host + '\n' + subject.session;
-  if (rule.once == Rule::Once::turn) about = subject.stream + '\n' + subject.word("turn", View::meta);
+  std::string about = context.id;
+  if (rule.once == Rule::Once::session) about = context.host + '\n' + context.session;
+  if (rule.once == Rule::Once::turn) about = context.stream + '\n' + context.value("turn", View::meta);
   notice.id = digest(rule.name + '\n' + about);
   notice.rule = rule.name;
   notice.sinks = std::move(sinks);
-  notice.slot = subject.session;
+  notice.slot = context.session;
   notice.title = clean_line(rule.title.fill(lookup), Notice::title_columns_max);
   notice.body = clean_lines(rule.body.fill(lookup));
   notice.urgency = rule.urgency;
-  notice.time_ms = subject.time_ms;
-  notice.type = subject.type;
-  notice.host = subject.host;
-  notice.session = subject.session;
-  notice.project = subject.word("project", View::meta);
-  notice.event = frame_for(subject.frame, rule.view);
+  notice.time_ms = context.time_ms;
+  notice.type = context.type;
+  notice.host = context.host;
+  notice.session = context.session;
+  notice.project = context.value("project", View::meta);
+  notice.event = frame_for(context.frame, rule.view);
   if (notice.event.size() > Notice::event_bytes_max) notice.event.clear();
-  notice.matters = {{subject.id, subject.session, subject.type == "status"}};
+  notice.ack_keys = {{context.id, context.session, context.type == "status"}};
   return notice;
 }
 
-void Decider::resume(std::int64_t now_ms) {
-  std::erase_if(memory_.held, [&](Memory::Held& each) {
+void RuleEngine::resume(std::int64_t now_ms) {
+  std::erase_if(state_.held, [&](EngineState::Held& each) {
     const Rule* const rule = find_rule(each.notice.rule);
     const std::int64_t age = each.notice.time_ms > 0 ? now_ms - each.notice.time_ms : 0;
     const bool may_be_old = rule != nullptr && rule->after_quiet;
     if (age > rules_.max_age_ms && !may_be_old) {
-      verdict("too old", each.notice, "it happened " + common::format_duration(age) + " ago", now_ms);
+      record("too old", each.notice, "it happened " + format_duration(common::Ms(age)) + " ago", now_ms);
       changed_ = true;
       return true;
     }
@@ -83,120 +87,120 @@ void Decider::resume(std::int64_t now_ms) {
   });
 }
 
-void Decider::begin() {
-  missed_ = true;
-  seen_.clear();
+void RuleEngine::begin() {
+  is_replaying_ = true;
+  seen_sessions_.clear();
 }
 
-void Decider::take(const common::Fields& frame, std::string_view json, std::int64_t now_ms) {
+void RuleEngine::handle(const common::Fields& frame, std::string_view json, std::int64_t now_ms) {
   const std::string_view type = frame.text("type"), session = frame.text("session");
-  acquaintance_.learn(frame);
+  session_cache_.update(frame);
   if (session.empty()) return;
   if (type == "session") {
-    seen_.emplace(session);
-    if (frame.object("status")) take_status(acquaintance_.status_of(frame, json, now_ms), now_ms);
+    seen_sessions_.emplace(session);
+    if (frame.object("status")) apply_status(session_cache_.status_context(frame, json, now_ms), now_ms);
     return;
   }
   if (type == "status") {
-    seen_.emplace(session);
-    return take_status(acquaintance_.subject(frame, json, now_ms), now_ms);
+    seen_sessions_.emplace(session);
+    return apply_status(session_cache_.event_context(frame, json, now_ms), now_ms);
   }
   if (frame.text("cursor").empty()) return;
   if (type == "turn.started" && frame.text("agent").empty())
-    answered([&](const Matter& matter) { return !matter.of_status && matter.session == session; },
-             "the next turn began", now_ms);
+    acknowledge([&](const AckKey& ack_key) { return !ack_key.is_status && ack_key.session == session; },
+                "the next turn began", now_ms);
   const bool wanted = std::any_of(rules_.rules.begin(), rules_.rules.end(), [&](const Rule& rule) {
     return std::any_of(rule.on.begin(), rule.on.end(),
                        [&](const auto& on) { return matches_glob(on, type); });
   });
-  if (wanted) consider(acquaintance_.subject(frame, json, now_ms), now_ms);
+  if (wanted) evaluate(session_cache_.event_context(frame, json, now_ms), now_ms);
 }
 
-// That its host is away answers nothing: what was told stays, what is held waits for the host.
-void Decider::take_status(const Subject& subject, std::int64_t now_ms) {
-  if (acquaintance_.away_id(subject.session) == subject.id) return consider(subject, now_ms);
-  answered(
-      [&](const Matter& matter) {
-        return matter.of_status && matter.session == subject.session && matter.id != subject.id;
+// An offline host answers nothing: sent notices stay open, held ones wait for the host.
+void RuleEngine::apply_status(const EventContext& context, std::int64_t now_ms) {
+  if (session_cache_.offline_id(context.session) == context.id) return evaluate(context, now_ms);
+  acknowledge(
+      [&](const AckKey& ack_key) {
+        return ack_key.is_status && ack_key.session == context.session && ack_key.id != context.id;
       },
-      "the session is " + subject.word("state", View::meta), now_ms);
-  consider(subject, now_ms);
+      "the session is " + context.value("state", View::meta), now_ms);
+  evaluate(context, now_ms);
 }
 
-void Decider::consider(const Subject& subject, std::int64_t now_ms) {
-  std::size_t none = verdicts_.size();
+void RuleEngine::evaluate(const EventContext& context, std::int64_t now_ms) {
+  std::size_t none = decisions_.size();
   for (const Rule& rule : rules_.rules) {
-    const Miss miss = miss_of(rule, subject);
+    const Mismatch miss = find_mismatch(rule, context);
     if (!miss.why.empty()) {
-      // One line is enough: why the rule that came nearest said no.
-      if (miss.near && is_asked_after(subject) && verdicts_.size() == none) {
+      // One line is enough: the mismatch of the rule that came closest.
+      if (miss.near && is_recorded(context) && decisions_.size() == none) {
         Notice notice;
         notice.rule = rule.name;
-        notice.type = subject.type;
-        notice.session = subject.session;
-        notice.project = subject.word("project", View::meta);
-        if (!missed_) verdict("no match", notice, miss.why, now_ms);
+        notice.type = context.type;
+        notice.session = context.session;
+        notice.project = context.value("project", View::meta);
+        if (!is_replaying_) record("no match", notice, miss.why, now_ms);
       }
       continue;
     }
-    if (verdicts_.size() > none && verdicts_.back().word == "no match") verdicts_.pop_back();
-    consider(rule, subject, now_ms);
-    none = verdicts_.size() + 1;  // another rule spoke: who said no is of no interest
+    if (decisions_.size() > none && decisions_.back().outcome == "no match") decisions_.pop_back();
+    evaluate(rule, context, now_ms);
+    none = decisions_.size() + 1;  // a rule matched: mismatches of others are not of interest
   }
 }
 
-void Decider::consider(const Rule& rule, const Subject& subject, std::int64_t now_ms) {
-  std::map<std::int64_t, std::vector<std::string>> lanes;  // hold → sinks
+void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::int64_t now_ms) {
+  std::map<std::int64_t, std::vector<std::string>> sinks_by_hold;  // hold → sinks
   for (const std::string& name : rule.sinks) {
-    if (const Sink* const sink = rules_.sink(name)) lanes[rule.hold_of(*sink)].push_back(name);
+    if (const Sink* const sink = rules_.sink(name)) sinks_by_hold[rule.hold_ms_for(*sink)].push_back(name);
   }
-  if (lanes.empty()) return;
-  const Notice whole = made(rule, subject, {});
-  if (!memory_.handled.emplace(whole.id, now_ms).second) {
-    if (subject.type != "status" && rule.once == Rule::Once::event)
-      verdict("twice", whole, "it was heard of before", now_ms);
+  if (sinks_by_hold.empty()) return;
+  const Notice notice = make_notice(rule, context, {});
+  if (!state_.handled.emplace(notice.id, now_ms).second) {
+    if (context.type != "status" && rule.once == Rule::Once::event)
+      record("duplicate", notice, "it is a duplicate", now_ms);
     return;
   }
   changed_ = true;
-  const std::int64_t age = subject.time_ms > 0 ? std::max<std::int64_t>(0, now_ms - subject.time_ms) : 0;
-  const bool is_event = subject.type != "status";
+  const std::int64_t age = context.time_ms > 0 ? std::max<std::int64_t>(0, now_ms - context.time_ms) : 0;
+  const bool is_event = context.type != "status";
   std::string why;
   if (age > rules_.max_age_ms)
-    why =
-        "it happened " + common::format_duration(age) + " ago, more than " + say_duration(rules_.max_age_ms);
-  else if (is_event && missed_ && subject.time_ms == 0)
-    why = "nothing says when it happened";
-  else if (is_event && subject.time_ms > 0 && subject.time_ms < memory_.since_ms)
+    why = "it happened " + format_duration(common::Ms(age)) + " ago, more than " +
+          duration_literal(common::Ms(rules_.max_age_ms));
+  else if (is_event && is_replaying_ && context.time_ms == 0)
+    why = "it has no time";
+  else if (is_event && context.time_ms > 0 && context.time_ms < state_.since_ms)
     why = "it happened before the notifier was first started";
-  if (!why.empty()) return verdict("too old", whole, std::move(why), now_ms);
-  const bool is_past = missed_ && is_event;  // it may be answered already
-  for (auto& [hold, sinks] : lanes) {
-    Memory::Held held{made(rule, subject, std::move(sinks)),
-                      is_past ? forever : now_ms + std::max<std::int64_t>(0, hold - age)};
+  if (!why.empty()) return record("too old", notice, std::move(why), now_ms);
+  const bool is_past = is_replaying_ && is_event;  // a later event may answer it
+  for (auto& [hold, sinks] : sinks_by_hold) {
+    EngineState::Held held{make_notice(rule, context, std::move(sinks)),
+                           is_past ? forever : now_ms + std::max<std::int64_t>(0, hold - age)};
     if (held.due_ms <= now_ms) {
       release(std::move(held), now_ms);
       continue;
     }
-    verdict(
-        "held", held.notice,
-        is_past ? "until all that was missed is known" : "for " + say_duration(hold) + " after it happened",
-        now_ms);
-    memory_.held.push_back(std::move(held));
+    record("held", held.notice,
+           is_past ? "until missed events are read"
+                   : "for " + duration_literal(common::Ms(hold)) + " after it happened",
+           now_ms);
+    state_.held.push_back(std::move(held));
   }
-  while (memory_.held.size() > held_max) {
-    Memory::Held first = std::move(memory_.held.front());
-    memory_.held.erase(memory_.held.begin());
-    tell(std::move(first.notice), now_ms);
+  while (state_.held.size() > held_max) {
+    EngineState::Held first = std::move(state_.held.front());
+    state_.held.erase(state_.held.begin());
+    emit(std::move(first.notice), now_ms);
   }
-  forget_old(now_ms);
+  expire_old(now_ms);
 }
 
-bool Decider::is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms) {
+bool RuleEngine::is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms) {
   if (rule.throttle_ms == 0) return false;
   const std::string of = rule.per == Rule::Per::rule      ? ""
                          : rule.per == Rule::Per::project ? notice.project
                                                           : notice.session;
-  auto& last = memory_.throttles[rule.name + '\n' + of];
+  auto& last = state_.throttles[rule.name + '\n' + of];
   if (last.second == notice.id || last.first + rule.throttle_ms <= now_ms) {
     if (last.second != notice.id) last = {now_ms, notice.id};
     return false;
@@ -204,146 +208,147 @@ bool Decider::is_throttled(const Rule& rule, const Notice& notice, std::int64_t 
   return true;
 }
 
-// What was held, and is due: quiet hours, throttle and groups are judged now.
-void Decider::release(Memory::Held held, std::int64_t now_ms) {
+// A held notice is due: applies quiet hours, throttling and grouping.
+void RuleEngine::release(EngineState::Held held, std::int64_t now_ms) {
   changed_ = true;
   const Rule* const rule = find_rule(held.notice.rule);
-  if (rule == nullptr)
-    return tell(std::move(held.notice), now_ms);  // the rules are others than before a restart
+  if (rule == nullptr) return emit(std::move(held.notice), now_ms);  // the rule was removed before a restart
   if (is_quiet(*rule, clock_(now_ms))) {
-    if (!rule->after_quiet) return verdict("quiet", held.notice, "these are quiet hours", now_ms);
+    if (!rule->after_quiet) return record("quiet", held.notice, "these are quiet hours", now_ms);
     held.due_ms = now_ms - now_ms % minute_ms + minute_ms;
-    memory_.held.push_back(std::move(held));
+    state_.held.push_back(std::move(held));
     return;
   }
   if (is_throttled(*rule, held.notice, now_ms))
-    return verdict("throttled", held.notice,
-                   "less than " + say_duration(rule->throttle_ms) + " after the last one", now_ms);
-  const std::string lane = lane_of(held.notice);
+    return record("throttled", held.notice,
+                  "less than " + duration_literal(common::Ms(rule->throttle_ms)) + " after the last one",
+                  now_ms);
+  const std::string group_key = group_key_of(held.notice);
   std::erase_if(recent_, [&](const auto& each) { return each.second.at_ms + group_ms <= now_ms; });
   const auto many = std::count_if(recent_.begin(), recent_.end(),
-                                  [&](const auto& each) { return each.second.lane == lane; });
-  const auto gathering =
-      std::find_if(memory_.held.begin(), memory_.held.end(),
-                   [&](const Memory::Held& each) { return each.gathered && lane_of(each.notice) == lane; });
-  if (static_cast<std::size_t>(many) < group_after && gathering == memory_.held.end())
-    return tell(std::move(held.notice), now_ms);
-  held.gathered = true;
-  held.due_ms = gathering != memory_.held.end() ? gathering->due_ms : now_ms + group_ms;
-  verdict("grouped", held.notice, "many at once: told as one", now_ms);
-  memory_.held.push_back(std::move(held));
+                                  [&](const auto& each) { return each.second.group_key == group_key; });
+  const auto group = std::find_if(state_.held.begin(), state_.held.end(), [&](const EngineState::Held& each) {
+    return each.is_grouped && group_key_of(each.notice) == group_key;
+  });
+  if (static_cast<std::size_t>(many) < group_after && group == state_.held.end())
+    return emit(std::move(held.notice), now_ms);
+  held.is_grouped = true;
+  held.due_ms = group != state_.held.end() ? group->due_ms : now_ms + group_ms;
+  record("grouped", held.notice, "too many at once: sent as one notice", now_ms);
+  state_.held.push_back(std::move(held));
 }
 
-void Decider::tell(Notice notice, std::int64_t now_ms) {
+void RuleEngine::emit(Notice notice, std::int64_t now_ms) {
   changed_ = true;
   std::string to;
   for (const std::string& sink : notice.sinks) to += (to.empty() ? "to " : ", ") + sink;
-  verdict("told", notice, to, now_ms);
-  // A desktop shows one notice in a slot; another sink's notice of the same matter stays open beside it.
-  std::erase_if(memory_.open,
+  record("notified", notice, to, now_ms);
+  // A desktop shows one notice per slot. Notices of other sinks stay open.
+  std::erase_if(state_.open,
                 [&](const Notice& each) { return each.slot == notice.slot && each.sinks == notice.sinks; });
-  recent_[notice.id] = {now_ms, lane_of(notice)};
+  recent_[notice.id] = {now_ms, group_key_of(notice)};
   Notice open = notice;
   open.event.clear();
   open.body.clear();
-  memory_.open.push_back(std::move(open));
-  if (memory_.open.size() > open_max) memory_.open.erase(memory_.open.begin());
+  state_.open.push_back(std::move(open));
+  if (state_.open.size() > open_max) state_.open.erase(state_.open.begin());
   notices_.push_back(std::move(notice));
 }
 
-void Decider::tell_group(std::vector<Memory::Held> group, std::int64_t now_ms) {
-  if (group.size() == 1) return tell(std::move(group.front().notice), now_ms);
-  Notice whole;
+void RuleEngine::emit_group(std::vector<EngineState::Held> group, std::int64_t now_ms) {
+  if (group.size() == 1) return emit(std::move(group.front().notice), now_ms);
+  Notice notice;
   const Notice& first = group.front().notice;
-  whole.rule = first.rule;
-  whole.sinks = first.sinks;
-  whole.slot = "group " + first.rule;
-  whole.title = std::to_string(group.size()) + " notices: " + first.rule;
-  whole.urgency = first.urgency;
-  whole.type = first.type;
-  whole.host = first.host;
+  notice.rule = first.rule;
+  notice.sinks = first.sinks;
+  notice.slot = "group " + first.rule;
+  notice.title = std::to_string(group.size()) + " notices: " + first.rule;
+  notice.urgency = first.urgency;
+  notice.type = first.type;
+  notice.host = first.host;
   std::string ids;
   std::size_t lines = 0;
-  for (const Memory::Held& each : group) {
+  for (const EngineState::Held& each : group) {
     ids += each.notice.id + '\n';
-    whole.time_ms = std::max(whole.time_ms, each.notice.time_ms);
-    whole.matters.insert(whole.matters.end(), each.notice.matters.begin(), each.notice.matters.end());
+    notice.time_ms = std::max(notice.time_ms, each.notice.time_ms);
+    notice.ack_keys.insert(notice.ack_keys.end(), each.notice.ack_keys.begin(), each.notice.ack_keys.end());
     if (lines++ >= group_lines_max) continue;
     const std::string body = each.notice.body.substr(0, each.notice.body.find('\n'));
-    whole.body += each.notice.title + (body.empty() ? "" : " — " + body) + '\n';
+    notice.body += each.notice.title + (body.empty() ? "" : " — " + body) + '\n';
   }
-  if (lines > group_lines_max) whole.body += "and " + std::to_string(lines - group_lines_max) + " more";
-  if (whole.body.ends_with('\n')) whole.body.pop_back();
-  whole.id = digest(ids);
-  tell(std::move(whole), now_ms);
+  if (lines > group_lines_max) notice.body += "and " + std::to_string(lines - group_lines_max) + " more";
+  if (notice.body.ends_with('\n')) notice.body.pop_back();
+  notice.id = digest(ids);
+  emit(std::move(notice), now_ms);
 }
 
-void Decider::tick(std::int64_t now_ms) {
-  std::vector<Memory::Held> due;
+void RuleEngine::tick(std::int64_t now_ms) {
+  std::vector<EngineState::Held> due;
   const auto split = std::stable_partition(
-      memory_.held.begin(), memory_.held.end(),
-      [&](const Memory::Held& each) { return each.due_ms > now_ms || waits_for_its_host(each); });
-  due.assign(std::make_move_iterator(split), std::make_move_iterator(memory_.held.end()));
-  memory_.held.erase(split, memory_.held.end());
-  std::map<std::string, std::vector<Memory::Held>> groups;
-  for (Memory::Held& each : due) {
-    if (each.gathered) {
-      groups[lane_of(each.notice)].push_back(std::move(each));
+      state_.held.begin(), state_.held.end(),
+      [&](const EngineState::Held& each) { return each.due_ms > now_ms || waits_for_host(each); });
+  due.assign(std::make_move_iterator(split), std::make_move_iterator(state_.held.end()));
+  state_.held.erase(split, state_.held.end());
+  std::map<std::string, std::vector<EngineState::Held>> groups;
+  for (EngineState::Held& each : due) {
+    if (each.is_grouped) {
+      groups[group_key_of(each.notice)].push_back(std::move(each));
     } else {
       release(std::move(each), now_ms);
     }
   }
-  for (auto& [lane, group] : groups) {
-    tell_group(std::move(group), now_ms);
+  for (auto& [key, group] : groups) {
+    emit_group(std::move(group), now_ms);
   }
 }
 
-std::optional<std::int64_t> Decider::next_ms() const {
+std::optional<std::int64_t> RuleEngine::next_ms() const {
   std::optional<std::int64_t> next;
-  for (const Memory::Held& each : memory_.held) {
-    if (each.due_ms >= forever || waits_for_its_host(each)) continue;
+  for (const EngineState::Held& each : state_.held) {
+    if (each.due_ms >= forever || waits_for_host(each)) continue;
     if (!next || each.due_ms < *next) next = each.due_ms;
   }
   return next;
 }
 
-bool Decider::waits_for_its_host(const Memory::Held& held) const {
-  const auto& matters = held.notice.matters;
-  if (matters.empty() || !matters.front().of_status) return false;
-  const std::string_view away = acquaintance_.away_id(matters.front().session);
-  return !away.empty() && matters.front().id != away;
+bool RuleEngine::waits_for_host(const EngineState::Held& held) const {
+  const auto& ack_keys = held.notice.ack_keys;
+  if (ack_keys.empty() || !ack_keys.front().is_status) return false;
+  const std::string_view away = session_cache_.offline_id(ack_keys.front().session);
+  return !away.empty() && ack_keys.front().id != away;
 }
 
-void Decider::answered(const std::function<bool(const Matter&)>& is_answered, std::string_view how,
-                       std::int64_t now_ms) {
-  std::erase_if(memory_.held, [&](const Memory::Held& each) {
-    if (each.notice.matters.empty() || !is_answered(each.notice.matters.front())) return false;
-    verdict("answered", each.notice, std::string(how) + ": it need not be told", now_ms);
+void RuleEngine::acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
+                             std::int64_t now_ms) {
+  std::erase_if(state_.held, [&](const EngineState::Held& each) {
+    if (each.notice.ack_keys.empty() || !is_answered(each.notice.ack_keys.front())) return false;
+    record("answered", each.notice, std::string(how) + ": not sent", now_ms);
     changed_ = true;
     return true;
   });
-  std::erase_if(memory_.open, [&](Notice& each) {
-    if (std::erase_if(each.matters, is_answered) == 0) return false;
+  std::erase_if(state_.open, [&](Notice& each) {
+    if (std::erase_if(each.ack_keys, is_answered) == 0) return false;
     changed_ = true;
-    if (!each.matters.empty()) return false;  // others of its group wait still
-    verdict("closed", each, std::string(how), now_ms);
+    if (!each.ack_keys.empty()) return false;  // other notices of the group are unanswered
+    record("closed", each, std::string(how), now_ms);
     recent_.erase(each.id);
     closings_.push_back({each.id, each.slot, each.sinks});
     return true;
   });
 }
 
-void Decider::caught_up(std::int64_t now_ms) {
-  if (!missed_) return;
-  missed_ = false;
-  answered([&](const Matter& matter) { return matter.of_status && !seen_.contains(matter.session); },
-           "the session is over", now_ms);
-  for (Memory::Held& each : memory_.held) {
+void RuleEngine::caught_up(std::int64_t now_ms) {
+  if (!is_replaying_) return;
+  is_replaying_ = false;
+  acknowledge(
+      [&](const AckKey& ack_key) { return ack_key.is_status && !seen_sessions_.contains(ack_key.session); },
+      "the session ended", now_ms);
+  for (EngineState::Held& each : state_.held) {
     if (each.due_ms < forever) continue;
     const Rule* const rule = find_rule(each.notice.rule);
     std::int64_t hold = default_hold_ms;
     if (rule != nullptr && !each.notice.sinks.empty()) {
-      if (const Sink* const sink = rules_.sink(each.notice.sinks.front())) hold = rule->hold_of(*sink);
+      if (const Sink* const sink = rules_.sink(each.notice.sinks.front())) hold = rule->hold_ms_for(*sink);
     }
     const std::int64_t age =
         each.notice.time_ms > 0 ? std::max<std::int64_t>(0, now_ms - each.notice.time_ms) : 0;
@@ -352,17 +357,17 @@ void Decider::caught_up(std::int64_t now_ms) {
   tick(now_ms);
 }
 
-void Decider::forget_old(std::int64_t now_ms) {
-  if (memory_.handled.size() > handled_max) {
+void RuleEngine::expire_old(std::int64_t now_ms) {
+  if (state_.handled.size() > handled_max) {
     std::vector<std::int64_t> times;
-    for (const auto& [id, at_ms] : memory_.handled) times.push_back(at_ms);
+    for (const auto& [id, at_ms] : state_.handled) times.push_back(at_ms);
     std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(handled_max / 4),
                      times.end());
     const std::int64_t cut_ms = times[handled_max / 4];
-    std::erase_if(memory_.handled, [&](const auto& each) { return each.second <= cut_ms; });
+    std::erase_if(state_.handled, [&](const auto& each) { return each.second <= cut_ms; });
   }
-  if (memory_.throttles.size() > throttles_max)
-    std::erase_if(memory_.throttles, [&](const auto& each) {
+  if (state_.throttles.size() > throttles_max)
+    std::erase_if(state_.throttles, [&](const auto& each) {
       const Rule* const rule = find_rule(each.first.substr(0, each.first.find('\n')));
       return rule == nullptr || each.second.first + rule->throttle_ms <= now_ms;
     });

@@ -1,5 +1,5 @@
-// What to tell, and when: a pure state machine. Frames and moments in; notices, closings and verdicts out. It
-// knows no clock, no file and no network.
+// Decides which notices to send, and when: a state machine without I/O and clock. Input: frames and times.
+// Output: notices, closings and decisions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,105 +17,107 @@
 
 namespace earshot::notifier {
 
-/// Why something was told or not: what `why` shows.
-struct Verdict {
+/// Why a notice was sent or not, for `earshot-notify why`.
+struct Decision {
   std::int64_t at_ms = 0;
-  std::string word;  // told, held, answered, no match, too old, throttled, quiet, grouped, closed, twice
+  std::string
+      outcome;  // notified, held, answered, no match, too old, throttled, quiet, grouped, closed, duplicate
   std::string rule, type, session, project, title, why;
 };
 
-/// A notice that was told is answered: what shows it need not, and what was not sent yet need not be.
+/// A notice is answered: close it where it is shown and drop deliveries that are still queued.
 struct Close {
   std::string id, slot;
   std::vector<std::string> sinks;
 };
 
-/// What a restart must know: kept in the state file.
-struct Memory {
+/// What survives a restart, in the state file.
+struct EngineState {
   struct Held {
     Notice notice;
     std::int64_t due_ms = 0;
-    bool gathered = false;  // for a group
+    bool is_grouped = false;  // waits to be sent as part of a group
   };
-  std::int64_t since_ms = 0;                    // the very first start: no event from before it is told
-  std::map<std::string, std::int64_t> handled;  // rule and matter → when
-  std::vector<Held> held;                       // the oldest first
-  std::vector<Notice> open;                     // told, and not answered yet; the oldest first
-  std::map<std::string, std::pair<std::int64_t, std::string>> throttles;  // → when, and what was told
+  std::int64_t since_ms = 0;                    // the first start; older events cause no notices
+  std::map<std::string, std::int64_t> handled;  // notice id → time of the decision
+  std::vector<Held> held;                       // oldest first
+  std::vector<Notice> open;                     // sent and not answered yet, oldest first
+  std::map<std::string, std::pair<std::int64_t, std::string>>
+      throttles;  // rule and scope → time and notice id
 };
 
-class Decider {
+class RuleEngine {
  public:
   static constexpr std::size_t handled_max =
-      4096;  // the oldest are forgotten: told again only if a transcript is read anew
-  static constexpr std::size_t held_max = 500;  // the oldest is told at once
-  static constexpr std::size_t open_max = 500;  // the oldest is no longer closed when answered
+      4096;  // the oldest quarter is dropped; only a transcript that is read again could repeat those
+  static constexpr std::size_t held_max = 500;  // above it the oldest is sent immediately
+  static constexpr std::size_t open_max = 500;  // above it the oldest is no longer closed when answered
   static constexpr std::size_t throttles_max = 4096;
-  static constexpr std::size_t group_after = 3;      // of one rule, in group_ms: what comes then is gathered
-  static constexpr std::int64_t group_ms = 10'000;   // and told as one when that is over
-  static constexpr std::size_t group_lines_max = 6;  // notices that are named in a group
+  static constexpr std::size_t group_after =
+      3;  // unanswered notices of a rule within group_ms: further ones are grouped
+  static constexpr std::int64_t group_ms = 10'000;   // and sent as one notice after this time
+  static constexpr std::size_t group_lines_max = 6;  // notices that a group lists by title
 
   using Clock = std::function<LocalTime(std::int64_t ms)>;
 
-  /// `rules` outlive this.
-  Decider(const Rules& rules, Clock clock, Memory memory = {});
+  /// `rules` must outlive the engine.
+  RuleEngine(const Rules& rules, Clock clock, EngineState state = {});
 
-  static constexpr std::int64_t grace_ms =
-      10'000;  // after a start, to hear whether what was held is answered
+  static constexpr std::int64_t grace_ms = 10'000;  // after a restart, for frames that answer held notices
 
-  /// After a start: what memory holds is judged anew.
+  /// Call after a restart: drops held notices that are too old and gives the others grace_ms.
   void resume(std::int64_t now_ms);
-  /// A connection begins: what comes until caught_up() is the past, and nothing of it is told before all of
-  /// it is known.
+  /// Call when a connection opens: frames until caught_up() are replayed. Notices of replayed events wait
+  /// until then, because later events may answer them.
   void begin();
-  /// Sessions that no session frame told of since begin() wait no more.
+  /// Ends the replay. Sessions without a frame since begin() no longer exist: their notices are closed.
   void caught_up(std::int64_t now_ms);
-  /// One frame of the daemon.
-  void take(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
-  /// Time has passed.
+  /// Handles one frame of the daemon.
+  void handle(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  /// Releases held notices that are due.
   void tick(std::int64_t now_ms);
-  /// When the next tick is wanted.
+  /// When tick() must be called next.
   std::optional<std::int64_t> next_ms() const;
 
   std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
-  std::vector<Verdict> take_verdicts() { return std::exchange(verdicts_, {}); }
-  const Memory& memory() const { return memory_; }
-  /// Whether memory() is another than when this was last asked.
+  std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
+  const EngineState& state() const { return state_; }
+  /// Whether state() changed since the last call.
   bool changed() { return std::exchange(changed_, false); }
 
-  /// What a rule would say of a subject; for `test`, too.
-  static Notice made(const Rule& rule, const Subject& subject, std::vector<std::string> sinks);
+  /// The notice that a rule makes of an event. Also used by `test`.
+  static Notice make_notice(const Rule& rule, const EventContext& context, std::vector<std::string> sinks);
 
  private:
-  void consider(const Subject& subject, std::int64_t now_ms);
-  void consider(const Rule& rule, const Subject& subject, std::int64_t now_ms);
-  void release(Memory::Held held, std::int64_t now_ms);
-  void tell(Notice notice, std::int64_t now_ms);
-  void tell_group(std::vector<Memory::Held> group, std::int64_t now_ms);
+  void evaluate(const EventContext& context, std::int64_t now_ms);
+  void evaluate(const Rule& rule, const EventContext& context, std::int64_t now_ms);
+  void release(EngineState::Held held, std::int64_t now_ms);
+  void emit(Notice notice, std::int64_t now_ms);
+  void emit_group(std::vector<EngineState::Held> group, std::int64_t now_ms);
   bool is_throttled(const Rule& rule, const Notice& notice, std::int64_t now_ms);
-  void answered(const std::function<bool(const Matter&)>& is_answered, std::string_view how,
-                std::int64_t now_ms);
-  void take_status(const Subject& subject, std::int64_t now_ms);
-  bool waits_for_its_host(const Memory::Held& held) const;
-  void forget_old(std::int64_t now_ms);
-  void verdict(std::string_view word, const Notice& notice, std::string why, std::int64_t now_ms);
+  void acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
+                   std::int64_t now_ms);
+  void apply_status(const EventContext& context, std::int64_t now_ms);
+  bool waits_for_host(const EngineState::Held& held) const;
+  void expire_old(std::int64_t now_ms);
+  void record(std::string_view outcome, const Notice& notice, std::string why, std::int64_t now_ms);
   const Rule* find_rule(std::string_view name) const;
 
   const Rules& rules_;
   Clock clock_;
-  Memory memory_;
-  Acquaintance acquaintance_;
-  bool missed_ = false;                      // what comes now is the past
-  std::set<std::string, std::less<>> seen_;  // sessions, since begin()
-  struct Told {
+  EngineState state_;
+  SessionCache session_cache_;
+  bool is_replaying_ = false;                         // between begin() and caught_up()
+  std::set<std::string, std::less<>> seen_sessions_;  // since begin()
+  struct Recent {
     std::int64_t at_ms = 0;
-    std::string lane;  // rule and sinks
+    std::string group_key;  // see group_key_of()
   };
-  std::map<std::string, Told> recent_;  // notices of the last group_ms that nobody answered
+  std::map<std::string, Recent> recent_;  // unanswered notices of the last group_ms
   std::vector<Notice> notices_;
   std::vector<Close> closings_;
-  std::vector<Verdict> verdicts_;
+  std::vector<Decision> decisions_;
   bool changed_ = false;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/duration.hpp"
+#include "base/glob.hpp"
 #include "common/format.hpp"
 
 namespace earshot::notifier {
@@ -13,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 3> urgencies{"low", "normal", "critical"};
 constexpr std::array<std::string_view, 9> kinds{"desktop", "json",   "slack",   "discord", "teams",
                                                 "ntfy",    "gotify", "command", "bell"};
-// What says that an earlier happening was answered, and what names things.
+// Events that answer earlier notices or name sessions.
 constexpr const char* needed_types[] = {"session.*", "turn.*", "tool.*", "api.failed"};
 
 bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
@@ -21,7 +23,7 @@ bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
                      [&](const std::string& glob) { return matches_glob(glob, text); });
 }
 
-std::string listed(const std::vector<std::string>& words, std::string_view last) {
+std::string join(const std::vector<std::string>& words, std::string_view last) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) text += i + 1 == words.size() ? " " + std::string(last) + " " : ", ";
@@ -30,77 +32,78 @@ std::string listed(const std::vector<std::string>& words, std::string_view last)
   return text;
 }
 
-std::string said_number(const Condition& condition) {
+std::string number_text(const Condition& condition) {
   if (condition.kind == Condition::Kind::duration)
-    return say_duration(static_cast<std::int64_t>(condition.comparison.number));
+    return duration_literal(common::Ms(static_cast<std::int64_t>(condition.comparison.number)));
   std::string text = std::to_string(condition.comparison.number);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
   return "$" + text;
 }
 
-// A project is also known by the last component of its path.
-bool matches_project(const std::vector<std::string>& globs, const Subject& subject) {
-  return any_matches(globs, subject.word("project", View::meta)) ||
-         any_matches(globs, subject.word("name", View::meta));
+// Matches the path or its last component.
+bool matches_project(const std::vector<std::string>& globs, const EventContext& context) {
+  return any_matches(globs, context.value("project", View::meta)) ||
+         any_matches(globs, context.value("name", View::meta));
 }
 
-std::string miss(const Condition& condition, const Subject& subject) {
+std::string condition_mismatch(const Condition& condition, const EventContext& context) {
   switch (condition.kind) {
     case Condition::Kind::globs: {
       const bool fits = condition.key == "project"
-                            ? matches_project(condition.globs, subject)
+                            ? matches_project(condition.globs, context)
                             : any_matches(condition.globs,
-                                          subject.word(condition.key == "status" ? std::string_view("state")
-                                                                                 : condition.key,
-                                                       View::meta));
+                                          context.value(condition.key == "status" ? std::string_view("state")
+                                                                                  : condition.key,
+                                                        View::meta));
       if (fits) return {};
-      const std::string is = subject.word(condition.key == "status" ? "state" : condition.key, View::meta);
-      return condition.key + " is " + (is.empty() ? "not known" : is) + ", not " +
-             listed(condition.globs, "or");
+      const std::string value =
+          context.value(condition.key == "status" ? "state" : condition.key, View::meta);
+      return condition.key + " is " + (value.empty() ? "unknown" : value) + ", not " +
+             join(condition.globs, "or");
     }
     case Condition::Kind::duration:
-      if (!subject.duration_ms) return "it does not say how long it took";
-      if (condition.comparison.holds(*subject.duration_ms)) return {};
-      return "it took " + common::format_duration(static_cast<std::int64_t>(*subject.duration_ms)) +
-             ", not " + std::string(say_how(condition.comparison.how)) + " " + said_number(condition);
+      if (!context.duration_ms) return "it has no duration";
+      if (condition.comparison.holds(*context.duration_ms)) return {};
+      return "it took " + format_duration(common::Ms(static_cast<std::int64_t>(*context.duration_ms))) +
+             ", not " + std::string(operator_text(condition.comparison.op)) + " " + number_text(condition);
     case Condition::Kind::cost:
-      if (!subject.cost_usd) return "the cost is not known";
-      if (condition.comparison.holds(*subject.cost_usd)) return {};
-      return "the cost is " + subject.word("cost", View::meta) + ", not " +
-             std::string(say_how(condition.comparison.how)) + " " + said_number(condition);
+      if (!context.cost_usd) return "the cost is unknown";
+      if (condition.comparison.holds(*context.cost_usd)) return {};
+      return "the cost is " + context.value("cost", View::meta) + ", not " +
+             std::string(operator_text(condition.comparison.op)) + " " + number_text(condition);
     case Condition::Kind::text:
       for (const Variable& variable : variables()) {
         if (variable.text &&
-            re2::RE2::PartialMatch(subject.word(variable.name, View::full), *condition.expression))
+            re2::RE2::PartialMatch(context.value(variable.name, View::full), *condition.expression))
           return {};
       }
-      return "no text fits " + condition.pattern;
+      return "no text matches " + condition.pattern;
     case Condition::Kind::flag:
-      if (subject.fatal == condition.flag) return {};
-      return condition.key + " is " + (subject.fatal ? "true" : "false");
+      if (context.fatal == condition.flag) return {};
+      return condition.key + " is " + (context.fatal ? "true" : "false");
   }
   return {};
 }
 
-std::string said_condition(const Condition& condition) {
+std::string condition_text(const Condition& condition) {
   switch (condition.kind) {
     case Condition::Kind::globs:
-      return "the " + condition.key + " is " + listed(condition.globs, "or");
+      return "the " + condition.key + " is " + join(condition.globs, "or");
     case Condition::Kind::duration:
-      return "it took " + std::string(say_how(condition.comparison.how)) + " " + said_number(condition);
+      return "it took " + std::string(operator_text(condition.comparison.op)) + " " + number_text(condition);
     case Condition::Kind::cost:
-      return "the session has cost " + std::string(say_how(condition.comparison.how)) + " " +
-             said_number(condition);
+      return "the session has cost " + std::string(operator_text(condition.comparison.op)) + " " +
+             number_text(condition);
     case Condition::Kind::text:
-      return "a text of it fits /" + condition.pattern + "/";
+      return "a text matches /" + condition.pattern + "/";
     case Condition::Kind::flag:
       return condition.key + " is " + (condition.flag ? "true" : "false");
   }
   return {};
 }
 
-std::string said_quiet(const QuietHours& hours) {
+std::string quiet_hours_text(const QuietHours& hours) {
   constexpr const char* names[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
   std::vector<std::string> days;
   for (int day = 0; day < 7; ++day) {
@@ -111,24 +114,24 @@ std::string said_quiet(const QuietHours& hours) {
     std::snprintf(text, sizeof text, "%02d:%02d", minutes / 60 % 100, minutes % 60);
     return std::string(text);
   };
-  std::string text = days.size() == 7 ? "" : listed(days, "and") + " ";
+  std::string text = days.size() == 7 ? "" : join(days, "and") + " ";
   return text + clock(hours.from) + "–" + clock(hours.to);
 }
 
 }  // namespace
 
-std::string_view say_urgency(Urgency urgency) { return urgencies[static_cast<std::size_t>(urgency)]; }
-std::string_view say_kind(SinkKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+std::string_view urgency_name(Urgency urgency) { return urgencies[static_cast<std::size_t>(urgency)]; }
+std::string_view kind_name(SinkKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
 
-bool Sink::is_web() const {
+bool Sink::uses_http() const {
   return kind != SinkKind::desktop && kind != SinkKind::command && kind != SinkKind::bell;
 }
 
-bool Rule::of_status() const { return on.size() == 1 && on.front() == "status"; }
+bool Rule::is_status_rule() const { return on.size() == 1 && on.front() == "status"; }
 
-std::int64_t Rule::hold_of(const Sink& sink) const {
+std::int64_t Rule::hold_ms_for(const Sink& sink) const {
   if (hold_ms) return *hold_ms;
-  return of_status() && sink.takes_back() ? 0 : default_hold_ms;
+  return is_status_rule() && sink.can_retract() ? 0 : default_hold_ms;
 }
 
 const Sink* Rules::sink(std::string_view name) const {
@@ -157,66 +160,67 @@ std::vector<std::string> Rules::types() const {
   return types;
 }
 
-Miss miss_of(const Rule& rule, const Subject& subject) {
-  if (!any_matches(rule.on, subject.type)) return {"it is no " + listed(rule.on, "or"), false};
-  if (!rule.subagents && !subject.agent.empty()) return {"a subagent did it", false};
+Mismatch find_mismatch(const Rule& rule, const EventContext& context) {
+  if (!any_matches(rule.on, context.type)) return {"it is not " + join(rule.on, "or"), false};
+  if (!rule.subagents && !context.agent.empty()) return {"it is an event of a subagent", false};
   std::string why;
-  std::size_t misses = 0;
+  std::size_t mismatch_count = 0;
   for (const Condition& condition : rule.conditions) {
-    const std::string missed = miss(condition, subject);
-    if (missed.empty()) continue;
-    if (misses++ == 0) why = missed;
+    const std::string reason = condition_mismatch(condition, context);
+    if (reason.empty()) continue;
+    if (mismatch_count++ == 0) why = reason;
   }
-  return {why, misses > 0};
+  return {why, mismatch_count > 0};
 }
 
 std::string explain(const Rule& rule, const Rules& rules) {
   std::string text =
       rule.name +
       (rule.file.empty() ? " (built in)" : " (" + rule.file + ":" + std::to_string(rule.line) + ")");
-  text += "\n  When " + (rule.of_status() ? std::string("a session's status changes")
-                                          : listed(rule.on, "or") + " is heard");
-  for (const Condition& condition : rule.conditions) text += ", " + said_condition(condition);
+  text += "\n  When " + (rule.is_status_rule() ? std::string("a session's status changes")
+                                               : join(rule.on, "or") + " arrives");
+  for (const Condition& condition : rule.conditions) text += ", " + condition_text(condition);
   text += rule.subagents ? ", subagents included:" : ":";
   for (const std::string& name : rule.sinks) {
     const Sink* const sink = rules.sink(name);
     if (sink == nullptr) continue;
-    const std::int64_t hold = rule.hold_of(*sink);
-    text += "\n    tell " + name;
-    text += hold == 0 ? " at once" : " after " + say_duration(hold) + ", unless you have answered by then";
-    if (sink->takes_back()) text += "; close it once answered";
+    const std::int64_t hold = rule.hold_ms_for(*sink);
+    text += "\n    notify " + name;
+    text += hold == 0 ? " immediately" : " after " + duration_literal(common::Ms(hold)) + " unless answered";
+    if (sink->can_retract()) text += "; close when answered";
   }
   text += "\n    title “" + rule.title.text() + "”, body “" + rule.body.text() + "”, urgency " +
-          std::string(say_urgency(rule.urgency));
-  text += rule.view == View::full ? "\n    with text: what was said and done may be sent (view = \"full\")"
-                                  : "\n    without text: only names, times and numbers are sent";
+          std::string(urgency_name(rule.urgency));
+  text += rule.view == View::full
+              ? "\n    with text: prompts, messages and tool output may be sent (view = \"full\")"
+              : "\n    without text: only names, times and numbers are sent";
   if (rule.throttle_ms > 0) {
     constexpr const char* per[] = {"session", "project", "rule"};
-    text += "\n    at most once in " + say_duration(rule.throttle_ms) + " for the same " +
+    text += "\n    at most once per " + duration_literal(common::Ms(rule.throttle_ms)) + " and " +
             per[static_cast<int>(rule.per)];
   }
   if (rule.once != Rule::Once::event)
-    text += std::string("\n    once a ") + (rule.once == Rule::Once::turn ? "turn" : "session");
+    text += std::string("\n    once per ") + (rule.once == Rule::Once::turn ? "turn" : "session");
   std::vector<std::string> quiet;
-  for (const QuietHours& hours : rule.quiet) quiet.push_back(said_quiet(hours));
+  for (const QuietHours& hours : rule.quiet) quiet.push_back(quiet_hours_text(hours));
   if (!quiet.empty()) {
-    text += "\n    not in quiet hours: " + listed(quiet, "and");
-    if (rule.after_quiet) text += "; told when they end, if it still holds";
+    text += "\n    not in quiet hours: " + join(quiet, "and");
+    if (rule.after_quiet) text += "; sent when they end, unless answered";
   }
   return text + "\n";
 }
 
 std::string explain(const Sink& sink) {
-  const auto place = [](const SecretPlace& at) {
-    return at.file.empty() ? "the environment's " + at.variable : at.file;
+  const auto place = [](const SecretSource& at) {
+    return at.file.empty() ? "environment variable " + at.variable : at.file;
   };
-  std::string text = sink.name + ": " + std::string(say_kind(sink.kind));
-  if (sink.is_web())
-    text += ", to " + (sink.url_at.given() ? "the address in " + place(sink.url_at) : sink.url);
+  std::string text = sink.name + ": " + std::string(kind_name(sink.kind));
+  if (sink.uses_http())
+    text += ", to " + (sink.url_source.is_set() ? "the URL in " + place(sink.url_source) : sink.url);
   if (!sink.command.empty()) text += ", runs";
   for (const std::string& word : sink.command) text += " " + word;
-  if (sink.token.given()) text += ", with the token in " + place(sink.token);
-  if (sink.secret.given()) text += ", signed with the secret in " + place(sink.secret);
+  if (sink.token.is_set()) text += ", with the token in " + place(sink.token);
+  if (sink.secret.is_set()) text += ", signed with the secret in " + place(sink.secret);
   return text + "\n";
 }
 

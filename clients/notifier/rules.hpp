@@ -1,4 +1,5 @@
-// What the rules file says, understood. Plain data; rules_file.hpp makes it, decider.hpp follows it.
+// The rules and sinks of notify.toml as plain data. Read by rules_file.hpp, applied by
+// rule_engine.hpp.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,38 +21,38 @@ class RE2;
 namespace earshot::notifier {
 
 enum class Urgency { low, normal, critical };
-std::string_view say_urgency(Urgency urgency);
+std::string_view urgency_name(Urgency urgency);
 
 enum class SinkKind { desktop, json, slack, discord, teams, ntfy, gotify, command, bell };
 
-/// What is said of a secret: where it is, never what it is.
-struct SecretPlace {
-  std::string file, variable;  // one of them, or none
-  bool given() const { return !file.empty() || !variable.empty(); }
+/// Where a secret is stored. The secret itself is never kept in the rules.
+struct SecretSource {
+  std::string file, variable;  // at most one of them is set
+  bool is_set() const { return !file.empty() || !variable.empty(); }
 };
 
 struct Sink {
   std::string name;
   SinkKind kind = SinkKind::desktop;
   std::string url;
-  SecretPlace url_at, token, secret;  // the url where it is itself a secret
-  std::string ca_file;                // who is trusted, besides the usual ones; empty: nobody
+  SecretSource url_source, token, secret;  // url_source: a URL that is itself a secret
+  std::string ca_file;                     // trusted certificates; empty: those of the system
   std::vector<std::string> command;
-  std::string tty;  // bell; empty: the terminal that the program was started from
+  std::string tty;  // bell; empty: the controlling terminal
   std::int64_t timeout_ms = 10'000;
-  int line = 0;  // in the file; 0: built in
-  /// What was shown can be taken back: it is closed once answered.
-  bool takes_back() const { return kind == SinkKind::desktop; }
-  bool is_web() const;
+  int line = 0;  // in the rules file; 0: built in
+  /// Whether a delivered notice can be closed again, which happens when the user has answered.
+  bool can_retract() const { return kind == SinkKind::desktop; }
+  bool uses_http() const;
 };
-std::string_view say_kind(SinkKind kind);
+std::string_view kind_name(SinkKind kind);
 
-/// One thing that a rule asks of a happening.
+/// One condition of a rule.
 struct Condition {
   enum class Kind { globs, duration, cost, text, flag };
   std::string key;  // as in the file
   Kind kind = Kind::globs;
-  std::vector<std::string> globs;  // any of them
+  std::vector<std::string> globs;  // matches if any of them does
   Comparison comparison;
   std::string pattern;  // a regular expression, as written
   std::shared_ptr<re2::RE2> expression;
@@ -64,22 +65,22 @@ struct Rule {
   int line = 0;
   std::vector<std::string> on;  // globs of types
   std::vector<Condition> conditions;
-  bool subagents = false;  // what subagents' own transcripts tell, too
+  bool subagents = false;  // also matches events of subagents
   std::vector<std::string> sinks;
   Template title, body;
   Urgency urgency = Urgency::normal;
-  std::optional<std::int64_t> hold_ms;  // not said: hold_of() says
+  std::optional<std::int64_t> hold_ms;  // absent: see hold_ms_for()
   std::int64_t throttle_ms = 0;
   enum class Per { session, project, rule } per = Per::session;
   std::vector<QuietHours> quiet;
-  bool after_quiet = false;  // told when they end, if it still holds
+  bool after_quiet = false;  // notify when quiet hours end, unless answered
   enum class Once { event, turn, session } once = Once::event;
   View view = View::meta;
 
-  bool of_status() const;
-  /// How long a notice waits for you to answer first: what can be taken back is told at once where an agent
-  /// waits; all else is held back.
-  std::int64_t hold_of(const Sink& sink) const;
+  bool is_status_rule() const;
+  /// How long a notice is held for the user's answer before it is sent to `sink`. Default: 0 for status rules
+  /// on sinks that can retract, default_hold_ms otherwise.
+  std::int64_t hold_ms_for(const Sink& sink) const;
 };
 
 constexpr std::int64_t default_hold_ms = 5000;
@@ -92,20 +93,20 @@ struct Rules {
   std::int64_t max_age_ms = 5 * 60 * 1000;
 
   const Sink* sink(std::string_view name) const;
-  /// Whether some rule shows text, or looks for some.
+  /// Whether any rule sends text or matches on it.
   bool wants_text() const;
-  /// The types of events that are to be subscribed to: those that rules name, and those that answer them.
+  /// The event types to subscribe to: those that rules name, and those that answer notices.
   std::vector<std::string> types() const;
 };
 
-/// Why a rule does not match; empty: it matches. `near`: all but a condition fits, so that people ask why.
-struct Miss {
+/// Why a rule does not match; empty: it matches. `near`: the event type fits and only conditions fail.
+struct Mismatch {
   std::string why;
   bool near = false;
 };
-Miss miss_of(const Rule& rule, const Subject& subject);
+Mismatch find_mismatch(const Rule& rule, const EventContext& context);
 
-/// In plain words, one sentence a line.
+/// A description for `check`, one sentence per line.
 std::string explain(const Rule& rule, const Rules& rules);
 std::string explain(const Sink& sink);
 

@@ -1,4 +1,4 @@
-// The rules file, notify.toml: read, judged, and joined with the rules that are built in.
+// Reads the rules file, notify.toml, and adds the built-in rules.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,31 +8,31 @@
 
 namespace earshot::notifier {
 
-/// The rules that are built in, as TOML: defaults.toml.
+/// The built-in rules as TOML: the content of defaults.toml.
 extern const char* const default_rules_text;
 
-/// What is wrong, where, and what is allowed.
+/// An error in the rules file.
 struct Problem {
   std::string file;
-  int line = 0;  // 0: of the whole file
+  int line = 0;  // 0: concerns the file, not a line
   std::string why;
   std::string text() const;
 };
 
 struct ReadRules {
   Rules rules;
-  std::vector<Problem> problems;  // all of them; the rules are good only when there are none
+  std::vector<Problem> problems;  // in the order of lines; the rules are usable only without any
 };
 
-/// The rules of `text` and, unless it says `defaults = false`, those that are built in; a rule that has the
-/// name of a built-in one replaces it. `~/` in what it says of files is `home`.
+/// The rules of `text` and, unless it sets `defaults = false`, the built-in ones. A rule with the name of a
+/// built-in rule replaces it. `~/` in paths is replaced by `home`.
 ReadRules read_rules(std::string_view text, const std::string& file, const std::string& home);
 
 /// $XDG_CONFIG_HOME/earshot/notify.toml, or ~/.config/earshot/notify.toml.
 std::string default_rules_file();
 
-/// The file's rules; only the built-in ones when it is the default one and there is none. A file that was
-/// asked for must be there.
-ReadRules load_rules(const std::string& file);  // empty: the default one
+/// The rules of `file`, which must exist. Empty: the default file, or only the built-in rules if that does
+/// not exist.
+ReadRules load_rules(const std::string& file);
 
 }  // namespace earshot::notifier

@@ -1,4 +1,4 @@
-// What reading rules and reading sinks have in common.
+// Typed access to TOML values, shared by the readers of rules and sinks. Problems are collected, not thrown.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,35 +10,35 @@
 
 namespace earshot::notifier {
 
-struct Reader {
+struct RulesReader {
   std::string file;  // empty: built in
   std::string home;
   std::vector<Problem>& problems;
 
-  void wrong(const toml::source_region& at, std::string why) const;
-  void wrong_type(std::string_view key, const toml::node& node, std::string_view wanted) const;
-  void unknown(const toml::key& key, const std::vector<std::string_view>& known) const;
+  void add_problem(const toml::source_region& at, std::string why) const;
+  void add_type_error(std::string_view key, const toml::node& node, std::string_view wanted) const;
+  void add_unknown_key(const toml::key& key, const std::vector<std::string_view>& known) const;
 
-  std::optional<std::string> text(std::string_view key, const toml::node& node) const;
-  std::optional<bool> flag(std::string_view key, const toml::node& node) const;
+  std::optional<std::string> read_string(std::string_view key, const toml::node& node) const;
+  std::optional<bool> read_bool(std::string_view key, const toml::node& node) const;
   /// A string, or an array of strings.
-  std::optional<std::vector<std::string>> texts(std::string_view key, const toml::node& node) const;
-  std::optional<std::int64_t> duration(std::string_view key, const toml::node& node) const;
-  std::optional<std::vector<QuietHours>> quiet(std::string_view key, const toml::node& node) const;
-  /// Which of `words` it is; what is allowed is said when it is none.
-  std::optional<std::size_t> choice(std::string_view key, const toml::node& node,
-                                    const std::vector<std::string_view>& words) const;
-  std::string path(const std::string& said) const;  // with ~/ replaced
+  std::optional<std::vector<std::string>> read_strings(std::string_view key, const toml::node& node) const;
+  std::optional<std::int64_t> read_duration(std::string_view key, const toml::node& node) const;
+  std::optional<std::vector<QuietHours>> read_quiet_hours(std::string_view key, const toml::node& node) const;
+  /// The index of the value in `words`; the problem lists the allowed values.
+  std::optional<std::size_t> read_choice(std::string_view key, const toml::node& node,
+                                         const std::vector<std::string_view>& words) const;
+  std::string expand_home(const std::string& value) const;  // with ~/ expanded
 };
 
-/// Which sinks a rule without `sinks` tells, and when nothing is told at all.
-struct Usual {
+/// The file's defaults for rules without `sinks` and `quiet`.
+struct Defaults {
   std::vector<std::string> sinks{"desktop"};
   std::vector<QuietHours> quiet;
 };
 
-/// Nothing: it cannot be used, or is turned off (`enabled = false`); then `name` says which one.
-std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, std::string& name);
-std::optional<Sink> read_sink(const Reader& reader, std::string_view name, const toml::table& table);
+/// Nothing if the rule has problems or is disabled (`enabled = false`). Sets `name` in each case.
+std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& table, std::string& name);
+std::optional<Sink> read_sink(const RulesReader& reader, std::string_view name, const toml::table& table);
 
 }  // namespace earshot::notifier

@@ -1,23 +1,25 @@
-// One [[rule]].
+// Reads one [[rule]] table.
 #include <re2/re2.h>
 
 #include <algorithm>
 
-#include "common/subscription.hpp"
+#include "base/glob.hpp"
+#include "base/suggest.hpp"
+#include "common/resumer.hpp"
 #include "notifier/rules_reader.hpp"
 
 namespace earshot::notifier {
 namespace {
 
 constexpr std::size_t pattern_bytes_max = 1024;   // a longer regular expression is refused
-constexpr std::int64_t pattern_memory = 1 << 20;  // one that needs more is refused
+constexpr std::int64_t pattern_memory = 1 << 20;  // a regular expression that needs more memory is refused
 
-// What may be asked, and what of the subject it is asked of.
-struct Asked {
+// The conditions that a rule may have.
+struct ConditionKey {
   std::string_view key;
   Condition::Kind kind;
 };
-constexpr Asked asked[] = {
+constexpr ConditionKey condition_keys[] = {
     {"status", Condition::Kind::globs},  {"reason", Condition::Kind::globs},
     {"project", Condition::Kind::globs}, {"host", Condition::Kind::globs},
     {"session", Condition::Kind::globs}, {"tool", Condition::Kind::globs},
@@ -36,38 +38,39 @@ constexpr std::string_view types[] = {
 
 bool has_wildcard(std::string_view text) { return text.find_first_of("*?") != text.npos; }
 
-// A word that can match nothing is a mistake.
-void check_words(const Reader& reader, std::string_view key, const toml::node& node,
-                 const std::vector<std::string>& said, std::span<const std::string_view> known) {
-  for (const std::string& each : said) {
+// Reports patterns that match none of the known values.
+void check_patterns(const RulesReader& reader, std::string_view key, const toml::node& node,
+                    const std::vector<std::string>& value, std::span<const std::string_view> known) {
+  for (const std::string& each : value) {
     const bool fits = std::any_of(known.begin(), known.end(),
                                   [&](std::string_view word) { return matches_glob(each, word); });
     if (fits) continue;
     const std::vector<std::string_view> words(known.begin(), known.end());
-    reader.wrong(node.source(), "`" + std::string(key) + "`: there is no \"" + each + "\"; did you mean \"" +
-                                    std::string(most_like(each, words)) + "\"?");
+    reader.add_problem(node.source(), "`" + std::string(key) + "`: there is no \"" + each +
+                                          "\"; did you mean \"" + std::string(nearest_word(each, words)) +
+                                          "\"?");
   }
 }
 
-void read_condition(const Reader& reader, const Asked& what, const toml::node& node, Rule& rule) {
+void read_condition(const RulesReader& reader, const ConditionKey& what, const toml::node& node, Rule& rule) {
   Condition condition;
   condition.key = what.key;
   condition.kind = what.kind;
   if (what.kind == Condition::Kind::globs) {
-    auto globs = reader.texts(what.key, node);
+    auto globs = reader.read_strings(what.key, node);
     if (!globs) return;
-    if (what.key == "status") check_words(reader, what.key, node, *globs, states);
+    if (what.key == "status") check_patterns(reader, what.key, node, *globs, states);
     for (std::string& glob : *globs) {
       if (what.key == "session") glob = common::session_pattern(glob);
     }
     condition.globs = std::move(*globs);
-    if (condition.globs.empty()) return;  // an empty list asks nothing
+    if (condition.globs.empty()) return;  // an empty list matches everything
   } else if (what.kind == Condition::Kind::flag) {
-    const auto flag = reader.flag(what.key, node);
+    const auto flag = reader.read_bool(what.key, node);
     if (!flag) return;
     condition.flag = *flag;
   } else if (what.kind == Condition::Kind::text) {
-    const auto pattern = reader.text(what.key, node);
+    const auto pattern = reader.read_string(what.key, node);
     if (!pattern) return;
     re2::RE2::Options options;
     options.set_log_errors(false);
@@ -75,120 +78,121 @@ void read_condition(const Reader& reader, const Asked& what, const toml::node& n
     condition.pattern = *pattern;
     condition.expression = std::make_shared<re2::RE2>(*pattern, options);
     if (pattern->size() > pattern_bytes_max || !condition.expression->ok())
-      return reader.wrong(
-          node.source(), "`text` is no regular expression that can be used: " +
+      return reader.add_problem(
+          node.source(), "`text` is not a valid regular expression: " +
                              (condition.expression->ok() ? "it is too long" : condition.expression->error()));
   } else {
     const bool is_duration = what.kind == Condition::Kind::duration;
-    const auto said = reader.text(what.key, node);
-    if (!said) return;
-    const auto comparison = is_duration ? parse_duration_comparison(*said) : parse_number_comparison(*said);
+    const auto value = reader.read_string(what.key, node);
+    if (!value) return;
+    const auto comparison = is_duration ? parse_duration_comparison(*value) : parse_number_comparison(*value);
     if (!comparison)
-      return reader.wrong(node.source(),
-                          "`" + std::string(what.key) + "` is a comparison in quotes, such as " +
-                              (is_duration ? "\">30s\"" : "\">2.50\"") + ", not \"" + *said + "\"");
+      return reader.add_problem(node.source(),
+                                "`" + std::string(what.key) + "` is a comparison in quotes, such as " +
+                                    (is_duration ? "\">30s\"" : "\">2.50\"") + ", not \"" + *value + "\"");
     condition.comparison = *comparison;
   }
   rule.conditions.push_back(std::move(condition));
 }
 
-void read_template(const Reader& reader, std::string_view key, const toml::node& node, Template& made) {
-  const auto said = reader.text(key, node);
-  if (!said) return;
-  auto parsed = Template::parse(*said);
+void read_template(const RulesReader& reader, std::string_view key, const toml::node& node, Template& made) {
+  const auto value = reader.read_string(key, node);
+  if (!value) return;
+  auto parsed = Template::parse(*value);
   if (const auto* error = std::get_if<Template::Error>(&parsed))
-    return reader.wrong(node.source(), "`" + std::string(key) + "`: " + error->why);
+    return reader.add_problem(node.source(), "`" + std::string(key) + "`: " + error->why);
   made = std::get<Template>(std::move(parsed));
 }
 
-// Once all of the rule is known: what a template names must be there, and may be shown.
-void check_template(const Reader& reader, std::string_view key, const toml::table& table, const Rule& rule,
-                    const Template& said) {
-  for (const std::string& name : said.names()) {
+// Called when the whole rule is read: each variable of a template must exist, and be allowed in the rule's
+// view.
+void check_template(const RulesReader& reader, std::string_view key, const toml::table& table,
+                    const Rule& rule, const Template& value) {
+  for (const std::string& name : value.names()) {
     const Variable* const variable = find_variable(name);
     if (variable == nullptr) {
       std::vector<std::string_view> known;
       for (const Variable& each : variables()) known.push_back(each.name);
-      std::string why = "`" + std::string(key) + "` names {" + name + "}; did you mean {" +
-                        std::string(most_like(name, known)) + "}? Possible are:";
+      std::string why = "`" + std::string(key) + "` uses {" + name + "}; did you mean {" +
+                        std::string(nearest_word(name, known)) + "}? Variables:";
       for (const std::string_view each : known) why += " {" + std::string(each) + "}";
-      reader.wrong(table.get(key)->source(), std::move(why));
+      reader.add_problem(table.get(key)->source(), std::move(why));
     } else if (variable->text && rule.view == View::meta) {
-      reader.wrong(table.get(key)->source(),
-                   "`" + std::string(key) + "` names {" + name +
-                       "}, which is text of a session: add view = \"full\" to let it out");
+      reader.add_problem(table.get(key)->source(),
+                         "`" + std::string(key) + "` uses {" + name +
+                             "}, which is session text: add view = \"full\" to send it");
     }
   }
 }
 
 struct Key {
   std::string_view name;
-  void (*read)(const Reader& reader, const toml::node& node, Rule& rule);
+  void (*read)(const RulesReader& reader, const toml::node& node, Rule& rule);
 };
 constexpr Key keys[] = {
     {"on",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (auto on = reader.texts("on", node)) {
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (auto on = reader.read_strings("on", node)) {
          for (std::string& each : *on) {
            if (each != "status") each = common::type_pattern(each);
          }
-         check_words(reader, "on", node, *on, types);
+         check_patterns(reader, "on", node, *on, types);
          rule.on = std::move(*on);
        }
      }},
     {"sinks",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (auto sinks = reader.texts("sinks", node)) rule.sinks = std::move(*sinks);
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (auto sinks = reader.read_strings("sinks", node)) rule.sinks = std::move(*sinks);
      }},
-    {"title", [](const Reader& reader, const toml::node& node,
+    {"title", [](const RulesReader& reader, const toml::node& node,
                  Rule& rule) { read_template(reader, "title", node, rule.title); }},
-    {"body", [](const Reader& reader, const toml::node& node,
+    {"body", [](const RulesReader& reader, const toml::node& node,
                 Rule& rule) { read_template(reader, "body", node, rule.body); }},
     {"urgency",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto which = reader.choice("urgency", node, {"low", "normal", "critical"}))
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto which = reader.read_choice("urgency", node, {"low", "normal", "critical"}))
          rule.urgency = static_cast<Urgency>(*which);
      }},
     {"hold",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto ms = reader.duration("hold", node)) rule.hold_ms = ms;
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto ms = reader.read_duration("hold", node)) rule.hold_ms = ms;
      }},
     {"throttle",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto ms = reader.duration("throttle", node)) rule.throttle_ms = *ms;
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto ms = reader.read_duration("throttle", node)) rule.throttle_ms = *ms;
      }},
     {"throttle_per",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto which = reader.choice("throttle_per", node, {"session", "project", "rule"}))
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto which = reader.read_choice("throttle_per", node, {"session", "project", "rule"}))
          rule.per = static_cast<Rule::Per>(*which);
      }},
     {"once",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto which = reader.choice("once", node, {"event", "turn", "session"}))
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto which = reader.read_choice("once", node, {"event", "turn", "session"}))
          rule.once = static_cast<Rule::Once>(*which);
      }},
     {"quiet",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (auto hours = reader.quiet("quiet", node)) rule.quiet = std::move(*hours);
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (auto hours = reader.read_quiet_hours("quiet", node)) rule.quiet = std::move(*hours);
      }},
     {"after_quiet",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto flag = reader.flag("after_quiet", node)) rule.after_quiet = *flag;
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto flag = reader.read_bool("after_quiet", node)) rule.after_quiet = *flag;
      }},
     {"view",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto which = reader.choice("view", node, {"full", "meta"}))
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto which = reader.read_choice("view", node, {"full", "meta"}))
          rule.view = *which == 0 ? View::full : View::meta;
      }},
     {"subagents",
-     [](const Reader& reader, const toml::node& node, Rule& rule) {
-       if (const auto flag = reader.flag("subagents", node)) rule.subagents = *flag;
+     [](const RulesReader& reader, const toml::node& node, Rule& rule) {
+       if (const auto flag = reader.read_bool("subagents", node)) rule.subagents = *flag;
      }},
 };
 
 }  // namespace
 
-std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, std::string& name) {
+std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& table, std::string& name) {
   const std::size_t problems = reader.problems.size();
   Rule rule;
   rule.file = reader.file;
@@ -197,43 +201,43 @@ std::optional<Rule> read_rule(const Reader& reader, const toml::table& table, st
   for (const auto& [key, node] : table) {
     const auto known = std::find_if(std::begin(keys), std::end(keys),
                                     [&](const Key& each) { return each.name == key.str(); });
-    const auto condition = std::find_if(std::begin(asked), std::end(asked),
-                                        [&](const Asked& each) { return each.key == key.str(); });
+    const auto condition = std::find_if(std::begin(condition_keys), std::end(condition_keys),
+                                        [&](const ConditionKey& each) { return each.key == key.str(); });
     if (key.str() == "name") {
-      if (auto said = reader.text("name", node)) rule.name = *said;
+      if (auto value = reader.read_string("name", node)) rule.name = *value;
     } else if (key.str() == "enabled") {
-      enabled = reader.flag("enabled", node).value_or(true);
+      enabled = reader.read_bool("enabled", node).value_or(true);
     } else if (known != std::end(keys)) {
       known->read(reader, node, rule);
-    } else if (condition != std::end(asked)) {
+    } else if (condition != std::end(condition_keys)) {
       read_condition(reader, *condition, node, rule);
     } else {
       std::vector<std::string_view> names{"name", "enabled"};
       for (const Key& each : keys) names.push_back(each.name);
-      for (const Asked& each : asked) names.push_back(each.key);
-      reader.unknown(key, names);
+      for (const ConditionKey& each : condition_keys) names.push_back(each.key);
+      reader.add_unknown_key(key, names);
     }
   }
-  // As the table has them, not as the letters fall.
+  // In the order of the table of conditions, not of the TOML keys.
   const auto place = [](const Condition& condition) {
-    return std::find_if(std::begin(asked), std::end(asked),
-                        [&](const Asked& each) { return each.key == condition.key; });
+    return std::find_if(std::begin(condition_keys), std::end(condition_keys),
+                        [&](const ConditionKey& each) { return each.key == condition.key; });
   };
   std::sort(rule.conditions.begin(), rule.conditions.end(),
             [&](const Condition& a, const Condition& b) { return place(a) < place(b); });
   name = rule.name;
-  if (rule.name.empty()) reader.wrong(table.source(), "a rule has a `name`");
+  if (rule.name.empty()) reader.add_problem(table.source(), "a rule needs a `name`");
   if (!enabled) return std::nullopt;
   const bool asks_status = table.contains("status") || table.contains("reason");
   if (rule.on.empty() && asks_status) rule.on = {"status"};
   if (rule.on.empty())
-    reader.wrong(table.source(),
-                 "a rule says what it is about: on = \"turn.finished\", or status = \"waiting\"");
+    reader.add_problem(table.source(),
+                       "a rule needs `on` or `status`: on = \"turn.finished\", or status = \"waiting\"");
   const bool names_status = std::find(rule.on.begin(), rule.on.end(), "status") != rule.on.end();
   if (names_status && rule.on.size() > 1)
-    reader.wrong(table.source(), "`on` is \"status\" or types of events, not both: make two rules");
+    reader.add_problem(table.source(), "`on` is either \"status\" or event types: write two rules");
   if (asks_status && !names_status && !rule.on.empty())
-    reader.wrong(table.source(), "`status` and `reason` are asked of on = \"status\", not of events");
+    reader.add_problem(table.source(), "`status` and `reason` need on = \"status\"; events do not have them");
   if (rule.title.text().empty()) rule.title = std::get<Template>(Template::parse("{name}: {type}"));
   check_template(reader, "title", table, rule, rule.title);
   check_template(reader, "body", table, rule, rule.body);

@@ -1,7 +1,8 @@
 #include "notifier/sample_events.hpp"
 
 #include <algorithm>
-#include <ctime>
+
+#include "base/time.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 struct Sample {
   std::string_view name;
   std::string_view type;
-  std::string_view fields;  // NOW is the moment
+  std::string_view fields;  // NOW is replaced by the time
 };
 constexpr Sample samples[] = {
     {"permission", "status",
@@ -17,10 +18,10 @@ constexpr Sample samples[] = {
     {"question", "status",
      R"("state":"waiting","reason":"question","detail":"Which lamp?","source":"registry","since":"NOW")"},
     {"plan", "status",
-     R"("state":"waiting","reason":"plan","detail":"1. mend the lamp","source":"registry","since":"NOW")"},
+     R"("state":"waiting","reason":"plan","detail":"1. repair the lamp","source":"registry","since":"NOW")"},
     {"status", "status",
      R"("state":"waiting","reason":"permission","detail":"approve Bash: make soak","source":"registry","since":"NOW")"},
-    {"turn.started", "turn.started", R"("turn":3,"prompt":"Mend the fog signal.","origin":"human")"},
+    {"turn.started", "turn.started", R"("turn":3,"prompt":"Repair the fog signal.","origin":"human")"},
     {"turn.finished", "turn.finished",
      R"("turn":3,"outcome":"completed","stop_reason":"end_turn","duration_ms":95000,"tools":7,"usage":{"input":20,"output":900,"cache_read":0,"cache_write":0})"},
     {"turn.failed", "turn.finished",
@@ -37,20 +38,11 @@ constexpr Sample samples[] = {
     {"usage.updated", "usage.updated",
      R"("turn":3,"message":"msg_1","total":{"input":20,"output":900,"cache_read":0,"cache_write":0},"cost_usd":6.4)"},
     {"message.added", "message.added",
-     R"("turn":3,"role":"assistant","kind":"text","text":"The lamp is mended.","message":"msg_1")"},
+     R"("turn":3,"role":"assistant","kind":"text","text":"The lamp is repaired.","message":"msg_1")"},
     {"compaction.finished", "compaction.finished",
      R"("turn":3,"kind":"full","trigger":"auto","pre_tokens":160000,"duration_ms":40000)"},
     {"todo.updated", "todo.updated", R"("turn":3,"todos":[],"source":"tool")"},
 };
-
-std::string time_text(std::int64_t ms) {
-  const std::time_t seconds = ms / 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 }  // namespace
 
@@ -60,11 +52,11 @@ std::vector<std::string_view> sample_names() {
   return names;
 }
 
-std::string sample(std::string_view name, std::int64_t now_ms) {
+std::string sample_event(std::string_view name, std::int64_t now_ms) {
   const auto found = std::find_if(std::begin(samples), std::end(samples),
                                   [&](const Sample& each) { return each.name == name; });
   if (found == std::end(samples)) return {};
-  const std::string time = time_text(now_ms);
+  const std::string time = format_time(now_ms);
   std::string fields(found->fields);
   if (const std::size_t at = fields.find("NOW"); at != fields.npos) fields.replace(at, 3, time);
   std::string frame = R"({"type":")" + std::string(found->type) +

@@ -1,4 +1,4 @@
-// A frame of each kind, for `test`.
+// A sample frame of each type, for `test`.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace earshot::notifier {
 
-/// What `test` takes by name: types of events, `status`, and the waits `permission`, `question`, `plan`.
+/// The names that `test` accepts: event types, `status`, and the reasons `permission`, `question`, `plan`.
 std::vector<std::string_view> sample_names();
 
-/// The frame, as if it had just happened; empty: there is no such name.
-std::string sample(std::string_view name, std::int64_t now_ms);
+/// The frame with the given time; empty: unknown name.
+std::string sample_event(std::string_view name, std::int64_t now_ms);
 
 }  // namespace earshot::notifier

@@ -5,12 +5,13 @@
 
 #include <cstdlib>
 
-#include "common/small_file.hpp"
+#include "base/hex.hpp"
+#include "common/endpoint.hpp"
 
 namespace earshot::notifier {
 namespace {
 
-// It goes into an HTTP header or is an address: one line of visible characters.
+// Secrets are sent in HTTP headers and URLs: only visible ASCII.
 bool is_usable(std::string_view text) {
   for (const char c : text) {
     if (c <= ' ' || c > '~') return false;
@@ -20,19 +21,20 @@ bool is_usable(std::string_view text) {
 
 }  // namespace
 
-std::variant<std::string, SecretTrouble> read_secret(const SecretPlace& place) {
-  if (!place.given()) return std::string();
-  if (!place.variable.empty()) {
-    const char* const value = std::getenv(place.variable.c_str());
+std::variant<std::string, SecretError> read_secret(const SecretSource& source) {
+  if (!source.is_set()) return std::string();
+  if (!source.variable.empty()) {
+    const char* const value = std::getenv(source.variable.c_str());
     if (value == nullptr || !is_usable(value))
-      return SecretTrouble{"the environment has no usable " + place.variable};
+      return SecretError{"the environment has no valid " + source.variable};
     return std::string(value);
   }
-  const common::SmallFile file = common::read_small_file(place.file);
-  if (!file.error.empty()) return SecretTrouble{place.file + ": " + file.error};
+  const common::TextFile file = common::read_text_file(source.file);
+  if (!file.error.empty()) return SecretError{source.file + ": " + file.error};
   if ((file.mode & 077) != 0)
-    return SecretTrouble{"others may read or change " + place.file + ": chmod 600 " + place.file};
-  if (!is_usable(file.text)) return SecretTrouble{place.file + ": is not one line of visible characters"};
+    return SecretError{"others can read or change " + source.file + ": chmod 600 " + source.file};
+  if (!is_usable(file.text))
+    return SecretError{source.file + ": must be one line of visible ASCII characters"};
   return file.text;
 }
 
@@ -41,13 +43,7 @@ std::string sign(std::string_view key, std::string_view text) {
   unsigned size = 0;
   ::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
          reinterpret_cast<const unsigned char*>(text.data()), text.size(), bytes, &size);
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) {
-    out += digits[bytes[i] >> 4];
-    out += digits[bytes[i] & 15];
-  }
-  return out;
+  return to_hex(bytes, size);
 }
 
 }  // namespace earshot::notifier

@@ -1,4 +1,4 @@
-// Tokens, keys and addresses that are secrets: read when they are needed, never in an argument or a log.
+// Secret tokens, keys and URLs: read for each use, never in an argument or a log.
 #pragma once
 #include <string>
 #include <variant>
@@ -7,13 +7,13 @@
 
 namespace earshot::notifier {
 
-struct SecretTrouble {
+struct SecretError {
   std::string why;
 };
-/// What is there now; empty when no place is given. A file that others may read is refused.
-std::variant<std::string, SecretTrouble> read_secret(const SecretPlace& place);
+/// The current value; empty if no source is set. A file that others can read is refused.
+std::variant<std::string, SecretError> read_secret(const SecretSource& source);
 
-/// Hex of HMAC-SHA256.
+/// HMAC-SHA256 in hex.
 std::string sign(std::string_view key, std::string_view text);
 
 }  // namespace earshot::notifier

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/duration.hpp"
 #include "common/format.hpp"
 #include "notifier/notice.hpp"
 
@@ -12,11 +13,11 @@ namespace {
 
 using common::Fields;
 
-// Calls that wait for others of their own: they are not what is asked for.
+// Calls that run subagents are open while the subagent asks; they are not the tool that needs permission.
 constexpr std::array<std::string_view, 2> agent_tools{"Agent", "Task"};
 
-void learn_text(std::string& known, std::string_view said) {
-  if (!said.empty()) known = said;
+void set_if_known(std::string& field, std::string_view text) {
+  if (!text.empty()) field = text;
 }
 
 std::optional<double> number(const Fields& fields, std::string_view key) {
@@ -26,45 +27,45 @@ std::optional<double> number(const Fields& fields, std::string_view key) {
   return value;
 }
 
-/// A hub says this of the sessions of a host that it does not hear any more.
-bool says_away(const Fields& status) {
+// A hub reports this status for the sessions of an offline host.
+bool is_host_offline(const Fields& status) {
   return status.text("state") == "unknown" && status.text("reason") == "host_offline";
 }
 
-std::string said_number(const Fields& fields, std::string_view key) {
+std::string number_text(const Fields& fields, std::string_view key) {
   const auto value = fields.integer(key);
   return value ? std::to_string(*value) : std::string();
 }
 
-// Words that are fields of the same name.
-constexpr std::array<std::string_view, 13> plain{"tool",   "outcome", "origin", "agent_type",  "model",
-                                                 "prompt", "text",    "output", "description", "summary",
-                                                 "error",  "state",   "reason"};
-// What tells one happening from another of the same type, turn and time.
-constexpr std::array<std::string_view, 8> telling{"agent",   "call",    "task",        "subagent",
-                                                  "message", "outcome", "duration_ms", "attempt"};
+// Variables with the name of a member of the frame.
+constexpr std::array<std::string_view, 13> member_variables{
+    "tool",   "outcome",     "origin",  "agent_type", "model", "prompt", "text",
+    "output", "description", "summary", "error",      "state", "reason"};
+// Members that distinguish events of the same type, turn and time.
+constexpr std::array<std::string_view, 8> identity_members{"agent",   "call",    "task",        "subagent",
+                                                           "message", "outcome", "duration_ms", "attempt"};
 
 }  // namespace
 
-void Acquaintance::learn(const Fields& frame) {
-  if (frame.text("type") == "welcome") own_host_ = frame.text("host");
+void SessionCache::update(const Fields& frame) {
+  if (frame.text("type") == "welcome") daemon_host_ = frame.text("host");
   const std::string_view id = frame.text("session");
   if (id.empty()) return;
   Session& session = sessions_[id];
-  learn_text(session.host, frame.text("host"));
-  learn_facts(frame, session);
+  set_if_known(session.host, frame.text("host"));
+  update_facts(frame, session);
 }
 
-void Acquaintance::learn_facts(const Fields& frame, Session& session) {
+void SessionCache::update_facts(const Fields& frame, Session& session) {
   const std::string_view type = frame.text("type");
   const std::string_view stream = frame.text("stream");
   const bool main = frame.text("agent").empty();
   if (type == "session") {
-    learn_text(session.project, frame.text("project"));
-    learn_text(session.directory, frame.text("directory"));
-    learn_text(session.branch, frame.text("git_branch"));
-    learn_text(session.model, frame.text("model"));
-    learn_text(session.title, frame.text("title"));
+    set_if_known(session.project, frame.text("project"));
+    set_if_known(session.directory, frame.text("directory"));
+    set_if_known(session.branch, frame.text("git_branch"));
+    set_if_known(session.model, frame.text("model"));
+    set_if_known(session.title, frame.text("title"));
     if (const auto cost = number(frame.object("usage"), "cost_usd")) session.cost_usd = cost;
     session.calls.clear();
     for (const Fields& tool : frame.objects("tools"))
@@ -75,12 +76,12 @@ void Acquaintance::learn_facts(const Fields& frame, Session& session) {
     }
   } else if ((type == "session.started" || type == "session.updated") && main) {
     if (session.project.empty()) {
-      learn_text(session.project, frame.text("project"));
-      if (session.project.empty()) learn_text(session.project, frame.text("cwd"));
+      set_if_known(session.project, frame.text("project"));
+      if (session.project.empty()) set_if_known(session.project, frame.text("cwd"));
     }
-    learn_text(session.branch, frame.text("git_branch"));
-    learn_text(session.model, frame.text("model"));
-    learn_text(session.title, frame.text("title"));
+    set_if_known(session.branch, frame.text("git_branch"));
+    set_if_known(session.model, frame.text("model"));
+    set_if_known(session.title, frame.text("title"));
   } else if (type == "tool.invoked") {
     if (session.calls.size() < open_calls_max)
       session.calls.push_back(
@@ -93,11 +94,11 @@ void Acquaintance::learn_facts(const Fields& frame, Session& session) {
   } else if (type == "usage.updated") {
     if (const auto cost = number(frame, "cost_usd")) session.cost_usd = cost;
   } else if (type == "api.failed" && main) {
-    session.api_status = said_number(frame, "status");
+    session.api_status = number_text(frame, "status");
   }
 }
 
-std::string Acquaintance::waiting_tool(const Session& session) const {
+std::string SessionCache::waiting_tool(const Session& session) const {
   std::string tool;
   for (const Call& each : session.calls) {
     if (std::find(agent_tools.begin(), agent_tools.end(), each.tool) != agent_tools.end()) continue;
@@ -107,102 +108,103 @@ std::string Acquaintance::waiting_tool(const Session& session) const {
   return tool;
 }
 
-void Acquaintance::name(const Session& session, Subject& subject) const {
-  auto& words = subject.words;
+void SessionCache::set_variables(const Session& session, EventContext& context) const {
+  auto& values = context.values;
   const auto set = [&](const char* key, std::string_view value) {
-    if (!value.empty() && !words.contains(key)) words[key] = value;
+    if (!value.empty() && !values.contains(key)) values[key] = value;
   };
-  set("type", subject.type);
-  set("host", subject.host);
-  if (!own_host_.empty() && subject.host != own_host_) set("elsewhere", subject.host);
-  set("session", subject.session);
-  set("short", common::short_id(subject.session));
-  set("agent", subject.agent);
+  set("type", context.type);
+  set("host", context.host);
+  if (!daemon_host_.empty() && context.host != daemon_host_) set("elsewhere", context.host);
+  set("session", context.session);
+  set("short", common::short_id(context.session));
+  set("agent", context.agent);
   set("project", session.project.empty() ? session.directory : session.project);
-  set("name", common::last_component(words["project"]));
-  if (words["name"].empty()) words["name"] = common::short_id(subject.session);
+  set("name", common::last_component(values["project"]));
+  if (values["name"].empty()) values["name"] = common::short_id(context.session);
   set("branch", session.branch);
   set("model", session.model);
   set("title", session.title);
   set("api_status", session.api_status);
-  if (subject.duration_ms)
-    set("duration", common::format_duration(static_cast<std::int64_t>(*subject.duration_ms)));
+  if (context.duration_ms)
+    set("duration", format_duration(common::Ms(static_cast<std::int64_t>(*context.duration_ms))));
   if (session.cost_usd) {
     char text[32];
     std::snprintf(text, sizeof text, "$%.2f", *session.cost_usd);
-    subject.cost_usd = session.cost_usd;
+    context.cost_usd = session.cost_usd;
     set("cost", text);
   }
 }
 
-std::string_view Acquaintance::away_id(std::string_view session) const {
-  const Session* const known = sessions_.find(session);
-  return known == nullptr ? std::string_view() : std::string_view(known->away_id);
+std::string_view SessionCache::offline_id(std::string_view session) const {
+  const Session* const found = sessions_.find(session);
+  return found == nullptr ? std::string_view() : std::string_view(found->offline_id);
 }
 
-Subject Acquaintance::subject(const Fields& frame, std::string_view json, std::int64_t now_ms) {
-  Subject subject;
-  subject.type = frame.text("type");
-  subject.host = frame.text("host");
-  subject.session = frame.text("session");
-  subject.stream = frame.text("stream");
-  subject.agent = frame.text("agent");
-  subject.frame = json;
-  Session& session = sessions_[subject.session];
-  if (subject.type == "status") {
-    take_status(frame, session, subject, now_ms);
-    return subject;
+EventContext SessionCache::event_context(const Fields& frame, std::string_view json, std::int64_t now_ms) {
+  EventContext context;
+  context.type = frame.text("type");
+  context.host = frame.text("host");
+  context.session = frame.text("session");
+  context.stream = frame.text("stream");
+  context.agent = frame.text("agent");
+  context.frame = json;
+  Session& session = sessions_[context.session];
+  if (context.type == "status") {
+    apply_status(frame, session, context, now_ms);
+    return context;
   }
-  const auto time = common::parse_time(frame.text("time"));
-  std::int64_t& last = times_[subject.stream];
+  const auto time = parse_time(frame.text("time"));
+  std::int64_t& last = times_[context.stream];
   if (time) last = *time;
-  subject.time_ms = time.value_or(last);
-  if (const auto ms = number(frame, "duration_ms")) subject.duration_ms = ms;
-  subject.fatal = frame.flag("fatal");
-  for (const std::string_view key : plain) {
-    if (const std::string_view text = frame.text(key); !text.empty()) subject.words[std::string(key)] = text;
+  context.time_ms = time.value_or(last);
+  if (const auto ms = number(frame, "duration_ms")) context.duration_ms = ms;
+  context.fatal = frame.flag("fatal");
+  for (const std::string_view key : member_variables) {
+    if (const std::string_view text = frame.text(key); !text.empty()) context.values[std::string(key)] = text;
   }
   for (const std::string_view key : {"turn", "tools"}) {
-    if (frame.integer(key)) subject.words[std::string(key)] = std::to_string(*frame.integer(key));
+    if (frame.integer(key)) context.values[std::string(key)] = std::to_string(*frame.integer(key));
   }
-  subject.words["time"] = frame.text("time");
-  name(session, subject);
-  // A fork begins with a copy of what happened before, times included: the stream does not tell it apart.
-  std::string told = subject.type + '\n' + subject.host + '\n' + subject.words["turn"] + '\n';
-  told += time ? std::string(frame.text("time")) : subject.stream + '\n' + std::string(frame.text("cursor"));
-  for (const std::string_view key : telling) {
-    told += '\n';
-    told += frame.text(key);
-    told += said_number(frame, key);
+  context.values["time"] = frame.text("time");
+  set_variables(session, context);
+  // A fork copies earlier events with their times, so the stream is not part of the identity.
+  std::string identity = context.type + '\n' + context.host + '\n' + context.values["turn"] + '\n';
+  identity +=
+      time ? std::string(frame.text("time")) : context.stream + '\n' + std::string(frame.text("cursor"));
+  for (const std::string_view key : identity_members) {
+    identity += '\n';
+    identity += frame.text(key);
+    identity += number_text(frame, key);
   }
-  subject.id = digest(told);
-  return subject;
+  context.id = digest(identity);
+  return context;
 }
 
-Subject Acquaintance::status_of(const Fields& frame, std::string_view json, std::int64_t now_ms) {
-  Subject subject;
-  subject.type = "status";
-  subject.host = frame.text("host");
-  subject.session = frame.text("session");
-  subject.frame = json;
-  take_status(frame.object("status"), sessions_[subject.session], subject, now_ms);
-  return subject;
+EventContext SessionCache::status_context(const Fields& frame, std::string_view json, std::int64_t now_ms) {
+  EventContext context;
+  context.type = "status";
+  context.host = frame.text("host");
+  context.session = frame.text("session");
+  context.frame = json;
+  apply_status(frame.object("status"), sessions_[context.session], context, now_ms);
+  return context;
 }
 
-// A status is told again when more is known of it: that is the same one, also when another source knows it.
-void Acquaintance::take_status(const Fields& status, Session& session, Subject& subject,
-                               std::int64_t now_ms) {
+// The daemon repeats a status with more detail or from another source: it keeps its id.
+void SessionCache::apply_status(const Fields& status, Session& session, EventContext& context,
+                                std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
                          source = status.text("source");
-  session.away_id.clear();
-  if (says_away(status)) {  // what is known of the session is so again when its host is back
-    session.away_id = digest("away\n" + subject.host + '\n' + subject.session + '\n' + std::string(since));
-    subject.id = session.away_id;
-    subject.time_ms = common::parse_time(since).value_or(0);
-    subject.words["state"] = state;
-    subject.words["reason"] = status.text("reason");
-    subject.words["time"] = since;
-    return name(session, subject);
+  session.offline_id.clear();
+  if (is_host_offline(status)) {  // keep the reported status: it is valid again when the host is back
+    session.offline_id = digest("away\n" + context.host + '\n' + context.session + '\n' + std::string(since));
+    context.id = session.offline_id;
+    context.time_ms = parse_time(since).value_or(0);
+    context.values["state"] = state;
+    context.values["reason"] = status.text("reason");
+    context.values["time"] = since;
+    return set_variables(session, context);
   }
   const bool same = !session.status_id.empty() && session.state == state &&
                     (since.empty() || since == session.since || source != session.source);
@@ -211,18 +213,18 @@ void Acquaintance::take_status(const Fields& status, Session& session, Subject& 
     session.since = since;
     const std::string when = since.empty() ? std::to_string(now_ms) : std::string(since);
     session.status_id =
-        digest("status\n" + subject.host + '\n' + subject.session + '\n' + session.state + '\n' + when);
+        digest("status\n" + context.host + '\n' + context.session + '\n' + session.state + '\n' + when);
   }
   session.source = source;
-  subject.id = session.status_id;
-  subject.time_ms = common::parse_time(session.since).value_or(0);
-  subject.words["state"] = state;
+  context.id = session.status_id;
+  context.time_ms = parse_time(session.since).value_or(0);
+  context.values["state"] = state;
   for (const char* key : {"reason", "detail"}) {
-    if (const std::string_view text = status.text(key); !text.empty()) subject.words[key] = text;
+    if (const std::string_view text = status.text(key); !text.empty()) context.values[key] = text;
   }
-  subject.words["time"] = session.since;
-  if (status.text("reason") == "permission") subject.words["tool"] = waiting_tool(session);
-  name(session, subject);
+  context.values["time"] = session.since;
+  if (status.text("reason") == "permission") context.values["tool"] = waiting_tool(session);
+  set_variables(session, context);
 }
 
 }  // namespace earshot::notifier

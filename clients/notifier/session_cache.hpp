@@ -1,4 +1,5 @@
-// What is known of the sessions that frames tell of, so that a rule may name the project, the tool, the cost.
+// Remembers facts of sessions from earlier frames (project, open tool calls, cost), for the variables of
+// rules.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,26 +8,27 @@
 #include <utility>
 #include <vector>
 
-#include "base/lru_set.hpp"
+#include "base/bounded_map.hpp"
 #include "common/frame.hpp"
 #include "notifier/event_context.hpp"
 
 namespace earshot::notifier {
 
-class Acquaintance {
+class SessionCache {
  public:
-  static constexpr std::size_t sessions_max = 8192;  // the longest known is forgotten
-  static constexpr std::size_t open_calls_max = 64;  // of a session; more are not followed
+  static constexpr std::size_t sessions_max = 8192;  // the oldest is evicted
+  static constexpr std::size_t open_calls_max = 64;  // per session; further calls are ignored
 
-  void learn(const common::Fields& frame);
+  void update(const common::Fields& frame);
 
-  /// An event, or a `status` frame, as rules see it.
-  Subject subject(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
-  /// The status that a session frame holds.
-  Subject status_of(const common::Fields& session_frame, std::string_view json, std::int64_t now_ms);
+  /// The input for rules of an event or a `status` frame.
+  EventContext event_context(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
+  /// The input for rules of the status in a session frame.
+  EventContext status_context(const common::Fields& session_frame, std::string_view json,
+                              std::int64_t now_ms);
 
-  /// Empty, unless a hub does not hear the session's host: then the id of the subject that said so.
-  std::string_view away_id(std::string_view session) const;
+  /// The id of the `host_offline` status while a hub reports the session's host as offline; otherwise empty.
+  std::string_view offline_id(std::string_view session) const;
 
  private:
   struct Call {
@@ -37,17 +39,18 @@ class Acquaintance {
     std::vector<Call> calls;
     std::optional<double> cost_usd;
     std::string api_status, api_error;
-    std::string state, since, source, status_id;  // the last one that its host told
-    std::string away_id;
+    std::string state, since, source, status_id;  // latest status that the host reported
+    std::string offline_id;
   };
-  void learn_facts(const common::Fields& frame, Session& session);
-  void take_status(const common::Fields& status, Session& session, Subject& subject, std::int64_t now_ms);
-  void name(const Session& session, Subject& subject) const;
+  void update_facts(const common::Fields& frame, Session& session);
+  void apply_status(const common::Fields& status, Session& session, EventContext& context,
+                    std::int64_t now_ms);
+  void set_variables(const Session& session, EventContext& context) const;
   std::string waiting_tool(const Session& session) const;
 
-  std::string own_host_;  // the daemon's
-  common::Recent<Session, sessions_max> sessions_;
-  common::Recent<std::int64_t, sessions_max> times_;  // stream → of its last event that said one
+  std::string daemon_host_;
+  BoundedMap<Session, sessions_max> sessions_;
+  BoundedMap<std::int64_t, sessions_max> times_;  // stream → time of its latest event with a time
 };
 
 }  // namespace earshot::notifier

@@ -6,87 +6,87 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "notifier/files.hpp"
-#include "notifier/json.hpp"
+#include "base/file.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::notifier {
 namespace {
 
-constexpr const char* waits = ".json";
+constexpr const char* queued_suffix = ".json";
 constexpr const char* sending = ".sending";
-constexpr const char* sending_again = ".again";
+constexpr const char* resending = ".resending";
 
-std::string written(const Letter& letter) {
+std::string to_json(const QueuedNotice& queued) {
   std::string out;
-  Object object(out);
-  object.add("sink", letter.sink).add("written_ms", letter.written_ms).add("attempts", letter.attempts);
-  object.add("again", letter.again);
-  append_notice(object.begin("notice"), letter.notice);
-  object.close();
+  JsonWriter writer(out);
+  writer.begin_object().member("sink", queued.sink).member("queued_ms", queued.queued_ms);
+  writer.member("attempts", queued.attempts).member("is_resend", queued.is_resend).key("notice");
+  append_notice(out, queued.notice);
+  writer.end_object();
   return out;
 }
 
-std::optional<Letter> read(const std::string& path) {
-  const auto text = read_whole(path, Spool::letter_bytes_max);
+std::optional<QueuedNotice> read(const std::string& path) {
+  const PrivateFile file = read_private_file(path, Spool::file_bytes_max);
   common::FrameParser parser;
-  const auto fields = text ? parser.parse(*text) : std::nullopt;
+  const auto fields = file.text ? parser.parse(*file.text) : std::nullopt;
   if (!fields) return std::nullopt;
   auto notice = parse_notice(fields->object("notice"));
   if (!notice || fields->text("sink").empty()) return std::nullopt;
-  Letter letter;
-  letter.notice = std::move(*notice);
-  letter.sink = fields->text("sink");
-  letter.written_ms = fields->integer("written_ms").value_or(0);
-  letter.attempts = static_cast<int>(fields->count("attempts"));
-  letter.again = fields->flag("again");
-  return letter;
+  QueuedNotice queued;
+  queued.notice = std::move(*notice);
+  queued.sink = fields->text("sink");
+  queued.queued_ms = fields->integer("queued_ms").value_or(0);
+  queued.attempts = static_cast<int>(fields->count("attempts"));
+  queued.is_resend = fields->flag("is_resend");
+  return queued;
 }
 
 }  // namespace
 
-std::string Spool::path(const Letter& letter, const char* suffix) const {
-  return directory_ + "/" + letter.key() + suffix;
+std::string Spool::path(const QueuedNotice& queued, const char* suffix) const {
+  return directory_ + "/" + queued.key() + suffix;
 }
 
-Spool::Found Spool::load() const {
-  Found found;
+Spool::Contents Spool::load() const {
+  Contents found;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory_, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string suffix = entry->path().extension().string();
-    if (suffix != waits && suffix != sending && suffix != sending_again) continue;
-    auto letter = read(entry->path().string());
-    if (!letter || path(*letter, suffix.c_str()) != entry->path().string()) continue;
-    if (suffix == sending_again) {
-      found.interrupted.push_back(std::move(*letter));
+    if (suffix != queued_suffix && suffix != sending && suffix != resending) continue;
+    auto queued = read(entry->path().string());
+    if (!queued || path(*queued, suffix.c_str()) != entry->path().string()) continue;
+    if (suffix == resending) {
+      found.interrupted.push_back(std::move(*queued));
       continue;
     }
-    letter->again = letter->again || suffix == sending;
-    found.letters.push_back(std::move(*letter));
+    queued->is_resend = queued->is_resend || suffix == sending;
+    found.queued_notices.push_back(std::move(*queued));
   }
-  std::sort(found.letters.begin(), found.letters.end(),
-            [](const Letter& a, const Letter& b) { return a.written_ms < b.written_ms; });
+  std::sort(found.queued_notices.begin(), found.queued_notices.end(),
+            [](const QueuedNotice& a, const QueuedNotice& b) { return a.queued_ms < b.queued_ms; });
   return found;
 }
 
-std::string Spool::save(const Letter& letter) const {
-  return write_whole(path(letter, waits), written(letter));
+std::string Spool::save(const QueuedNotice& queued) const {
+  return write_private_file(path(queued, queued_suffix), to_json(queued));
 }
 
-void Spool::begin(const Letter& letter) const {
-  const std::string to = path(letter, letter.again ? sending_again : sending);
-  if (std::rename(path(letter, waits).c_str(), to.c_str()) != 0 && letter.again)
-    std::rename(path(letter, sending).c_str(), to.c_str());
+void Spool::begin(const QueuedNotice& queued) const {
+  const std::string to = path(queued, queued.is_resend ? resending : sending);
+  if (std::rename(path(queued, queued_suffix).c_str(), to.c_str()) != 0 && queued.is_resend)
+    std::rename(path(queued, sending).c_str(), to.c_str());
 }
 
-void Spool::failed(const Letter& letter) const {
-  save(letter);
-  ::unlink(path(letter, sending).c_str());
-  ::unlink(path(letter, sending_again).c_str());
+void Spool::failed(const QueuedNotice& queued) const {
+  save(queued);
+  ::unlink(path(queued, sending).c_str());
+  ::unlink(path(queued, resending).c_str());
 }
 
-void Spool::remove(const Letter& letter) const {
-  for (const char* suffix : {waits, sending, sending_again}) ::unlink(path(letter, suffix).c_str());
+void Spool::remove(const QueuedNotice& queued) const {
+  for (const char* suffix : {queued_suffix, sending, resending}) ::unlink(path(queued, suffix).c_str());
 }
 
 }  // namespace earshot::notifier

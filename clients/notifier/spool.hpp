@@ -1,38 +1,38 @@
-// Letters on disk, a file each: what was decided to be told outlives a crash.
+// Queued notices on disk, one file each, so that they survive a crash.
 //
-//   KEY.json      waits
-//   KEY.sending   was being sent: if the program died then, it is sent once more
-//   KEY.again     was being sent that once more
+//   KEY.json      queued
+//   KEY.sending   being sent; after a crash it is sent once more
+//   KEY.resending     being sent after a crash; after another crash it is a dead letter
 #pragma once
 #include <string>
 #include <vector>
 
-#include "notifier/letter.hpp"
+#include "notifier/queued_notice.hpp"
 
 namespace earshot::notifier {
 
 class Spool {
  public:
-  static constexpr std::size_t letter_bytes_max = 256 << 10;  // a larger file is not ours
+  static constexpr std::size_t file_bytes_max = 256 << 10;  // larger files are ignored
 
-  /// `directory` is there.
+  /// `directory` must exist.
   explicit Spool(std::string directory) : directory_(std::move(directory)) {}
 
-  struct Found {
-    std::vector<Letter> letters;      // the oldest first
-    std::vector<Letter> interrupted;  // twice while they were sent
+  struct Contents {
+    std::vector<QueuedNotice> queued_notices;  // oldest first
+    std::vector<QueuedNotice> interrupted;     // by two crashes while being sent
   };
-  Found load() const;
+  Contents load() const;
 
-  /// Why not; empty: it is on disk.
-  std::string save(const Letter& letter) const;
-  void begin(const Letter& letter) const;  // it is being sent
-  void failed(
-      const Letter& letter) const;  // it is certain that it was not sent, or that it may be sent again
-  void remove(const Letter& letter) const;
+  /// Returns an error; empty: done.
+  std::string save(const QueuedNotice& queued) const;
+  void begin(const QueuedNotice& queued) const;
+  /// The attempt failed: a later crash is not an interrupted delivery.
+  void failed(const QueuedNotice& queued) const;
+  void remove(const QueuedNotice& queued) const;
 
  private:
-  std::string path(const Letter& letter, const char* suffix) const;
+  std::string path(const QueuedNotice& queued, const char* suffix) const;
   std::string directory_;
 };
 

@@ -1,6 +1,6 @@
 #include "notifier/state_file.hpp"
 
-#include "notifier/json.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -9,36 +9,35 @@ constexpr int version = 1;
 
 }  // namespace
 
-std::string written(const State& state) {
+std::string to_json(const State& state) {
   std::string out;
-  Object object(out);
-  object.add("version", version).add("since_ms", state.memory.since_ms);
-  append_array(object.begin("cursors"), state.cursors,
-               [](std::string& to, const auto& each) { append_string(to, each.first + ":" + each.second); });
-  append_array(object.begin("handled"), state.memory.handled, [](std::string& to, const auto& each) {
-    Object(to).add("id", each.first).add("at_ms", each.second).close();
+  JsonWriter writer(out);
+  const auto write_notice = [&](const Notice& notice) { append_notice(writer.next(), notice); };
+  writer.begin_object().member("version", version).member("since_ms", state.engine.since_ms);
+  writer.key("cursors").array(state.cursors,
+                              [&](const auto& each) { writer.value(each.first + ":" + each.second); });
+  writer.key("handled").array(state.engine.handled, [&](const auto& each) {
+    writer.begin_object().member("id", each.first).member("at_ms", each.second).end_object();
   });
-  append_array(object.begin("held"), state.memory.held, [](std::string& to, const Memory::Held& each) {
-    Object held(to);
-    held.add("due_ms", each.due_ms).add("gathered", each.gathered);
-    append_notice(held.begin("notice"), each.notice);
-    held.close();
+  writer.key("held").array(state.engine.held, [&](const EngineState::Held& each) {
+    writer.begin_object().member("due_ms", each.due_ms).member("is_grouped", each.is_grouped).key("notice");
+    write_notice(each.notice);
+    writer.end_object();
   });
-  append_array(object.begin("open"), state.memory.open,
-               [](std::string& to, const Notice& each) { append_notice(to, each); });
-  append_array(object.begin("outgoing"), state.outgoing,
-               [](std::string& to, const Notice& each) { append_notice(to, each); });
-  append_array(object.begin("throttles"), state.memory.throttles, [](std::string& to, const auto& each) {
-    Object(to).add("of", each.first).add("at_ms", each.second.first).add("id", each.second.second).close();
+  writer.key("open").array(state.engine.open, write_notice);
+  writer.key("outgoing").array(state.outgoing, write_notice);
+  writer.key("throttles").array(state.engine.throttles, [&](const auto& each) {
+    const auto& [at_ms, id] = each.second;
+    writer.begin_object().member("of", each.first).member("at_ms", at_ms).member("id", id).end_object();
   });
-  object.maybe("bus", state.bus);
-  append_array(object.begin("shown"), state.shown, [](std::string& to, const auto& each) {
-    Object(to).add("slot", each.first).add("id", each.second).close();
+  writer.member_if_any("bus", state.bus);
+  writer.key("shown").array(state.shown, [&](const auto& each) {
+    writer.begin_object().member("slot", each.first).member("id", each.second).end_object();
   });
-  append_array(object.begin("shown_ids"), state.shown_ids, [](std::string& to, const auto& each) {
-    Object(to).add("slot", each.first).add("notice", each.second).close();
+  writer.key("shown_ids").array(state.shown_ids, [&](const auto& each) {
+    writer.begin_object().member("slot", each.first).member("notice", each.second).end_object();
   });
-  object.close();
+  writer.end_object();
   return out;
 }
 
@@ -47,32 +46,26 @@ std::optional<State> parse_state(std::string_view json) {
   const auto fields = parser.parse(json);
   if (!fields || fields->integer("version") != version) return std::nullopt;
   State state;
-  state.memory.since_ms = fields->integer("since_ms").value_or(0);
-  if (const auto cursors = fields->get("cursors")) {
-    simdjson::dom::array array;
-    if (cursors->get(array) == simdjson::SUCCESS) {
-      for (const simdjson::dom::element item : array) {
-        const std::string_view place = common::text_of(item);
-        const std::size_t colon = place.rfind(':');
-        if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
-      }
-    }
+  state.engine.since_ms = fields->integer("since_ms").value_or(0);
+  for (const std::string_view place : fields->texts("cursors")) {
+    const std::size_t colon = place.rfind(':');
+    if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
   }
   for (const common::Fields& each : fields->objects("handled"))
-    state.memory.handled.emplace(each.text("id"), each.integer("at_ms").value_or(0));
+    state.engine.handled.emplace(each.text("id"), each.integer("at_ms").value_or(0));
   for (const common::Fields& each : fields->objects("held")) {
     if (auto notice = parse_notice(each.object("notice")))
-      state.memory.held.push_back(
-          {std::move(*notice), each.integer("due_ms").value_or(0), each.flag("gathered")});
+      state.engine.held.push_back(
+          {std::move(*notice), each.integer("due_ms").value_or(0), each.flag("is_grouped")});
   }
   for (const common::Fields& each : fields->objects("open")) {
-    if (auto notice = parse_notice(each)) state.memory.open.push_back(std::move(*notice));
+    if (auto notice = parse_notice(each)) state.engine.open.push_back(std::move(*notice));
   }
   for (const common::Fields& each : fields->objects("outgoing")) {
     if (auto notice = parse_notice(each)) state.outgoing.push_back(std::move(*notice));
   }
   for (const common::Fields& each : fields->objects("throttles"))
-    state.memory.throttles[std::string(each.text("of"))] = {each.integer("at_ms").value_or(0),
+    state.engine.throttles[std::string(each.text("of"))] = {each.integer("at_ms").value_or(0),
                                                             std::string(each.text("id"))};
   state.bus = fields->text("bus");
   for (const common::Fields& each : fields->objects("shown"))

@@ -1,4 +1,4 @@
-// What a restart must know, in one small file: where the streams were, what was told, what waits.
+// The state file: cursors, decisions and held notices, for a restart.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,21 +10,20 @@
 namespace earshot::notifier {
 
 struct State {
-  static constexpr std::size_t bytes_max = 16 << 20;  // a larger file is not ours
+  static constexpr std::size_t bytes_max = 16 << 20;  // larger files are ignored
   static constexpr std::size_t cursors_max =
-      512;  // of the streams that moved last: older ones are too old to tell of
+      512;  // streams with the latest events; those of others would be too old
 
-  Memory memory;
-  std::vector<Notice> outgoing;  // told, and not yet in the spool
-  std::vector<std::pair<std::string, std::string>>
-      cursors;      // stream, cursor; the one that moved last is the last
-  std::string bus;  // whose the ids below are
-  std::vector<std::pair<std::string, std::uint32_t>> shown;    // desktop slot → the server's id
-  std::vector<std::pair<std::string, std::string>> shown_ids;  // desktop slot → the notice
+  EngineState engine;
+  std::vector<Notice> outgoing;                                // decided, and not yet in the spool
+  std::vector<std::pair<std::string, std::string>> cursors;    // stream, cursor; latest last
+  std::string bus;                                             // notification server of the ids below
+  std::vector<std::pair<std::string, std::uint32_t>> shown;    // slot → id of the server
+  std::vector<std::pair<std::string, std::string>> shown_ids;  // slot → notice id
 };
 
-std::string written(const State& state);
-/// Nothing: it is no state.
+std::string to_json(const State& state);
+/// Nothing if it is not a state file.
 std::optional<State> parse_state(std::string_view json);
 
 }  // namespace earshot::notifier

@@ -1,4 +1,4 @@
-// Titles and bodies with holes in them: `{project} needs you[: {tool}]`. Pure.
+// Templates of titles and bodies: `{project} needs you[: {tool}]`.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,34 +9,34 @@
 
 namespace earshot::notifier {
 
-/// What a name stands for; empty: not known.
+/// The value of a variable; empty: unknown.
 using Lookup = std::function<std::string(std::string_view name)>;
 
-/// `{name}` is replaced; `[…]` is left out when nothing that it names is known; `{{ }} [[ ]]` are the
-/// characters themselves.
+/// `{name}` is replaced by the variable's value. `[…]` is omitted if all its variables are unknown. `{{ }} [[
+/// ]]` are literal brackets.
 class Template {
  public:
-  static constexpr std::size_t bytes_max = 2048;  // a longer one is refused
-  static constexpr std::size_t depth_max = 4;     // of [ ] in [ ]
+  static constexpr std::size_t bytes_max = 2048;  // longer templates are refused
+  static constexpr std::size_t depth_max = 4;     // of nested [ ]
 
   struct Error {
     std::string why;
   };
   static std::variant<Template, Error> parse(std::string_view text);
 
-  /// On one line or several, as it is written; trailing blanks go.
+  /// The text with values inserted, without trailing blanks.
   std::string fill(const Lookup& lookup) const;
-  /// The names that it asks for.
+  /// The variables used.
   std::vector<std::string> names() const;
   const std::string& text() const { return text_; }
 
  private:
   struct Part {
     enum class Kind { text, name, optional } kind = Kind::text;
-    std::string word;
+    std::string text;
     std::vector<Part> parts;
   };
-  struct Reader;
+  struct Parser;
   static bool append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out);
   static void collect(const std::vector<Part>& parts, std::vector<std::string>& names);
 

@@ -3,28 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
-#include <numeric>
+
+#include "base/duration.hpp"
+#include "base/utf8.hpp"
 
 namespace earshot::notifier {
 namespace {
 
-constexpr std::int64_t duration_ms_max = 366LL * 24 * 3600 * 1000;
 constexpr int day_minutes = 24 * 60;
 
-struct Unit {
-  std::string_view name;
-  std::int64_t ms;
-};
-constexpr Unit units[] = {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1000}, {"ms", 1}};
-
 constexpr std::array<std::string_view, 7> weekdays{"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
@@ -34,27 +22,21 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
-std::size_t character_bytes(std::string_view text) {
-  std::size_t size = 1;
-  while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) ++size;
-  return size;
-}
-
 template <class Parse>
 std::optional<Comparison> parse_comparison(std::string_view text, Parse parse) {
   struct Sign {
     std::string_view sign;
-    Comparison::How how;
+    Comparison::Operator op;
   };
-  using How = Comparison::How;
-  constexpr Sign signs[] = {{"<=", How::at_most}, {">=", How::at_least}, {"==", How::equal},
-                            {"<", How::less},     {">", How::more},      {"=", How::equal}};
+  using Operator = Comparison::Operator;
+  constexpr Sign signs[] = {{"<=", Operator::at_most}, {">=", Operator::at_least}, {"==", Operator::equal},
+                            {"<", Operator::less},     {">", Operator::more},      {"=", Operator::equal}};
   Comparison comparison;
-  text = trimmed(text);
+  text = trim(text);
   for (const Sign& each : signs) {
     if (!text.starts_with(each.sign)) continue;
-    comparison.how = each.how;
-    text = trimmed(text.substr(each.sign.size()));
+    comparison.op = each.op;
+    text = trim(text.substr(each.sign.size()));
     break;
   }
   const auto number = parse(text);
@@ -106,80 +88,28 @@ std::optional<int> parse_clock(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::int64_t> parse_duration(std::string_view text) {
-  text = trimmed(text);
-  if (text == "0") return 0;
-  if (text.empty()) return std::nullopt;
-  std::int64_t total = 0;
-  while (!text.empty()) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || value < 0 || value > duration_ms_max) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    const std::size_t letters = std::min(text.find_first_not_of("dhms"), text.size());
-    const auto unit = std::find_if(std::begin(units), std::end(units),
-                                   [&](const Unit& each) { return each.name == text.substr(0, letters); });
-    if (unit == std::end(units) || value > duration_ms_max / unit->ms) return std::nullopt;
-    text.remove_prefix(letters);
-    total += value * unit->ms;
-    if (total > duration_ms_max) return std::nullopt;
-  }
-  return total;
-}
-
-std::string say_duration(std::int64_t ms) {
-  std::string text;
-  for (const Unit& unit : units) {
-    if (ms < unit.ms) continue;
-    text += std::to_string(ms / unit.ms);
-    text += unit.name;
-    ms %= unit.ms;
-  }
-  return text.empty() ? "0s" : text;
-}
-
-bool matches_glob(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = pattern.npos, retry = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      retry = t;
-    } else if (p < pattern.size() && pattern[p] == '?') {
-      ++p;
-      t += character_bytes(text.substr(t));
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p;
-      ++t;
-    } else if (star != pattern.npos) {
-      p = star + 1;
-      retry += character_bytes(text.substr(retry));
-      t = retry;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 bool Comparison::holds(double value) const {
-  switch (how) {
-    case How::less:
+  switch (op) {
+    case Operator::less:
       return value < number;
-    case How::at_most:
+    case Operator::at_most:
       return value <= number;
-    case How::equal:
+    case Operator::equal:
       return value == number;
-    case How::at_least:
+    case Operator::at_least:
       return value >= number;
-    case How::more:
+    case Operator::more:
       return value > number;
   }
   return false;
 }
 
 std::optional<Comparison> parse_duration_comparison(std::string_view text) {
-  return parse_comparison(text, [](std::string_view rest) { return parse_duration(rest); });
+  return parse_comparison(text, [](std::string_view rest) -> std::optional<std::int64_t> {
+    const auto duration = parse_duration(rest, rule_duration_max);
+    if (!duration) return std::nullopt;
+    return duration->count();
+  });
 }
 
 std::optional<Comparison> parse_number_comparison(std::string_view text) {
@@ -189,18 +119,18 @@ std::optional<Comparison> parse_number_comparison(std::string_view text) {
   });
 }
 
-std::string_view say_how(Comparison::How how) {
-  using How = Comparison::How;
-  switch (how) {
-    case How::less:
+std::string_view operator_text(Comparison::Operator op) {
+  using Operator = Comparison::Operator;
+  switch (op) {
+    case Operator::less:
       return "less than";
-    case How::at_most:
+    case Operator::at_most:
       return "at most";
-    case How::equal:
+    case Operator::equal:
       return "exactly";
-    case How::at_least:
+    case Operator::at_least:
       return "at least";
-    case How::more:
+    case Operator::more:
       return "more than";
   }
   return {};
@@ -213,7 +143,7 @@ bool QuietHours::holds(LocalTime now) const {
 }
 
 std::optional<QuietHours> parse_quiet_hours(std::string_view text) {
-  text = trimmed(text);
+  text = trim(text);
   QuietHours hours;
   const std::size_t space = text.find(' ');
   const bool has_clock = text.find(':') != text.npos;
@@ -222,42 +152,16 @@ std::optional<QuietHours> parse_quiet_hours(std::string_view text) {
     if (!days) return std::nullopt;
     hours.days = *days;
     if (!has_clock && space == text.npos) return hours;
-    text = trimmed(text.substr(space));
+    text = trim(text.substr(space));
   }
   const std::size_t dash = text.find('-');
   if (dash == text.npos) return std::nullopt;
-  const auto from = parse_clock(trimmed(text.substr(0, dash)));
-  const auto to = parse_clock(trimmed(text.substr(dash + 1)));
+  const auto from = parse_clock(trim(text.substr(0, dash)));
+  const auto to = parse_clock(trim(text.substr(dash + 1)));
   if (!from || !to || *from == *to || *from == day_minutes) return std::nullopt;
   hours.from = *from;
   hours.to = *to;
   return hours;
-}
-
-std::string_view most_like(std::string_view word, const std::vector<std::string_view>& known) {
-  const auto distance = [](std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j <= b.size(); ++j) {
-        const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    return row.back();
-  };
-  std::string_view best;
-  std::size_t best_distance = std::numeric_limits<std::size_t>::max();
-  for (const std::string_view candidate : known) {
-    const std::size_t d = distance(word, candidate);
-    if (d >= best_distance) continue;
-    best = candidate;
-    best_distance = d;
-  }
-  return best;
 }
 
 }  // namespace earshot::notifier

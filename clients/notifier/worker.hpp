@@ -1,5 +1,4 @@
-// One thread that does what may take time, one thing after the other: commands, the bell, asking the daemon
-// for a page.
+// One thread for blocking work, in order: commands, the bell, requests to the daemon.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -15,8 +14,8 @@ class Worker {
   ~Worker() { stop(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-  void post(std::function<void()> work);  // after stop() nothing is done
-  /// Waits for what it is at; what is not begun is not done.
+  void post(std::function<void()> work);  // ignored after stop()
+  /// Waits for the running task; queued tasks are dropped.
   void stop();
 
  private:

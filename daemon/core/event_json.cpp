@@ -128,9 +128,12 @@ class EventWriter {
 // Appends the members of a JSON object after others; nothing if it is invalid or empty.
 void append_members(std::string& out, std::string_view object, const EncodeOptions& options,
                     TruncatedPaths& truncated) {
-  const std::size_t begin = out.size();
+  const std::size_t begin = out.size(), listed = truncated.list().size();
   append_json(out, object, options.text_bytes_max, options.filter, truncated);
-  if (out.size() - begin <= std::string_view("{}").size() || out[begin] != '{') return out.resize(begin);
+  if (out.size() - begin <= std::string_view("{}").size() || out[begin] != '{') {
+    truncated.shrink(listed);
+    return out.resize(begin);
+  }
   out[begin] = ',';
   out.pop_back();
 }

@@ -39,7 +39,7 @@ Status ended(const Evidence& evidence, const TranscriptSummary& summary) {
   return make_status("ended", "", "registry", std::move(since));
 }
 
-/// Adds what the transcript knows about a wait: the pending call, and a more exact reason.
+/// Adds the pending call of a wait from the transcript, and a more exact reason.
 void add_pending_call(Status& status, const TranscriptSummary& summary,
                       const std::set<std::string>& answered) {
   const OpenCall* call = newest_prompt(summary.calls);

@@ -28,7 +28,8 @@ struct Evidence {
 };
 
 /// The first rule that applies:
-///   1. The entry is gone or its process is dead: `ended`, unless a turn began later (by a version without a
+///   1. The entry was removed or its process is dead: `ended`, unless a turn began later (by a version
+///   without a
 ///      registry).
 ///   2. The process belongs to another machine or pid namespace: `unknown`.
 ///   3. The registry states a state: that one. The transcript lags, and an interruption may leave a turn

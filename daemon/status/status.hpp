@@ -1,4 +1,4 @@
-// What a session is doing now, and the evidence for it. Status is never replayed: only the latest value
+// The present status of a session, and the evidence for it. Status is never replayed: only the latest value
 // counts.
 #pragma once
 #include <cstdint>

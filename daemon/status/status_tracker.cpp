@@ -112,7 +112,7 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   TodoLists lists;
   std::unordered_map<std::string, Session> sessions;
   std::deque<std::string> ended_without_transcript;  // oldest first
-  Timer timer;                                // one for all sessions, for the earliest deadline
+  Timer timer;                                       // one for all sessions, for the earliest deadline
   std::optional<SteadyClock::time_point> deadline;
   std::set<std::string>
       unscanned;  // roots; until it is empty nothing is published, as the registry is incomplete

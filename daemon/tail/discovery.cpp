@@ -54,10 +54,6 @@ std::string Discovery::path_below(const DirectoryNode& directory, std::string_vi
   return below.substr(1);
 }
 
-std::string Discovery::transcript_path(const DirectoryNode& directory, std::string_view stem) {
-  return directory.first + '/' + std::string(stem) + std::string(transcript_suffix);
-}
-
 /// Watches the root or its nearest existing parent, and enters its transcript directories.
 void Discovery::watch_root(const Root& root) {
   std::string nearest = root.path;

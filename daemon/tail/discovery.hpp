@@ -61,7 +61,7 @@ class Discovery {
     /// `listed`: its attributes in a listing that was just made; null: unknown.
     virtual void on_file_hint(DirectoryNode& directory, const std::string& stem, File& file,
                               const FileStat* listed) = 0;
-    /// Its directory is gone.
+    /// Its directory was removed.
     virtual void on_file_dropped(DirectoryNode& directory, const std::string& stem, File& file) = 0;
     virtual void on_meta_hint(DirectoryNode& directory, std::string_view stem) = 0;
     virtual void on_compaction_hint(DirectoryNode& directory, const std::string& name, bool is_new) = 0;
@@ -87,7 +87,9 @@ class Discovery {
   static std::string_view path_below(const DirectoryNode& directory);
   /// The same for a file in it, without a leading slash.
   static std::string path_below(const DirectoryNode& directory, std::string_view stem);
-  static std::string transcript_path(const DirectoryNode& directory, std::string_view stem);
+  static std::string transcript_path(const DirectoryNode& directory, std::string_view stem) {
+    return directory.first + '/' + std::string(stem) + std::string(transcript_suffix);
+  }
   static std::string transcript_directory_path(const Root& root, std::size_t index);
 
  private:

@@ -1,5 +1,5 @@
-// A transcript that is followed: what was read of it, its state, and how to verify that the file still begins
-// with that.
+// Streams: a followed file with what was read of it and its state, a cold one, and the check that a file
+// still begins with what was read.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agents/agent.hpp"
@@ -36,6 +37,34 @@ struct PrefixCheck {
 
 /// Reads the file on the disk thread, in slices, and calls `done` on this one.
 void check_prefix(IoThread& disk, PrefixCheck check, std::function<void(const PrefixCheck::Result&)> done);
+
+/// A known file that was not read. Created for a caller and not kept.
+class ColdStream final : public Stream {
+ public:
+  ColdStream(std::string name, std::string path, StreamIdentity identity, std::int64_t modified,
+             std::uint64_t bytes)
+      : name_(std::move(name)),
+        path_(std::move(path)),
+        identity_(std::move(identity)),
+        modified_ms_(modified),
+        bytes_(bytes) {}
+  const std::string& name() const override { return name_; }
+  const std::string& session() const override { return identity_.session; }
+  const std::string& agent() const override { return identity_.agent; }
+  const std::string& directory() const override { return identity_.directory; }
+  const std::string& path() const override { return path_; }
+  const SubagentMeta& meta() const override { return meta_; }
+  const Transcript* transcript() const override { return nullptr; }
+  std::int64_t modified_ms() const override { return modified_ms_; }
+  std::uint64_t published_bytes() const override { return bytes_; }
+
+ private:
+  std::string name_, path_;
+  StreamIdentity identity_;
+  SubagentMeta meta_;
+  std::int64_t modified_ms_;
+  std::uint64_t bytes_;
+};
 
 /// Discards events.
 class NullSink final : public EventSink {
@@ -92,13 +121,13 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool check_pending = false;    // a check is queued, or due when the file is no longer busy
   bool retry_scheduled = false;  // a check is due at a later time
   bool verify_requested = false;
-  std::uint64_t verified_bytes = 0;      // prefix known to match the file; bytes after it were appended since
-  std::uint64_t fold_bytes = 0;          // while folding: how many bytes precede the first event to deliver
-  int short_reads = 0;                   // in a row: fewer bytes than the file's size promised
-  FileStat stat;                         // of the file that was read; its times are those of bytes_read()
-  std::shared_ptr<const Fd> fd;          // null: closed; a read on the disk thread shares it
-  Clock::time_point used;         // when `fd` was used last
-  Clock::time_point drain_until;  // in `draining`
+  std::uint64_t verified_bytes = 0;  // prefix known to match the file; bytes after it were appended since
+  std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver
+  int short_reads = 0;               // in a row: fewer bytes than the file's size promised
+  FileStat stat;                     // of the file that was read; its times are those of bytes_read()
+  std::shared_ptr<const Fd> fd;      // null: closed; a read on the disk thread shares it
+  Clock::time_point used;            // when `fd` was used last
+  Clock::time_point drain_until;     // in `draining`
   std::chrono::milliseconds retry_delay{0};
   std::vector<std::function<void(const Stream*)>> waiters;  // for the end of folding
 

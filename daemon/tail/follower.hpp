@@ -45,7 +45,7 @@ class Follower {
   /// Announces the stream.
   void add(FollowedFile& file);
   void remove(FollowedFile& file);
-  /// Its directory is gone: delivers what an open descriptor still provides, then removes the stream.
+  /// Its directory was removed: delivers what an open descriptor still provides, then removes the stream.
   void drain_and_remove(FollowedFile& file);
   /// Reads the first `bytes` bytes without delivering events; `then(true)` if they were read. The stream is
   /// not added yet.

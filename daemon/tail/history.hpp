@@ -1,4 +1,4 @@
-// Published events can be read again from their transcripts: this is the interface for it, and the readers.
+// Reads published events again from their transcripts.
 #pragma once
 #include <cstddef>
 #include <functional>

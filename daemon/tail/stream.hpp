@@ -23,7 +23,7 @@ class Stream {
   virtual const std::string& directory() const = 0;
   virtual const std::string& path() const = 0;
   virtual const SubagentMeta& meta() const = 0;
-  /// Null for a cold stream, whose file is known but was not read. Its state is the one after the last event
+  /// Null for a cold stream: its file is known but was not read. Its state is the one after the last event
   /// that the observer received.
   virtual const Transcript* transcript() const = 0;
   /// Modification time of the file, since 1970.
@@ -42,13 +42,13 @@ class StreamObserver {
   /// empty; then its events follow.
   virtual void on_added(const Stream& stream) = 0;
   virtual void on_event(const Stream& stream, const Event& event) = 0;
-  /// Lines were consumed (their events came before this call), or its meta file or session became known: a
-  /// snapshot may differ.
+  /// Lines were consumed (their events were delivered before this call), or its meta file or session became
+  /// known: a snapshot may differ.
   virtual void on_changed(const Stream& stream) = 0;
   /// The file does not begin with the published bytes any more. The events of the new history follow from its
   /// first line.
   virtual void on_reset(const Stream& stream, std::string_view reason) = 0;
-  /// Also for cold streams, whose files may have been read.
+  /// Also for cold streams: clients may have read their files.
   virtual void on_removed(const Stream& stream) = 0;
   /// A compaction of this session has begun. Its transcript does not show that yet.
   virtual void on_compacting(std::string_view session) = 0;

@@ -17,34 +17,6 @@ namespace {
 
 using Node = Discovery::DirectoryNode;
 
-/// A known file that was not read. Created for a caller and not kept.
-class ColdStream final : public Stream {
- public:
-  ColdStream(std::string name, std::string path, StreamIdentity identity, std::int64_t modified,
-             std::uint64_t bytes)
-      : name_(std::move(name)),
-        path_(std::move(path)),
-        identity_(std::move(identity)),
-        modified_ms_(modified),
-        bytes_(bytes) {}
-  const std::string& name() const override { return name_; }
-  const std::string& session() const override { return identity_.session; }
-  const std::string& agent() const override { return identity_.agent; }
-  const std::string& directory() const override { return identity_.directory; }
-  const std::string& path() const override { return path_; }
-  const SubagentMeta& meta() const override { return meta_; }
-  const Transcript* transcript() const override { return nullptr; }
-  std::int64_t modified_ms() const override { return modified_ms_; }
-  std::uint64_t published_bytes() const override { return bytes_; }
-
- private:
-  std::string name_, path_;
-  StreamIdentity identity_;
-  SubagentMeta meta_;
-  std::int64_t modified_ms_;
-  std::uint64_t bytes_;
-};
-
 const AgentProgram& program_of(const Node& directory) { return *directory.second.root->program; }
 
 StreamIdentity identify(const Node& directory, std::string_view stem) {

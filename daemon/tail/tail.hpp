@@ -21,8 +21,9 @@ namespace earshot::tail {
 
 struct Options {
   std::vector<Root> roots;
-  std::uint64_t hash_key = 0;              // the host's secret
-  std::chrono::milliseconds recent = std::chrono::hours(24);  // files that changed since then are folded at start
+  std::uint64_t hash_key = 0;  // the host's secret
+  std::chrono::milliseconds recent =
+      std::chrono::hours(24);  // files that changed since then are folded at start
   std::size_t line_bytes_max = 16 << 20;
   std::chrono::milliseconds retry_first{1000};   // after an I/O or permission error; doubles each time …
   std::chrono::milliseconds retry_last{60'000};  // … up to this

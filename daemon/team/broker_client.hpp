@@ -1,5 +1,5 @@
-// What the relay wants of a message broker. The broker's own threads and calls that wait stay behind it: all
-// of this is the loop's thread.
+// The publisher's side of the message broker. All calls and callbacks run on the event loop's thread;
+// blocking calls and the library's threads are internal.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,78 +10,64 @@
 
 #include "team/broker_config.hpp"
 #include "team/outbox.hpp"
+#include "team/payload.hpp"
 
 namespace earshot::team {
 
-/// The last message of one of our subjects.
-struct Published {
+/// The last message of one of the host's event subjects.
+struct LastMessage {
   std::string subject, id, type;
-  std::string time;   // of the event, RFC 3339; empty: not said
-  std::string owner;  // who published it, as in Beat
+  std::string time;   // of the event, RFC 3339; may be empty
+  std::string owner;  // Heartbeat::owner of the publisher
   std::uint64_t sequence = 0;
 };
 
-/// Somebody asks for a whole record.
-struct Asked {
-  std::string reply, text;
+/// A request for a complete record.
+struct RecordRequest {
+  std::string reply, text;  // the reply subject; a `read` frame
 };
 
 class BrokerListener {
  public:
   virtual ~BrokerListener() = default;
-  /// Connected, the streams are there, the host's name is ours; this is what the broker has of it, and
-  /// `beat_sequence` what it has of the beat.
-  virtual void on_open(std::vector<Published> published, std::uint64_t beat_sequence) = 0;
-  /// It cannot be had; for people.
-  virtual void on_failed(const std::string& why) = 0;
-  /// It was there and is not any more: of what was sent and not answered nobody knows.
-  virtual void on_lost(const std::string& why) = 0;
+  /// Connected: the streams exist and the host name is available. `published` is the broker's last message of
+  /// each event subject, `heartbeat_sequence` that of the heartbeat (0: none).
+  virtual void on_open(std::vector<LastMessage> published, std::uint64_t heartbeat_sequence) = 0;
+  /// The connection could not be established. `reason` is a message for users.
+  virtual void on_failed(const std::string& reason) = 0;
+  /// The connection was lost. Unacknowledged messages may or may not have been stored.
+  virtual void on_lost(const std::string& reason) = 0;
   virtual void on_acked(std::uint64_t number, std::uint64_t sequence) = 0;
-  virtual void on_refused(std::uint64_t number, int error, const std::string& why) = 0;
-  virtual void on_asked(Asked asked) = 0;
+  virtual void on_refused(std::uint64_t number, int error, const std::string& reason) = 0;
+  virtual void on_record_request(RecordRequest request) = 0;
 };
 
-/// The broker's word for: your subject's last message is not the one that you think.
+/// JetStream's error code for an unexpected last message of the subject.
 constexpr int wrong_last_sequence = 10071;
-/// Longer than the stream takes: that will not change by asking again.
+/// JetStream's error code for a message above the stream's size limit. A retry fails as well.
 constexpr int message_too_long = 10054;
-/// With each event: the cursor of the one before it, so that who receives knows what is missing.
+/// Header of an event: the cursor of the previous event, so that a hub detects gaps.
 constexpr char after_header[] = "Earshot-After";
-/// With each event: who published it, as in Beat.
+/// Header of an event: Heartbeat::owner of the publisher.
 constexpr char owner_header[] = "Earshot-Owner";
-
-/// Who publishes under a host's name.
-struct Heartbeat {
-  std::string host;
-  std::string owner;     // stands for the state directory: the same daemon after a restart
-  std::string instance;  // another one each start
-  bool contested =
-      false;  // somebody took the name while we had it: whoever has it now keeps it while he beats
-};
-std::string beat_payload(const Heartbeat& beat);
-/// Stands for a state directory, and shows nothing of its key.
-std::string owner_of(std::uint64_t hash_key);
 
 class BrokerClient {
  public:
-  static constexpr int beat_ms = 5000;  // between two beats; who misses three is away
-  static constexpr int beats_missed_max = 3;
-
   virtual ~BrokerClient() = default;
-  /// One answer comes: on_open or on_failed.
-  virtual void open(const Heartbeat& beat) = 0;
-  /// Only while it is open. Each is answered: on_acked or on_refused, unless it is lost before.
+  /// Results in one call of on_open() or on_failed().
+  virtual void open(const Heartbeat& heartbeat) = 0;
+  /// REQUIRES: open. Each message results in on_acked() or on_refused(), unless the connection is lost first.
   virtual void publish(std::vector<Outgoing> messages) = 0;
-  virtual void answer(std::string reply, std::vector<std::string> parts) = 0;
-  /// Nothing more comes until open().
+  virtual void send_reply(std::string reply, std::vector<std::string> parts) = 0;
+  /// No callback is made until the next open().
   virtual void close() = 0;
 };
 
-/// The listener outlives it. Null where the daemon is built without a broker's library.
-std::unique_ptr<BrokerClient> make_engine(boost::asio::io_context& io, BrokerConfig link,
-                                          BrokerListener& listener);
+/// `listener` must outlive the client. Returns null in a build without the broker's library.
+std::unique_ptr<BrokerClient> make_broker_client(boost::asio::io_context& io, BrokerConfig config,
+                                                 BrokerListener& listener);
 
-/// Empty: this daemon can speak with a broker. Else why not.
+/// An error message if this build has no broker library, otherwise empty.
 std::string missing_library();
 
 }  // namespace earshot::team

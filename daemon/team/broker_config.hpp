@@ -1,4 +1,4 @@
-// How to reach the message broker, as the configuration says it. All of it is what libnats has.
+// How to connect to the message broker. Each field is an option of libnats.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,14 +8,14 @@ namespace earshot::team {
 struct BrokerConfig {
   std::vector<std::string> urls;   // nats://HOST:PORT or tls://…; tried in this order
   std::string stream = "earshot";  // JetStream's stream of events; statuses are in `<stream>_status`
-  std::string credentials;         // a .creds file; empty: none
-  std::string nkey, nkey_seed;     // a user's public key, and the file with its seed; both or none
-  std::string tls_ca;              // a file; empty: the system's
-  std::string tls_cert, tls_key;   // files, for a server that asks for a certificate; both or none
-  std::string inbox = "_INBOX";    // what answers to us come to begins so
+  std::string credentials;         // a .creds file, or empty
+  std::string nkey, nkey_seed;     // a user's public key, and the file with its seed; both or neither
+  std::string tls_ca;              // a file; empty: the system's certificate authorities
+  std::string tls_cert, tls_key;   // files, for a server that requires a client certificate; both or neither
+  std::string inbox = "_INBOX";    // prefix of the subjects for replies
   bool operator==(const BrokerConfig&) const = default;
 
-  /// For people: where the first one is, without a password.
+  /// The first URL without credentials, for messages.
   std::string where() const {
     if (urls.empty()) return "NATS";
     const std::string& url = urls.front();

@@ -1,4 +1,5 @@
-// What the hub wants of a message broker. All calls on one thread of its own, and they may wait.
+// The hub's side of the message broker. All calls are made on one thread, other than the event loop's; they
+// may block.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -12,53 +13,54 @@
 namespace earshot::team {
 
 struct Delivery {
-  Received received;
-  bool sound = false;  // it is what its subject says; else it is counted and let go
-  std::string ack;     // how it is acknowledged
+  ReceivedMessage received;
+  bool is_valid = false;  // consistent with its subject; invalid messages are counted and acknowledged only
+  std::string ack;        // the subject that acknowledges it
 };
 
-/// A status or a beat, as it was published.
-struct HeardStatus {
+/// A status or a heartbeat.
+struct StatusMessage {
   std::string subject, payload;
-  std::int64_t time_ms = 0;  // by the broker's clock
-  bool old = false;          // it was there before we listened
+  std::int64_t time_ms = 0;  // of the broker's clock
+  bool is_replayed = false;  // stored before the subscription began
 };
 
-/// Everything up to this message of a store was acknowledged.
-struct Floor {
+/// All messages of `store` up to `sequence` were acknowledged.
+struct AckFloor {
   std::string store;
   std::uint64_t sequence = 0;
 };
 
-/// What a hub knows when it connects.
+/// The hub's state at the start of a connection.
 struct ConsumerStart {
-  std::string owner;  // stands for the hub's state directory
-  /// Begin at the first message: nothing, or not all, is left of what was fetched.
-  bool anew = false;
-  Floor floor;  // as it was last kept; where the broker knows nothing of us
-  /// Of all that was taken from this store, what came last.
-  std::function<Kept(const std::string& store)> newest;
-  /// Keeps it. Empty: done. Otherwise what went wrong.
-  std::function<std::string(const Floor&)> keep_floor;
+  std::string owner;  // identifies the hub's state directory
+  /// Start at the first message: the stored files are missing or incomplete.
+  bool from_beginning = false;
+  AckFloor ack_floor;  // the stored one; used if the broker has no consumer
+  /// The last message that was stored of `store`.
+  std::function<StoredPosition(const std::string& store)> last_received;
+  /// Stores the floor. Returns an error message, or an empty string.
+  std::function<std::string(const AckFloor&)> store_ack_floor;
 };
 
 class Consumer {
  public:
   virtual ~Consumer() = default;
-  /// Connects; makes the streams and the durable consumer where there are none. Statuses and beats go to
-  /// `on_status` from then on, from another thread; it returns false when it takes no more. Empty: done.
-  /// Otherwise why not, for people.
-  virtual std::string open(const ConsumerStart& start, std::function<bool(HeardStatus heard)> on_status) = 0;
-  /// What has come, at most `count` and about `bytes`; waits for the first one. False: the connection is
-  /// over, `why` says it.
+  /// Connects and creates missing streams and the durable consumer. Statuses and heartbeats are passed to
+  /// `on_status` from then on, on another thread; false from it means that its queue is full. Returns an
+  /// error message for users, or an empty string.
+  virtual std::string open(const ConsumerStart& start,
+                           std::function<bool(StatusMessage message)> on_status) = 0;
+  /// Appends at most `count` messages of about `bytes` in total; waits at most `wait` for the first one.
+  /// Returns false and sets `error` if the connection is lost.
   virtual bool next(std::vector<Delivery>& into, std::size_t count, std::size_t bytes,
-                    std::chrono::milliseconds wait, std::string& why) = 0;
-  /// Empty: done. Otherwise what went wrong: they come again.
+                    std::chrono::milliseconds wait, std::string& error) = 0;
+  /// Returns an error message, or an empty string. On error the messages are delivered again.
   virtual std::string ack(const std::vector<std::string>& acks) = 0;
   virtual void close() = 0;
 };
 
-/// `durable` is the consumer's name. Null where the daemon is built without a broker's library.
-std::unique_ptr<Consumer> make_feed(BrokerConfig link, std::string durable);
+/// `durable` is the consumer's name. Returns null in a build without the broker's library.
+std::unique_ptr<Consumer> make_consumer(BrokerConfig config, std::string durable);
 
 }  // namespace earshot::team

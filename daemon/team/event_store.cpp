@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 
 std::string host_of(const std::string& name) { return name.substr(0, name.find('/')); }
 
-Kept kept_of(const Received& received) {
-  Kept kept;
-  kept.store = received.store, kept.sequence = received.sequence, kept.time_ns = received.time_ns;
-  return kept;
+StoredPosition position_of(const ReceivedMessage& message) {
+  StoredPosition position;
+  position.store = message.store, position.sequence = message.sequence, position.time_ns = message.time_ns;
+  return position;
 }
 
 }  // namespace
@@ -43,38 +43,38 @@ void EventStore::load() {
     if (!host.is_directory(failed)) continue;
     for (const auto& entry : fs::directory_iterator(host.path(), failed)) {
       const std::string file = entry.path().filename().string();
-      if (file.ends_with(StreamFile::fresh_suffix)) {
+      if (file.ends_with(StreamFile::temporary_suffix)) {
         fs::remove(entry.path(), failed);
         continue;
       }
       if (!file.ends_with(StreamFile::suffix) || !entry.is_regular_file(failed)) continue;
       const std::string name =
           host.path().filename().string() + "/" + file.substr(0, file.size() - StreamFile::suffix.size());
-      StreamFile& one = add(name)->second;
-      if (one.load()) lost_something_ = true;
-      grew(name, 0, one.bytes());
+      StreamFile& stored = add_file(name)->second;
+      if (stored.load()) was_truncated_ = true;
+      update_bytes(name, 0, stored.bytes());
     }
   }
 }
 
-Kept EventStore::newest(const std::string& store) const {
-  Kept newest;
+StoredPosition EventStore::last_received(const std::string& store) const {
+  StoredPosition newest;
   for (const auto& [name, file] : files_)
-    if (file.kept.store == store && file.kept.sequence > newest.sequence) newest = file.kept;
+    if (file.position.store == store && file.position.sequence > newest.sequence) newest = file.position;
   return newest;
 }
 
-EventStore::Files::iterator EventStore::add(const std::string& name) {
+EventStore::Files::iterator EventStore::add_file(const std::string& name) {
   const auto found = files_.try_emplace(name, path_of(name)).first;
   ++hosts_[host_of(name)].files;
-  figures_.hosts = hosts_.size();
-  figures_.files = files_.size();
+  metrics_.hosts = hosts_.size();
+  metrics_.files = files_.size();
   return found;
 }
 
-void EventStore::grew(const std::string& name, std::uint64_t before, std::uint64_t now) {
+void EventStore::update_bytes(const std::string& name, std::uint64_t before, std::uint64_t now) {
   hosts_[host_of(name)].bytes += now - before;
-  figures_.bytes += now - before;
+  metrics_.bytes += now - before;
 }
 
 bool EventStore::has_room(const std::string& name) const {
@@ -83,62 +83,62 @@ bool EventStore::has_room(const std::string& name) const {
                               : host->second.files < limits_.host_files_max;
 }
 
-IngestAction EventStore::take(const Received& received) {
-  const std::string name = tail::escape(received.host) + "/" + tail::escape(received.stream);
+IngestAction EventStore::add(const ReceivedMessage& message) {
+  const std::string name = tail::escape(message.host) + "/" + tail::escape(message.stream);
   auto found = files_.find(name);
   if (found == files_.end()) {
-    const auto gone = gone_.find(name);
-    const bool late = gone != gone_.end() && is_repeated(gone->second, received);
-    if (late || !received.cursor) {
-      ++figures_.dropped;
+    const auto removed = removed_.find(name);
+    const bool is_late = removed != removed_.end() && is_redelivered(removed->second, message);
+    if (is_late || !message.cursor) {
+      ++metrics_.dropped;
       return IngestAction::drop;
     }
     if (!has_room(name)) {
-      ++(hosts_.contains(host_of(name)) ? figures_.files_refused : figures_.hosts_refused);
+      ++(hosts_.contains(host_of(name)) ? metrics_.files_refused : metrics_.hosts_refused);
       return IngestAction::drop;
     }
-    found = add(name);
+    found = add_file(name);
   }
   StreamFile& file = found->second;
   const std::size_t entries_before = file.entries_bytes();
-  const auto entries = [&]() -> const std::vector<Entry>& { return file.entries(); };
-  const Verdict verdict = judge(file.kept, received, entries);
-  if (verdict.fate == IngestAction::remove) {
-    ++figures_.removed;
-    remember_gone(name, received);
-    let_go(found);
-    return verdict.fate;
+  const auto entries = [&]() -> const std::vector<StoredEvent>& { return file.entries(); };
+  const IngestDecision decision = decide(file.position, message, entries);
+  if (decision.action == IngestAction::remove) {
+    ++metrics_.removed;
+    remember_removed(name, message);
+    delete_file(found);
+    return decision.action;
   }
-  const bool is_due = file.is_waiting();
-  if (verdict.fate == IngestAction::drop) {
-    ++figures_.dropped;
-  } else if (verdict.fate == IngestAction::restart) {
-    ++figures_.restarted;
-    file.restart(received, verdict.keep);
+  const bool is_due = file.has_pending();
+  if (decision.action == IngestAction::drop) {
+    ++metrics_.dropped;
+  } else if (decision.action == IngestAction::restart) {
+    ++metrics_.restarted;
+    file.restart(message, decision.kept_events);
   } else {
-    file.append(received);
+    file.append(message);
   }
-  if (verdict.fate != IngestAction::drop && received.cursor) ++figures_.appended;
-  if (!is_due && file.is_waiting()) due_.push_back(name);
-  if (!is_repeated(file.kept, received)) {
-    file.kept.store = received.store;
-    file.kept.sequence = received.sequence;
-    file.kept.time_ns = received.time_ns;
+  if (decision.action != IngestAction::drop && message.cursor) ++metrics_.appended;
+  if (!is_due && file.has_pending()) dirty_.push_back(name);
+  if (!is_redelivered(file.position, message)) {
+    file.position.store = message.store;
+    file.position.sequence = message.sequence;
+    file.position.time_ns = message.time_ns;
   }
   entries_bytes_ += file.entries_bytes() - entries_before;
-  bound_entries(file);
-  return verdict.fate;
+  limit_index_bytes(file);
+  return decision.action;
 }
 
-void EventStore::remember_gone(const std::string& name, const Received& received) {
-  if (gone_.insert_or_assign(name, kept_of(received)).second) gone_order_.push_back(name);
-  if (gone_order_.size() <= limits_.gone_max) return;
-  gone_.erase(gone_order_.front());
-  gone_order_.pop_front();
+void EventStore::remember_removed(const std::string& name, const ReceivedMessage& message) {
+  if (removed_.insert_or_assign(name, position_of(message)).second) removed_order_.push_back(name);
+  if (removed_order_.size() <= limits_.removed_max) return;
+  removed_.erase(removed_order_.front());
+  removed_order_.pop_front();
 }
 
-/// What others asked for is read again when somebody asks.
-void EventStore::bound_entries(const StreamFile& used) {
+/// Drops the indexes of all other files above the limit; they are reloaded on demand.
+void EventStore::limit_index_bytes(const StreamFile& used) {
   if (entries_bytes_ <= limits_.entries_bytes_max) return;
   for (auto& [name, file] : files_)
     if (&file != &used) file.forget_entries();
@@ -147,80 +147,77 @@ void EventStore::bound_entries(const StreamFile& used) {
 
 std::string EventStore::write() {
   const std::int64_t now_ms = watch::wall_now_ms();
-  while (!due_.empty()) {
-    const auto found = files_.find(due_.back());
-    if (found != files_.end() && found->second.is_waiting()) {
+  while (!dirty_.empty()) {
+    const auto found = files_.find(dirty_.back());
+    if (found != files_.end() && found->second.has_pending()) {
       StreamFile& file = found->second;
       const std::uint64_t before = file.bytes();
-      open_ -= file.is_open();
-      const std::string why = file.write();
-      open_ += file.is_open();
-      grew(found->first, before, file.bytes());
-      if (!why.empty()) return why;
-      file.used_ms = now_ms;
+      open_files_ -= file.is_open();
+      const std::string error = file.write();
+      open_files_ += file.is_open();
+      update_bytes(found->first, before, file.bytes());
+      if (!error.empty()) return error;
+      file.modified_ms = now_ms;
     }
-    due_.pop_back();
+    dirty_.pop_back();
   }
-  if (open_ <= limits_.open_files_max) return {};
-  // All of them: who still writes opens one again, which costs less than keeping an order.
+  if (open_files_ <= limits_.open_files_max) return {};
+  // Close all: reopening the active ones is cheaper than tracking the order of use.
   for (auto& [name, file] : files_) file.close();
-  open_ = 0;
+  open_files_ = 0;
   return {};
 }
 
 std::string EventStore::sync() const {
 #ifdef __linux__
-  const int descriptor = ::open(directory_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-  if (descriptor < 0) return directory_ + ": " + std::strerror(errno);
-  const int failed = ::syncfs(descriptor);
-  const std::string why = failed ? directory_ + ": " + std::strerror(errno) : std::string();
-  ::close(descriptor);
-  return why;
+  const Fd directory(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (!directory || ::syncfs(directory.get()) != 0) return directory_ + ": " + std::strerror(errno);
+  return {};
 #else
   ::sync();
   return {};
 #endif
 }
 
-void EventStore::let_go(Files::iterator found) {
-  open_ -= found->second.is_open();
+void EventStore::delete_file(Files::iterator found) {
+  open_files_ -= found->second.is_open();
   entries_bytes_ -= found->second.entries_bytes();
   found->second.remove();
   const auto host = hosts_.find(host_of(found->first));
-  grew(found->first, found->second.bytes(), 0);
+  update_bytes(found->first, found->second.bytes(), 0);
   if (host != hosts_.end() && --host->second.files == 0) hosts_.erase(host);
   files_.erase(found);
-  figures_.hosts = hosts_.size();
-  figures_.files = files_.size();
+  metrics_.hosts = hosts_.size();
+  metrics_.files = files_.size();
 }
 
-void EventStore::retire(std::int64_t now_ms) {
-  using Rested = std::vector<std::pair<std::int64_t, std::string>>;
-  std::map<std::string, Rested> hosts;  // the one that rested longest last
+void EventStore::apply_retention(std::int64_t now_ms) {
+  using IdleFiles = std::vector<std::pair<std::int64_t, std::string>>;
+  std::map<std::string, IdleFiles> hosts;  // the oldest file last
   for (const auto& [name, file] : files_)
-    if (!file.is_waiting()) hosts[host_of(name)].emplace_back(file.used_ms, name);
-  const auto retire_last = [&](Rested& rested) {
-    const auto found = files_.find(rested.back().second);
-    rested.pop_back();
-    ++figures_.retired;
-    let_go(found);
+    if (!file.has_pending()) hosts[host_of(name)].emplace_back(file.modified_ms, name);
+  const auto delete_oldest = [&](IdleFiles& idle) {
+    const auto found = files_.find(idle.back().second);
+    idle.pop_back();
+    ++metrics_.retired;
+    delete_file(found);
   };
-  for (auto& [host, rested] : hosts) {
-    std::sort(rested.begin(), rested.end(), std::greater<>());
-    while (!rested.empty() && now_ms - rested.back().first > limits_.age_ms) retire_last(rested);
+  for (auto& [host, idle] : hosts) {
+    std::sort(idle.begin(), idle.end(), std::greater<>());
+    while (!idle.empty() && now_ms - idle.back().first > limits_.age_ms) delete_oldest(idle);
   }
-  // Of too much, who has most gives: one that floods takes nothing from the others.
-  while (figures_.bytes > limits_.bytes_max) {
-    Rested* most = nullptr;
+  // Above the cap, the largest host's oldest files are deleted, so that it cannot displace other hosts.
+  while (metrics_.bytes > limits_.bytes_max) {
+    IdleFiles* largest = nullptr;
     std::uint64_t bytes = 0;
-    for (auto& [host, rested] : hosts) {
+    for (auto& [host, idle] : hosts) {
       const auto of_host = hosts_.find(host);
-      if (rested.empty() || of_host == hosts_.end() || of_host->second.bytes < bytes) continue;
+      if (idle.empty() || of_host == hosts_.end() || of_host->second.bytes < bytes) continue;
       bytes = of_host->second.bytes;
-      most = &rested;
+      largest = &idle;
     }
-    if (!most) return;
-    retire_last(*most);
+    if (!largest) return;
+    delete_oldest(*largest);
   }
 }
 

@@ -14,97 +14,99 @@ namespace earshot::team {
 namespace {
 
 using watch::Clock;
-constexpr std::chrono::milliseconds tick_every{1000};
-constexpr std::chrono::milliseconds away_after{BrokerClient::beat_ms * BrokerClient::beats_missed_max};
+constexpr std::chrono::milliseconds tick_interval{1000};
+constexpr std::chrono::milliseconds offline_after{heartbeat_ms * heartbeats_missed_max};
 
 }  // namespace
 
-HostRegistry::HostRegistry(boost::asio::io_context& io, Show show, ShowHosts show_hosts)
-    : show_(std::move(show)), show_hosts_(std::move(show_hosts)), ticker_(io) {}
+HostRegistry::HostRegistry(boost::asio::io_context& io, OnStatus on_status, OnHosts on_hosts)
+    : on_status_(std::move(on_status)), on_hosts_(std::move(on_hosts)), tick_timer_(io) {}
 
 void HostRegistry::start() {
-  ticker_.expires_after(tick_every);
-  ticker_.async_wait([this](boost::system::error_code ec) {
+  tick_timer_.expires_after(tick_interval);
+  tick_timer_.async_wait([this](boost::system::error_code ec) {
     if (!ec) tick();
   });
 }
 
-void HostRegistry::stop() { ticker_.cancel(); }
+void HostRegistry::stop() { tick_timer_.cancel(); }
 
-void HostRegistry::hear(const HeardStatus& heard) {
-  const auto frame = read_frame(heard.payload);
+void HostRegistry::on_message(const StatusMessage& message) {
+  const auto frame = read_frame(message.payload);
   if (!frame || !is_host(frame->host)) return;
-  const bool is_beat = frame->type == "host";
-  if (heard.subject != (is_beat ? beat_subject(frame->host) : status_subject(frame->host, frame->session)))
+  const bool is_heartbeat = frame->type == "host";
+  if (message.subject !=
+      (is_heartbeat ? heartbeat_subject(frame->host) : status_subject(frame->host, frame->session)))
     return;
   if (hosts_.size() >= hosts_max && !hosts_.contains(frame->host)) return;
-  const auto [found, fresh] = hosts_.try_emplace(frame->host);
+  const auto [found, is_new] = hosts_.try_emplace(frame->host);
   Host& host = found->second;
-  if (fresh) host.beat = Clock::now();
-  if (is_beat) return beat(found->first, host, heard);
+  if (is_new) host.last_heartbeat = Clock::now();
+  if (is_heartbeat) return on_heartbeat(found->first, host, message);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
   const std::string session = tail::session_on_host(frame->session, frame->host);
   const auto known = host.sessions.find(session);
   if (known != host.sessions.end() && known->second.status == *frame->status) return;
-  remember(host, session, *frame->status);
-  if (host.is == Host::Is::online) show_(session, *frame->status);
+  store_status(host, session, *frame->status);
+  if (host.state == Host::State::online) on_status_(session, *frame->status);
 }
 
-/// A beat from before we listened says when the host was heard, but not that it is there.
-void HostRegistry::beat(const std::string& name, Host& host, const HeardStatus& heard) {
-  const bool is_news = heard.time_ms > host.heard_ms;
-  host.heard_ms = std::max(host.heard_ms, heard.time_ms);
-  if (heard.old || !is_news) return;
-  host.beat = Clock::now();
-  if (host.is == Host::Is::online) return;
-  host.is = Host::Is::online;
-  for (const auto& [session, last] : host.sessions) show_(session, last.status);
+/// A replayed heartbeat sets the time, but not the state.
+void HostRegistry::on_heartbeat(const std::string& name, Host& host, const StatusMessage& message) {
+  const bool is_newer = message.time_ms > host.last_seen_ms;
+  host.last_seen_ms = std::max(host.last_seen_ms, message.time_ms);
+  if (message.is_replayed || !is_newer) return;
+  host.last_heartbeat = Clock::now();
+  if (host.state == Host::State::online) return;
+  host.state = Host::State::online;
+  for (const auto& [session, last] : host.sessions) on_status_(session, last.status);
   changed_[name] = {};
 }
 
-void HostRegistry::remember(Host& host, const std::string& session, const status::Status& status) {
+void HostRegistry::store_status(Host& host, const std::string& session, const status::Status& status) {
   if (status.state == "ended") return void(host.sessions.erase(session));
   if (host.sessions.size() >= sessions_max && !host.sessions.contains(session)) {
     const auto older = [](const auto& a, const auto& b) { return a.second.number < b.second.number; };
     host.sessions.erase(std::min_element(host.sessions.begin(), host.sessions.end(), older));
   }
-  host.sessions[session] = {status, ++host.told};
+  host.sessions[session] = {status, ++host.status_count};
 }
 
-/// Those who were there have their time again to be heard.
-void HostRegistry::listen_again() {
-  const bool was_deaf = std::exchange(deaf_, hears && !hears());
-  if (!was_deaf || deaf_) return;
-  for (auto& [name, host] : hosts_) host.beat = Clock::now();
+/// After a reconnect each host has the full time for its next heartbeat.
+void HostRegistry::update_connection() {
+  const bool was_disconnected = std::exchange(is_disconnected_, is_connected && !is_connected());
+  if (!was_disconnected || is_disconnected_) return;
+  for (auto& [name, host] : hosts_) host.last_heartbeat = Clock::now();
 }
 
 bool HostRegistry::online(std::string_view name) const {
   const auto found = hosts_.find(name);
-  return found != hosts_.end() && found->second.is == Host::Is::online;
+  return found != hosts_.end() && found->second.state == Host::State::online;
 }
 
-std::vector<HostSeen> HostRegistry::seen() const {
-  std::vector<HostSeen> all;
+std::vector<HostInfo> HostRegistry::hosts() const {
+  std::vector<HostInfo> all;
   for (const auto& [name, host] : hosts_)
-    all.push_back(
-        {name, host.is == Host::Is::online, host.heard_ms ? format_time(host.heard_ms) : std::string()});
+    all.push_back({name, host.state == Host::State::online,
+                   host.last_seen_ms ? format_time(host.last_seen_ms) : std::string()});
   return all;
 }
 
 void HostRegistry::tick() {
-  listen_again();
+  update_connection();
   const auto now = Clock::now();
   for (auto& [name, host] : hosts_)
-    if (!deaf_ && host.is != Host::Is::away && now - host.beat > away_after) away(name, host);
-  if (!changed_.empty()) show_hosts_(std::exchange(changed_, {}));
+    if (!is_disconnected_ && host.state != Host::State::offline && now - host.last_heartbeat > offline_after)
+      set_offline(name, host);
+  if (!changed_.empty()) on_hosts_(std::exchange(changed_, {}));
   start();
 }
 
-void HostRegistry::away(const std::string& name, Host& host) {
-  host.is = Host::Is::away;
+void HostRegistry::set_offline(const std::string& name, Host& host) {
+  host.state = Host::State::offline;
   const status::Status status =
-      status::host_offline_status(host.heard_ms ? format_time(host.heard_ms) : std::string());
-  for (const auto& [session, last] : host.sessions) show_(session, status);
+      status::host_offline_status(host.last_seen_ms ? format_time(host.last_seen_ms) : std::string());
+  for (const auto& [session, last] : host.sessions) on_status_(session, status);
   changed_[name] = status;
 }
 

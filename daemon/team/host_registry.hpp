@@ -1,5 +1,4 @@
-// Which hosts a hub hears of, and what their sessions do: the last status of each, and whether anybody is
-// there to tell a newer one.
+// The hosts that publish to a hub: whether each is online, and the last status of its sessions.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
@@ -15,58 +14,58 @@
 
 namespace earshot::team {
 
-struct HostSeen {
+struct HostInfo {
   std::string name;
   bool online = false;
-  std::string heard;  // RFC 3339: when it was last heard
+  std::string last_seen;  // RFC 3339, or empty
 };
 
-/// All calls and callbacks on the loop's thread.
+/// All calls and callbacks run on the event loop's thread.
 class HostRegistry {
  public:
-  static constexpr std::size_t sessions_max = 2000;  // of one host, whose status is known; the oldest goes
-  static constexpr std::size_t hosts_max = 10'000;   // of more nothing is heard
+  static constexpr std::size_t sessions_max = 2000;  // per host; above it, the oldest status is dropped
+  static constexpr std::size_t hosts_max = 10'000;   // further hosts are ignored
 
-  using Show = std::function<void(const std::string& session, const status::Status&)>;
-  /// What those sessions of these hosts become of which their host said nothing. All hosts of a tick at once:
-  /// each call looks at every session.
-  using ShowHosts = std::function<void(const status::HostStatuses&)>;
-  HostRegistry(boost::asio::io_context& io, Show show, ShowHosts show_hosts);
+  using OnStatus = std::function<void(const std::string& session, const status::Status&)>;
+  /// The status of all sessions without one of their own, by host. Called once per tick, as the receiver
+  /// iterates over all sessions.
+  using OnHosts = std::function<void(const status::HostStatuses&)>;
+  HostRegistry(boost::asio::io_context& io, OnStatus on_status, OnHosts on_hosts);
   void start();
   void stop();
 
-  /// Nothing is believed of a host that was not published under its own subjects.
-  void hear(const HeardStatus& heard);
-  /// Whether anybody could be heard now: while the broker is away, nobody is said to be away for that.
-  std::function<bool()> hears;
+  /// Ignores a message whose subject does not belong to its host.
+  void on_message(const StatusMessage& message);
+  /// Whether the broker is connected. While it is not, no host becomes offline. Null: always connected.
+  std::function<bool()> is_connected;
   bool online(std::string_view host) const;
-  std::vector<HostSeen> seen() const;
+  std::vector<HostInfo> hosts() const;
 
  private:
   struct Host {
-    enum class Is { unsure, online, away } is = Is::unsure;  // unsure: nothing but old words of it
-    watch::Clock::time_point beat;                           // or since when we listen
-    std::int64_t heard_ms = 0;
-    std::uint64_t told = 0;  // statuses
+    enum class State { unknown, online, offline } state = State::unknown;  // unknown: replayed messages only
+    watch::Clock::time_point last_heartbeat;  // initially the start of the subscription
+    std::int64_t last_seen_ms = 0;            // of the broker's clock
+    std::uint64_t status_count = 0;
     struct Session {
       status::Status status;
-      std::uint64_t number = 0;  // the newest has the greatest
+      std::uint64_t number = 0;  // increases with each status of the host
     };
-    std::map<std::string, Session> sessions;  // as `<session>@<host>`
+    std::map<std::string, Session> sessions;  // by `<session>@<host>`
   };
 
   void tick();
-  void away(const std::string& name, Host& host);
-  void beat(const std::string& name, Host& host, const HeardStatus& heard);
-  static void remember(Host& host, const std::string& session, const status::Status& status);
-  void listen_again();
+  void set_offline(const std::string& name, Host& host);
+  void on_heartbeat(const std::string& name, Host& host, const StatusMessage& message);
+  static void store_status(Host& host, const std::string& session, const status::Status& status);
+  void update_connection();
 
-  const Show show_;
-  const ShowHosts show_hosts_;
+  const OnStatus on_status_;
+  const OnHosts on_hosts_;
   status::HostStatuses changed_;  // since the last tick
-  watch::Timer ticker_;
+  watch::Timer tick_timer_;
   std::map<std::string, Host, std::less<>> hosts_;
-  bool deaf_ = false;
+  bool is_disconnected_ = false;
 };
 
 }  // namespace earshot::team

@@ -1,5 +1,5 @@
-// What is to be done with a message, so that a hub's file has each event once and in order, whatever was
-// redelivered, published again or lost. Pure.
+// Decides what to do with a message, so that a hub's file has each event once and in order despite
+// redelivery, republication and loss. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,49 +12,50 @@
 
 namespace earshot::team {
 
-/// One message as the broker delivered it.
-struct Received {
-  std::string store;           // another one when the broker's store was made anew
+/// A message as delivered by the broker.
+struct ReceivedMessage {
+  std::string store;           // identifies the broker's stream; changes if it is recreated
   std::uint64_t sequence = 0;  // in the store
-  std::int64_t time_ns = 0;    // when it was stored, by the broker's clock
+  std::int64_t time_ns = 0;    // when it was stored, of the broker's clock
   std::string host, stream, session, type, payload;
-  std::optional<Cursor> cursor;  // of an event
-  std::optional<Cursor> after;   // of the event before it, begin_cursor for the first; nothing: not said
-  bool begins = false;           // its publisher found nothing of this stream in the store: its first event
+  std::optional<Cursor> cursor;  // events only
+  std::optional<Cursor> after;   // of the previous event, begin_cursor for the first; nullopt: unknown
+  bool is_first = false;         // the first message that was published for the stream
 };
 
-/// How far a file has come.
-struct Kept {
-  bool there = false;
-  std::string store;           // of what was taken last
-  std::uint64_t sequence = 0;  // likewise
-  std::int64_t time_ns = 0;    // likewise
-  Cursor last = begin_cursor;  // of its last event; begin_cursor: its history begins anew
+/// The state of a stored file.
+struct StoredPosition {
+  bool exists = false;
+  std::string store;           // of the last message
+  std::uint64_t sequence = 0;  // of the last message
+  std::int64_t time_ns = 0;    // of the last message
+  Cursor last = begin_cursor;  // of the last event; begin_cursor: none since the last reset
 };
 
-/// An event of a file.
-struct Entry {
+/// An event in a stored file.
+struct StoredEvent {
   Cursor cursor;
-  std::uint64_t end = 0;  // of its line, in bytes from the file's beginning
+  std::uint64_t end = 0;  // byte offset of the end of its line
 };
 
 enum class IngestAction {
   append,
-  drop,     // the file has it
-  restart,  // another history: the file begins anew, with this event if it is one
-  remove,   // the transcript is gone, and so is the file
+  drop,     // the file has the event
+  restart,  // another history: the file restarts, with this event if it is one
+  remove,   // the transcript was deleted; the file is, too
 };
-struct Verdict {
-  IngestAction fate = IngestAction::append;
-  std::size_t keep = 0;  // of a restart: so many events at the file's beginning are of this history, too
+struct IngestDecision {
+  IngestAction action = IngestAction::append;
+  std::size_t kept_events = 0;  // of a restart: the number of events at the start of the file that remain
 };
 
-/// Delivered once more: the file's last one was this one, or a later one. A store that lost its end in a
-/// power cut gives the same numbers again, but later.
-bool is_repeated(const Kept& kept, const Received& received);
+/// True if the broker redelivers a message that `position` includes. A store that lost messages in a power
+/// failure reuses their sequences with later times; those are new messages.
+bool is_redelivered(const StoredPosition& position, const ReceivedMessage& message);
 
-/// `entries` are those of the file, in order; asked for only where the two do not simply follow each other.
-Verdict judge(const Kept& kept, const Received& received,
-              const std::function<const std::vector<Entry>&()>& entries);
+/// `entries` returns the file's events in order; it is called only if the message does not follow the last
+/// one.
+IngestDecision decide(const StoredPosition& position, const ReceivedMessage& message,
+                      const std::function<const std::vector<StoredEvent>&()>& entries);
 
 }  // namespace earshot::team

@@ -16,10 +16,10 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds pause_first{200}, pause_last{10'000}, step{100};
-constexpr milliseconds wait{100};         // for the first message of a batch
-constexpr milliseconds full_pause{1000};  // a disk that takes nothing is tried again
-constexpr std::chrono::seconds retire_every{60};
+constexpr milliseconds retry_delay_min{200}, retry_delay_max{10'000}, poll_interval{100};
+constexpr milliseconds fetch_timeout{100};      // for the first message of a batch
+constexpr milliseconds disk_retry_delay{1000};  // between two attempts to write
+constexpr std::chrono::seconds retention_interval{60};
 
 }  // namespace
 
@@ -27,11 +27,11 @@ Ingestor::Ingestor(boost::asio::io_context& io, IngestorOptions options, OnStatu
     : io_(io),
       options_(std::move(options)),
       on_status_(std::move(on_status)),
-      anew_(!std::filesystem::exists(floor_path())),
-      shelf_(std::make_unique<EventStore>(options_.directory, options_.shelf)),
-      feed_(make_feed(options_.link, options_.durable)) {
-  figures_.shelf = mine_.shelf = shelf_->figures();
-  anew_ = anew_ || shelf_->lost_something();
+      from_beginning_(!std::filesystem::exists(ack_floor_path())),
+      store_(std::make_unique<EventStore>(options_.directory, options_.store)),
+      consumer_(make_consumer(options_.broker, options_.durable)) {
+  metrics_.store = thread_metrics_.store = store_->metrics();
+  from_beginning_ = from_beginning_ || store_->was_truncated();
 }
 
 Ingestor::~Ingestor() {
@@ -40,7 +40,7 @@ Ingestor::~Ingestor() {
 }
 
 void Ingestor::start() {
-  if (!feed_ || thread_.joinable()) return;
+  if (!consumer_ || thread_.joinable()) return;
   thread_ = std::thread([this, alive = std::weak_ptr<char>(alive_)] { run(alive); });
 }
 
@@ -49,155 +49,155 @@ void Ingestor::stop() {
   alive_.reset();
 }
 
-/// What the thread sees, for the loop.
-void Ingestor::tell(const std::weak_ptr<char>& alive) {
-  boost::asio::post(io_, [this, alive, figures = mine_] {
-    if (!alive.expired()) figures_ = figures;
+/// Copies the thread's metrics to the event loop.
+void Ingestor::publish_metrics(const std::weak_ptr<char>& alive) {
+  boost::asio::post(io_, [this, alive, metrics = thread_metrics_] {
+    if (!alive.expired()) metrics_ = metrics;
   });
 }
 
 void Ingestor::pause(milliseconds time) {
   for (const auto until = Clock::now() + time; Clock::now() < until && !stopping_;)
-    std::this_thread::sleep_for(std::min(step, time));
+    std::this_thread::sleep_for(std::min(poll_interval, time));
 }
 
 void Ingestor::run(std::weak_ptr<char> alive) {
-  milliseconds patience = pause_first;
+  milliseconds retry_delay = retry_delay_min;
   while (!stopping_) {
-    std::string why;
-    if (!doubtful_ || read_again(why))
-      why = feed_->open(start_of(),
-                        [this, alive](HeardStatus heard) { return hand_on(std::move(heard), alive); });
-    if (why.empty()) {
-      anew_ = false;
-      spdlog::info("hub: {} is there", options_.link.where());
-      mine_.open = true;
-      ++mine_.opened;
-      mine_.trouble.clear();
-      tell(alive);
-      patience = pause_first;
-      serve(why, alive);
+    std::string error;
+    if (!must_reload_ || reload(error))
+      error = consumer_->open(consumer_start(), [this, alive](StatusMessage message) {
+        return enqueue_status(std::move(message), alive);
+      });
+    if (error.empty()) {
+      from_beginning_ = false;
+      spdlog::info("hub: connected to {}", options_.broker.where());
+      thread_metrics_.open = true;
+      ++thread_metrics_.opened;
+      thread_metrics_.problem.clear();
+      publish_metrics(alive);
+      retry_delay = retry_delay_min;
+      process(error, alive);
     }
-    feed_->close();
+    consumer_->close();
     if (stopping_) return;
-    if (mine_.trouble != why) spdlog::warn("hub: {}; it is tried again", why);
-    mine_.open = false;
-    mine_.trouble = why;
-    tell(alive);
-    pause(patience);
-    patience = std::min(patience * 2, pause_last);
+    if (thread_metrics_.problem != error) spdlog::warn("hub: {}; retrying", error);
+    thread_metrics_.open = false;
+    thread_metrics_.problem = error;
+    publish_metrics(alive);
+    pause(retry_delay);
+    retry_delay = std::min(retry_delay * 2, retry_delay_max);
   }
 }
 
-/// From libnats' threads. Only the newest of a subject counts, so no more waits than there are subjects.
-bool Ingestor::hand_on(HeardStatus heard, const std::weak_ptr<char>& alive) {
-  const std::string subject = heard.subject;
-  const auto put = statuses_.put(subject, std::move(heard));
-  if (put == ConflatingQueue<HeardStatus>::Put::first)
+/// Called on libnats' threads. Only the latest message of a subject waits.
+bool Ingestor::enqueue_status(StatusMessage message, const std::weak_ptr<char>& alive) {
+  const std::string subject = message.subject;
+  const auto put = statuses_.put(subject, std::move(message));
+  if (put == ConflatingQueue<StatusMessage>::Put::first)
     boost::asio::post(io_, [this, alive] {
       if (alive.expired()) return;
-      for (const HeardStatus& each : statuses_.take()) on_status_(each);
+      for (const StatusMessage& each : statuses_.take()) on_status_(each);
     });
-  return put != ConflatingQueue<HeardStatus>::Put::full;
+  return put != ConflatingQueue<StatusMessage>::Put::full;
 }
 
-ConsumerStart Ingestor::start_of() const {
+ConsumerStart Ingestor::consumer_start() const {
   ConsumerStart start;
   start.owner = options_.owner;
-  start.anew = anew_;
-  std::ifstream kept(floor_path());
-  std::getline(kept, start.floor.store);
-  if (!(kept >> start.floor.sequence)) start.floor = {};
-  start.newest = [this](const std::string& store) { return shelf_->newest(store); };
-  start.keep_floor = [this](const Floor& floor) -> std::string {
-    const std::string path = floor_path(), fresh = path + ".fresh";
+  start.from_beginning = from_beginning_;
+  std::ifstream position(ack_floor_path());
+  std::getline(position, start.ack_floor.store);
+  if (!(position >> start.ack_floor.sequence)) start.ack_floor = {};
+  start.last_received = [this](const std::string& store) { return store_->last_received(store); };
+  start.store_ack_floor = [this](const AckFloor& ack_floor) -> std::string {
+    const std::string path = ack_floor_path(), temporary = path + ".fresh";
     {
-      std::ofstream file(fresh, std::ios::trunc);
-      file << floor.store << '\n' << floor.sequence << '\n';
-      if (!file.flush()) return fresh + " cannot be written: is the disk full?";
+      std::ofstream file(temporary, std::ios::trunc);
+      file << ack_floor.store << '\n' << ack_floor.sequence << '\n';
+      if (!file.flush()) return temporary + " cannot be written: is the disk full?";
     }
     std::error_code failed;
-    std::filesystem::rename(fresh, path, failed);
-    return failed ? path + ": " + failed.message() : shelf_->sync();
+    std::filesystem::rename(temporary, path, failed);
+    return failed ? path + ": " + failed.message() : store_->sync();
   };
   return start;
 }
 
-/// What reached the disk nobody knows any more: what is there counts, and the rest comes again.
-bool Ingestor::read_again(std::string& why) {
+/// Reloads the files after a failed sync. Messages that they lack are delivered again.
+bool Ingestor::reload(std::string& error) {
   try {
-    shelf_.reset();
-    shelf_ = std::make_unique<EventStore>(options_.directory, options_.shelf);
-    doubtful_ = false;
-    anew_ = anew_ || shelf_->lost_something();
+    store_.reset();
+    store_ = std::make_unique<EventStore>(options_.directory, options_.store);
+    must_reload_ = false;
+    from_beginning_ = from_beginning_ || store_->was_truncated();
     return true;
-  } catch (const std::runtime_error& error) {
-    why = error.what();
+  } catch (const std::runtime_error& failure) {
+    error = failure.what();
     return false;
   }
 }
 
-/// Until the connection is over.
-void Ingestor::serve(std::string& why, const std::weak_ptr<char>& alive) {
+/// Fetches, writes and acknowledges until the connection is lost.
+void Ingestor::process(std::string& error, const std::weak_ptr<char>& alive) {
   std::vector<Delivery> batch;
-  std::vector<std::string> acks;  // of what is written, but not yet being made to last
-  std::vector<std::string> lasting;
-  std::future<std::string>
-      syncing;  // `lasting` is made to last: what comes meanwhile does not wait for the disk
-  auto synced = Clock::now(), retired = synced;
-  const auto acknowledge = [&](bool wait_for_it) {
+  std::vector<std::string> acks;  // of written messages that are not being synced yet
+  std::vector<std::string> syncing_acks;
+  std::future<std::string> syncing;  // fetching continues during a sync
+  auto last_sync = Clock::now(), last_retention = last_sync;
+  const auto acknowledge = [&](bool is_final) {
     if (syncing.valid()) {
-      if (!wait_for_it && syncing.wait_for(milliseconds(0)) != std::future_status::ready) return;
-      why = syncing.get();
-      if (!why.empty()) {  // none of them is acknowledged: the system says only once that it lost something
-        doubtful_ = true;
+      if (!is_final && syncing.wait_for(milliseconds(0)) != std::future_status::ready) return;
+      error = syncing.get();
+      if (!error.empty()) {  // acknowledge none of them: the kernel reports lost writes only once
+        must_reload_ = true;
         return;
       }
-      why = feed_->ack(lasting);
-      lasting.clear();
-      if (!why.empty()) return;
+      error = consumer_->ack(syncing_acks);
+      syncing_acks.clear();
+      if (!error.empty()) return;
     }
     const auto now = Clock::now();
-    if (acks.empty() || (!wait_for_it && now - synced < sync_every && acks.size() < batch_max * 4)) return;
-    synced = now;
-    std::swap(acks, lasting);
+    if (acks.empty() || (!is_final && now - last_sync < sync_every && acks.size() < batch_max * 4)) return;
+    last_sync = now;
+    std::swap(acks, syncing_acks);
     syncing =
-        std::async(std::launch::async, [this] { return options_.sync ? shelf_->sync() : std::string(); });
+        std::async(std::launch::async, [this] { return options_.sync ? store_->sync() : std::string(); });
   };
   while (!stopping_) {
     batch.clear();
-    if (!feed_->next(batch, batch_max, batch_bytes, wait, why)) return;
-    std::uint64_t unsound = 0;
+    if (!consumer_->next(batch, batch_max, batch_bytes, fetch_timeout, error)) return;
+    std::uint64_t invalid = 0;
     for (Delivery& each : batch) {
-      if (each.sound)
-        shelf_->take(each.received);
+      if (each.is_valid)
+        store_->add(each.received);
       else
-        ++unsound;
+        ++invalid;
       acks.push_back(std::move(each.ack));
     }
-    for (std::string failed = shelf_->write(); !failed.empty(); failed = shelf_->write()) {
-      if (mine_.trouble != failed) spdlog::warn("hub: {}; it is tried again", failed);
-      mine_.trouble = failed;
-      tell(alive);
-      pause(full_pause);
+    for (std::string failed = store_->write(); !failed.empty(); failed = store_->write()) {
+      if (thread_metrics_.problem != failed) spdlog::warn("hub: {}; retrying", failed);
+      thread_metrics_.problem = failed;
+      publish_metrics(alive);
+      pause(disk_retry_delay);
       if (stopping_) return;
     }
     const auto now = Clock::now();
     acknowledge(false);
-    if (!why.empty()) return;
-    if (now - retired >= retire_every) {
-      retired = now;
-      shelf_->retire(watch::wall_now_ms());
+    if (!error.empty()) return;
+    if (now - last_retention >= retention_interval) {
+      last_retention = now;
+      store_->apply_retention(watch::wall_now_ms());
     }
     if (batch.empty()) continue;
-    mine_.received += batch.size();
-    mine_.unsound += unsound;
-    mine_.shelf = shelf_->figures();
-    mine_.trouble.clear();
-    tell(alive);
+    thread_metrics_.received += batch.size();
+    thread_metrics_.invalid += invalid;
+    thread_metrics_.store = store_->metrics();
+    thread_metrics_.problem.clear();
+    publish_metrics(alive);
   }
-  for (int round = 0; round < 3 && why.empty(); ++round)
-    acknowledge(true);  // what is under way, then the rest
+  for (int round = 0; round < 3 && error.empty(); ++round)
+    acknowledge(true);  // the sync in progress, then the remaining messages
 }
 
 }  // namespace earshot::team

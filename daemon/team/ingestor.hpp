@@ -1,5 +1,5 @@
-// Fills the hub's files from JetStream, on a thread of its own: fetch, append, make it last, acknowledge.
-// What is seen of it elsewhere is posted to the loop.
+// Copies events from JetStream to the event store on its own thread: fetch, append, sync, acknowledge.
+// Metrics and statuses are posted to the event loop.
 #pragma once
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -15,59 +15,60 @@
 namespace earshot::team {
 
 struct IngestorOptions {
-  BrokerConfig link;
+  BrokerConfig broker;
   std::string durable = "hub";
   std::string directory;
-  std::string owner;  // stands for the state directory
-  EventStoreLimits shelf;
-  bool sync =
-      true;  // false: after a power cut the newest lines may be missing, though they were acknowledged
+  std::string owner;  // identifies the state directory
+  EventStoreLimits store;
+  bool sync = true;  // false: a power failure may lose acknowledged events
 };
 
 struct IngestorMetrics {
   bool open = false;
-  std::string trouble;
-  EventStoreMetrics shelf;
-  std::uint64_t received = 0, unsound = 0, opened = 0;
+  std::string problem;  // for users, or empty
+  EventStoreMetrics store;
+  std::uint64_t received = 0, invalid = 0, opened = 0;
 };
 
 class Ingestor {
  public:
   static constexpr std::size_t batch_max = 512;                // messages between two writes
-  static constexpr std::size_t batch_bytes = 8 << 20;          // likewise, about
-  static constexpr std::chrono::milliseconds sync_every{200};  // acknowledged then
+  static constexpr std::size_t batch_bytes = 8 << 20;          // bytes between two writes, about
+  static constexpr std::chrono::milliseconds sync_every{200};  // between two acknowledgements
 
-  static constexpr std::size_t statuses_max = 200'000;  // that wait for the loop; more: we connect anew
+  static constexpr std::size_t statuses_max = 200'000;  // waiting for the event loop; above it: reconnect
 
-  using OnStatus = std::function<void(const HeardStatus& heard)>;
+  using OnStatus = std::function<void(const StatusMessage& message)>;
 
-  /// Reads what the files have. Throws std::runtime_error, for people. `on_status` is called on the loop.
+  /// Loads the event store. Throws std::runtime_error with a message for users. `on_status` is called on the
+  /// event loop.
   Ingestor(boost::asio::io_context& io, IngestorOptions options, OnStatus on_status);
   ~Ingestor();
   void start();
-  void stop();  // on_status is not called any more; its thread ends with what it is at
-  const IngestorMetrics& figures() const { return figures_; }
+  /// `on_status` is not called afterwards. The thread ends after its current batch.
+  void stop();
+  const IngestorMetrics& metrics() const { return metrics_; }
 
  private:
   void run(std::weak_ptr<char> alive);
-  void serve(std::string& why, const std::weak_ptr<char>& alive);
+  void process(std::string& error, const std::weak_ptr<char>& alive);
   void pause(std::chrono::milliseconds time);
-  ConsumerStart start_of() const;
-  std::string floor_path() const { return options_.directory + "/consumer"; }
-  bool hand_on(HeardStatus heard, const std::weak_ptr<char>& alive);
-  bool read_again(std::string& why);
-  void tell(const std::weak_ptr<char>& alive);
+  ConsumerStart consumer_start() const;
+  std::string ack_floor_path() const { return options_.directory + "/consumer"; }
+  bool enqueue_status(StatusMessage message, const std::weak_ptr<char>& alive);
+  bool reload(std::string& error);
+  void publish_metrics(const std::weak_ptr<char>& alive);
 
   boost::asio::io_context& io_;
   const IngestorOptions options_;
   const OnStatus on_status_;
-  bool doubtful_ = false;  // what the files have
-  bool anew_;              // the files were thrown away, or never there
-  std::unique_ptr<EventStore> shelf_;
-  ConflatingQueue<HeardStatus> statuses_{statuses_max};
-  std::unique_ptr<Consumer> feed_;
-  IngestorMetrics figures_;  // the loop's: as the thread last said
-  IngestorMetrics mine_;     // the thread's
+  bool must_reload_ = false;  // the files' durable content is unknown after a failed sync
+  bool from_beginning_;       // the files are missing or incomplete
+  std::unique_ptr<EventStore> store_;
+  ConflatingQueue<StatusMessage> statuses_{statuses_max};
+  std::unique_ptr<Consumer> consumer_;
+  IngestorMetrics metrics_;         // the event loop's copy
+  IngestorMetrics thread_metrics_;  // the thread's
   std::atomic<bool> stopping_{false};
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   std::thread thread_;

@@ -4,87 +4,87 @@
 
 namespace earshot::team {
 
-bool Outbox::knows(const std::string& subject) const {
-  const auto found = lanes_.find(subject);
-  if (found == lanes_.end()) return false;
-  return found->second.sequence > 0 || found->second.busy || !found->second.waiting.empty();
+bool Outbox::has_subject(const std::string& subject) const {
+  const auto found = queues_.find(subject);
+  if (found == queues_.end()) return false;
+  return found->second.sequence > 0 || found->second.is_in_flight || !found->second.pending.empty();
 }
 
-void Outbox::ready(const std::string& subject, Lane& lane) {
-  if (lane.busy || lane.queued || lane.waiting.empty()) return;
-  lane.queued = true;
-  ready_.push_back(subject);
+void Outbox::mark_ready(const std::string& subject, SubjectQueue& queue) {
+  if (queue.is_in_flight || queue.is_ready || queue.pending.empty()) return;
+  queue.is_ready = true;
+  ready_subjects_.push_back(subject);
 }
 
 void Outbox::add(Message message) {
   const std::string subject = message.subject;
-  Lane& lane = lanes_[subject];
-  ++waiting_;
+  SubjectQueue& queue = queues_[subject];
+  ++pending_;
   bytes_ += message.payload.size();
-  lane.waiting.push_back(std::move(message));
-  ready(subject, lane);
+  queue.pending.push_back(std::move(message));
+  mark_ready(subject, queue);
 }
 
-void Outbox::add_newest(Message message, bool chained) {
-  Lane& lane = lanes_[message.subject];
-  lane.chained = chained;
-  if (lane.waiting.empty()) return add(std::move(message));
-  bytes_ += message.payload.size() - lane.waiting.back().payload.size();
-  lane.waiting.back() = std::move(message);
+void Outbox::add_latest(Message message, bool is_ordered) {
+  SubjectQueue& queue = queues_[message.subject];
+  queue.is_ordered = is_ordered;
+  if (queue.pending.empty()) return add(std::move(message));
+  bytes_ += message.payload.size() - queue.pending.back().payload.size();
+  queue.pending.back() = std::move(message);
 }
 
-std::vector<Outgoing> Outbox::take() {
+std::vector<Outgoing> Outbox::take_ready() {
   std::vector<Outgoing> out;
-  while (!ready_.empty() && on_the_way_.size() < on_the_way_max) {
-    const std::string subject = std::move(ready_.front());
-    ready_.pop_front();
-    Lane& lane = lanes_[subject];
-    lane.queued = false;
-    lane.busy = true;
-    Outgoing going{std::move(lane.waiting.front()), next_++, std::nullopt};
-    lane.waiting.pop_front();
-    --waiting_;
-    if (lane.chained) going.expected = lane.sequence;
-    // Nothing is sent twice, so its text is not kept: whose answer does not come is found out by asking the
-    // broker what it has. Until then it counts.
-    on_the_way_.emplace(going.number, OnTheWay{going.subject, going.id, going.payload.size()});
-    out.push_back(std::move(going));
+  while (!ready_subjects_.empty() && in_flight_.size() < in_flight_max) {
+    const std::string subject = std::move(ready_subjects_.front());
+    ready_subjects_.pop_front();
+    SubjectQueue& queue = queues_[subject];
+    queue.is_ready = false;
+    queue.is_in_flight = true;
+    Outgoing message{std::move(queue.pending.front()), next_number_++, std::nullopt};
+    queue.pending.pop_front();
+    --pending_;
+    if (queue.is_ordered) message.expected = queue.sequence;
+    // The payload is not kept: messages are not sent twice; after a lost connection the published positions
+    // are read from the broker. Its size counts until the acknowledgement.
+    in_flight_.emplace(message.number, InFlight{message.subject, message.id, message.payload.size()});
+    out.push_back(std::move(message));
   }
   return out;
 }
 
-/// Whose lane is free again; null: nobody waits for this number.
-Outbox::Lane* Outbox::answered(std::uint64_t number, std::string& subject) {
-  const auto found = on_the_way_.find(number);
-  if (found == on_the_way_.end()) return nullptr;
+/// Removes the message in flight and returns its queue; null for an unknown number.
+Outbox::SubjectQueue* Outbox::complete(std::uint64_t number, std::string& subject) {
+  const auto found = in_flight_.find(number);
+  if (found == in_flight_.end()) return nullptr;
   subject = std::move(found->second.subject);
   bytes_ -= found->second.bytes;
-  on_the_way_.erase(found);
-  Lane& lane = lanes_[subject];
-  lane.busy = false;
-  return &lane;
+  in_flight_.erase(found);
+  SubjectQueue& queue = queues_[subject];
+  queue.is_in_flight = false;
+  return &queue;
 }
 
-bool Outbox::acked(std::uint64_t number, std::uint64_t sequence) {
+bool Outbox::on_ack(std::uint64_t number, std::uint64_t sequence) {
   std::string subject;
-  Lane* lane = answered(number, subject);
-  if (!lane) return false;
-  lane->sequence = sequence;
-  ready(subject, *lane);
+  SubjectQueue* queue = complete(number, subject);
+  if (!queue) return false;
+  queue->sequence = sequence;
+  mark_ready(subject, *queue);
   return true;
 }
 
-bool Outbox::given_up(std::uint64_t number) {
+bool Outbox::drop(std::uint64_t number) {
   std::string subject;
-  Lane* lane = answered(number, subject);
-  if (!lane) return false;
-  ready(subject, *lane);
+  SubjectQueue* queue = complete(number, subject);
+  if (!queue) return false;
+  mark_ready(subject, *queue);
   return true;
 }
 
-const Outbox::OnTheWay* Outbox::find(std::uint64_t number) const {
-  const auto found = on_the_way_.find(number);
-  return found == on_the_way_.end() ? nullptr : &found->second;
+const Outbox::InFlight* Outbox::find(std::uint64_t number) const {
+  const auto found = in_flight_.find(number);
+  return found == in_flight_.end() ? nullptr : &found->second;
 }
 
 }  // namespace earshot::team

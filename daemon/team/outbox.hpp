@@ -1,9 +1,9 @@
-// What is on its way to JetStream and what waits for it: one lane a subject. Pure: no broker, no clock.
+// Messages that are waiting for JetStream or for its acknowledgement, in one queue per subject. Pure.
 //
-// Of an event lane one message is on its way at a time, and it says what the broker must have as the last one
-// of its subject: so nothing comes twice, nothing is left out, and a second publisher is noticed, whatever
-// the window in which the broker remembers ids. Lanes are independent: many streams go at once. Of a status
-// only the newest waits, and nothing is expected.
+// An event subject has one message in flight at a time, with the expected last sequence of the subject. This
+// prevents duplicates and gaps and detects a second publisher, independently of the broker's duplicate
+// window. Subjects do not block each other. A status subject keeps the latest message only and expects no
+// sequence.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,71 +18,74 @@
 namespace earshot::team {
 
 struct Message {
-  enum class To { events, statuses } to = To::events;
+  enum class Target { events, statuses } target = Target::events;
   std::string subject, id, type, time, payload;
-  std::string after;  // of an event: the cursor of the one before it in its stream
+  std::string after;  // of an event: the cursor of the previous event of its stream
 };
 
-/// A message with its place in line.
+/// A message to send.
 struct Outgoing : Message {
-  std::uint64_t number = 0;               // its answer brings it back
-  std::optional<std::uint64_t> expected;  // the sequence of the last message of its subject; 0: there is none
+  std::uint64_t number = 0;               // identifies it in the acknowledgement
+  std::optional<std::uint64_t> expected;  // the sequence of the subject's last message; 0: none
 };
 
 class Outbox {
  public:
-  // Beyond either no more is taken: what follows waits in the files.
+  // Above either limit has_room() is false; the publisher reads further events from the files later.
   static constexpr std::size_t messages_max = 4096;
   static constexpr std::size_t bytes_max = 16 << 20;
-  static constexpr std::size_t on_the_way_max = 1024;  // sent and not answered; more wait here
+  static constexpr std::size_t in_flight_max = 1024;  // sent and not acknowledged
 
   Outbox() = default;
-  bool has_room() const { return waiting_ + on_the_way_.size() < messages_max && bytes_ < bytes_max; }
-  bool empty() const { return waiting_ == 0 && on_the_way_.empty(); }
-  std::size_t on_the_way() const { return on_the_way_.size(); }
+  bool has_room() const { return pending_ + in_flight_.size() < messages_max && bytes_ < bytes_max; }
+  bool empty() const { return pending_ == 0 && in_flight_.empty(); }
+  std::size_t in_flight() const { return in_flight_.size(); }
   std::size_t bytes() const { return bytes_; }
 
-  /// The broker's last message of this subject.
-  void begin_at(const std::string& subject, std::uint64_t sequence) { lanes_[subject].sequence = sequence; }
-  /// The broker has, or will have, something of it.
-  bool knows(const std::string& subject) const;
+  /// Sets the sequence of the broker's last message of the subject.
+  void set_sequence(const std::string& subject, std::uint64_t sequence) {
+    queues_[subject].sequence = sequence;
+  }
+  /// True if the broker has messages of the subject, or will have.
+  bool has_subject(const std::string& subject) const;
   void add(Message message);
-  /// Only the newest of its subject is worth sending. `chained`: the last one is expected, as for events.
-  void add_newest(Message message, bool chained = false);
+  /// Replaces a waiting message of the same subject. `is_ordered`: expects the last sequence, as events do.
+  void add_latest(Message message, bool is_ordered = false);
 
-  /// What may go out now, in order.
-  std::vector<Outgoing> take();
-  /// The broker has it. False: nobody waits for this number.
-  bool acked(std::uint64_t number, std::uint64_t sequence);
-  /// The broker will never take it: what follows it in its lane goes on. False: nobody waits for this number.
-  bool given_up(std::uint64_t number);
-  /// Which message it is; null: none.
-  struct OnTheWay {
+  /// Removes and returns the messages to send now, in order.
+  std::vector<Outgoing> take_ready();
+  /// The broker stored the message. Returns false for an unknown number.
+  bool on_ack(std::uint64_t number, std::uint64_t sequence);
+  /// Drops a message that the broker refuses permanently; its subject continues. Returns false for an unknown
+  /// number.
+  bool drop(std::uint64_t number);
+  struct InFlight {
     std::string subject, id;
     std::size_t bytes = 0;
   };
-  const OnTheWay* find(std::uint64_t number) const;
+  /// Returns null for an unknown number.
+  const InFlight* find(std::uint64_t number) const;
 
-  /// The broker is away: nothing of it is known any more.
-  void clear() { *this = Outbox(next_); }
+  /// Drops all messages and sequences after a lost connection.
+  void clear() { *this = Outbox(next_number_); }
 
  private:
-  struct Lane {
+  struct SubjectQueue {
     std::uint64_t sequence = 0;
-    bool busy = false;    // one is on its way
-    bool queued = false;  // in ready_
-    bool chained = true;
-    std::deque<Message> waiting;
+    bool is_in_flight = false;  // a message is sent and not acknowledged
+    bool is_ready = false;      // in ready_subjects_
+    bool is_ordered = true;
+    std::deque<Message> pending;
   };
-  explicit Outbox(std::uint64_t next) : next_(next) {}
-  void ready(const std::string& subject, Lane& lane);
-  Lane* answered(std::uint64_t number, std::string& subject);
+  explicit Outbox(std::uint64_t next_number) : next_number_(next_number) {}
+  void mark_ready(const std::string& subject, SubjectQueue& queue);
+  SubjectQueue* complete(std::uint64_t number, std::string& subject);
 
-  std::uint64_t next_ = 1;  // never used twice: a late answer finds nothing
-  std::unordered_map<std::string, Lane> lanes_;
-  std::deque<std::string> ready_;  // subjects whose first may go
-  std::unordered_map<std::uint64_t, OnTheWay> on_the_way_;
-  std::size_t waiting_ = 0, bytes_ = 0;
+  std::uint64_t next_number_ = 1;  // never reused, so that a late acknowledgement matches nothing
+  std::unordered_map<std::string, SubjectQueue> queues_;
+  std::deque<std::string> ready_subjects_;
+  std::unordered_map<std::uint64_t, InFlight> in_flight_;
+  std::size_t pending_ = 0, bytes_ = 0;
 };
 
 }  // namespace earshot::team

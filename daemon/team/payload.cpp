@@ -4,9 +4,13 @@
 
 #include <algorithm>
 
+#include "base/hex.hpp"
 #include "base/json_dom.hpp"
 #include "base/json_rewrite.hpp"
-#include "core/event_json.hpp"
+#include "base/json_writer.hpp"
+#include "base/truncated_paths.hpp"
+#include "base/utf8.hpp"
+#include "core/prefix_hash.hpp"
 
 namespace earshot::team {
 namespace {
@@ -21,17 +25,17 @@ status::Status status_of(const element& json) {
 void append_member(std::string& out, std::string_view key, std::string_view value) {
   if (value.empty()) return;
   out += out.empty() ? "{" : ",";
-  append_string(out, key);
+  append_json_string(out, key);
   out += ':';
-  append_string(out, value);
+  append_json_string(out, value);
 }
 
-/// A list stays one: of its elements the first that fit.
-void append_beginning(std::string& out, const simdjson::dom::array& list, std::size_t bytes_max) {
+/// Appends the first elements of a list that fit.
+void append_list_prefix(std::string& out, const simdjson::dom::array& list, std::size_t bytes_max) {
   const std::size_t begin = out.size();
   out += '[';
-  for (const element one : list) {
-    const std::string text = simdjson::minify(one);
+  for (const element each : list) {
+    const std::string text = simdjson::minify(each);
     if (out.size() - begin + text.size() + 2 > bytes_max) break;
     if (out.back() != '[') out += ',';
     out += text;
@@ -57,10 +61,10 @@ void add_truncated(TruncatedPaths& truncated, const element& event, std::string_
 
 }  // namespace
 
-bool is_head(std::string_view key) {
-  constexpr std::string_view heads[] = {"type",  "host",   "stream", "session",
-                                        "agent", "cursor", "time",   "turn"};
-  return std::find(std::begin(heads), std::end(heads), key) != std::end(heads);
+bool is_common_member(std::string_view key) {
+  constexpr std::string_view common_members[] = {"type",  "host",   "stream", "session",
+                                                 "agent", "cursor", "time",   "turn"};
+  return std::find(std::begin(common_members), std::end(common_members), key) != std::end(common_members);
 }
 
 std::optional<Frame> read_frame(std::string_view text) {
@@ -68,22 +72,22 @@ std::optional<Frame> read_frame(std::string_view text) {
   element json;
   if (parser.parse(text.data(), text.size(), true).get(json) || !json.is_object()) return {};
   Frame frame;
-  struct Word {
+  struct Field {
     std::string_view key;
-    std::string Frame::*place;
+    std::string Frame::*member;
   };
-  constexpr Word words[] = {
+  constexpr Field fields[] = {
       {"type", &Frame::type},       {"host", &Frame::host},        {"stream", &Frame::stream},
       {"session", &Frame::session}, {"time", &Frame::time},        {"id", &Frame::id},
       {"reason", &Frame::reason},   {"code", &Frame::code},        {"message", &Frame::message},
       {"owner", &Frame::owner},     {"instance", &Frame::instance}};
-  for (const Word& each : words) frame.*each.place = dom::text_of(json, each.key);
+  for (const Field& each : fields) frame.*each.member = dom::text_of(json, each.key);
   if (frame.type.empty()) return {};
   if (const std::string_view cursor = dom::text_of(json, "cursor"); !cursor.empty())
     frame.cursor = parse_cursor(cursor);
   simdjson::dom::array list;
   if (const auto cursors = dom::member(json, "cursors"); cursors && !cursors->get_array().get(list))
-    for (const element one : list) frame.cursors.emplace_back(dom::as_text(one));
+    for (const element each : list) frame.cursors.emplace_back(dom::as_text(each));
   if (frame.type == "status") frame.status = status_of(json);
   if (const auto status = dom::member(json, "status"); frame.type == "session" && status)
     frame.status = status_of(*status);
@@ -97,7 +101,7 @@ bool is_last_part(std::string_view payload) {
   return dom::count_of(json, "part") == dom::count_of(json, "parts");
 }
 
-std::string fit(std::string_view payload, std::size_t bytes_max) {
+std::string shorten_event(std::string_view payload, std::size_t bytes_max) {
   if (payload.size() <= bytes_max) return std::string(payload);
   simdjson::dom::parser parser;
   element json;
@@ -109,22 +113,22 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
   constexpr std::size_t member_bytes_min = 64;
   constexpr std::size_t shown_bytes = 4096;
   for (std::size_t member_bytes_max = 64 << 10;; member_bytes_max /= 2) {
-    const bool heads_only = member_bytes_max < member_bytes_min;
+    const bool common_only = member_bytes_max < member_bytes_min;
     TruncatedPaths truncated;
     std::string out = "{";
     for (const auto field : object) {
-      if (field.key == "truncated" || (heads_only && !is_head(field.key))) continue;
+      if (field.key == "truncated" || (common_only && !is_common_member(field.key))) continue;
       if (out.size() > 1) out += ',';
       append_json_string(out, field.key);
       out += ':';
       const std::string value = simdjson::minify(field.value);
       simdjson::dom::array list;
-      if (heads_only || value.size() <= member_bytes_max) {
+      if (common_only || value.size() <= member_bytes_max) {
         add_truncated(truncated, json, field.key, true);
         out += value;
       } else if (!field.value.get_array().get(list)) {
         add_truncated(truncated, json, field.key, true);
-        append_beginning(out, list, member_bytes_max);
+        append_list_prefix(out, list, member_bytes_max);
       } else {
         const std::size_t bytes_max = std::min(shown_bytes, member_bytes_max);
         const TruncatedPaths::Scope scope(truncated, field.key);
@@ -136,7 +140,7 @@ std::string fit(std::string_view payload, std::size_t bytes_max) {
     }
     truncated.append_member(out);
     out += '}';
-    if (out.size() <= bytes_max || heads_only) return out;
+    if (out.size() <= bytes_max || common_only) return out;
   }
 }
 
@@ -171,6 +175,23 @@ std::string status_payload(std::string_view host, std::string_view session, cons
   append_member(out, "source", status.source);
   append_member(out, "since", status.since);
   return out + '}';
+}
+
+std::string heartbeat_payload(const Heartbeat& heartbeat) {
+  std::string out;
+  append_member(out, "type", "host");
+  append_member(out, "host", heartbeat.host);
+  append_member(out, "owner", heartbeat.owner);
+  append_member(out, "instance", heartbeat.instance);
+  return out + R"(,"beat_ms":)" + std::to_string(heartbeat_ms) + '}';
+}
+
+std::string owner_id(std::uint64_t hash_key) {
+  PrefixHash hash(hash_key);
+  hash.add_line(std::string_view("who publishes\n"));  // constant: it is part of published ids
+  std::string id;
+  append_hex(id, hash.value());
+  return id;
 }
 
 }  // namespace earshot::team

@@ -1,4 +1,4 @@
-// Whole records, asked of the hosts that have them.
+// Requests complete records from the hosts that have them.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -12,15 +12,16 @@ namespace earshot::team {
 
 class RecordClient {
  public:
-  static constexpr std::size_t waiting_max = 64;  // more are answered `busy`
+  static constexpr std::size_t waiting_max = 64;  // further requests fail with `busy`
   static constexpr std::size_t record_bytes_max = 32 << 20;
 
   virtual ~RecordClient() = default;
-  /// `line` is an event as the host published it. `done` is called on the loop, unless this object is gone.
-  virtual void read(const std::string& line, std::function<void(serve::RemoteRecord)> done) = 0;
+  /// `event_json` is an event as published by the host. `done` is called on the event loop, unless this
+  /// object was destroyed.
+  virtual void read(const std::string& event_json, std::function<void(serve::RemoteRecord)> done) = 0;
 };
 
-/// Null where the daemon is built without a broker's library.
-std::unique_ptr<RecordClient> make_reader(boost::asio::io_context& io, BrokerConfig link);
+/// Returns null in a build without the broker's library.
+std::unique_ptr<RecordClient> make_record_client(boost::asio::io_context& io, BrokerConfig config);
 
 }  // namespace earshot::team

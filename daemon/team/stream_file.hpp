@@ -1,9 +1,10 @@
-// One file of a hub's shelf: the events of one stream, a line each, as they were published.
+// One file of the event store: the events of one stream, one per line.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/fd.hpp"
 #include "team/ingest_action.hpp"
 
 namespace earshot::team {
@@ -11,53 +12,49 @@ namespace earshot::team {
 class StreamFile {
  public:
   explicit StreamFile(std::string path) : path_(std::move(path)) {}
-  ~StreamFile() { close(); }
-  StreamFile(const StreamFile&) = delete;
-  StreamFile& operator=(const StreamFile&) = delete;
 
-  /// How far the file has come. A line without an end, left by a crash, is cut off: then it is true. Throws
-  /// std::runtime_error, for people.
+  /// Reads the position from the file. Returns true if an incomplete last line was removed. Throws
+  /// std::runtime_error with a message for users.
   bool load();
 
-  Kept kept;
-  std::int64_t used_ms = 0;  // when it grew
+  StoredPosition position;
+  std::int64_t modified_ms = 0;
 
-  std::uint64_t bytes() const { return bytes_; }  // on the disk
-  bool is_waiting() const { return fresh_ || !waiting_.empty(); }
-  bool is_open() const { return descriptor_ >= 0; }
+  std::uint64_t bytes() const { return bytes_; }  // on disk
+  bool has_pending() const { return is_replacing_ || !pending_.empty(); }
+  bool is_open() const { return static_cast<bool>(file_); }
 
-  /// Its events, in order. Read from the file when nobody asked before.
-  const std::vector<Entry>& entries();
+  /// The events in order. Loaded at the first call.
+  const std::vector<StoredEvent>& entries();
   bool has_entries() const { return entries_read_; }
-  std::size_t entries_bytes() const { return entries_.capacity() * sizeof(Entry); }
+  std::size_t entries_bytes() const { return entries_.capacity() * sizeof(StoredEvent); }
   void forget_entries();
 
-  // Nothing of these reaches the disk before write().
-  void append(const Received& event);
-  /// The history goes on otherwise behind its first `keep` events.
-  void restart(const Received& received, std::size_t keep);
+  // Both buffer until write().
+  void append(const ReceivedMessage& event);
+  /// Starts another history after the first `kept_events` events.
+  void restart(const ReceivedMessage& message, std::size_t kept_events);
 
-  /// Empty: done. Otherwise what went wrong: nothing of it is lost, call again.
+  /// Returns an error message, or an empty string. After an error nothing is lost; call again.
   std::string write();
-  void close();
+  void close() { file_.reset(); }
   void remove();
 
-  static constexpr std::string_view suffix = ".jsonl", fresh_suffix = ".fresh";
+  static constexpr std::string_view suffix = ".jsonl", temporary_suffix = ".fresh";
 
  private:
-  std::string write_fresh();
-  std::uint64_t end() const { return (fresh_ ? copied_ : bytes_) + waiting_.size(); }
+  std::string write_replacement();
+  std::uint64_t end() const { return (is_replacing_ ? kept_bytes_ : bytes_) + pending_.size(); }
 
   const std::string path_;
   std::uint64_t bytes_ = 0;
-  int descriptor_ = -1;
-  std::string waiting_;  // lines to append
-  // It begins anew: in another file, of the first `copied_` bytes of this one and what waits, which takes its
-  // place. So nobody reads half of it.
-  bool fresh_ = false;
-  std::uint64_t copied_ = 0;
+  Fd file_;              // for appending; opened on demand
+  std::string pending_;  // lines to append
+  // The next write replaces the file atomically with its first `kept_bytes_` bytes and the pending lines.
+  bool is_replacing_ = false;
+  std::uint64_t kept_bytes_ = 0;
   bool entries_read_ = false;
-  std::vector<Entry> entries_;
+  std::vector<StoredEvent> entries_;
 };
 
 }  // namespace earshot::team

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view events = "earshot.v1.", statuses = "earshot.status.v1.",
                            reads = "earshot.read.v1.";
 
-/// `<root>/[conversations/]<directory>`, of what begins so and goes on; empty: it does not.
+/// The prefix `<root>/[conversations/]<directory>` of a longer name; empty if it has none.
 std::string_view project_of(std::string_view stream) {
   std::size_t end = 0;
   const auto component = [&] {
@@ -58,7 +58,7 @@ std::string events_of(std::string_view host) { return std::string(events) + tail
 std::string status_subject(std::string_view host, std::string_view session) {
   return std::string(statuses) + tail::escape(host) + '.' + tail::escape(session);
 }
-std::string beat_subject(std::string_view host) { return std::string(statuses) + tail::escape(host); }
+std::string heartbeat_subject(std::string_view host) { return std::string(statuses) + tail::escape(host); }
 std::string all_statuses() { return std::string(statuses) + '>'; }
 std::string read_subject(std::string_view host) { return std::string(reads) + tail::escape(host); }
 

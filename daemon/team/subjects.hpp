@@ -1,13 +1,13 @@
-// What things are called in JetStream (protocol/README.md, "Between machines"). Pure.
+// The subjects and message ids in JetStream (protocol/TEAM.md). Pure.
 //
-//   earshot.v1.<host>.<project>.<session>            events of a session's main stream, resets, and that it
-//   is gone earshot.v1.<host>.<project>.<session>.<stream>   the same of any other stream
-//   earshot.status.v1.<host>.<session>               what a session does now; the last one counts
-//   earshot.status.v1.<host>                         the host's beat: who publishes under this name
-//   earshot.read.v1.<host>                           requests for a whole record
+//   earshot.v1.<host>.<project>.<session>            events, resets and removal of a session's main stream
+//   earshot.v1.<host>.<project>.<session>.<stream>   the same of any other stream
+//   earshot.status.v1.<host>.<session>               the status of a session; the last message is current
+//   earshot.status.v1.<host>                         the host's heartbeat
+//   earshot.read.v1.<host>                           requests for complete records
 //
-// Each token is tail::escape() of the name: injective, of letters, digits, `-`, `_` and `=`, at most 160
-// bytes. One subject a stream: the last message of a subject says how far its stream was published.
+// Each token is tail::escape() of the name: injective; letters, digits, `-`, `_` and `=`; at most 160 bytes.
+// A stream has one subject: the subject's last message is the stream's published position.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -16,40 +16,41 @@
 
 namespace earshot::team {
 
-constexpr std::size_t payload_bytes_max = 500 << 10;  // longer events are cut; with its head below 512 KiB
+constexpr std::size_t payload_bytes_max = 500
+                                          << 10;  // longer events are shortened; with headers below 512 KiB
 constexpr std::size_t message_bytes_max = 512 << 10;
 constexpr std::size_t host_bytes_max = 64;
 
-/// Letters, digits, `.`, `-` and `_`, and not too long: what may publish under its name.
+/// True for a valid host name: 1 to host_bytes_max letters, digits, `.`, `-` and `_`.
 bool is_host(std::string_view name);
 
-/// The project is the transcript's root and directory, which never change: a working directory may.
+/// The project is the root and directory of the transcript: unlike the working directory they are constant.
 std::string event_subject(std::string_view host, std::string_view session, std::string_view stream);
-/// Of a stream that is a session's main one by its name alone, `<project>/<session>`; empty: it is none.
+/// The subject of a stream named `<project>/<session>`; empty for other streams.
 std::string main_subject(std::string_view host, std::string_view stream);
-/// Whether this host may tell of this stream there.
+/// True if `host` may publish `stream` under `subject`.
 bool is_subject_of(std::string_view subject, std::string_view host, std::string_view stream);
 std::string all_events();
 std::string events_of(std::string_view host);
 std::string status_subject(std::string_view host, std::string_view session);
-std::string beat_subject(std::string_view host);
+std::string heartbeat_subject(std::string_view host);
 std::string all_statuses();
 std::string read_subject(std::string_view host);
 
-/// Which host and stream an event's subject with four tokens is of. Nothing: it is none.
+/// The escaped host and stream of an event subject with four tokens; nullopt for others.
 struct SubjectTokens {
   std::string_view host, stream;
 };
 std::optional<SubjectTokens> tokens_of(std::string_view event_subject);
 
-/// `<host>/<stream>/<cursor>`, and behind a first reset `#<history>`: a history that begins as the one before
-/// it has the same cursors, and would be taken for a repetition.
+/// `<host>/<stream>/<cursor>`, after a reset with `#<history>`: a history may start with the same cursors as
+/// the previous one, and the broker would drop its events as duplicates.
 std::string message_id(std::string_view host, std::string_view stream, std::string_view cursor,
                        std::string_view history);
 struct IdParts {
   std::string_view stream, cursor, history;
 };
-/// Nothing: it is not of this host.
+/// Returns nullopt for the id of another host.
 std::optional<IdParts> parts_of_id(std::string_view host, std::string_view id);
 
 }  // namespace earshot::team

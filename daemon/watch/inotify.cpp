@@ -129,7 +129,7 @@ void Inotify::add_event(const inotify_event& event, const char* name, Batch& bat
     else
       batch.add(ChangeHint::Where::path, at->first);
   }
-  if (event.mask & IN_IGNORED) {  // the kernel removed the watch: the directory is gone
+  if (event.mask & IN_IGNORED) {  // the kernel removed the watch with the directory
     const auto paths = std::move(found->second);
     directories_.erase(found);
     for (const auto& at : paths) watches_.erase(at);

@@ -89,7 +89,7 @@ class Unwritable(fault_case.FaultCase, EndpointCase):
         self.start(state=disk.path).stop()
         prevent_writes()
         daemon, client, sessions = self.start_working(disk.path)
-        daemon.wait_log(f"clients will not find this daemon by themselves: .*{reason}")
+        daemon.wait_log(f"clients cannot discover this daemon: .*{reason}")
         self.assert_settled(daemon, client, *(session.path for session in sessions))
 
     def test_63_a_daemon_starts_on_a_full_disk_and_logs_what_it_could_not_write(self):

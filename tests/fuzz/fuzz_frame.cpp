@@ -2,13 +2,13 @@
 // per line, also used as text and as an address.
 #include <memory>
 
+#include "base/display_text.hpp"
 #include "base/utf8.hpp"
 #include "cli/event_formatter.hpp"
-#include "common/cursors.hpp"
+#include "common/resumer.hpp"
 #include "common/endpoint.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
-#include "common/text.hpp"
 #include "fuzz.hpp"
 
 namespace {
@@ -32,25 +32,26 @@ bool is_safe(std::string_view text, bool ascii) {
   return true;
 }
 
-void require_lines(std::string_view lines, const Look& look) {
-  const bool ascii = look.charset == Charset::ascii;
+void require_lines(std::string_view lines, const DisplayOptions& display) {
+  const bool ascii = display.charset == Charset::ascii;
   while (!lines.empty()) {
     const std::size_t end = lines.find('\n');
     require(end != lines.npos, "a line has its end");
     const std::string_view line = lines.substr(0, end);
     require(is_safe(line, ascii), "a line holds no command for the terminal");
-    require(look.columns == 0 || display_width(line) <= look.columns, "a line is no wider than the terminal");
+    require(display.columns == 0 || display_width(line) <= display.columns,
+            "a line is no wider than the terminal");
     lines.remove_prefix(end + 1);
   }
 }
 
 void try_frames(std::string_view text) {
-  constexpr Look looks[] = {{Charset::utf8, Palette::none, 0},
-                            {Charset::utf8, Palette::none, 60},
-                            {Charset::ascii, Palette::none, 23}};
+  constexpr DisplayOptions looks[] = {{Charset::utf8, Palette::none, 0},
+                                      {Charset::utf8, Palette::none, 60},
+                                      {Charset::ascii, Palette::none, 23}};
   static FrameParser parser;
-  for (const Look& look : looks) {
-    Narrator narrator(look, look.columns != 60);
+  for (const DisplayOptions& display : looks) {
+    EventFormatter formatter(display, display.columns != 60);
     std::string_view rest = text;
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -59,9 +60,9 @@ void try_frames(std::string_view text) {
       if (!fields) continue;
       require(fuzz::is_json(std::string(line)), "a frame is JSON");
       std::string out;
-      narrator.learn(*fields);
-      narrator.tell(*fields, out);
-      require_lines(out, look);
+      formatter.observe(*fields);
+      formatter.format(*fields, out);
+      require_lines(out, display);
       std::vector<SeenStream> seen;
       append_seen(*fields, seen);
     }
@@ -104,9 +105,9 @@ void try_address(std::string_view text) {
     require(!found->host.empty() && !found->port.empty(), "an address has a host and a port");
   else
     require(!std::get<std::string>(endpoint).empty(), "an invalid address has an error");
-  const StreamPlace place = parse_place(text);
+  const StreamCursor place = parse_stream_cursor(text);
   require(place.stream.size() + place.cursor.size() <= text.size(), "a place is a part of the text");
-  (void)cli::parse_time(text);
+  (void)parse_time(text);
 }
 
 }  // namespace

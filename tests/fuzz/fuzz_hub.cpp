@@ -10,13 +10,13 @@
 namespace {
 
 /// The size of an event's common members; 0: not an object.
-std::size_t head_bytes(const std::string& line) {
+std::size_t common_bytes(const std::string& line) {
   static simdjson::dom::parser parser;
   simdjson::dom::object object;
   if (parser.parse(simdjson::padded_string(line)).get(object)) return 0;
   std::size_t bytes = 2;
   for (const auto field : object)
-    if (earshot::team::is_head(field.key))
+    if (earshot::team::is_common_member(field.key))
       bytes += field.key.size() + simdjson::minify(field.value).size() + 4;
   return bytes;
 }
@@ -41,9 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string line(lines.until('\n'));
     const auto frame = team::read_frame(line);
     const std::size_t bytes_max = 512 + seed % 512;
-    const std::string cut = team::fit(line, bytes_max);
+    const std::string cut = team::shorten_event(line, bytes_max);
     if (!frame) continue;
-    fuzz::require(cut.size() <= std::max(bytes_max, head_bytes(line)), "a shortened event fits");
+    fuzz::require(cut.size() <= std::max(bytes_max, common_bytes(line)), "a shortened event fits");
     fuzz::require(fuzz::is_json(cut), "a shortened event is JSON");
     const bool is_short = frame->type.size() <= 32;  // as all types are
     if (is_short) fuzz::require(team::read_frame(cut).has_value(), "a shortened event is a frame");

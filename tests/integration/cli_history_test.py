@@ -111,7 +111,7 @@ class Show(DaemonCase):
                                 r"  ↳ .*Ask a gardener  ✓ .*\n  │ ⚙ Bash  echo When\?  ✓.*\n  │ “ Not before March\.\n  “ In March\.\n$")
         self.assertEqual(shown, self.show("last").stdout)
         self.assertNotIn("count the beds", self.show("last", "--turn", "2").stdout)
-        self.assertIn("it has no turn 9", self.show("last", "--turn", "9", code=1).stderr)
+        self.assertIn("has no turn 9", self.show("last", "--turn", "9", code=1).stderr)
 
     def test_subagents_of_every_era_are_indented(self):
         sessions = [self.session(era) for era in (Session, SessionWithSiblingAgents, SessionWithInlineAgents)]

@@ -36,9 +36,9 @@ class Socket(DaemonCase):
         self.assertEqual(report["problems"], 0, report)
         texts = {f["what"]: f["text"] for f in report["findings"]}
         self.assertIn(f"pid {daemon.process.pid}", texts["daemon"])
-        self.assertIn(f"unix:{self.socket()}", texts["door"])
+        self.assertIn(f"unix:{self.socket()}", texts["address"])
         self.assertIn(f"{self.root}: 1 transcript", texts["root"])
-        self.assertIn("known shapes", texts["redaction"])
+        self.assertIn("known formats", texts["redaction"])
 
     def test_doctor_reports_unreadable_files(self):
         if os.geteuid() == 0:

@@ -91,4 +91,4 @@ class Programs(EndpointCase):
                               env=clean_environment(self.home), timeout=deadline_s * 8)
         self.assertRegex(done.stdout, r"(?i)watch")
         self.assertIn("max_user_watches", done.stdout)
-        self.assertRegex(done.stdout, r"(?i)sweep|polled|looked at")
+        self.assertRegex(done.stdout, r"(?i)sweep|scanned")

@@ -76,7 +76,7 @@ class Corpus(DaemonCase):
         # each record has a type, with one for lines that are not records; concatenated lines have several
         self.assertEqual(sum(types.values()), stats["records"] + stats["undecided_records"] + types["(not an object)"])
         self.assertGreaterEqual(sum(types.values()) + lines_by_kind["skipped"] + lines_by_kind["empty"], lines)
-        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_told"], lines_by_kind["skipped"])
+        self.assertEqual(sum(stats["skipped_by_reason"].values()) + stats["skipped_not_reported"], lines_by_kind["skipped"])
 
     def test_each_public_session_as_history_becomes_one_live_session(self):
         folder = os.path.join(self.root, "projects", "-home-public")

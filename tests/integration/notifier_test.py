@@ -85,7 +85,7 @@ class Webhooks(NotifierCase):
             self.assertEqual(request["headers"]["Idempotency-Key"], json.loads(request["body"])["id"])
         notifier.stop()
         self.assertEqual(len(receiver.requests), 2)
-        self.assertEqual([v["verdict"] for v in notifier.journal() if v["verdict"] in ("told", "sent")], ["told", "sent"] * 2)
+        self.assertEqual([v["decision"] for v in notifier.journal() if v["decision"] in ("notified", "sent")], ["notified", "sent"] * 2)
 
     def test_everything_is_delivered_after_errors_timeouts_and_429(self):
         self.start()
@@ -97,7 +97,7 @@ class Webhooks(NotifierCase):
         notices = self.wait_notices(receiver, 2)
         self.assertEqual({n["title"] for n in notices}, {"project0 needs you", "project1 needs you"})
         self.assertEqual(len(receiver.requests), 6, [r["answer"] for r in receiver.requests])
-        failures = [v["why"] for v in notifier.decisions(verdict="not sent")]
+        failures = [v["why"] for v in notifier.decisions(decision="not sent")]
         self.assertEqual(len(failures), 4, failures)
         for error in ("HTTP 500", "HTTP 429", "Timeout was reached", "HTTP 503"):
             self.assertTrue(any(error in why for why in failures), (error, failures))
@@ -109,7 +109,7 @@ class Webhooks(NotifierCase):
         notifier = self.notifier(hook_rules(receiver))
         session, registry = self.session_with_registry()
         registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: notifier.decisions(verdict="dead letter"), "the dead letter")
+        wait_for(lambda: notifier.decisions(decision="dead letter"), "the dead letter")
         with open(notifier.state_file("dead.ndjson")) as file:
             entries = [json.loads(line) for line in file]
         self.assertEqual([(entry["sink"], entry["why"], entry["notice"]["title"]) for entry in entries], [("hook", "HTTP 404: accepted", "lighthouse needs you")])
@@ -123,7 +123,7 @@ class Webhooks(NotifierCase):
         notifier = self.notifier(rules)
         session, registry = self.session_with_registry()
         registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: notifier.decisions(verdict="not sent"), "the first failure")
+        wait_for(lambda: notifier.decisions(decision="not sent"), "the first failure")
         notifier.stop()
         self.assertEqual(len(os.listdir(notifier.state_file("spool"))), 1)
         again = self.receiver()
@@ -191,10 +191,10 @@ class Rules(NotifierCase):
         client = daemon.subscriber()
         session, registry = self.session_with_registry()
         registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: notifier.decisions(verdict="held"), "the held decision")
+        wait_for(lambda: notifier.decisions(decision="held"), "the held decision")
         registry.set_status("busy")
         self.wait_state(client, session)
-        wait_for(lambda: notifier.decisions(verdict="answered"), "the answered decision")
+        wait_for(lambda: notifier.decisions(decision="answered"), "the answered decision")
         texts = notify("why", "--state", self.state, home=self.home)
         self.assertRegex(texts.stdout, r"held +waiting · lighthouse · \w{8} “lighthouse needs you” — for 1h after")
         self.assertRegex(texts.stdout, r"answered +waiting .* the session is working")
@@ -204,14 +204,14 @@ class Rules(NotifierCase):
         self.start()
         notifier = self.notifier(hook_rules(self.receiver()))
         Session(self.root).turn("quick")
-        decision = wait_for(lambda: notifier.decisions(verdict="no match", rule="finished"), "the decision")[0]
+        decision = wait_for(lambda: notifier.decisions(decision="no match", rule="finished"), "the decision")[0]
         self.assertRegex(decision["why"], r"^it took .*, not more than 30s$")
 
     def test_check_explains_the_rules_and_reports_problems(self):
         good = notify("check", home=self.home)
         self.assertEqual((good.returncode, good.stderr), (0, ""))
         self.assertIn("waiting (built in)", good.stdout)
-        self.assertIn("tell desktop at once; close it once answered", good.stdout)
+        self.assertIn("notify desktop immediately; close when answered", good.stdout)
         path = os.path.join(self.home, "bad.toml")
         with open(path, "w") as file:
             file.write('[[rule]]\nname = "a"\non = "turn.finished"\nduration = "long"\n')
@@ -265,7 +265,7 @@ class Rules(NotifierCase):
             notifier = self.notifier(rules)
             session = Session(self.root)
             session.turn("a secret word")
-            wait_for(lambda: notifier.decisions(verdict="no match", session=session.session), "the turn's end")
+            wait_for(lambda: notifier.decisions(decision="no match", session=session.session), "the turn's end")
             if shown:
                 self.assertIn("a secret word", self.wait_notices(receiver, 1)[0]["title"])
             notifier.stop()
@@ -277,7 +277,7 @@ class Restarts(NotifierCase):
     def test_it_starts_before_the_daemon_and_reconnects(self):
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver), wait=False)
-        notifier.wait_output("Trying again until it is there.")
+        notifier.wait_output("Retrying until it is available.")
         daemon = self.start()
         notifier.wait_output("listening to the daemon")
         session, registry = self.session_with_registry()
@@ -327,7 +327,7 @@ class Restarts(NotifierCase):
         recent.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
         notifier.start()
         self.assertEqual([n["title"] for n in self.wait_notices(receiver, 1)], ["recent failed"])
-        wait_for(lambda: notifier.decisions(verdict="too old", session=early.session), "the decision too old")
+        wait_for(lambda: notifier.decisions(decision="too old", session=early.session), "the decision too old")
         self.assertEqual(len(receiver.requests), 1)
 
     def test_a_notice_in_delivery_at_a_kill_is_sent_once_more(self):
@@ -340,7 +340,7 @@ class Restarts(NotifierCase):
         notifier.kill()
         notifier.start()
         self.wait_notices(receiver, 1)
-        wait_for(lambda: notifier.decisions(verdict="sent"), "the sent decision")
+        wait_for(lambda: notifier.decisions(decision="sent"), "the sent decision")
         for _ in range(2):
             notifier.kill()
             notifier.start()
@@ -474,9 +474,9 @@ class DesktopNotices(NotifierCase):
         wait_for(lambda: desktop.displayed() == 1, "the first notice")
         desktop.stop_server()
         registry.set_status("busy")
-        wait_for(lambda: notifier.decisions(verdict="closed"), "the closed decision")
+        wait_for(lambda: notifier.decisions(decision="closed"), "the closed decision")
         registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: notifier.decisions(verdict="not sent"), "the failed delivery")
+        wait_for(lambda: notifier.decisions(decision="not sent"), "the failed delivery")
         desktop.start_server()
         wait_for(lambda: desktop.displayed() == 1, "the notice on the new server")
         self.assertEqual(desktop.notify_calls()[-1][2], 0)

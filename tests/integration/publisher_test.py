@@ -173,7 +173,7 @@ class Publisher(TeamCase):
     def test_without_a_broker_local_delivery_works(self):
         config = self.write("away.toml", '[relay]\nurl = "nats://127.0.0.1:9"\n')
         daemon = self.start("--config", config)
-        daemon.wait_log(r"relay: .*it is tried again")
+        daemon.wait_log(r"relay: .*retrying")
         client = daemon.subscriber()
         one = Session(self.root, "/home/ada/api")
         one.turn("hello")

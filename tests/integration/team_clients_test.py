@@ -69,7 +69,7 @@ class HubClients(TeamCase):
         self.assertIn(one.session[:8], only)
         self.assertNotIn(other.session[:8], only)
         self.assertEqual([s["host"] for s in json.loads(self.earshot("ls", "--json", "--host", "bob"))], ["bob"])
-        self.assertRegex(json.loads(self.earshot("status", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
+        self.assertRegex(json.loads(self.earshot("statusline", "--json"))["tooltip"], r"^\S+ bob:api permission: .*make horn.*\n\S+ ada:api: ")
 
         for name in (f"{one.session}@ada", one.session, one.session[:8], f"{one.session[:8]}@ada"):
             statuses = self.earshot("show", name)
@@ -78,7 +78,7 @@ class HubClients(TeamCase):
         self.assertIn("no session", self.earshot("show", f"{one.session[:8]}@bob", code=1))
         self.assertIn("mend the horn", self.earshot("show", "last", "--host", "bob"))
         self.assertEqual({line.partition("\t")[0] for line in self.earshot("complete-sessions").splitlines()}, {f"{one.session}@ada", f"{other.session}@bob"})
-        self.assertRegex(self.earshot("doctor"), r"hosts +2 are heard: ada, bob\n")
+        self.assertRegex(self.earshot("doctor"), r"hosts +2 are online: ada, bob\n")
 
         tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--pretty", "--state", self.hub_daemon.state], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL, text=True, env=clean_environment(self.home))
@@ -90,17 +90,17 @@ class HubClients(TeamCase):
 
         mark = self.kill(bob)
         self.wait_status(bob, other, "unknown", mark, reason="host_offline")
-        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is away\n")
-        self.assertRegex(self.earshot("ls"), rf"away \d+s +bob +{other.session[:8]}")
-        self.assertEqual(json.loads(self.earshot("status", "--json"))["waiting"], 0)
-        self.assertRegex(self.earshot("show", other.session[:8]), r"· host away, last heard \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
+        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is offline\n")
+        self.assertRegex(self.earshot("ls"), rf"offline \d+s +bob +{other.session[:8]}")
+        self.assertEqual(json.loads(self.earshot("statusline", "--json"))["waiting"], 0)
+        self.assertRegex(self.earshot("show", other.session[:8]), r"· host offline, last seen \w{3} \d+ \w{3} \d{4} \d\d:\d\d:\d\d\n")
         doctor = self.earshot("doctor")
-        self.assertRegex(doctor, r"hosts +1 is heard: ada\n")
-        self.assertRegex(doctor, r"host +bob is away, last heard \d+s ago, ")
+        self.assertRegex(doctor, r"hosts +1 is online: ada\n")
+        self.assertRegex(doctor, r"host +bob is offline, last seen \d+s ago, ")
         mark = len(self.witness.frames)
         self.host("bob", self.nats, root=bob.root)
         self.wait_status(bob, other, "waiting", mark)
-        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is back\n")
+        self.assertRegex(tail.stdout.readline(), r"bob:api +\S+ host bob is online again\n")
         self.assertRegex(self.earshot("ls"), rf"permission +bob +{other.session[:8]}")
 
     def rules(self, receiver, more=""):

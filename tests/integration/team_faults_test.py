@@ -330,7 +330,7 @@ class Faults(TeamCase):
         client.wait_frame(type="record", id="r")
         # Bob's daemon claims to be ada2: the broker refuses it.
         impostor = self.host("ada2", broker, url=url("bob"))
-        impostor.wait_log(r"relay: .*it is tried again")
+        impostor.wait_log(r"relay: .*retrying")
         self.session(impostor).turn("not published")
         del self.hosts["ada2"]
         one.turn("continues")

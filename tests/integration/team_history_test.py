@@ -174,7 +174,7 @@ class RewrittenTranscripts(TeamCase):
         one.turn("after it")
         wanted = [json.loads(line)["cursor"] for line in sum(self.published().values(), []) if len(line) < 2_000]
         wait_for(lambda: [event["cursor"] for event in sum(self.hub_events(hub).values(), [])] == wanted, "all events except the one that is too long")
-        ada.wait_log(r"is longer than the stream takes, and is left out")
+        ada.wait_log(r"exceeds the size limit of the stream; skipped")
         self.assertEqual(self.health(ada)["team"]["opened"], 1)
 
 

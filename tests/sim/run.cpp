@@ -76,7 +76,7 @@ class Daemon {
         sweep(
             io, disk.get_executor(), [this](const watch::ChangeHint& hint) { mux.notify(hint); }, intervals,
             [] { return true; }),
-        tail(io, disk.get_executor(), connected(), options(), observer) {
+        tail(io, disk.get_executor(), connect_backends(), options(), observer) {
     server.set_archive(tail);
     tail.start([this] {
       ready = true;
@@ -111,8 +111,8 @@ class Daemon {
     if (hint.where == watch::ChangeHint::Where::path) sweep.mark_hot(hint.path);
     mux.notify(hint);
   }
-  watch::WatchMux& connected() {
-    mux.add_backend(doorbell);
+  watch::WatchMux& connect_backends() {
+    mux.add_backend(watcher);
     mux.add_backend(sweep);
     return mux;
   }

@@ -8,32 +8,33 @@
 #include <mutex>
 
 #include "base/json_dom.hpp"
+#include "base/json_writer.hpp"
 
 namespace earshot::team::nats {
 namespace {
 
-constexpr std::int64_t ping_ms = 5000;  // a server that does not answer two of these is gone
+constexpr std::int64_t ping_ms = 5000;  // the connection fails after pings_out_max pings without a response
 constexpr int pings_out_max = 2;
 
-/// What libnats' threads call. They may be at it when whoever listens goes: so they know a number, and
-/// nothing is called once it is forgotten. Calls hand on and return.
-class Calls {
+/// Callbacks for libnats' threads, which may still be running one while its owner is destroyed. They hold a
+/// number instead of a pointer; after remove() the callback is not called. Callbacks must not block.
+class CallbackRegistry {
  public:
-  using Heard = std::function<void(natsConnection*, natsMsg*)>;
+  using Callback = std::function<void(natsConnection*, natsMsg*)>;
 
-  std::uint64_t add(Heard call) {
+  std::uint64_t add(Callback callback) {
     const std::lock_guard lock(mutex_);
-    calls_[++last_] = std::move(call);
-    return last_;
+    callbacks_[++last_number_] = std::move(callback);
+    return last_number_;
   }
-  void forget(std::uint64_t number) {
+  void remove(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
-    calls_.erase(number);
+    callbacks_.erase(number);
   }
   void call(void* closure, natsConnection* connection, natsMsg* message) {
     const std::lock_guard lock(mutex_);
-    const auto found = calls_.find(reinterpret_cast<std::uintptr_t>(closure));
-    if (found != calls_.end()) found->second(connection, message);
+    const auto found = callbacks_.find(reinterpret_cast<std::uintptr_t>(closure));
+    if (found != callbacks_.end()) found->second(connection, message);
   }
   static void* closure(std::uint64_t number) {
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
@@ -41,18 +42,18 @@ class Calls {
 
  private:
   std::mutex mutex_;
-  std::uint64_t last_ = 0;
-  std::map<std::uint64_t, Heard> calls_;
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, Callback> callbacks_;
 };
 
-Calls& calls() {
-  static Calls* const all = new Calls;  // libnats' threads may outlive main()
+CallbackRegistry& callbacks() {
+  static CallbackRegistry* const all = new CallbackRegistry;  // libnats' threads may outlive main()
   return *all;
 }
 
-void on_closed(natsConnection* connection, void* closure) { calls().call(closure, connection, nullptr); }
+void on_closed(natsConnection* connection, void* closure) { callbacks().call(closure, connection, nullptr); }
 
-std::string last_words() {
+std::string last_error_text() {
   natsStatus status = NATS_OK;
   const char* text = nats_GetLastError(&status);
   return text && *text ? std::string(" (") + text + ")" : std::string();
@@ -62,115 +63,118 @@ std::string last_words() {
 
 void check(natsStatus status, const std::string& what) {
   if (status == NATS_OK) return;
-  throw Failure(what + ": " + natsStatus_GetText(status) + last_words());
+  throw BrokerError(what + ": " + natsStatus_GetText(status) + last_error_text());
 }
 
-NatsConnection::NatsConnection(const BrokerConfig& link, std::function<void(std::string why)> lost)
-    : lost_(calls().add([lost = std::move(lost)](natsConnection* connection, natsMsg*) {
+NatsConnection::NatsConnection(const BrokerConfig& config, std::function<void(std::string reason)> on_lost)
+    : lost_callback_(callbacks().add([on_lost = std::move(on_lost)](natsConnection* connection, natsMsg*) {
         const char* error = nullptr;
         natsConnection_GetLastError(connection, &error);
-        lost(error && *error ? error : "the connection was closed");
+        on_lost(error && *error ? error : "the connection was closed");
       })),
-      inbox_(link.inbox) {
+      inbox_(config.inbox) {
   try {
-    connect(link);
+    connect(config);
   } catch (...) {
-    calls().forget(lost_);
+    callbacks().remove(lost_callback_);
     throw;
   }
 }
 
-void NatsConnection::connect(const BrokerConfig& link) {
-  natsOptions* made = nullptr;
-  check(natsOptions_Create(&made), "NATS");
-  const Options options(made);
+void NatsConnection::connect(const BrokerConfig& config) {
+  natsOptions* handle = nullptr;
+  check(natsOptions_Create(&handle), "NATS");
+  const NatsOptions options(handle);
   std::vector<const char*> urls;
-  for (const std::string& url : link.urls) urls.push_back(url.c_str());
-  const std::string where = link.where();
-  check(natsOptions_SetServers(made, urls.data(), static_cast<int>(urls.size())), where);
-  check(natsOptions_SetNoRandomize(made, true), where);
-  check(natsOptions_SetName(made, "earshot"), where);
-  check(natsOptions_SetCustomInboxPrefix(made, inbox_.c_str()), where);
-  check(natsOptions_SetTimeout(made, wait_ms), where);
-  check(natsOptions_SetAllowReconnect(made, false), where);  // whoever comes back asks anew what is there
-  check(natsOptions_SetPingInterval(made, ping_ms), where);
-  check(natsOptions_SetMaxPingsOut(made, pings_out_max), where);
-  check(natsOptions_SetWriteDeadline(made, wait_ms), where);
-  check(natsOptions_SetClosedCB(made, on_closed, Calls::closure(lost_)), where);
-  if (!link.credentials.empty())
-    check(natsOptions_SetUserCredentialsFromFiles(made, link.credentials.c_str(), nullptr), link.credentials);
-  if (!link.nkey.empty())
-    check(natsOptions_SetNKeyFromSeed(made, link.nkey.c_str(), link.nkey_seed.c_str()), link.nkey_seed);
-  if (!link.tls_ca.empty() || !link.tls_cert.empty()) check(natsOptions_SetSecure(made, true), where);
-  if (!link.tls_ca.empty())
-    check(natsOptions_LoadCATrustedCertificates(made, link.tls_ca.c_str()), link.tls_ca);
-  if (!link.tls_cert.empty())
-    check(natsOptions_LoadCertificatesChain(made, link.tls_cert.c_str(), link.tls_key.c_str()),
-          link.tls_cert);
-  check(natsConnection_Connect(&connection_, made), where);
+  for (const std::string& url : config.urls) urls.push_back(url.c_str());
+  const std::string where = config.where();
+  check(natsOptions_SetServers(handle, urls.data(), static_cast<int>(urls.size())), where);
+  check(natsOptions_SetNoRandomize(handle, true), where);
+  check(natsOptions_SetName(handle, "earshot"), where);
+  check(natsOptions_SetCustomInboxPrefix(handle, inbox_.c_str()), where);
+  check(natsOptions_SetTimeout(handle, wait_ms), where);
+  check(natsOptions_SetAllowReconnect(handle, false), where);  // the positions are read again after a connect
+  check(natsOptions_SetPingInterval(handle, ping_ms), where);
+  check(natsOptions_SetMaxPingsOut(handle, pings_out_max), where);
+  check(natsOptions_SetWriteDeadline(handle, wait_ms), where);
+  check(natsOptions_SetClosedCB(handle, on_closed, CallbackRegistry::closure(lost_callback_)), where);
+  if (!config.credentials.empty())
+    check(natsOptions_SetUserCredentialsFromFiles(handle, config.credentials.c_str(), nullptr),
+          config.credentials);
+  if (!config.nkey.empty())
+    check(natsOptions_SetNKeyFromSeed(handle, config.nkey.c_str(), config.nkey_seed.c_str()),
+          config.nkey_seed);
+  if (!config.tls_ca.empty() || !config.tls_cert.empty()) check(natsOptions_SetSecure(handle, true), where);
+  if (!config.tls_ca.empty())
+    check(natsOptions_LoadCATrustedCertificates(handle, config.tls_ca.c_str()), config.tls_ca);
+  if (!config.tls_cert.empty())
+    check(natsOptions_LoadCertificatesChain(handle, config.tls_cert.c_str(), config.tls_key.c_str()),
+          config.tls_cert);
+  check(natsConnection_Connect(&connection_, handle), where);
 }
 
 NatsConnection::~NatsConnection() {
-  calls().forget(lost_);
+  callbacks().remove(lost_callback_);
   natsConnection_Close(connection_);
   natsConnection_Destroy(connection_);
 }
 
-ApiAnswer NatsConnection::api(const std::string& what, const std::string& request) const {
-  natsMsg* got = nullptr;
+ApiResponse NatsConnection::api(const std::string& what, const std::string& request) const {
+  natsMsg* raw = nullptr;
   const natsStatus status =
-      natsConnection_RequestString(&got, connection_, ("$JS.API." + what).c_str(), request.c_str(), wait_ms);
+      natsConnection_RequestString(&raw, connection_, ("$JS.API." + what).c_str(), request.c_str(), wait_ms);
   if (status == NATS_NO_RESPONDERS)
-    throw Failure("JetStream is not enabled on this server, or for this account");
+    throw BrokerError("JetStream is not enabled on this server, or for this account");
   check(status, "JetStream's " + what + " (is it permitted?)");
-  const Message message(got);
-  ApiAnswer answer;
-  answer.text = data(got);
+  const NatsMessage message(raw);
+  ApiResponse response;
+  response.text = data(raw);
   simdjson::dom::parser parser;
   simdjson::dom::element json;
-  if (parser.parse(answer.text).get(json)) throw Failure("JetStream's " + what + " answered no JSON");
+  if (parser.parse(response.text).get(json))
+    throw BrokerError("JetStream's " + what + ": the response is not JSON");
   if (const auto error = dom::member(json, "error")) {
-    answer.error = static_cast<int>(dom::int_of(*error, "err_code").value_or(1));
-    answer.description = dom::text_of(*error, "description");
+    response.error = static_cast<int>(dom::int_of(*error, "err_code").value_or(1));
+    response.description = dom::text_of(*error, "description");
   }
-  return answer;
+  return response;
 }
 
 std::string NatsConnection::inbox() const {
-  natsInbox* made = nullptr;
-  check(natsInbox_Create(&made), "NATS");
-  const std::string_view name(made);  // _INBOX.<unique>
-  const std::string ours = inbox_ + std::string(name.substr(name.find('.')));
-  natsInbox_Destroy(made);
-  return ours;
+  natsInbox* handle = nullptr;
+  check(natsInbox_Create(&handle), "NATS");
+  const std::string_view name(handle);  // _INBOX.<unique>
+  const std::string inbox = inbox_ + std::string(name.substr(name.find('.')));
+  natsInbox_Destroy(handle);
+  return inbox;
 }
 
-std::unique_ptr<NatsConnection::Listening> NatsConnection::listen(const std::string& subject,
-                                                                  std::function<void(natsMsg*)> call) const {
-  auto listening = std::make_unique<Listening>();
-  listening->call =
-      calls().add([call = std::move(call)](natsConnection*, natsMsg* message) { call(message); });
-  natsSubscription* made = nullptr;
-  const auto hand_on = [](natsConnection* connection, natsSubscription*, natsMsg* message, void* closure) {
-    const Message owned(message);
-    calls().call(closure, connection, message);
+std::unique_ptr<NatsConnection::PushSubscription> NatsConnection::subscribe_async(
+    const std::string& subject, std::function<void(natsMsg*)> callback) const {
+  auto subscription = std::make_unique<PushSubscription>();
+  subscription->callback = callbacks().add(
+      [callback = std::move(callback)](natsConnection*, natsMsg* message) { callback(message); });
+  natsSubscription* handle = nullptr;
+  const auto forward = [](natsConnection* connection, natsSubscription*, natsMsg* message, void* closure) {
+    const NatsMessage owned(message);
+    callbacks().call(closure, connection, message);
   };
-  check(
-      natsConnection_Subscribe(&made, connection_, subject.c_str(), hand_on, Calls::closure(listening->call)),
-      subject);
-  listening->subscription.reset(made);
-  check(natsSubscription_SetPendingLimits(made, -1, -1),
-        subject);  // whoever asks bounds what may be on the way
-  return listening;
+  check(natsConnection_Subscribe(&handle, connection_, subject.c_str(), forward,
+                                 CallbackRegistry::closure(subscription->callback)),
+        subject);
+  subscription->subscription.reset(handle);
+  // The callers limit the number of messages in flight.
+  check(natsSubscription_SetPendingLimits(handle, -1, -1), subject);
+  return subscription;
 }
 
-NatsConnection::Listening::~Listening() { calls().forget(call); }
+NatsConnection::PushSubscription::~PushSubscription() { callbacks().remove(callback); }
 
-Subscription NatsConnection::subscribe(const std::string& subject) const {
-  natsSubscription* made = nullptr;
-  check(natsConnection_SubscribeSync(&made, connection_, subject.c_str()), subject);
-  Subscription subscription(made);
-  check(natsSubscription_SetPendingLimits(made, -1, -1), subject);
+NatsSubscription NatsConnection::subscribe(const std::string& subject) const {
+  natsSubscription* handle = nullptr;
+  check(natsConnection_SubscribeSync(&handle, connection_, subject.c_str()), subject);
+  NatsSubscription subscription(handle);
+  check(natsSubscription_SetPendingLimits(handle, -1, -1), subject);
   return subscription;
 }
 
@@ -183,7 +187,7 @@ void NatsConnection::publish(const std::string& subject, const std::string& repl
         subject);
 }
 
-std::optional<Delivered> delivered(const char* reply) {
+std::optional<DeliveryInfo> parse_ack_subject(const char* reply) {
   if (!reply) return {};
   std::array<std::string_view, 12> tokens;
   std::size_t count = 0;
@@ -194,19 +198,18 @@ std::optional<Delivered> delivered(const char* reply) {
     if (dot == rest.npos) break;
     rest.remove_prefix(dot + 1);
   }
-  // With a domain and an account's hash there are two more behind $JS.ACK, and perhaps a random one at the
-  // end.
+  // Two more tokens, the domain and a hash of the account, may follow $JS.ACK, and a random one may be last.
   const std::size_t first = count == 9 ? 2 : 4;
   if (count < 9 || tokens[0] != "$JS" || tokens[1] != "ACK") return {};
-  Delivered found;
+  DeliveryInfo info;
   const auto number = [](std::string_view text, auto& into) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
     return error == std::errc() && end == text.data() + text.size();
   };
-  if (!number(tokens[first + 3], found.sequence) || !number(tokens[first + 5], found.time_ns) ||
-      !number(tokens[first + 6], found.pending))
+  if (!number(tokens[first + 3], info.sequence) || !number(tokens[first + 5], info.time_ns) ||
+      !number(tokens[first + 6], info.pending))
     return {};
-  return found;
+  return info;
 }
 
 std::string header(natsMsg* message, const char* key) {
@@ -219,20 +222,26 @@ std::string_view data(natsMsg* message) {
   return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
 }
 
-StreamFound find_stream(const NatsConnection& line, const std::string& name) {
+std::string json_string(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
+StreamInfo find_stream(const NatsConnection& connection, const std::string& name) {
   constexpr int not_found = 10059;
-  const ApiAnswer answer = line.api("STREAM.INFO." + name, "");
-  if (answer.error == not_found) return {};
-  if (answer.error != 0) throw Failure("stream " + name + ": " + answer.description);
+  const ApiResponse response = connection.api("STREAM.INFO." + name, "");
+  if (response.error == not_found) return {};
+  if (response.error != 0) throw BrokerError("stream " + name + ": " + response.description);
   simdjson::dom::parser parser;
   simdjson::dom::element json;
-  if (parser.parse(answer.text).get(json)) return {};
-  StreamFound found{true, std::string(dom::text_of(json, "created")), 0, 0};
+  if (parser.parse(response.text).get(json)) return {};
+  StreamInfo info{true, std::string(dom::text_of(json, "created")), 0, 0};
   if (const auto state = dom::member(json, "state")) {
-    found.first = dom::count_of(*state, "first_seq").value_or(0);
-    found.last = dom::count_of(*state, "last_seq").value_or(0);
+    info.first = dom::count_of(*state, "first_seq").value_or(0);
+    info.last = dom::count_of(*state, "last_seq").value_or(0);
   }
-  return found;
+  return info;
 }
 
 }  // namespace earshot::team::nats

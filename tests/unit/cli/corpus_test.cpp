@@ -16,11 +16,11 @@ using namespace earshot::cli;
 
 namespace {
 
-// Tells each event to a narrator, and judges what came.
-class Audience : public EventSink {
+// Formats each event and checks the lines.
+class LineChecker : public EventSink {
  public:
-  explicit Audience(std::size_t columns)
-      : columns_(columns), narrator_({Charset::utf8, Palette::none, columns}, true) {}
+  explicit LineChecker(std::size_t columns)
+      : columns_(columns), formatter_({Charset::utf8, Palette::none, columns}, true) {}
 
   void on_event(const Event& event) override {
     std::string json, lines;
@@ -30,7 +30,7 @@ class Audience : public EventSink {
       unread = json;
       return;
     }
-    narrator_.tell(*frame, lines);
+    formatter_.format(*frame, lines);
     ++told;
     for (std::string_view rest = lines; !rest.empty();) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -54,12 +54,12 @@ class Audience : public EventSink {
 
   std::size_t columns_;
   FrameParser parser_;
-  Narrator narrator_;
+  EventFormatter formatter_;
 };
 
 }  // namespace
 
-TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
+TEST_CASE("the lines of recorded sessions fit the terminal and contain no control characters") {
   const std::filesystem::path corpus = test::corpus();
   if (!std::filesystem::is_directory(corpus)) {
     WARN("skipped: no recorded sessions at " << corpus);
@@ -73,7 +73,7 @@ TEST_CASE("no recorded session wraps a line or reaches the terminal raw") {
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
     Transcript transcript({.own_agent = place_of(file).own_agent, .reader = &claude_code::reader()});
-    Audience audience(40 + told % 100);
+    LineChecker audience(40 + told % 100);
     transcript.feed({text.data(), size}, workspace, audience);
     told += audience.told;
     CAPTURE(file, audience.unread, audience.bad);

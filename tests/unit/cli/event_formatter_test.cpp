@@ -8,11 +8,11 @@ using namespace earshot::cli;
 
 namespace {
 
-// What a person sees, without colours, in UTC, with the day of the events already said.
+// The formatted lines, without colours, in UTC, after the date was printed.
 class Screen {
  public:
-  explicit Screen(bool verbose = false, Look look = {Charset::utf8, Palette::none, 0})
-      : narrator_(look, verbose) {
+  explicit Screen(bool verbose = false, DisplayOptions display = {Charset::utf8, Palette::none, 0})
+      : formatter_(display, verbose) {
     setenv("TZ", "UTC0", 1);
     tzset();
     tell(R"({"type":"message.added","role":"user","kind":"text","text":"x","time":"2025-11-04T00:00:00Z"})");
@@ -33,7 +33,7 @@ class Screen {
     const auto frame = parser_.parse(json);
     REQUIRE(frame);
     std::string out;
-    narrator_.tell(*frame, out);
+    formatter_.format(*frame, out);
     return out;
   }
 
@@ -50,12 +50,12 @@ class Screen {
 
  private:
   FrameParser parser_;
-  Narrator narrator_;
+  EventFormatter formatter_;
 };
 
 }  // namespace
 
-TEST_CASE("a turn starts with its prompt") {
+TEST_CASE("turn.started shows the prompt") {
   Screen screen;
   screen.in_project();
   CHECK(screen.event("turn.started", R"("prompt":"fix the\nflaky test","origin":"human")") ==
@@ -65,52 +65,52 @@ TEST_CASE("a turn starts with its prompt") {
   CHECK(screen.event("turn.started", R"("origin":"unknown")") == "14:03:07 api      ▶ turn 3\n");
 }
 
-TEST_CASE("a turn finishes with what it took") {
+TEST_CASE("turn.finished shows the outcome, the duration, tools and tokens") {
   Screen screen;
   screen.in_project();
   CHECK(
       screen.event(
           "turn.finished",
           R"("outcome":"completed","stop_reason":"end_turn","duration_ms":41200,"tools":7,"usage":{"input":300,"output":2000,"cache_read":900000,"cache_write":10000})") ==
-      "14:03:07 api      ■ turn 3 completed  41.2 s · 7 tools · 12.3k tokens\n");
+      "14:03:07 api      ■ turn 3 completed  41.2s · 7 tools · 12.3k tokens\n");
   CHECK(screen.event("turn.finished", R"("outcome":"failed","stop_reason":"refusal","tools":1)") ==
         "14:03:07 api      ■ turn 3 failed  refusal · 1 tool\n");
 }
 
-TEST_CASE("a tool call is told, then its end with how long it took") {
+TEST_CASE("a tool call and its result are two lines; the result has the duration") {
   Screen screen;
   screen.in_project();
   CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"Bash","input":{"command":"npm test"})") ==
         "14:03:07 api      ⚙ Bash  npm test\n");
   CHECK(screen.event("tool.finished",
                      R"("call":"t1","tool":"Bash","outcome":"ok","output":"fine","duration_ms":31900)") ==
-        "14:03:07 api      ✓ Bash  31.9 s\n");
+        "14:03:07 api      ✓ Bash  31.9s\n");
 }
 
-TEST_CASE("where other lines stand between, a tool's end says which call it was") {
+TEST_CASE("a result that does not follow its call repeats the summary of the call") {
   Screen screen;
   screen.in_project();
   screen.event("tool.invoked", R"("call":"t1","tool":"Read","input":{"file_path":"/home/u/api/a.ts"})");
   screen.event("tool.invoked", R"("call":"t2","tool":"Read","input":{"file_path":"/home/u/api/b.ts"})");
   CHECK(screen.event("tool.finished", R"("call":"t1","tool":"Read","outcome":"ok","duration_ms":12)") ==
-        "14:03:07 api      ✓ Read  12 ms · a.ts\n");
+        "14:03:07 api      ✓ Read  12ms · a.ts\n");
 }
 
-TEST_CASE("an error says what, a denial that") {
+TEST_CASE("an error shows its output, a denial its outcome") {
   Screen screen;
   screen.in_project();
   CHECK(
       screen.event(
           "tool.finished",
           R"("call":"t1","tool":"Bash","outcome":"error","output":"<tool_use_error>exit 1\nboom</tool_use_error>","duration_ms":400)") ==
-      "14:03:07 api      ✗ Bash  0.4 s · exit 1 boom\n");
+      "14:03:07 api      ✗ Bash  0.4s · exit 1 boom\n");
   CHECK(screen.event("tool.finished", R"("call":"t2","tool":"Bash","outcome":"denied")") ==
         "14:03:07 api      ⊘ Bash  denied\n");
   CHECK(screen.event("tool.finished", R"("call":"t3","tool":"Bash","outcome":"ok","background":"b1")") ==
-        "14:03:07 api      ✓ Bash  goes on in the background\n");
+        "14:03:07 api      ✓ Bash  continues in the background\n");
 }
 
-TEST_CASE("calls that other events tell better are quiet") {
+TEST_CASE("calls of tools that have their own events are not shown") {
   Screen screen;
   screen.in_project();
   CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"TodoWrite","input":{})").empty());
@@ -126,7 +126,7 @@ TEST_CASE("calls that other events tell better are quiet") {
         "14:03:07 api      ✗ TodoWrite  no\n");
 }
 
-TEST_CASE("who waits is loud, once") {
+TEST_CASE("a wait is highlighted once") {
   Screen screen;
   screen.in_project();
   const std::string waiting =
@@ -145,7 +145,7 @@ TEST_CASE("waiting is bold and yellow") {
   CHECK(line.find("\x1b[1;33m⏸\x1b[0m \x1b[1;33mneeds you\x1b[0m") != line.npos);
 }
 
-TEST_CASE("a subagent's lines are marked with its kind") {
+TEST_CASE("lines of a subagent show its type") {
   Screen screen;
   screen.in_project();
   CHECK(screen.of_agent("tool.invoked", R"("call":"s1","tool":"Grep","input":{"pattern":"flaky"})") ==
@@ -155,14 +155,14 @@ TEST_CASE("a subagent's lines are marked with its kind") {
                    R"("subagent":"a0b1c2d3e4","agent_type":"Explore","description":"find it","call":"t9")") ==
       "14:03:07 api      ↳ Explore  find it\n");
   CHECK(screen.of_agent("tool.finished", R"("call":"s1","tool":"Grep","outcome":"ok","duration_ms":100)") ==
-        "14:03:07 api      ✓ ↳ Explore  Grep  0.1 s · flaky\n");
+        "14:03:07 api      ✓ ↳ Explore  Grep  0.1s · flaky\n");
   CHECK(screen.event(
             "agent.finished",
             R"("agent_type":"Explore","outcome":"completed","duration_ms":12300,"tools":5,"tokens":30000)") ==
-        "14:03:07 api      ✓ Explore  12.3 s · 5 tools · 30.0k tokens\n");
+        "14:03:07 api      ✓ Explore  12.3s · 5 tools · 30.0k tokens\n");
 }
 
-TEST_CASE("thinking, usage and what subagents say are quiet, unless asked for") {
+TEST_CASE("thinking, usage and messages of subagents are shown with --verbose only") {
   const std::string thinking = R"("role":"assistant","kind":"thinking","text":"hm")";
   const std::string usage =
       R"("input":5,"output":7,"cache_read":0,"cache_write":0,"total":{"input":5,"output":7,"cache_read":9000,"cache_write":0})";
@@ -177,29 +177,29 @@ TEST_CASE("thinking, usage and what subagents say are quiet, unless asked for") 
   verbose.in_project();
   CHECK(verbose.event("message.added", thinking) == "14:03:07 api      “ thinking  hm\n");
   CHECK(verbose.event("usage.updated", usage) ==
-        "14:03:07 api      · tokens  12 · 12 in all · 9.0k from the cache\n");
+        "14:03:07 api      · tokens  12 · 12 in total · 9.0k from the cache\n");
   CHECK(verbose.of_agent("message.added", said) == "14:03:07 api      “ ↳ a0b1c2d3  done\n");
 }
 
-TEST_CASE("compaction, API trouble and skipped lines are told") {
+TEST_CASE("compaction, API errors and skipped lines are shown") {
   Screen screen;
   screen.in_project();
   CHECK(
       screen.event(
           "compaction.finished",
           R"("trigger":"auto","pre_tokens":155000,"post_tokens":12000,"duration_ms":23000,"kind":"full")") ==
-      "14:03:07 api      ≈ compacted  155k → 12.0k tokens · 23.0 s · auto\n");
+      "14:03:07 api      ≈ compacted  155k → 12.0k tokens · 23.0s · auto\n");
   CHECK(
       screen.event(
           "api.failed",
           R"("status":529,"error":"overloaded","attempt":2,"max_attempts":10,"retry_in_ms":1200,"fatal":false)") ==
-      "14:03:07 api      ↻ API trouble  529 · try 2/10 · again in 1.2 s · overloaded\n");
+      "14:03:07 api      ↻ API error  529 · attempt 2/10 · retry in 1.2s · overloaded\n");
   CHECK(screen.event("line.skipped",
                      R"("line":4096,"lines":3,"bytes":12000,"reason":"not JSON","salvaged":false)") ==
         "14:03:07 api      ¿ skipped 3 lines, 12.0 kB  not JSON · at byte 4096\n");
 }
 
-TEST_CASE("sessions that share a project carry their id") {
+TEST_CASE("sessions of the same project are labelled with their id") {
   Screen screen;
   screen.session("2eaa1c04-1", R"("project":"/home/u/api","status":{"state":"idle"})");
   CHECK(
@@ -211,28 +211,28 @@ TEST_CASE("sessions that share a project carry their id") {
         "14:03:07 api·2eaa ▶ turn 3  x\n");
 }
 
-TEST_CASE("until the project is known its directory stands for it") {
+TEST_CASE("until the project is known the label is its directory") {
   Screen screen;
   CHECK(screen.event("turn.started", R"("prompt":"x","origin":"human")") ==
         "14:03:07 …e-u-api ▶ turn 3  x\n");
 }
 
-TEST_CASE("another host is named") {
+TEST_CASE("the label names another host") {
   Screen screen;
   screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
   CHECK(screen.event("session.started", R"("project":"/home/u/api")") ==
         "14:03:07 dev7:api ◆ session 2eaa1c04\n");
 }
 
-TEST_CASE("a new day is said once") {
+TEST_CASE("the date is printed when it changes") {
   Screen screen;
   const std::string next =
       R"({"type":"turn.started","session":"s","turn":1,"prompt":"x","origin":"human","time":"2025-11-05T00:00:01Z"})";
-  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
-  CHECK(screen.tell(next) == "00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "00:00:01s        ▶ turn 1  x\n");
 }
 
-TEST_CASE("a line never wraps, and nothing in it is obeyed") {
+TEST_CASE("a line fits the terminal and contains no control characters") {
   for (const std::size_t columns : {20U, 40U, 80U}) {
     Screen screen(true, {Charset::utf8, Palette::none, columns});
     const std::string line = screen.event(
@@ -245,7 +245,7 @@ TEST_CASE("a line never wraps, and nothing in it is obeyed") {
   }
 }
 
-TEST_CASE("names from a transcript are harmless too") {
+TEST_CASE("names from a transcript are escaped, too") {
   Screen screen;
   const std::string line = screen.tell(
       R"({"type":"tool.invoked","host":"h\u001b","session":"\u001b]0;x\u0007","agent":"\u001b[1m","stream":"a/\u009b","tool":"\u001b[31m","call":"\u001b","input":{"\u001b":"\u001b"}})");
@@ -266,7 +266,7 @@ TEST_CASE("without UTF-8 everything is ASCII") {
   CHECK(all.find("> turn 3  caf?") != all.npos);
 }
 
-TEST_CASE("a prompt is told as queued only while it waits") {
+TEST_CASE("a queued prompt is shown only during a turn") {
   Screen screen;
   screen.in_project();
   const std::string queued = R"("operation":"enqueue","text":"and then this")";
@@ -282,7 +282,7 @@ TEST_CASE("a prompt is told as queued only while it waits") {
   CHECK(screen.event("queue.changed", queued).empty());
 }
 
-TEST_CASE("a notification that starts a turn is told by its summary") {
+TEST_CASE("a notification that starts a turn is shown as its summary") {
   Screen screen;
   screen.in_project();
   CHECK(
@@ -292,20 +292,19 @@ TEST_CASE("a notification that starts a turn is told by its summary") {
       "14:03:07 api      ▶ turn 3 task  tests passed\n");
 }
 
-TEST_CASE("an event type of the future is quiet") {
+TEST_CASE("unknown event types are not shown") {
   Screen screen;
   CHECK(screen.event("moon.rose", R"("phase":"full")").empty());
 }
 
-TEST_CASE("the meta view, which has no texts, still tells what happened") {
+TEST_CASE("events of the meta view are shown without texts") {
   Screen screen;
   screen.in_project();
   CHECK(screen.event("tool.invoked", R"("call":"t1","tool":"Bash")") == "14:03:07 api      ⚙ Bash\n");
   CHECK(screen.event("turn.started", R"("origin":"human")") == "14:03:07 api      ▶ turn 3\n");
 }
 
-TEST_CASE(
-    "at a hub sessions are told apart by their hosts first, and a host that goes and comes is one line") {
+TEST_CASE("on a hub the label starts with the host; a host that goes offline or online is one line") {
   Screen screen;
   screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
   const auto status = [&](const std::string& id, const std::string& fields) {
@@ -321,11 +320,12 @@ TEST_CASE(
   const std::string away = R"("state":"unknown","reason":"host_offline","source":"clock")";
   const std::string told = status("2ebb@bob", away);
   CHECK(told.find("14:03:07 bob:api·2ebb") == 0);
-  CHECK(told.find("host bob is away\n") != std::string::npos);
+  CHECK(told.find("host bob is offline\n") != std::string::npos);
   CHECK(status("2ecc@bob", away).empty());
-  CHECK(status("2ebb@bob", asks).find("host bob is back\n") != std::string::npos);  // it waits as before
+  CHECK(status("2ebb@bob", asks).find("host bob is online again\n") !=
+        std::string::npos);  // it waits as before
   CHECK(status("2ecc@bob", R"("state":"idle","source":"registry")").empty());
-  CHECK(status("2ecc@bob", away).find("is away") != std::string::npos);
-  CHECK(status("2ecc@bob", asks).find("needs you") != std::string::npos);  // what is new is told instead
+  CHECK(status("2ecc@bob", away).find("is offline") != std::string::npos);
+  CHECK(status("2ecc@bob", asks).find("needs you") != std::string::npos);  // the new state is shown instead
   CHECK(status("2ebb@bob", asks).empty());
 }

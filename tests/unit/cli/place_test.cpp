@@ -9,7 +9,7 @@
 using namespace earshot::cli;
 namespace fs = std::filesystem;
 
-TEST_CASE("a session's file is named below its root") {
+TEST_CASE("the stream name of a session starts with its root") {
   const Place place = place_of("/home/u/.claude/projects/-home-u-api/2eaa.jsonl");
   CHECK(place.stream == "claude/-home-u-api/2eaa");
   CHECK(place.session == "2eaa");
@@ -23,7 +23,7 @@ TEST_CASE("a subagent's file belongs to the session above it") {
   CHECK(place.own_agent == "abc");
 }
 
-TEST_CASE("whatever a name holds, the session and the agent are encoded as the stream is") {
+TEST_CASE("session and agent are encoded in the same way as the stream") {
   const Place session = place_of("/r/.claude/projects/-p/a\n\x1b\xff%.jsonl");
   CHECK(session.stream == "claude/-p/a%0A%1B%FF%25");
   CHECK(session.session == "a%0A%1B%FF%25");
@@ -32,18 +32,18 @@ TEST_CASE("whatever a name holds, the session and the agent are encoded as the s
   CHECK(agent.own_agent == "%C2%85");
 }
 
-TEST_CASE("an agent's file beside its session leaves the session to its lines") {
+TEST_CASE("the session of a subagent's file in the project directory is not in the path") {
   const Place place = place_of("/r/.claude/projects/-p/agent-abc.jsonl");
   CHECK(place.session.empty());
   CHECK(place.own_agent == "abc");
 }
 
-TEST_CASE("the last projects directory counts") {
+TEST_CASE("the last directory called projects is used") {
   CHECK(place_of("/home/u/projects/x/.claude/projects/-p/s.jsonl").stream == "claude/-p/s");
   CHECK(place_of("/home/u/.claude/conversations/s.jsonl").stream == "claude/s");
 }
 
-TEST_CASE("elsewhere the stem is the name") {
+TEST_CASE("outside of a root the stem is the name") {
   CHECK(place_of("/tmp/old/s.jsonl").stream == "s");
   CHECK(place_of("/tmp/old/s.jsonl").session == "s");
   CHECK(place_of("s.jsonl").session == "s");
@@ -51,7 +51,7 @@ TEST_CASE("elsewhere the stem is the name") {
   CHECK(place_of("/projects/s.jsonl").session == "s");
 }
 
-TEST_CASE("bytes that are not plain UTF-8 are percent-encoded, and so are colon and percent") {
+TEST_CASE("colon, percent, control characters and invalid bytes are percent-encoded") {
   CHECK(percent_encoded("a:b%c") == "a%3Ab%25c");
   CHECK(percent_encoded("caf\xe9") == "caf%E9");
   CHECK(percent_encoded("café/漢") == "café/漢");
@@ -59,17 +59,17 @@ TEST_CASE("bytes that are not plain UTF-8 are percent-encoded, and so are colon 
   CHECK(percent_encoded("a\nb") == "a%0Ab");
 }
 
-TEST_CASE("some files are no transcripts") {
+TEST_CASE("some .jsonl files are not transcripts") {
   CHECK(is_transcript_name("2eaa.jsonl"));
   CHECK(is_transcript_name("agent-abc.jsonl"));
-  for (const char* name : {"journal.jsonl", "history.jsonl", "agent-aprompt_suggestion-1.jsonl",
+  for (const char* name : {"journal.jsonl", "hiscenario.jsonl", "agent-aprompt_suggestion-1.jsonl",
                            "agent-acompact-2.jsonl", "x.json", "x.jsonl.bak"}) {
     CAPTURE(name);
     CHECK_FALSE(is_transcript_name(name));
   }
 }
 
-TEST_CASE("a directory is walked in order, and links are not followed") {
+TEST_CASE("a directory is searched in order without following links") {
   char name[] = "/tmp/earshot-cli-place-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const fs::path root = name;
@@ -78,11 +78,11 @@ TEST_CASE("a directory is walked in order, and links are not followed") {
     std::ofstream(root / file) << "{}\n";
   fs::create_directory_symlink(root, root / "b/loop");
   fs::create_symlink(root / "a.jsonl", root / "link.jsonl");
-  const Walk walk = transcripts_at(root.string());
-  const Walk none = transcripts_at((root / "none.jsonl").string());
+  const TranscriptSearch search = transcripts_at(root.string());
+  const TranscriptSearch none = transcripts_at((root / "none.jsonl").string());
   fs::remove_all(root);
-  CHECK(walk.errors.empty());
-  CHECK(walk.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
-                                               (root / "b/c/2.jsonl").string()});
+  CHECK(search.errors.empty());
+  CHECK(search.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
+                                                 (root / "b/c/2.jsonl").string()});
   CHECK(none.files.size() == 1);
 }

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "cli/commands.hpp"
-#include "common/captured.hpp"
 #include "common/frame.hpp"
+#include "unit/common/captured.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
@@ -51,7 +51,7 @@ std::vector<std::string> fields_of(const std::string& ndjson, const char* key) {
 
 }  // namespace
 
-TEST_CASE("replay prints the events of a transcript, addressed as the daemon would") {
+TEST_CASE("replay prints the events of a transcript with the daemon's names") {
   const TemporaryDirectory home;
   const Printed printed =
       replay({.files = {home.put(".claude/projects/-home-u-api/5e55.jsonl", prompt + answer)}});
@@ -66,7 +66,7 @@ TEST_CASE("replay prints the events of a transcript, addressed as the daemon wou
   for (const std::string& host : fields_of(printed.out, "host")) CHECK(host == "h");
 }
 
-TEST_CASE("an agent's file beside its session takes the session from its lines") {
+TEST_CASE("the session of a subagent's file in the project directory is taken from its records") {
   const TemporaryDirectory home;
   const Printed printed =
       replay({.files = {home.put(".claude/projects/-p/agent-a1.jsonl", prompt + answer)}});
@@ -75,7 +75,7 @@ TEST_CASE("an agent's file beside its session takes the session from its lines")
   for (const std::string& agent : fields_of(printed.out, "agent")) CHECK(agent == "a1");
 }
 
-TEST_CASE("names can be given") {
+TEST_CASE("names can be set by options") {
   const TemporaryDirectory home;
   const Printed printed = replay({.files = {home.put("x.jsonl", prompt)}, .agent = "a9", .stream = "s/t"});
   REQUIRE_FALSE(printed.out.empty());
@@ -90,7 +90,7 @@ TEST_CASE("the meta view has no text") {
   CHECK(printed.out.find("hello there") == std::string::npos);
 }
 
-TEST_CASE("with the daemon's state cursors have its marks") {
+TEST_CASE("with --state the cursors equal the daemon's") {
   const TemporaryDirectory home;
   const std::string file = home.put("x.jsonl", prompt);
   home.put("state/key", "00000000deadbeef");
@@ -103,7 +103,7 @@ TEST_CASE("with the daemon's state cursors have its marks") {
   CHECK(none.out.empty());
 }
 
-TEST_CASE("a transcript longer than a read is one history") {
+TEST_CASE("a transcript that is longer than one read is one history") {
   const TemporaryDirectory home;
   std::string text = prompt;
   const std::string filler = R"({"type":"progress-of-nothing","pad":")" + std::string(300'000, 'x') + "\"}\n";
@@ -122,7 +122,7 @@ TEST_CASE("stdin is a file too") {
   CHECK(fields_of(printed.out, "stream") == std::vector<std::string>{"stdin", "stdin"});
 }
 
-TEST_CASE("a file that cannot be read fails, the others are read") {
+TEST_CASE("an unreadable file fails, the others are read") {
   const TemporaryDirectory home;
   const Printed printed = replay({.files = {home.path("no\nne.jsonl"), home.put("x.jsonl", prompt)}});
   CHECK(printed.exit_code == exit_failed);
@@ -131,11 +131,11 @@ TEST_CASE("a file that cannot be read fails, the others are read") {
   CHECK(lines_of(printed.out).size() == 2);
 }
 
-TEST_CASE("a directory is read whole, in order, and an empty one says so") {
+TEST_CASE("all transcripts of a directory are read in order; an empty directory is reported") {
   const TemporaryDirectory home;
   home.put("d/projects/-p/b.jsonl", prompt);
   home.put("d/projects/-p/a.jsonl", prompt);
-  home.put("d/history.jsonl", prompt);
+  home.put("d/hiscenario.jsonl", prompt);
   CHECK(fields_of(replay({.files = {home.path("d")}}).out, "session") ==
         std::vector<std::string>{"a", "a", "b", "b"});
   std::filesystem::create_directory(home.path("empty"));
@@ -168,7 +168,7 @@ TEST_CASE("statistics account for every line") {
   CHECK(stats->object("dialects").object("claude-code").object("types").count("assistant") == 2);
 }
 
-TEST_CASE("statistics are a table for people, and events come before it where asked for") {
+TEST_CASE("statistics are a table, after the events if both are requested") {
   const TemporaryDirectory home;
   const std::string file = home.put("x.jsonl", prompt + answer);
   const Printed table = replay({.files = {file}, .stats = true});
@@ -180,13 +180,13 @@ TEST_CASE("statistics are a table for people, and events come before it where as
   CHECK(both.out.find("{\"type\":\"turn.finished\"") < both.out.find("\nRead\n"));
 }
 
-TEST_CASE("replay redacts unless it is asked not to") {
+TEST_CASE("replay redacts secrets unless --no-redact is given") {
   const TemporaryDirectory home;
   const std::string secret = std::string("gh") + "p_Zk3Qw9Lr7Tn5Xc1Vb8Hj6Mf4Pd2SgYa0RoUeNi";
   const std::string file =
       home.put("x.jsonl", record("user", 1, R"({"role":"user","content":"use )" + secret + R"("})"));
   const auto prompts = [&](bool redact, bool pretty) {
-    return replay({.files = {file}, .colour = ColourWish::never, .pretty = pretty, .redact = redact}).out;
+    return replay({.files = {file}, .colour = ColourMode::never, .pretty = pretty, .redact = redact}).out;
   };
   CHECK(prompts(true, false).find("\"prompt\":\"use [redacted:github_token]\"") != std::string::npos);
   CHECK(prompts(true, false).find(secret) == std::string::npos);
@@ -194,15 +194,15 @@ TEST_CASE("replay redacts unless it is asked not to") {
   CHECK(prompts(false, false).find(secret) != std::string::npos);
 }
 
-TEST_CASE("replay --pretty is for people") {
+TEST_CASE("replay --pretty prints readable lines") {
   const TemporaryDirectory home;
   const Printed printed =
-      replay({.files = {home.put("x.jsonl", prompt + answer)}, .colour = ColourWish::never, .pretty = true});
+      replay({.files = {home.put("x.jsonl", prompt + answer)}, .colour = ColourMode::never, .pretty = true});
   CHECK(printed.out.find("turn 1  hello there") != std::string::npos);
   CHECK(printed.out.find("turn 1 completed") != std::string::npos);
 }
 
-TEST_CASE("when nobody reads any more replay ends quietly") {
+TEST_CASE("replay ends without an error if its output is closed") {
   ::signal(SIGPIPE, SIG_IGN);
   const TemporaryDirectory home;
   std::string text = prompt;

@@ -10,11 +10,11 @@ namespace {
 
 const std::int64_t noon = *parse_time("2025-11-04T12:00:00Z");
 
-Overview row(const std::string& json) {
+SessionRow row(const std::string& json) {
   FrameParser parser;
   const auto frame = parser.parse(json);
   REQUIRE(frame);
-  return overview_of(*frame, Charset::utf8, noon);
+  return make_session_row(*frame, Charset::utf8, noon);
 }
 
 const char* const waiting =
@@ -24,8 +24,8 @@ const char* const idle =
 
 }  // namespace
 
-TEST_CASE("a row says what a session does") {
-  const Overview it = row(waiting);
+TEST_CASE("a row shows what a session is doing") {
+  const SessionRow it = row(waiting);
   CHECK(it.state == "waiting");
   CHECK(it.session == "2eaa1c04");
   CHECK(it.project == "api");
@@ -37,16 +37,17 @@ TEST_CASE("a row says what a session does") {
   CHECK(it.last == "approve Bash: rm -rf build");
 }
 
-TEST_CASE("the table begins with who waits") {
-  CHECK(overview_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 0}) ==
+TEST_CASE("waiting sessions are first in the table") {
+  CHECK(format_session_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 0}) ==
         "STATUS        SESSION   PROJECT  TURN  TOOL           TODO  CONTEXT / TOTAL  AGE  LAST\n"
         "⏸ permission  2eaa1c04  api         3  Bash 2m05s +1  1/2     45.1k / 12.3k   3s  approve Bash: "
         "rm -rf build\n"
         "○ idle        91bd0000  web                                                   2h  Paint it\n");
 }
 
-TEST_CASE("in a narrow terminal the table keeps who, what state and what is asked") {
-  const std::string text = overview_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 60});
+TEST_CASE("in a narrow terminal the table keeps project, status and request") {
+  const std::string text =
+      format_session_table({row(idle), row(waiting)}, {Charset::utf8, Palette::none, 60});
   CHECK(text.find("permission") != text.npos);
   CHECK(text.find("api") != text.npos);
   CHECK(text.find("approve Bash") != text.npos);
@@ -56,20 +57,20 @@ TEST_CASE("in a narrow terminal the table keeps who, what state and what is aske
 TEST_CASE("hosts are a column only where there are several") {
   std::string other = idle;
   other.replace(other.find("dev7"), 4, "dev9");
-  CHECK(overview_table({row(idle)}, {}).find("HOST") == std::string::npos);
-  CHECK(overview_table({row(idle), row(other)}, {}).find("dev9") != std::string::npos);
+  CHECK(format_session_table({row(idle)}, {}).find("HOST") == std::string::npos);
+  CHECK(format_session_table({row(idle), row(other)}, {}).find("dev9") != std::string::npos);
 }
 
-TEST_CASE("a frame with nothing in it is a row too") {
-  const Overview it = row(R"({"type":"session","session":"s","directory":"-home-u-api"})");
+TEST_CASE("a frame without optional fields is a row, too") {
+  const SessionRow it = row(R"({"type":"session","session":"s","directory":"-home-u-api"})");
   CHECK(it.project == "-home-u-api");
-  CHECK(overview_table({it}, {}) == "STATUS     SESSION  PROJECT\n? unknown  s        -home-u-api\n");
+  CHECK(format_session_table({it}, {}) == "STATUS     SESSION  PROJECT\n? unknown  s        -home-u-api\n");
 }
 
-TEST_CASE("of a host that is away the table says since when it was not heard") {
-  const Overview it = row(
+TEST_CASE("sessions of an offline host show for how long it is offline") {
+  const SessionRow it = row(
       R"({"type":"session","host":"bob","session":"2eaa1c04-77@bob","project":"/home/u/api","status":{"state":"unknown","reason":"host_offline","source":"clock","since":"2025-11-04T11:55:00Z"},"last_activity":"2025-11-04T11:00:00Z"})");
-  const std::string text = overview_table({it, row(idle)}, {Charset::utf8, Palette::none, 0});
-  CHECK(text.find("away 5m  bob ") != text.npos);
+  const std::string text = format_session_table({it, row(idle)}, {Charset::utf8, Palette::none, 0});
+  CHECK(text.find("offline 5m  bob ") != text.npos);
   CHECK(text.find("host_offline") == text.npos);
 }

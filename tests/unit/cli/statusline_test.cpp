@@ -11,12 +11,12 @@ namespace {
 const std::int64_t noon = *parse_time("2025-11-04T12:00:00Z");
 
 struct Told {
-  Bar bar{Charset::utf8};
+  StatusLine bar{Charset::utf8};
   FrameParser parser;
   void frame(const std::string& json) {
     const auto frame = parser.parse(json);
     REQUIRE(frame);
-    bar.take(*frame, noon);
+    bar.receive(*frame, noon);
   }
   void session(const std::string& id, const std::string& state, const std::string& more = "",
                const std::string& host = "dev7") {
@@ -27,7 +27,7 @@ struct Told {
 
 }  // namespace
 
-TEST_CASE("a bar tells how many wait and how many work, and nothing of the others") {
+TEST_CASE("the line counts waiting and working sessions only") {
   Told told;
   CHECK(told.bar.line().empty());
   told.session("a", "idle");
@@ -43,7 +43,7 @@ TEST_CASE("a bar tells how many wait and how many work, and nothing of the other
   CHECK(told.bar.line() == "⏸ 1 ● 1");
 }
 
-TEST_CASE("a bar's JSON names who waits and what for, and counts each kind") {
+TEST_CASE("the JSON lists waiting and working sessions and counts each state") {
   Told told;
   CHECK(
       told.bar.json() ==
@@ -57,7 +57,7 @@ TEST_CASE("a bar's JSON names who waits and what for, and counts each kind") {
       R"(\\x1b[31m <b>\n● api: Fix it","waiting":1,"working":1,"idle":1,"unknown":0})");
 }
 
-TEST_CASE("a bar forgets a session whose main transcript is gone, and all of them when it begins again") {
+TEST_CASE("a session is removed with its main transcript, all sessions with a new connection") {
   Told told;
   told.session("a", "working");
   told.session("a", "working", "", "hub");
@@ -72,24 +72,24 @@ TEST_CASE("a bar forgets a session whose main transcript is gone, and all of the
   CHECK(told.bar.line().empty());
 }
 
-TEST_CASE("a bar's tooltip is bounded and says what is left out") {
+TEST_CASE("the tooltip is bounded and ends with the number of omitted sessions") {
   Told told;
   for (int n = 0; n < 20; ++n)
     told.session("s" + std::to_string(n), "waiting",
                  R"(,"reason":"question","detail":")" + std::string(3000, 'x') + "\"");
   const std::string json = told.bar.json();
-  CHECK(json.size() < Bar::lines_max * (Bar::line_columns_max + 10) + 200);
+  CHECK(json.size() < StatusLine::lines_max * (StatusLine::line_columns_max + 10) + 200);
   CHECK(json.find("\\n+8\"") != json.npos);
   CHECK(told.bar.line() == "⏸ 20");
 }
 
-TEST_CASE("without a daemon the bar says so") {
-  CHECK(Bar::away_line() == "earshot?");
-  CHECK(Bar::away_json("no \"daemon\"") ==
+TEST_CASE("without a daemon the line is earshot?") {
+  CHECK(StatusLine::offline_line() == "earshot?");
+  CHECK(StatusLine::offline_json("no \"daemon\"") ==
         R"({"text":"earshot?","alt":"away","class":"away","tooltip":"no \"daemon\""})");
 }
 
-TEST_CASE("at a hub a bar says whose each session is, and forgets one whose main transcript is gone there") {
+TEST_CASE("on a hub the tooltip names hosts, and sessions are removed per host") {
   Told told;
   const auto at = [&](const std::string& host) {
     told.frame(R"({"type":"session","host":")" + host + R"(","session":"a@)" + host +

@@ -28,7 +28,7 @@ struct Berlin {
 
 }  // namespace
 
-TEST_CASE("a length of time is counted back from now") {
+TEST_CASE("a duration is subtracted from now") {
   CHECK(parse_since("90s", now) == now - 90'000);
   CHECK(parse_since("10m", now) == now - 600'000);
   CHECK(parse_since("2h", now) == now - 7'200'000);
@@ -36,14 +36,14 @@ TEST_CASE("a length of time is counted back from now") {
   CHECK(parse_since("0s", now) == now);
 }
 
-TEST_CASE("a time without a date is the last one that was") {
+TEST_CASE("a time without a date is the latest such time") {
   const Berlin here;
   CHECK(parse_since("14:03", now) == parse_time("2026-11-24T13:03:00Z"));
   CHECK(parse_since("14:03:07", now) == parse_time("2026-11-24T13:03:07Z"));
   CHECK(parse_since("15:00", now) == parse_time("2026-11-23T14:00:00Z"));
 }
 
-TEST_CASE("a date is one here, and a zone is heeded") {
+TEST_CASE("a date is local; a zone is respected") {
   const Berlin here;
   CHECK(parse_since("2026-11-24", now) == parse_time("2026-11-23T23:00:00Z"));
   CHECK(parse_since("2026-07-01 12:00", now) == parse_time("2026-07-01T10:00:00Z"));
@@ -51,7 +51,7 @@ TEST_CASE("a date is one here, and a zone is heeded") {
   CHECK(parse_since("2026-11-24T14:00:01Z", now) == parse_time("2026-11-24T14:00:01Z"));
 }
 
-TEST_CASE("what is no moment is none") {
+TEST_CASE("other text is not a time") {
   for (const char* text : {"", "m", "10", "-5m", "10x", "1.5h", "25:00", "14:61", "yesterday", "2026-13-01",
                            "99999999999d", "10m "}) {
     CAPTURE(text);

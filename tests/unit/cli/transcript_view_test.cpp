@@ -33,40 +33,40 @@ std::string told(const std::vector<std::string>& events, bool verbose = false, s
   Timeline timeline;
   FrameParser parser;
   for (const std::string& json : events) timeline.add(*parser.parse(json), json);
-  Chronicle chronicle({charset, Palette::none, columns}, verbose);
+  TranscriptView view({charset, Palette::none, columns}, verbose);
   std::string out;
   timeline.walk(
       0,
       [&](const Timeline::Step& step) {
-        chronicle.tell(step, timeline, out);
+        view.write(step, timeline, out);
         return true;
       },
-      [&](std::string_view agent, std::size_t depth) { chronicle.stranger(agent, depth, out); });
+      [&](std::string_view agent, std::size_t depth) { view.write_unlinked_agent(agent, depth, out); });
   return out;
 }
 
 }  // namespace
 
-TEST_CASE("a turn's heading says when, why, how long and how it ended") {
+TEST_CASE("the heading of a turn shows its time, origin, duration and outcome") {
   CHECK(
       told(
           {event("turn.started", R"("prompt":"Fix it","origin":"queued")"),
            event(
                "turn.finished",
                R"("outcome":"interrupted","duration_ms":2000,"tools":3,"usage":{"input":10,"output":5,"cache_read":0,"cache_write":0})")}) ==
-      "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · queued · interrupted · 2.0 s · 3 tools · 15 tokens\n  › Fix "
+      "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · queued · interrupted · 2.0s · 3 tools · 15 tokens\n  › Fix "
       "it\n");
   CHECK(told({event("turn.started", R"("origin":"human")")}) ==
         "\nTue 24 Nov 2026\n── turn 1 · 10:00:00 · open\n");
 }
 
-TEST_CASE("a call and its result are one line, what went wrong is below") {
+TEST_CASE("a call and its result are one line, the error is below") {
   const std::string call =
       event("tool.invoked", R"("call":"c","tool":"Bash","input":{"command":"npm test"})");
   CHECK(told({call}) == "  ⚙ Bash  npm test  no result yet\n");
   CHECK(told({call, event("tool.finished",
                           R"("call":"c","tool":"Bash","outcome":"ok","duration_ms":900,"output":"fine")")}) ==
-        "  ⚙ Bash  npm test  ✓ 0.9 s\n");
+        "  ⚙ Bash  npm test  ✓ 0.9s\n");
   CHECK(
       told({call, event("tool.finished", R"("call":"c","outcome":"error","output":"1 failed\nsee log")")}) ==
       "  ⚙ Bash  npm test  ✗\n    ✗ 1 failed\n      see log\n");
@@ -81,11 +81,11 @@ TEST_CASE("a long command is cut so that its outcome still shows") {
                                                            std::string(300, 'x') + "\"}"),
                                  event("tool.finished", R"("call":"c","outcome":"ok","duration_ms":900)")},
                                 false, 40);
-  CHECK(line.ends_with("…  ✓ 0.9 s\n"));
+  CHECK(line.ends_with("…  ✓ 0.9s\n"));
   CHECK(display_width(line.substr(0, line.size() - 1)) == 40);
 }
 
-TEST_CASE("what is said is wrapped below its mark") {
+TEST_CASE("messages are wrapped and indented") {
   CHECK(
       told(
           {event(
@@ -97,24 +97,24 @@ TEST_CASE("what is said is wrapped below its mark") {
         "  “ thinking\n  “ hm\n");
 }
 
-TEST_CASE("a text that the wire has cut says how long it is") {
-  CHECK(told({event(
-            "message.added",
-            R"("role":"assistant","kind":"text","text":{"text":"begin","bytes":12345,"truncated":true})")}) ==
-        "  “ begin\n    … 12.3 kB in all\n");
+TEST_CASE("a truncated text shows its complete size") {
+  CHECK(told({event("message.added",
+                    R"("role":"assistant","kind":"text","text":"begin","truncated":{"text":12345})")}) ==
+        "  “ begin\n    … 12.3 kB in total\n");
 }
 
-TEST_CASE("a subagent stands below its call, with a rule at its side") {
+TEST_CASE("a subagent's lines are below its call, with a vertical rule") {
   CHECK(
       told(
-          {event("agent.started", R"("call":"c","agent_type":"Explore","description":"Look around")"),
+          {event("agent.started",
+                 R"("call":"c","agent_type":"Explore","description":"DisplayOptions around")"),
            R"({"type":"message.added","stream":"sub","session":"s","agent":"x","cursor":"1.1.x","turn":1,"role":"assistant","kind":"text","text":"found"})",
            event("agent.finished",
                  R"("call":"c","subagent":"x","outcome":"failed","duration_ms":1500,"tools":1)")}) ==
-      "  ↳ Explore  Look around  ✗  failed · 1.5 s · 1 tool\n  │ “ found\n");
+      "  ↳ Explore  DisplayOptions around  ✗  failed · 1.5s · 1 tool\n  │ “ found\n");
 }
 
-TEST_CASE("nothing in a transcript reaches the terminal as a command") {
+TEST_CASE("control characters of a transcript do not reach the terminal") {
   const std::string evil = R"(\u001b]0;owned\u0007\u001b[2J\u202e\u009b31m\r)";
   const std::string out = told(
       {event("turn.started", R"("origin":")" + evil + R"(","prompt":")" + evil + "\""),
@@ -130,7 +130,7 @@ TEST_CASE("nothing in a transcript reaches the terminal as a command") {
   CHECK(out.find("\\x1b]0;owned") != std::string::npos);
 }
 
-TEST_CASE("in ASCII every mark has another") {
+TEST_CASE("in ASCII every glyph has a replacement") {
   const std::string out =
       told({event("turn.started", R"("prompt":"täst")"),
             event("tool.invoked", R"("call":"c","tool":"Bash","input":{"command":"ls"})")},

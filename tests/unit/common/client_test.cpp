@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "common/fake_daemon.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 using namespace earshot::common;
 using namespace earshot::common::test;

@@ -119,28 +119,6 @@ TEST_CASE("the key of prefix hashes is sixteen hex digits") {
   }
 }
 
-TEST_CASE("a plain word in a filter is a name") {
-  CHECK(project_pattern("api") == "*/api");
-  CHECK(project_pattern("/home/u/api") == "/home/u/api");
-  CHECK(project_pattern("a*") == "a*");
-  CHECK(session_pattern("2eaa") == "2eaa*");
-  const std::string whole = "2eaa1c04-0000-4000-8000-000000000000";
-  CHECK(session_pattern(whole) == whole + "*");  // a hub appends its host
-  CHECK(session_pattern("2eaa@dev7") == "2eaa*@dev7");
-  CHECK(session_pattern(whole + "@dev7") == whole + "@dev7");
-  CHECK(session_pattern("2e?a@*") == "2e?a@*");
-  CHECK(type_pattern("turn") == "turn.*");
-  CHECK(type_pattern("turn.started") == "turn.started");
-}
-
-TEST_CASE("a subscription contains only what was requested") {
-  CHECK(subscribe_message({}, {}) ==
-        R"({"type":"subscribe","id":"cli","filter":{},"deliver":"events","snapshot":true})");
-  CHECK(
-      subscribe_message({.project = {"api", "/x/\"y"}, .type = {"turn"}}, {.snapshot = false, .all = true}) ==
-      R"({"type":"subscribe","id":"cli","filter":{"project":["*/api","/x/\"y"],"type":["turn.*"]},"deliver":"events","snapshot":false,"all":true})");
-}
-
 TEST_CASE("the socket named in STATE is tried first, then TCP") {
   State state;
   state.put("socket", "/run/user/1000/earshot/sock\n");

@@ -1,4 +1,4 @@
-#include "common/fake_daemon.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -174,7 +174,7 @@ FakeDaemon::FakeDaemon(std::vector<std::function<void(Peer&)>> scripts, const st
     } catch (const std::exception& error) {
       trouble_ = error.what();
     }
-    ::shutdown(listener_, SHUT_RDWR);  // whoever comes now is refused
+    ::shutdown(listener_, SHUT_RDWR);  // further connections are refused
   });
 }
 

@@ -4,7 +4,7 @@
 
 using namespace earshot::common;
 
-TEST_CASE("fields of another kind than asked for are absent") {
+TEST_CASE("fields of another type than requested are absent") {
   FrameParser parser;
   const auto frame = parser.parse(R"({"a":1,"b":"two","c":[{"d":3},4],"e":-5,"f":true,"g":{"h":"i"}})");
   REQUIRE(frame);
@@ -22,14 +22,18 @@ TEST_CASE("fields of another kind than asked for are absent") {
   CHECK(frame->object("none").object("deeper").text("still").empty());
 }
 
-TEST_CASE("a text that was cut reads as its text") {
+TEST_CASE("the complete size of a truncated text is listed by its path") {
   FrameParser parser;
-  const auto frame = parser.parse(R"({"prompt":{"text":"once upon","bytes":90000,"truncated":true}})");
+  const auto frame = parser.parse(
+      R"({"prompt":"once upon","text":"all","input":{"command":"x"},"truncated":{"prompt":90000,"input/command":5000}})");
   REQUIRE(frame);
   CHECK(frame->text("prompt") == "once upon");
+  CHECK(frame->truncated_bytes("prompt") == 90000);
+  CHECK(frame->truncated_bytes("input/command") == 5000);
+  CHECK(frame->truncated_bytes("text") == 0);
 }
 
-TEST_CASE("a number that fits nothing does not cost the whole frame") {
+TEST_CASE("a number outside of all ranges does not make the frame unreadable") {
   FrameParser parser;
   for (const char* number : {"1e400", "18446744073709551616", "-99999999999999999999999999", "0.1e-9999"}) {
     CAPTURE(number);
@@ -41,7 +45,7 @@ TEST_CASE("a number that fits nothing does not cost the whole frame") {
   }
 }
 
-TEST_CASE("what is no object is no frame") {
+TEST_CASE("other JSON than an object is not a frame") {
   FrameParser parser;
   for (const char* text : {"", "[]", "7", "{\"a\":", "\"x\"", "{\"a\":1}{\"b\":2}"}) {
     CAPTURE(text);

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "common/captured.hpp"
-#include "common/fake_daemon.hpp"
+#include "unit/common/captured.hpp"
+#include "unit/common/fake_daemon.hpp"
 
 using namespace earshot::common;
 using namespace earshot::common::test;

@@ -6,10 +6,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "notifier/files.hpp"
+#include "base/file.hpp"
 #include "notifier/payload.hpp"
-#include "unit/notifier/rig.hpp"
+#include "unit/notifier/engine_harness.hpp"
 
+using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
 
@@ -35,28 +36,28 @@ Notice notice() {
 
 }  // namespace
 
-TEST_CASE("a command gets the notice on its stdin and in its environment, and no shell sees it") {
+TEST_CASE("a command receives the notice on stdin and in its environment, without a shell") {
   Scratch scratch;
   const Delivery delivery = run_command(
       shell("cat > " + (scratch / "in") + "; printf %s \"$EARSHOT_TITLE\" > " + (scratch / "title")),
       notice());
   INFO(delivery.why);
   CHECK(delivery.done);
-  CHECK(read_whole(scratch / "in", 10'000) == notice_json(notice()) + "\n");
-  CHECK(read_whole(scratch / "title", 1000) == notice().title);
+  CHECK(read_small_file(scratch / "in", 10'000).text == notice_json(notice()) + "\n");
+  CHECK(read_small_file(scratch / "title", 1000).text == notice().title);
 }
 
-TEST_CASE("a command that fails says why; one that is not there is hopeless") {
+TEST_CASE("the error of a failed command contains its stderr; a missing program is a permanent failure") {
   const Delivery failed = run_command(shell("echo the reason >&2; exit 3"), notice());
   CHECK_FALSE(failed.done);
-  CHECK_FALSE(failed.hopeless);
+  CHECK_FALSE(failed.permanent);
   CHECK(failed.why == "/bin/sh exited with 3: the reason");
   Sink none = shell("");
   none.command = {"/nonexistent/program"};
-  CHECK(run_command(none, notice()).hopeless);
+  CHECK(run_command(none, notice()).permanent);
 }
 
-TEST_CASE("a command that does not end is ended, with its children, though it ignores SIGTERM") {
+TEST_CASE("a command that exceeds its timeout is killed with its children, even if it ignores SIGTERM") {
   Scratch scratch;
   const auto begin = std::chrono::steady_clock::now();
   const Delivery delivery = run_command(
@@ -66,28 +67,28 @@ TEST_CASE("a command that does not end is ended, with its children, though it ig
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
 
-TEST_CASE("a command that does not read what it is given is no trouble, nor one that says much") {
+TEST_CASE("a command may ignore its stdin and write much to stderr") {
   Notice large = notice();
   large.event = "\"" + std::string(200'000, 'x') + "\"";
   CHECK(run_command(shell("exit 0"), large).done);
   CHECK(run_command(shell("yes | head -c 300000 >&2; exit 0"), large).done);
 }
 
-TEST_CASE("the bell wants a terminal") {
+TEST_CASE("the bell needs a terminal") {
   Scratch scratch;
   Sink sink;
   sink.kind = SinkKind::bell;
   sink.tty = scratch / "file";
   std::ofstream(sink.tty) << "";
-  CHECK(ring_bell(sink).hopeless);
+  CHECK(write_bell(sink).permanent);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
   REQUIRE(::grantpt(terminal) == 0);
   REQUIRE(::unlockpt(terminal) == 0);
   sink.tty = ::ptsname(terminal);
-  CHECK(ring_bell(sink).done);
-  char heard = 0;
-  CHECK(::read(terminal, &heard, 1) == 1);
-  CHECK(heard == '\a');
+  CHECK(write_bell(sink).done);
+  char received = 0;
+  CHECK(::read(terminal, &received, 1) == 1);
+  CHECK(received == '\a');
   ::close(terminal);
 }

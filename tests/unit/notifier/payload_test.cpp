@@ -10,7 +10,7 @@
 #include "notifier/desktop.hpp"
 #include "notifier/http_sender.hpp"
 #include "notifier/public_address.hpp"
-#include "unit/notifier/rig.hpp"
+#include "unit/notifier/engine_harness.hpp"
 
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
@@ -33,15 +33,16 @@ Notice notice() {
   return made;
 }
 
-WebRequest request(const std::string& sink_text, const Keys& keys, const Notice& of = notice()) {
+WebhookRequest request(const std::string& sink_text, const Credentials& credentials,
+                       const Notice& of = notice()) {
   const Rules rules = rules_of(sink_text);
   const Sink& sink = *rules.sink("x");
-  auto made = web_request(sink, keys, of, noon_ms);
-  REQUIRE(std::holds_alternative<WebRequest>(made));
-  return std::get<WebRequest>(std::move(made));
+  auto made = make_request(sink, credentials, of, noon_ms);
+  REQUIRE(std::holds_alternative<WebhookRequest>(made));
+  return std::get<WebhookRequest>(std::move(made));
 }
 
-std::string whole(const WebRequest& request) {
+std::string whole(const WebhookRequest& request) {
   std::string text = request.url + "\n" + request.body;
   for (const auto& each : request.headers) text += "\n" + each;
   return text;
@@ -65,9 +66,9 @@ bool is_private_text(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("json: the whole notice, signed so that the receiver can tell who sent it and when") {
-  const WebRequest made = request("[sink.x]\nkind = \"json\"\nurl = \"https://a.test/hook\"\n",
-                                  {"https://a.test/hook", "t0ken", "s3cret"});
+TEST_CASE("json: the complete notice, signed with a timestamp") {
+  const WebhookRequest made = request("[sink.x]\nkind = \"json\"\nurl = \"https://a.test/hook\"\n",
+                                      {"https://a.test/hook", "t0ken", "s3cret"});
   CHECK(made.url == "https://a.test/hook");
   CHECK(
       made.body ==
@@ -80,18 +81,18 @@ TEST_CASE("json: the whole notice, signed so that the receiver can tell who sent
   CHECK(whole(made).find("s3cret") == std::string::npos);
 }
 
-TEST_CASE("the signature is HMAC-SHA256 as RFC 4231 has it") {
+TEST_CASE("the signature is HMAC-SHA256 (test case 2 of RFC 4231)") {
   CHECK(sign("Jefe", "what do ya want for nothing?") ==
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
-TEST_CASE("slack: what others wrote mentions nobody") {
+TEST_CASE("slack: untrusted text cannot mention users") {
   CHECK(
       request("[sink.x]\nkind = \"slack\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}).body ==
       R"({"text":"*api &amp; &lt;!channel&gt; needs you*\npermission: *Bash*\n@everyone"})");
 }
 
-TEST_CASE("discord: no mentions, no markdown, within its bounds") {
+TEST_CASE("discord: no mentions, no markdown, at most 2,000 characters") {
   const std::string body =
       request("[sink.x]\nkind = \"discord\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}).body;
   CHECK(body.find(R"("allowed_mentions":{"parse":[]})") != std::string::npos);
@@ -115,21 +116,21 @@ TEST_CASE("teams: an adaptive card") {
   CHECK(cards[0].object("content").objects("body").size() == 2);
 }
 
-TEST_CASE("ntfy: the topic leaves the address, the token is a secret header") {
-  const WebRequest made = request("[sink.x]\nkind = \"ntfy\"\nurl = \"https://ntfy.test/mine\"\n",
-                                  {"https://ntfy.test/mine", "tk", ""});
+TEST_CASE("ntfy: the topic moves from the URL to the body, the token is a secret header") {
+  const WebhookRequest made = request("[sink.x]\nkind = \"ntfy\"\nurl = \"https://ntfy.test/mine\"\n",
+                                      {"https://ntfy.test/mine", "tk", ""});
   CHECK(made.url == "https://ntfy.test/");
   CHECK(
       made.body ==
       R"({"topic":"mine","title":"api & <!channel> needs you","message":"permission: *Bash*\n@everyone","priority":5})");
   CHECK(has(made.secret_headers, "Authorization: Bearer tk"));
   const Rules rules = rules_of("[sink.x]\nkind = \"ntfy\"\nurl = \"https://ntfy.test/\"\n");
-  CHECK(std::holds_alternative<SecretTrouble>(
-      web_request(*rules.sink("x"), {"https://ntfy.test/", "", ""}, notice(), 0)));
+  CHECK(std::holds_alternative<SecretError>(
+      make_request(*rules.sink("x"), {"https://ntfy.test/", "", ""}, notice(), 0)));
 }
 
-TEST_CASE("gotify: its own key and priorities") {
-  const WebRequest made =
+TEST_CASE("gotify: key header and priorities") {
+  const WebhookRequest made =
       request("[sink.x]\nkind = \"gotify\"\nurl = \"https://g.test\"\ntoken_env = \"T\"\n",
               {"https://g.test", "key", ""});
   CHECK(made.url == "https://g.test/message");
@@ -143,28 +144,28 @@ TEST_CASE("secrets come from a file that only its owner can read, or from the en
   std::ofstream(file) << "  t0ken\n";
   ::chmod(file.c_str(), 0644);
   const auto open = read_secret({file, {}});
-  REQUIRE(std::holds_alternative<SecretTrouble>(open));
-  CHECK(std::get<SecretTrouble>(open).why == "others may read or change " + file + ": chmod 600 " + file);
+  REQUIRE(std::holds_alternative<SecretError>(open));
+  CHECK(std::get<SecretError>(open).why == "others can read or change " + file + ": chmod 600 " + file);
   ::chmod(file.c_str(), 0600);
   CHECK(std::get<std::string>(read_secret({file, {}})) == "t0ken");
   std::ofstream(file) << "two\nlines";
-  CHECK(std::holds_alternative<SecretTrouble>(read_secret({file, {}})));
-  CHECK(std::holds_alternative<SecretTrouble>(read_secret({scratch / "none", {}})));
+  CHECK(std::holds_alternative<SecretError>(read_secret({file, {}})));
+  CHECK(std::holds_alternative<SecretError>(read_secret({scratch / "none", {}})));
   ::setenv("EARSHOT_TEST_TOKEN", "env", 1);
   CHECK(std::get<std::string>(read_secret({{}, "EARSHOT_TEST_TOKEN"})) == "env");
   ::unsetenv("EARSHOT_TEST_TOKEN");
-  CHECK(std::holds_alternative<SecretTrouble>(read_secret({{}, "EARSHOT_TEST_TOKEN"})));
+  CHECK(std::holds_alternative<SecretError>(read_secret({{}, "EARSHOT_TEST_TOKEN"})));
   CHECK(std::get<std::string>(read_secret({})).empty());
 }
 
-TEST_CASE("an address is shown without what may be secret") {
-  CHECK(shown_url("https://hooks.slack.test/services/T0/B0/xyz") == "https://hooks.slack.test/…");
-  CHECK(shown_url("https://a:b@c.test?x=1") == "https://c.test/…");
-  CHECK(shown_url("https://c.test") == "https://c.test");
-  CHECK(shown_url("nonsense") == "…");
+TEST_CASE("URLs are redacted for display") {
+  CHECK(redact_url("https://hooks.slack.test/services/T0/B0/xyz") == "https://hooks.slack.test/…");
+  CHECK(redact_url("https://a:b@c.test?x=1") == "https://c.test/…");
+  CHECK(redact_url("https://c.test") == "https://c.test");
+  CHECK(redact_url("nonsense") == "…");
 }
 
-TEST_CASE("addresses of this machine and the networks around it are private, others are not") {
+TEST_CASE("addresses of this machine and of private networks are recognised") {
   for (const char* text : {"127.0.0.1",
                            "127.255.0.1",
                            "0.0.0.0",
@@ -201,18 +202,19 @@ TEST_CASE("addresses of this machine and the networks around it are private, oth
   CHECK(is_private(reinterpret_cast<const sockaddr*>(&local)));
 }
 
-TEST_CASE("an answer is judged by its status") {
-  CHECK(judged(204, 0, "").done);
+TEST_CASE("the result of a delivery depends on the HTTP status") {
+  CHECK(delivery_result(204, 0, "").done);
   for (const long status : {408L, 425L, 429L, 500L, 503L}) {
-    CHECK_FALSE(judged(status, 7000, "").hopeless);
-    CHECK(judged(status, 7000, "").retry_after_ms == 7000);
+    CHECK_FALSE(delivery_result(status, 7000, "").permanent);
+    CHECK(delivery_result(status, 7000, "").retry_after_ms == 7000);
   }
-  for (const long status : {400L, 401L, 403L, 404L, 410L, 302L}) CHECK(judged(status, 0, "").hopeless);
-  CHECK(judged(500, 0, "oh\x1b[31m\nno").why == "HTTP 500: oh\\x1b[31m no");
+  for (const long status : {400L, 401L, 403L, 404L, 410L, 302L})
+    CHECK(delivery_result(status, 0, "").permanent);
+  CHECK(delivery_result(500, 0, "oh\x1b[31m\nno").why == "HTTP 500: oh\\x1b[31m no");
 }
 
-TEST_CASE("on macOS texts are arguments of a script that never changes") {
-  const auto words = osascript_words(notice());
+TEST_CASE("on macOS texts are arguments of a constant script") {
+  const auto words = osascript_command(notice());
   CHECK(words.front() == "osascript");
   const auto end = std::find(words.begin(), words.end(), "--");
   REQUIRE(end != words.end());
@@ -221,6 +223,4 @@ TEST_CASE("on macOS texts are arguments of a script that never changes") {
   CHECK(*(end + 2) == notice().body);
 }
 
-TEST_CASE("a server that knows markup gets none of others'") {
-  CHECK(without_markup("<b>&") == "&lt;b&gt;&amp;");
-}
+TEST_CASE("markup in untrusted text is escaped") { CHECK(escape_markup("<b>&") == "&lt;b&gt;&amp;"); }

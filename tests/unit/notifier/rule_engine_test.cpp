@@ -1,479 +1,493 @@
 #include "notifier/rule_engine.hpp"
 
-#include "unit/notifier/rig.hpp"
+#include "unit/notifier/engine_harness.hpp"
 
+using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
 
-TEST_CASE("an agent that waits is told at once, once, and closed when it goes on") {
-  Desk desk;
-  desk.project("s", "/home/ada/lighthouse");
-  desk.frame(desk.event("s", "tool.invoked", 1, R"(,"call":"c1","tool":"Bash")"));
-  desk.waits("s");
-  REQUIRE(desk.titles() == std::vector<std::string>{"lighthouse needs you"});
-  CHECK(desk.told[0].body == "permission: Bash");
-  CHECK(desk.told[0].urgency == Urgency::critical);
-  CHECK(desk.told[0].slot == "s");
-  desk.waits("s", "permission", desk.now_ms);  // told again by the daemon, which knows more now
-  desk.passes(3000);
-  CHECK(desk.told.size() == 1);
-  CHECK(desk.closed.empty());
-  desk.status("s", "working");
-  REQUIRE(desk.closed.size() == 1);
-  CHECK(desk.closed[0].id == desk.told[0].id);
-  CHECK(desk.closed[0].slot == "s");
+TEST_CASE("a waiting agent causes one notice immediately, closed when it continues") {
+  EngineHarness harness;
+  harness.set_project("s", "/home/ada/lighthouse");
+  harness.receive(harness.event("s", "tool.invoked", 1, R"(,"call":"c1","tool":"Bash")"));
+  harness.set_waiting("s");
+  REQUIRE(harness.titles() == std::vector<std::string>{"lighthouse needs you"});
+  CHECK(harness.notices[0].body == "permission: Bash");
+  CHECK(harness.notices[0].urgency == Urgency::critical);
+  CHECK(harness.notices[0].slot == "s");
+  harness.set_waiting("s", "permission", harness.now_ms);  // repeated by the daemon with more detail
+  harness.advance(3000);
+  CHECK(harness.notices.size() == 1);
+  CHECK(harness.closed.empty());
+  harness.set_status("s", "working");
+  REQUIRE(harness.closed.size() == 1);
+  CHECK(harness.closed[0].id == harness.notices[0].id);
+  CHECK(harness.closed[0].slot == "s");
 }
 
-TEST_CASE("each wait is one of its own, each reason is told, a dialog is not") {
-  Desk desk;
+TEST_CASE("each wait causes a notice, except a dialog") {
+  EngineHarness harness;
   for (const char* reason : {"permission", "question", "plan", "dialog"}) {
-    desk.waits("s", reason);
-    desk.passes(60'000);
-    desk.status("s", "working");
-    desk.passes(60'000);
+    harness.set_waiting("s", reason);
+    harness.advance(60'000);
+    harness.set_status("s", "working");
+    harness.advance(60'000);
   }
-  CHECK(desk.told.size() == 3);
-  CHECK(desk.closed.size() == 3);
+  CHECK(harness.notices.size() == 3);
+  CHECK(harness.closed.size() == 3);
 }
 
-TEST_CASE("a wait that follows a wait is another one; one that another source knows too is the same") {
-  Desk desk;
-  desk.waits("s");
-  desk.passes(5000);
-  desk.waits("s");  // the registry says so anew
-  CHECK(desk.told.size() == 2);
-  CHECK(desk.closed.size() == 1);
-  desk.passes(1000);
-  desk.frame(
+TEST_CASE("a new wait causes a new notice; the same wait from another source does not") {
+  EngineHarness harness;
+  harness.set_waiting("s");
+  harness.advance(5000);
+  harness.set_waiting("s");  // a new wait from the registry
+  CHECK(harness.notices.size() == 2);
+  CHECK(harness.closed.size() == 1);
+  harness.advance(1000);
+  harness.receive(
       R"({"type":"status","host":"h","session":"s","state":"waiting","reason":"permission","source":"transcript","since":")" +
-      time_text(desk.now_ms) + R"("})");
-  CHECK(desk.told.size() == 2);
+      format_time(harness.now_ms) + R"("})");
+  CHECK(harness.notices.size() == 2);
 }
 
-TEST_CASE("a long turn is told when nobody answered within 5 s") {
-  Desk desk;
-  desk.finishes("s", 1, 95'000);
-  CHECK(desk.told.empty());
-  desk.passes(4999);
-  CHECK(desk.told.empty());
-  desk.passes(1);
-  REQUIRE(desk.titles() == std::vector<std::string>{"s is done"});
-  CHECK(desk.told[0].body == "turn 1, 1m35s, 2 tools");
-  desk.passes(60'000);
-  desk.starts("s", 2);
-  CHECK(desk.closed.size() == 1);
+TEST_CASE("a long turn causes a notice after 5 s without an answer") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1, 95'000);
+  CHECK(harness.notices.empty());
+  harness.advance(4999);
+  CHECK(harness.notices.empty());
+  harness.advance(1);
+  REQUIRE(harness.titles() == std::vector<std::string>{"s is done"});
+  CHECK(harness.notices[0].body == "turn 1, 1m35s, 2 tools");
+  harness.advance(60'000);
+  harness.start_turn("s", 2);
+  CHECK(harness.closed.size() == 1);
 }
 
-TEST_CASE("what was answered within 5 s is never told") {
-  Desk desk;
-  desk.finishes("s", 1);
-  desk.passes(4000);
-  desk.starts("s", 2);
-  desk.passes(60'000);
-  CHECK(desk.told.empty());
-  CHECK(desk.words() == "held answered");
+TEST_CASE("an answer within 5 s suppresses the notice") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1);
+  harness.advance(4000);
+  harness.start_turn("s", 2);
+  harness.advance(60'000);
+  CHECK(harness.notices.empty());
+  CHECK(harness.outcomes() == "held answered");
 }
 
-TEST_CASE("another session's answer is no answer, nor is a subagent's turn") {
-  Desk desk;
-  desk.finishes("s", 1);
-  desk.starts("other", 7);
-  desk.frame(desk.event("s", "turn.started", 1, R"(,"agent":"a1","origin":"agent")"));
-  desk.passes(5000);
-  CHECK(desk.told.size() == 1);
+TEST_CASE("turns of other sessions and of subagents are not answers") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1);
+  harness.start_turn("other", 7);
+  harness.receive(harness.event("s", "turn.started", 1, R"(,"agent":"a1","origin":"agent")"));
+  harness.advance(5000);
+  CHECK(harness.notices.size() == 1);
 }
 
-TEST_CASE("a short turn, an interrupted and a superseded one are not told; why says why") {
-  Desk desk;
-  desk.finishes("s", 1, 12'000);
-  desk.finishes("s", 2, 95'000, "interrupted");
-  desk.finishes("s", 3, 95'000, "superseded");
-  desk.frame(
-      desk.event("s", "turn.finished", 1, R"(,"agent":"a1","outcome":"completed","duration_ms":95000)"));
-  desk.passes(60'000);
-  CHECK(desk.told.empty());
-  REQUIRE(desk.verdicts.size() == 3);
-  CHECK(desk.verdicts[0].word == "no match");
-  CHECK(desk.verdicts[0].why == "it took 12.0 s, not more than 30s");
+TEST_CASE("short, interrupted and superseded turns cause no notice, with a recorded reason") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1, 12'000);
+  harness.finish_turn("s", 2, 95'000, "interrupted");
+  harness.finish_turn("s", 3, 95'000, "superseded");
+  harness.receive(
+      harness.event("s", "turn.finished", 1, R"(,"agent":"a1","outcome":"completed","duration_ms":95000)"));
+  harness.advance(60'000);
+  CHECK(harness.notices.empty());
+  REQUIRE(harness.decisions.size() == 3);
+  CHECK(harness.decisions[0].outcome == "no match");
+  CHECK(harness.decisions[0].why == "it took 12.0 s, not more than 30s");
 }
 
-TEST_CASE("a turn that the API broke off is told, with what the API said") {
-  Desk desk;
-  desk.frame(desk.event("s", "api.failed", 1, R"(,"fatal":true,"status":529,"error":"Overloaded")"));
-  desk.finishes("s", 1, 200, "failed");
-  desk.passes(5000);
-  REQUIRE(desk.titles() == std::vector<std::string>{"s failed"});
-  CHECK(desk.told[0].body == "turn 1, 0.2 s: API error 529");
+TEST_CASE("a turn that failed with an API error causes a notice with its status") {
+  EngineHarness harness;
+  harness.receive(harness.event("s", "api.failed", 1, R"(,"fatal":true,"status":529,"error":"Overloaded")"));
+  harness.finish_turn("s", 1, 200, "failed");
+  harness.advance(5000);
+  REQUIRE(harness.titles() == std::vector<std::string>{"s failed"});
+  CHECK(harness.notices[0].body == "turn 1, 0.2 s: API error 529");
 }
 
-TEST_CASE("an event that is heard twice is told once, also when a copy of the transcript tells it") {
-  Desk desk;
+TEST_CASE("repeated events and copies of the transcript cause no second notice") {
+  EngineHarness harness;
   const std::string event =
-      desk.event("s", "turn.finished", 1, R"(,"outcome":"completed","duration_ms":95000)");
-  desk.frame(event);
-  desk.passes(5000);
-  desk.frame(event);
+      harness.event("s", "turn.finished", 1, R"(,"outcome":"completed","duration_ms":95000)");
+  harness.receive(event);
+  harness.advance(5000);
+  harness.receive(event);
   std::string copy = event;
   copy.replace(copy.find("c/p/s"), 5, "c/p/t");
   copy.replace(copy.find("\"session\":\"s\""), 13, "\"session\":\"t\"");
-  desk.frame(copy);
-  desk.passes(60'000);
-  CHECK(desk.told.size() == 1);
+  harness.receive(copy);
+  harness.advance(60'000);
+  CHECK(harness.notices.size() == 1);
 }
 
-TEST_CASE("two sessions that finish in the same moment are two") {
-  Desk desk;
-  desk.finishes("s", 1, 95'000);
-  desk.finishes("t", 1, 95'001);
-  desk.passes(5000);
-  CHECK(desk.told.size() == 2);
+TEST_CASE("sessions that finish at the same time cause a notice each") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1, 95'000);
+  harness.finish_turn("t", 1, 95'001);
+  harness.advance(5000);
+  CHECK(harness.notices.size() == 2);
 }
 
-TEST_CASE("nothing older than 5 minutes is told") {
-  Desk desk;
-  desk.finishes("s", 1, 95'000, "completed", desk.now_ms - 301'000);
-  desk.waits("t", "permission", desk.now_ms - 301'000);
-  desk.passes(60'000);
-  CHECK(desk.told.empty());
-  CHECK(desk.words() == "too old too old");
-  desk.finishes("s", 2, 95'000, "completed", desk.now_ms - 299'000);
-  desk.passes(0);
-  CHECK(desk.told.size() == 1);  // its 5 s are long over
+TEST_CASE("events older than 5 minutes cause no notice") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1, 95'000, "completed", harness.now_ms - 301'000);
+  harness.set_waiting("t", "permission", harness.now_ms - 301'000);
+  harness.advance(60'000);
+  CHECK(harness.notices.empty());
+  CHECK(harness.outcomes() == "too old too old");
+  harness.finish_turn("s", 2, 95'000, "completed", harness.now_ms - 299'000);
+  harness.advance(0);
+  CHECK(harness.notices.size() == 1);  // its hold is over
 }
 
-TEST_CASE("no event from before the very first start is told, a wait that goes on is") {
-  Desk desk({}, noon_ms, noon_ms);
-  desk.finishes("s", 1, 95'000, "completed", noon_ms - 1);
-  desk.waits("t", "permission", noon_ms - 60'000);
-  desk.passes(60'000);
-  CHECK(desk.titles() == std::vector<std::string>{"t needs you"});
+TEST_CASE("events before the first start cause no notice, a wait that continues does") {
+  EngineHarness harness({}, noon_ms, noon_ms);
+  harness.finish_turn("s", 1, 95'000, "completed", noon_ms - 1);
+  harness.set_waiting("t", "permission", noon_ms - 60'000);
+  harness.advance(60'000);
+  CHECK(harness.titles() == std::vector<std::string>{"t needs you"});
 }
 
-TEST_CASE("what was missed is told once all of it is known, and not when it is answered") {
-  Desk desk;
-  desk.begin();
-  desk.finishes("s", 1, 95'000, "completed", desk.now_ms - 100'000);
-  desk.finishes("t", 1, 95'000, "completed", desk.now_ms - 50'000);
-  desk.passes(60'000);  // a long transcript takes its time
-  CHECK(desk.told.empty());
-  desk.frame(desk.event("s", "turn.started", 2, "", desk.now_ms - 90'000));
-  desk.caught_up();
-  CHECK(desk.titles() == std::vector<std::string>{"t is done"});
+TEST_CASE("missed events cause notices after the replay unless answered") {
+  EngineHarness harness;
+  harness.begin();
+  harness.finish_turn("s", 1, 95'000, "completed", harness.now_ms - 100'000);
+  harness.finish_turn("t", 1, 95'000, "completed", harness.now_ms - 50'000);
+  harness.advance(60'000);  // a long replay
+  CHECK(harness.notices.empty());
+  harness.receive(harness.event("s", "turn.started", 2, "", harness.now_ms - 90'000));
+  harness.caught_up();
+  CHECK(harness.titles() == std::vector<std::string>{"t is done"});
 }
 
-TEST_CASE("an event without a time is told when it is live, not when it was missed") {
-  Desk desk;
+TEST_CASE("an event without a time causes a notice if live, not if missed") {
+  EngineHarness harness;
   const std::string event =
       R"({"type":"turn.finished","host":"h","stream":"c/p/s","session":"s","cursor":"1.1.00","turn":1,"outcome":"failed"})";
-  desk.begin();
-  desk.frame(event);
-  desk.caught_up();
-  desk.passes(60'000);
-  CHECK(desk.told.empty());
+  harness.begin();
+  harness.receive(event);
+  harness.caught_up();
+  harness.advance(60'000);
+  CHECK(harness.notices.empty());
   std::string second = event;
   second.replace(second.find("1.1.00"), 6, "2.1.00");
-  desk.frame(second);
-  desk.passes(5000);
-  CHECK(desk.told.size() == 1);
+  harness.receive(second);
+  harness.advance(5000);
+  CHECK(harness.notices.size() == 1);
 }
 
-TEST_CASE(
-    "after a restart what was told is not told again, what was held is told, what is answered is closed") {
-  Desk desk;
-  desk.waits("s");
-  const std::int64_t since = desk.now_ms;
-  desk.finishes("t", 1);
-  REQUIRE(desk.told.size() == 1);
-  desk.passes(1000);
-  desk.restart();
-  desk.begin();
-  desk.waits("s", "permission", since);
-  desk.caught_up();
-  CHECK(desk.told.size() == 1);
-  desk.passes(Decider::grace_ms);
-  CHECK(desk.titles() == std::vector<std::string>{"s needs you", "t is done"});
-  desk.restart();
-  desk.begin();
-  desk.status("s", "idle");
-  desk.caught_up();
-  CHECK(desk.closed.size() == 1);
+TEST_CASE("after a restart sent notices are not repeated, held ones are sent, answered ones closed") {
+  EngineHarness harness;
+  harness.set_waiting("s");
+  const std::int64_t since = harness.now_ms;
+  harness.finish_turn("t", 1);
+  REQUIRE(harness.notices.size() == 1);
+  harness.advance(1000);
+  harness.restart();
+  harness.begin();
+  harness.set_waiting("s", "permission", since);
+  harness.caught_up();
+  CHECK(harness.notices.size() == 1);
+  harness.advance(RuleEngine::grace_ms);
+  CHECK(harness.titles() == std::vector<std::string>{"s needs you", "t is done"});
+  harness.restart();
+  harness.begin();
+  harness.set_status("s", "idle");
+  harness.caught_up();
+  CHECK(harness.closed.size() == 1);
 }
 
-TEST_CASE("a session that is gone waits no more") {
-  Desk desk;
-  desk.waits("s");
-  desk.restart();
-  desk.begin();
-  desk.caught_up();
-  CHECK(desk.closed.size() == 1);
+TEST_CASE("the notice of a removed session is closed") {
+  EngineHarness harness;
+  harness.set_waiting("s");
+  harness.restart();
+  harness.begin();
+  harness.caught_up();
+  CHECK(harness.closed.size() == 1);
 }
 
-TEST_CASE("after a long pause what was held is too old") {
-  Desk desk;
-  desk.finishes("s", 1);
-  desk.now_ms += 400'000;
-  desk.restart();
-  desk.passes(60'000);
-  CHECK(desk.told.empty());
+TEST_CASE("held notices expire while the notifier is stopped") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1);
+  harness.now_ms += 400'000;
+  harness.restart();
+  harness.advance(60'000);
+  CHECK(harness.notices.empty());
 }
 
-TEST_CASE("many at once are told as one, after the first few") {
-  Desk desk;
-  for (int i = 0; i < 12; ++i) desk.waits("s" + std::to_string(i));
-  CHECK(desk.told.size() == Decider::group_after);
-  desk.status("s5", "working");  // answered meanwhile
-  desk.passes(Decider::group_ms);
-  REQUIRE(desk.told.size() == Decider::group_after + 1);
-  const Notice& group = desk.told.back();
+TEST_CASE("many notices at once are grouped after the first few") {
+  EngineHarness harness;
+  for (int i = 0; i < 12; ++i) harness.set_waiting("s" + std::to_string(i));
+  CHECK(harness.notices.size() == RuleEngine::group_after);
+  harness.set_status("s5", "working");  // answered
+  harness.advance(RuleEngine::group_ms);
+  REQUIRE(harness.notices.size() == RuleEngine::group_after + 1);
+  const Notice& group = harness.notices.back();
   CHECK(group.title == "8 notices: waiting");
-  CHECK(group.matters.size() == 8);
+  CHECK(group.ack_keys.size() == 8);
   CHECK(group.body.find("s3 needs you — permission\n") == 0);
   CHECK(group.body.find("and 2 more") != std::string::npos);
   CHECK(group.body.find("s5") == std::string::npos);
-  desk.forget();
-  for (int i = 3; i < 11; ++i) desk.status("s" + std::to_string(i), "working");
-  CHECK(desk.closed.empty());  // one of the group waits still
-  desk.status("s11", "working");
-  REQUIRE(desk.closed.size() == 1);
-  CHECK(desk.closed[0].slot == "group waiting");
+  harness.clear();
+  for (int i = 3; i < 11; ++i) harness.set_status("s" + std::to_string(i), "working");
+  CHECK(harness.closed.empty());  // one notice of the group is unanswered
+  harness.set_status("s11", "working");
+  REQUIRE(harness.closed.size() == 1);
+  CHECK(harness.closed[0].slot == "group waiting");
 }
 
-TEST_CASE("a throttled rule speaks once in its time, for each session") {
-  Desk desk(
+TEST_CASE("throttling limits notices per session") {
+  EngineHarness harness(
       "[[rule]]\nname = \"errors\"\non = \"tool.finished\"\noutcome = \"error\"\nhold = \"0\"\nthrottle = "
       "\"1m\"\n");
   const auto fails = [&](const std::string& session, int call) {
-    desk.frame(desk.event(session, "tool.finished", 1,
-                          R"(,"call":"c)" + std::to_string(call) + R"(","tool":"Bash","outcome":"error")"));
+    harness.receive(
+        harness.event(session, "tool.finished", 1,
+                      R"(,"call":"c)" + std::to_string(call) + R"(","tool":"Bash","outcome":"error")"));
   };
   fails("s", 1);
   fails("s", 2);
   fails("t", 3);
-  CHECK(desk.told.size() == 2);
-  desk.passes(60'000);
+  CHECK(harness.notices.size() == 2);
+  harness.advance(60'000);
   fails("s", 4);
-  CHECK(desk.told.size() == 3);
-  CHECK(desk.words() == "told throttled told told");
+  CHECK(harness.notices.size() == 3);
+  CHECK(harness.outcomes() == "notified throttled notified notified");
 }
 
-TEST_CASE("in quiet hours nothing is told, or it is told when they end if it still holds") {
+TEST_CASE("in quiet hours notices are dropped, or deferred until they end") {
   const std::string later =
       "[[rule]]\nname = \"waiting\"\nstatus = \"waiting\"\nquiet = \"11:00-13:00\"\nafter_quiet = true\n";
-  Desk quiet("quiet = \"11:00-13:00\"\n"), patient(later);
-  for (Desk* desk : {&quiet, &patient}) {
-    desk->waits("s");
-    desk->waits("t");
-    desk->passes(30 * 60'000);
-    CHECK(desk->told.empty());
-    desk->status("t", "working");
-    desk->restart();
-    desk->passes(40 * 60'000);
+  EngineHarness quiet("quiet = \"11:00-13:00\"\n"), patient(later);
+  for (EngineHarness* harness : {&quiet, &patient}) {
+    harness->set_waiting("s");
+    harness->set_waiting("t");
+    harness->advance(30 * 60'000);
+    CHECK(harness->notices.empty());
+    harness->set_status("t", "working");
+    harness->restart();
+    harness->advance(40 * 60'000);
   }
-  CHECK(quiet.told.empty());
-  REQUIRE(patient.told.size() == 1);
-  CHECK(patient.told[0].session == "s");
+  CHECK(quiet.notices.empty());
+  REQUIRE(patient.notices.size() == 1);
+  CHECK(patient.notices[0].session == "s");
 }
 
-TEST_CASE("once a session is once a session, across restarts") {
-  Desk desk(
-      "[[rule]]\nname = \"dear\"\non = \"usage.updated\"\ncost = \">5\"\nhold = \"0\"\nonce = \"session\"\n");
+TEST_CASE("once per session also applies across restarts") {
+  EngineHarness harness(
+      "[[rule]]\nname = \"expensive\"\non = \"usage.updated\"\ncost = \">5\"\nhold = \"0\"\nonce = "
+      "\"session\"\n");
   const auto costs = [&](const std::string& session, const std::string& usd) {
-    desk.passes(1000);
-    desk.frame(desk.event(session, "usage.updated", 1, R"(,"cost_usd":)" + usd + R"(,"total":{})"));
+    harness.advance(1000);
+    harness.receive(harness.event(session, "usage.updated", 1, R"(,"cost_usd":)" + usd + R"(,"total":{})"));
   };
   costs("s", "4.9");
   costs("s", "5.1");
   costs("s", "5.2");
-  desk.restart();
+  harness.restart();
   costs("s", "5.3");
   costs("t", "6");
-  CHECK(desk.told.size() == 2);
+  CHECK(harness.notices.size() == 2);
 }
 
-TEST_CASE("a sink that cannot take back gets a wait only when nobody answered") {
-  Desk desk("sinks = [\"desktop\", \"bell\"]\n");
-  desk.waits("s");
-  REQUIRE(desk.told.size() == 1);
-  CHECK(desk.told[0].sinks == std::vector<std::string>{"desktop"});
-  desk.passes(3000);
-  desk.status("s", "working");
-  desk.passes(60'000);
-  CHECK(desk.told.size() == 1);
-  desk.waits("s");
-  desk.passes(5000);
-  REQUIRE(desk.told.size() == 3);
-  CHECK(desk.told[2].sinks == std::vector<std::string>{"bell"});
+TEST_CASE("a sink that cannot retract receives a wait only if unanswered") {
+  EngineHarness harness("sinks = [\"desktop\", \"bell\"]\n");
+  harness.set_waiting("s");
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].sinks == std::vector<std::string>{"desktop"});
+  harness.advance(3000);
+  harness.set_status("s", "working");
+  harness.advance(60'000);
+  CHECK(harness.notices.size() == 1);
+  harness.set_waiting("s");
+  harness.advance(5000);
+  REQUIRE(harness.notices.size() == 3);
+  CHECK(harness.notices[2].sinks == std::vector<std::string>{"bell"});
 }
 
-TEST_CASE("a notice of the same session takes the place of the earlier one") {
-  Desk desk;
-  desk.finishes("s", 1);
-  desk.passes(5000);
-  desk.waits("s");
-  REQUIRE(desk.told.size() == 2);
-  CHECK(desk.told[0].slot == desk.told[1].slot);
-  desk.status("s", "working");
-  REQUIRE(desk.closed.size() == 1);
-  CHECK(desk.closed[0].id == desk.told[1].id);
+TEST_CASE("a notice replaces the earlier one of the session") {
+  EngineHarness harness;
+  harness.finish_turn("s", 1);
+  harness.advance(5000);
+  harness.set_waiting("s");
+  REQUIRE(harness.notices.size() == 2);
+  CHECK(harness.notices[0].slot == harness.notices[1].slot);
+  harness.set_status("s", "working");
+  REQUIRE(harness.closed.size() == 1);
+  CHECK(harness.closed[0].id == harness.notices[1].id);
 }
 
-TEST_CASE("without view = full no text leaves, even when the connection brings some") {
+TEST_CASE("without view = full no text is sent, even if frames contain it") {
   const std::string rule = "[[rule]]\nname = \"failed\"\non = \"tool.finished\"\nhold = \"0\"\n";
-  Desk meta(rule + "title = \"{tool}\"\n"), full(rule + "view = \"full\"\ntitle = \"{tool}: {output}\"\n");
-  for (Desk* desk : {&meta, &full})
-    desk->frame(desk->event("s", "tool.finished", 1,
-                            R"(,"call":"c","tool":"Bash","outcome":"ok","output":"the secret")"));
-  REQUIRE(meta.told.size() == 1);
+  EngineHarness meta(rule + "title = \"{tool}\"\n"),
+      full(rule + "view = \"full\"\ntitle = \"{tool}: {output}\"\n");
+  for (EngineHarness* harness : {&meta, &full})
+    harness->receive(harness->event("s", "tool.finished", 1,
+                                    R"(,"call":"c","tool":"Bash","outcome":"ok","output":"the secret")"));
+  REQUIRE(meta.notices.size() == 1);
   std::string whole;
-  append_notice(whole, meta.told[0]);
+  append_notice(whole, meta.notices[0]);
   CHECK(whole.find("secret") == std::string::npos);
-  CHECK(meta.told[0].event.find("\"call\":\"c\"") != std::string::npos);
-  CHECK(full.told[0].title == "Bash: the secret");
-  CHECK(full.told[0].event.find("the secret") != std::string::npos);
+  CHECK(meta.notices[0].event.find("\"call\":\"c\"") != std::string::npos);
+  CHECK(full.notices[0].title == "Bash: the secret");
+  CHECK(full.notices[0].event.find("the secret") != std::string::npos);
 }
 
-TEST_CASE("what others wrote cannot command a terminal nor make a title of many lines") {
-  Desk desk(
+TEST_CASE("the meta view of a frame omits text at all levels") {
+  const std::string frame =
+      R"({"type":"session","status":{"state":"waiting","detail":"secret"},"turn":{"number":1,"prompt":"secret"},"tools":[{"tool":"Bash","input":{"command":"secret"}}],"usage":{"input":20},"truncated":{"turn/prompt":9000}})";
+  CHECK(
+      frame_for(frame, View::meta) ==
+      R"({"type":"session","status":{"state":"waiting"},"turn":{"number":1},"tools":[{"tool":"Bash"}],"usage":{"input":20}})");
+  CHECK(frame_for(frame, View::full) == frame);
+  CHECK(frame_for("[]", View::meta) == "{}");
+}
+
+TEST_CASE("control characters and line breaks in untrusted text are escaped") {
+  EngineHarness harness(
       "[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"0\"\nview = \"full\"\ntitle = "
       "\"{output}\"\nbody = \"{output}\"\n");
-  desk.frame(desk.event("s", "tool.finished", 1,
-                        R"(,"call":"c","tool":"Bash","outcome":"ok","output":"a\u001b[31mb\nc\u202ed")"));
-  REQUIRE(desk.told.size() == 1);
-  CHECK(desk.told[0].title == "a\\x1b[31mb c\\u202ed");
-  CHECK(desk.told[0].body == "a\\x1b[31mb\nc\\u202ed");
+  harness.receive(
+      harness.event("s", "tool.finished", 1,
+                    R"(,"call":"c","tool":"Bash","outcome":"ok","output":"a\u001b[31mb\nc\u202ed")"));
+  REQUIRE(harness.notices.size() == 1);
+  CHECK(harness.notices[0].title == "a\\x1b[31mb c\\u202ed");
+  CHECK(harness.notices[0].body == "a\\x1b[31mb\nc\\u202ed");
 }
 
-TEST_CASE("of a project its last name is enough, or a pattern of the whole") {
+TEST_CASE("a project matches by its last component or its path") {
   for (const auto& [pattern, fits] : std::vector<std::pair<std::string, bool>>{{"lighthouse", true},
                                                                                {"/home/ada/*", true},
                                                                                {"light*", true},
                                                                                {"house", false},
                                                                                {"/srv/*", false}}) {
-    Desk desk("defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nproject = \"" + pattern +
-              "\"\n");
-    desk.project("s", "/home/ada/lighthouse");
-    desk.waits("s");
+    EngineHarness harness("defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nproject = \"" +
+                          pattern + "\"\n");
+    harness.set_project("s", "/home/ada/lighthouse");
+    harness.set_waiting("s");
     INFO(pattern);
-    CHECK(desk.told.size() == (fits ? 1 : 0));
+    CHECK(harness.notices.size() == (fits ? 1 : 0));
   }
 }
 
-TEST_CASE("bounds hold, and what is beyond them is told rather than lost") {
-  Desk desk("defaults = false\n[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"1h\"\n");
-  for (std::size_t i = 0; i < Decider::held_max + 20; ++i)
-    desk.frame(desk.event("s", "tool.finished", 1,
-                          R"(,"outcome":"ok","tool":"T","call":"c)" + std::to_string(i) + "\""));
-  CHECK(desk.memory().held.size() == Decider::held_max);
-  CHECK(desk.told.size() == 20);
-  CHECK(desk.memory().open.size() <= Decider::open_max);
+TEST_CASE("above the limit of held notices the oldest are sent, not lost") {
+  EngineHarness harness("defaults = false\n[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"1h\"\n");
+  for (std::size_t i = 0; i < RuleEngine::held_max + 20; ++i)
+    harness.receive(harness.event("s", "tool.finished", 1,
+                                  R"(,"outcome":"ok","tool":"T","call":"c)" + std::to_string(i) + "\""));
+  CHECK(harness.state().held.size() == RuleEngine::held_max);
+  CHECK(harness.notices.size() == 20);
+  CHECK(harness.state().open.size() <= RuleEngine::open_max);
 }
 
 namespace {
 
-// A hub's words.
-struct TeamDesk : Desk {
-  explicit TeamDesk(const std::string& rules = {}) : Desk(rules) {
-    frame(R"({"type":"welcome","protocol":1,"host":"hub"})");
+// Frames of a hub.
+struct HubHarness : EngineHarness {
+  explicit HubHarness(const std::string& rules = {}) : EngineHarness(rules) {
+    receive(R"({"type":"welcome","protocol":1,"host":"hub"})");
   }
-  void says(const std::string& session, const std::string& host, const std::string& state, std::int64_t since,
-            const std::string& reason = {}) {
-    frame(R"({"type":"status","host":")" + host + R"(","session":")" + session + "@" + host +
-          R"(","state":")" + state + "\"" + (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") +
-          R"(,"source":"registry","since":")" + time_text(since) + R"("})");
+  void set_status(const std::string& session, const std::string& host, const std::string& state,
+                  std::int64_t since, const std::string& reason = {}) {
+    receive(R"({"type":"status","host":")" + host + R"(","session":")" + session + "@" + host +
+            R"(","state":")" + state + "\"" + (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") +
+            R"(,"source":"registry","since":")" + format_time(since) + R"("})");
   }
-  void waits(const std::string& session, const std::string& host, std::int64_t since) {
-    says(session, host, "waiting", since, "permission");
+  void set_waiting(const std::string& session, const std::string& host, std::int64_t since) {
+    set_status(session, host, "waiting", since, "permission");
   }
-  void away(const std::string& session, const std::string& host, std::int64_t since) {
-    says(session, host, "unknown", since, "host_offline");
+  void set_offline(const std::string& session, const std::string& host, std::int64_t since) {
+    set_status(session, host, "unknown", since, "host_offline");
   }
 };
 
 }  // namespace
 
-TEST_CASE("a notice from a hub says which host, one from a daemon of its own does not") {
-  TeamDesk desk;
-  desk.waits("s", "ada", desk.now_ms);
-  desk.waits("t", "hub", desk.now_ms);
-  CHECK(desk.titles() == std::vector<std::string>{"s@ada on ada needs you", "t@hub needs you"});
-  CHECK(desk.told[0].host == "ada");
+TEST_CASE("notices from a hub name the host unless it is the hub's own") {
+  HubHarness harness;
+  harness.set_waiting("s", "ada", harness.now_ms);
+  harness.set_waiting("t", "hub", harness.now_ms);
+  CHECK(harness.titles() == std::vector<std::string>{"s@ada on ada needs you", "t@hub needs you"});
+  CHECK(harness.notices[0].host == "ada");
 }
 
-TEST_CASE("a rule may be for some hosts") {
-  TeamDesk desk(
+TEST_CASE("rules can select hosts") {
+  HubHarness harness(
       "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nhost = [\"ci-*\", \"ada\"]\n");
-  for (const char* host : {"ada", "bob", "ci-7"}) desk.waits("s", host, desk.now_ms);
-  REQUIRE(desk.told.size() == 2);
-  CHECK(desk.told[1].host == "ci-7");
+  for (const char* host : {"ada", "bob", "ci-7"}) harness.set_waiting("s", host, harness.now_ms);
+  REQUIRE(harness.notices.size() == 2);
+  CHECK(harness.notices[1].host == "ci-7");
 }
 
-TEST_CASE("a host that goes away needs nobody, and its old wait is not told twice when it is back") {
-  TeamDesk desk;
-  const std::int64_t asked = desk.now_ms;
-  desk.waits("s", "ada", asked);
-  REQUIRE(desk.told.size() == 1);
-  desk.passes(20'000);
-  desk.away("s", "ada", asked + 4'000);
-  CHECK(desk.closed.empty());  // nobody answered
-  desk.passes(600'000);
-  desk.waits("s", "ada", asked);
-  CHECK(desk.told.size() == 1);
-  desk.says("s", "ada", "working", desk.now_ms);
-  CHECK(desk.closed.size() == 1);
-  desk.waits("s", "ada", desk.now_ms);  // another one
-  CHECK(desk.told.size() == 2);
+TEST_CASE("an offline host causes no notice, and its wait is not repeated when it is back") {
+  HubHarness harness;
+  const std::int64_t asked = harness.now_ms;
+  harness.set_waiting("s", "ada", asked);
+  REQUIRE(harness.notices.size() == 1);
+  harness.advance(20'000);
+  harness.set_offline("s", "ada", asked + 4'000);
+  CHECK(harness.closed.empty());  // not answered
+  harness.advance(600'000);
+  harness.set_waiting("s", "ada", asked);
+  CHECK(harness.notices.size() == 1);
+  harness.set_status("s", "ada", "working", harness.now_ms);
+  CHECK(harness.closed.size() == 1);
+  harness.set_waiting("s", "ada", harness.now_ms);  // a new wait
+  CHECK(harness.notices.size() == 2);
 }
 
-TEST_CASE("nor over a restart of the notifier while the host is away") {
-  TeamDesk desk;
-  const std::int64_t asked = desk.now_ms;
-  desk.waits("s", "ada", asked);
-  desk.restart();
-  desk.begin();
-  desk.away("s", "ada", asked + 4'000);
-  desk.caught_up();
-  desk.passes(60'000);
-  CHECK(desk.closed.empty());
-  desk.waits("s", "ada", asked);
-  CHECK(desk.told.size() == 1);
-  CHECK(desk.memory().open.size() == 1);
+TEST_CASE("a wait is not repeated if the notifier restarts while the host is offline") {
+  HubHarness harness;
+  const std::int64_t asked = harness.now_ms;
+  harness.set_waiting("s", "ada", asked);
+  harness.restart();
+  harness.begin();
+  harness.set_offline("s", "ada", asked + 4'000);
+  harness.caught_up();
+  harness.advance(60'000);
+  CHECK(harness.closed.empty());
+  harness.set_waiting("s", "ada", asked);
+  CHECK(harness.notices.size() == 1);
+  CHECK(harness.state().open.size() == 1);
 }
 
-TEST_CASE("a wait that is held when its host goes away is told when it is back, if it still waits") {
+TEST_CASE("a held wait of an offline host is sent when the host is back, unless answered") {
   const std::string rules =
       "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nhold = \"30s\"\n";
   for (const bool answered : {false, true}) {
     for (const bool restarted : {false, true}) {
       INFO(answered << restarted);
-      TeamDesk desk(rules);
-      const std::int64_t asked = desk.now_ms;
-      desk.waits("s", "ada", asked);
-      desk.passes(20'000);
-      desk.away("s", "ada", asked + 4'000);
+      HubHarness harness(rules);
+      const std::int64_t asked = harness.now_ms;
+      harness.set_waiting("s", "ada", asked);
+      harness.advance(20'000);
+      harness.set_offline("s", "ada", asked + 4'000);
       if (restarted) {
-        desk.restart();
-        desk.begin();
-        desk.away("s", "ada", asked + 4'000);
-        desk.caught_up();
+        harness.restart();
+        harness.begin();
+        harness.set_offline("s", "ada", asked + 4'000);
+        harness.caught_up();
       }
-      desk.passes(60'000);
-      CHECK(desk.told.empty());
-      if (answered) desk.says("s", "ada", "working", desk.now_ms);
-      if (!answered) desk.waits("s", "ada", asked);
-      desk.passes(20'000);
-      CHECK(desk.told.size() == (answered ? 0 : 1));
+      harness.advance(60'000);
+      CHECK(harness.notices.empty());
+      if (answered) harness.set_status("s", "ada", "working", harness.now_ms);
+      if (!answered) harness.set_waiting("s", "ada", asked);
+      harness.advance(20'000);
+      CHECK(harness.notices.size() == (answered ? 0 : 1));
     }
   }
 }
 
-TEST_CASE("who wants to know that a host is away can be told, once a session") {
-  TeamDesk desk(
+TEST_CASE("a rule can notify of an offline host, once per session") {
+  HubHarness harness(
       "defaults = false\n[[rule]]\nname = \"gone\"\nstatus = \"unknown\"\nreason = \"host_offline\"\nhold = "
       "\"5s\"\ntitle = \"{host} is away\"\n");
-  desk.away("s", "ada", desk.now_ms);
-  desk.away("s", "ada", desk.now_ms);
-  desk.passes(10'000);
-  CHECK(desk.titles() == std::vector<std::string>{"ada is away"});
-  desk.says("s", "ada", "working", desk.now_ms);
-  CHECK(desk.closed.size() == 1);
+  harness.set_offline("s", "ada", harness.now_ms);
+  harness.set_offline("s", "ada", harness.now_ms);
+  harness.advance(10'000);
+  CHECK(harness.titles() == std::vector<std::string>{"ada is away"});
+  harness.set_status("s", "ada", "working", harness.now_ms);
+  CHECK(harness.closed.size() == 1);
 }

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "unit/notifier/rig.hpp"
+#include "unit/notifier/engine_harness.hpp"
 
 using namespace earshot;
 using namespace earshot::notifier;
@@ -10,8 +10,8 @@ using namespace earshot::notifier::test;
 
 namespace {
 
-// All that is wrong, one problem a line.
-std::string trouble(const std::string& text) {
+// All problems, one per line.
+std::string problems(const std::string& text) {
   std::string all;
   for (const Problem& each : read_rules(text, "n.toml", "/home/ada").problems) all += each.text() + "\n";
   return all;
@@ -31,7 +31,7 @@ std::vector<std::string> names(const Rules& rules) {
 
 }  // namespace
 
-TEST_CASE("without a word the built-in rules tell the desktop") {
+TEST_CASE("by default the built-in rules notify the desktop") {
   const Rules rules = rules_of("");
   CHECK(names(rules) == std::vector<std::string>{"waiting", "finished", "failed"});
   for (const Rule& each : rules.rules) {
@@ -42,17 +42,17 @@ TEST_CASE("without a word the built-in rules tell the desktop") {
   CHECK(rules.max_age_ms == 300'000);
 }
 
-TEST_CASE("waiting is told at once where it can be taken back, and after 5 s elsewhere") {
+TEST_CASE("waiting is sent immediately to sinks that can retract, after 5 s to others") {
   const Rules rules = rules_of(
       "sinks = [\"desktop\", \"phone\"]\n[sink.phone]\nkind = \"ntfy\"\nurl = \"https://ntfy.sh/t\"\n");
   const Rule& waiting = rules.rules[0];
   CHECK(waiting.sinks.size() == 2);
-  CHECK(waiting.hold_of(*rules.sink("desktop")) == 0);
-  CHECK(waiting.hold_of(*rules.sink("phone")) == 5000);
-  CHECK(rules.rules[1].hold_of(*rules.sink("desktop")) == 5000);
+  CHECK(waiting.hold_ms_for(*rules.sink("desktop")) == 0);
+  CHECK(waiting.hold_ms_for(*rules.sink("phone")) == 5000);
+  CHECK(rules.rules[1].hold_ms_for(*rules.sink("desktop")) == 5000);
 }
 
-TEST_CASE("a rule replaces the built-in one of its name, or turns it off") {
+TEST_CASE("a rule replaces or disables the built-in rule of its name") {
   CHECK(names(rules_of("[[rule]]\nname = \"finished\"\non = \"turn.finished\"\n")) ==
         std::vector<std::string>{"waiting", "failed", "finished"});
   CHECK(names(rules_of("[[rule]]\nname = \"finished\"\nenabled = false\n")) ==
@@ -60,7 +60,7 @@ TEST_CASE("a rule replaces the built-in one of its name, or turns it off") {
   CHECK(names(rules_of("defaults = false\n")).empty());
 }
 
-TEST_CASE("everything that a rule can say is understood") {
+TEST_CASE("all keys of a rule are read") {
   const Rules rules = rules_of(R"(
 max_age = "10m"
 quiet = "22:00-07:00"
@@ -109,7 +109,7 @@ view = "full"
   CHECK(std::find(types.begin(), types.end(), "agent.finished") != types.end());
 }
 
-TEST_CASE("what is wrong is named with its line and with what is allowed") {
+TEST_CASE("problems have a line and list the allowed values") {
   struct Row {
     const char *text, *where, *what;
   };
@@ -126,7 +126,7 @@ TEST_CASE("what is wrong is named with its line and with what is allowed") {
                "n.toml:4: ", "`duration` is a string, not an integer"},
            Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ncost = \">x\"\n", "n.toml:4: ", "such as \">2.50\""},
            Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ntext = \"(\"\n",
-               "n.toml:4: ", "no regular expression"},
+               "n.toml:4: ", "not a valid regular expression"},
            Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nurgency = \"high\"\n",
                "n.toml:4: ", "\"low\", \"normal\" or \"critical\""},
            Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nquiet = \"22-7\"\n", "n.toml:4: ", "22:00-07:00"},
@@ -139,20 +139,21 @@ TEST_CASE("what is wrong is named with its line and with what is allowed") {
                "n.toml:4: ", "add view = \"full\""},
            Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nsinks = \"desktpo\"\n",
                "n.toml:1: ", "did you mean \"desktop\"?"},
-           Row{"[[rule]]\non = \"turn\"\n", "n.toml:1: ", "a rule has a `name`"},
-           Row{"[[rule]]\nname = \"a\"\n", "n.toml:1: ", "a rule says what it is about"},
-           Row{"[[rule]]\nname = \"a\"\non = [\"status\", \"turn.*\"]\n", "n.toml:1: ", "make two rules"},
+           Row{"[[rule]]\non = \"turn\"\n", "n.toml:1: ", "a rule needs a `name`"},
+           Row{"[[rule]]\nname = \"a\"\n", "n.toml:1: ", "a rule needs `on` or `status`"},
+           Row{"[[rule]]\nname = \"a\"\non = [\"status\", \"turn.*\"]\n", "n.toml:1: ", "write two rules"},
            Row{"[[rule]]\nname = \"a\"\non = \"turn.finished\"\nstatus = \"waiting\"\n",
-               "n.toml:1: ", "not of events"},
+               "n.toml:1: ", "events do not have them"},
            Row{"[[rule]]\nname = \"a\"\non = \"turn\"\n[[rule]]\nname = \"a\"\non = \"turn\"\n",
-               "n.toml:4: ", "two rules called a"},
+               "n.toml:4: ", "two rules named a"},
            Row{"defalts = false\n", "n.toml:1: ", "did you mean `defaults`?"},
            Row{"max_age = \"2d\"\n", "n.toml:1: ", "from 1s to 1d"},
            Row{"rule = 3\n", "n.toml:1: ", "[[rule]]"},
            Row{"a = = b\n", "n.toml:1: ", ""},
            Row{"[sink.x]\nkind = \"slak\"\n", "n.toml:2: ", "not \"slak\""},
            Row{"[sink.x]\nurl = \"https://a\"\n", "n.toml:1: ", "has no `kind`"},
-           Row{"[sink.x]\nkind = \"slack\"\n", "n.toml:1: ", "one of `url`, `url_file` and `url_env`"},
+           Row{"[sink.x]\nkind = \"slack\"\n",
+               "n.toml:1: ", "exactly one of `url`, `url_file` and `url_env`"},
            Row{"[sink.x]\nkind = \"slack\"\nurl = \"ftp://a\"\n", "n.toml:1: ", "https://"},
            Row{"[sink.x]\nkind = \"json\"\nurl = \"https://ada:secret@a/\"\n", "n.toml:1: ", "a password"},
            Row{"[sink.x]\nkind = \"slack\"\nurl = \"https://a\"\ntoken = \"abc\"\n",
@@ -163,39 +164,39 @@ TEST_CASE("what is wrong is named with its line and with what is allowed") {
                "n.toml:4: ", "from 100ms to 1m"},
            Row{"[sink.\"a/b\"]\nkind = \"bell\"\n", "n.toml:1: ", "letters, digits"},
        }) {
-    const std::string said = trouble(row.text);
-    CHECK(has(said, row.where));
-    CHECK(has(said, row.what));
+    const std::string problem_text = problems(row.text);
+    CHECK(has(problem_text, row.where));
+    CHECK(has(problem_text, row.what));
   }
 }
 
-TEST_CASE("all problems are told, in the order of their lines") {
-  const std::string said =
-      trouble("[[rule]]\nname = \"a\"\non = \"turn\"\nfoo = 1\n[sink.x]\nkind = \"nope\"\nmax_age = 3\n");
-  CHECK(has(said, "n.toml:4: "));
-  CHECK(said.find("n.toml:4:") < said.find("n.toml:6:"));
+TEST_CASE("all problems are reported in the order of lines") {
+  const std::string problem_text =
+      problems("[[rule]]\nname = \"a\"\non = \"turn\"\nfoo = 1\n[sink.x]\nkind = \"nope\"\nmax_age = 3\n");
+  CHECK(has(problem_text, "n.toml:4: "));
+  CHECK(problem_text.find("n.toml:4:") < problem_text.find("n.toml:6:"));
 }
 
-TEST_CASE("a rule is said in plain words") {
+TEST_CASE("a rule is explained") {
   const Rules rules = rules_of("");
   const std::string waiting = explain(rules.rules[0], rules);
   CHECK(has(waiting, "the status is waiting, the reason is permission, question or plan"));
-  CHECK(has(waiting, "tell desktop at once; close it once answered"));
+  CHECK(has(waiting, "notify desktop immediately; close when answered"));
   CHECK(has(waiting, "without text"));
   const std::string finished = explain(rules.rules[1], rules);
   CHECK(has(finished, "it took more than 30s"));
-  CHECK(has(finished, "after 5s, unless you have answered by then"));
+  CHECK(has(finished, "after 5s unless answered"));
 }
 
-TEST_CASE("a pattern of a rule that says nothing of view stays inside: the text is looked at, not shown") {
+TEST_CASE("a text condition does not change the view of a rule") {
   const Rules rules = rules_of("[[rule]]\nname = \"a\"\non = \"message\"\ntext = \"done\"\n");
   CHECK(rules.wants_text());
   CHECK(rules.rules.back().view == View::meta);
 }
 
-TEST_CASE("files of secrets may be named from the home directory") {
+TEST_CASE("paths of secrets may begin with ~/") {
   const Rules rules =
       rules_of("[sink.x]\nkind = \"json\"\nurl_file = \"~/hook\"\nsecret_env = \"HOOK_KEY\"\n");
-  CHECK(rules.sink("x")->url_at.file == "/home/ada/hook");
+  CHECK(rules.sink("x")->url_source.file == "/home/ada/hook");
   CHECK(rules.sink("x")->secret.variable == "HOOK_KEY");
 }

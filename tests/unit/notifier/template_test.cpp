@@ -17,7 +17,7 @@ std::string filled(const std::string& text, const std::map<std::string, std::str
   });
 }
 
-std::string trouble(const std::string& text) {
+std::string problems(const std::string& text) {
   const auto parsed = Template::parse(text);
   INFO(text);
   REQUIRE(std::holds_alternative<Template::Error>(parsed));
@@ -26,7 +26,7 @@ std::string trouble(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("names are replaced, and what is in brackets goes when nothing in it is known") {
+TEST_CASE("variables are replaced, brackets without known variables are omitted") {
   CHECK(filled("{name} needs you", {{"name", "api"}}) == "api needs you");
   CHECK(filled("{reason}[: {tool}]", {{"reason", "permission"}, {"tool", "Bash"}}) == "permission: Bash");
   CHECK(filled("{reason}[: {tool}]", {{"reason", "permission"}}) == "permission");
@@ -38,21 +38,21 @@ TEST_CASE("names are replaced, and what is in brackets goes when nothing in it i
   CHECK(filled("", {}).empty());
 }
 
-TEST_CASE("a value is text, whatever it holds") {
+TEST_CASE("values are not parsed as templates") {
   CHECK(filled("{a}", {{"a", "{b} [c]"}, {"b", "no"}}) == "{b} [c]");
 }
 
-TEST_CASE("what is no template says what is missing") {
-  CHECK(trouble("{name") == "a } is missing");
-  CHECK(trouble("[{name}") == "a ] is missing");
-  CHECK(trouble("{}") == "{} names nothing");
-  CHECK(trouble("a } b").find("}}") != std::string::npos);
-  CHECK(trouble("a ] b").find("]]") != std::string::npos);
-  CHECK(trouble("[ [ [ [ [ x").find("deeply") != std::string::npos);
-  CHECK(trouble(std::string(Template::bytes_max + 1, 'x')).find("longer") != std::string::npos);
+TEST_CASE("errors name the missing bracket") {
+  CHECK(problems("{name") == "a } is missing");
+  CHECK(problems("[{name}") == "a ] is missing");
+  CHECK(problems("{}") == "{} has no name");
+  CHECK(problems("a } b").find("}}") != std::string::npos);
+  CHECK(problems("a ] b").find("]]") != std::string::npos);
+  CHECK(problems("[ [ [ [ [ x").find("deeply") != std::string::npos);
+  CHECK(problems(std::string(Template::bytes_max + 1, 'x')).find("longer") != std::string::npos);
 }
 
-TEST_CASE("a template tells what it names") {
+TEST_CASE("names() lists the variables") {
   CHECK(std::get<Template>(Template::parse("{a}[ {b}[{c}]]")).names() ==
         std::vector<std::string>{"a", "b", "c"});
 }

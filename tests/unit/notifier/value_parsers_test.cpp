@@ -4,27 +4,7 @@
 
 using namespace earshot::notifier;
 
-TEST_CASE("spans of time are read as people write them, and said again as short as can be") {
-  struct Row {
-    const char* text;
-    std::int64_t ms;
-    const char* said;
-  };
-  for (const Row& row :
-       {Row{"0", 0, "0s"}, Row{"500ms", 500, "500ms"}, Row{"30s", 30'000, "30s"}, Row{" 5m ", 300'000, "5m"},
-        Row{"90s", 90'000, "1m30s"}, Row{"1h30m", 5'400'000, "1h30m"}, Row{"2d", 172'800'000, "2d"}}) {
-    INFO(row.text);
-    CHECK(parse_duration(row.text) == row.ms);
-    CHECK(say_duration(row.ms) == row.said);
-  }
-  for (const char* text :
-       {"", "30", "s", "-1s", "5 m", "1y", "5m!", "99999999999999999999s", "400d", "1.5s"}) {
-    INFO(text);
-    CHECK_FALSE(parse_duration(text));
-  }
-}
-
-TEST_CASE("comparisons hold or do not") {
+TEST_CASE("comparisons") {
   struct Row {
     const char* text;
     double value;
@@ -39,29 +19,14 @@ TEST_CASE("comparisons hold or do not") {
   }
   CHECK(parse_number_comparison("> $2.50")->holds(2.51));
   CHECK_FALSE(parse_number_comparison(">2.50")->holds(2.5));
-  for (const char* text : {"", ">", ">x", "!3", "> 3 4", ">-1", ">nan", ">inf"}) {
+  for (const char* text : {"", ">", ">x", "!3", "> 3 4", ">-1", ">nan", ">inf", "400d"}) {
     INFO(text);
     CHECK_FALSE(parse_number_comparison(text));
     CHECK_FALSE(parse_duration_comparison(text));
   }
 }
 
-TEST_CASE("patterns know * and ? and nothing else") {
-  struct Row {
-    const char *pattern, *text;
-    bool fits;
-  };
-  for (const Row& row :
-       {Row{"turn.*", "turn.finished", true}, Row{"turn.*", "turns", false},
-        Row{"*/api", "/home/ada/api", true}, Row{"*/api", "/home/ada/apis", false}, Row{"?", "é", true},
-        Row{"??", "é", false}, Row{"", "", true}, Row{"*", "", true}, Row{"a*b*c", "aXbYbZc", true},
-        Row{"a*b*c", "aXbYbZ", false}, Row{"[a]", "a", false}}) {
-    INFO(row.pattern << " " << row.text);
-    CHECK(matches_glob(row.pattern, row.text) == row.fits);
-  }
-}
-
-TEST_CASE("quiet hours pass midnight and know the day on which they begin") {
+TEST_CASE("quiet hours over midnight belong to the day on which they begin") {
   const auto at = [](int weekday, int hour, int minute = 0) {
     return LocalTime{weekday, hour * 60 + minute};
   };
@@ -95,9 +60,4 @@ TEST_CASE("quiet hours pass midnight and know the day on which they begin") {
     INFO(text);
     CHECK_FALSE(parse_quiet_hours(text));
   }
-}
-
-TEST_CASE("what was meant is found by its letters") {
-  CHECK(most_like("titel", {"body", "title", "tool"}) == "title");
-  CHECK(most_like("x", {}).empty());
 }

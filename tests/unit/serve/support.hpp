@@ -34,7 +34,7 @@ class FakeStream final : public tail::Stream {
   const std::string& text() const { return written_; }
 
   /// Feeds complete lines; events are sent to the listener (null: folded as history), then on_changed().
-  void write(std::string_view lines, tail::Listener* listener);
+  void write(std::string_view lines, tail::StreamObserver* listener);
   /// A new history.
   void restart();
   /// The cursors of all events, from folding everything written in one piece.

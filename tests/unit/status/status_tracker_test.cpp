@@ -333,9 +333,9 @@ TEST_CASE("a removed session is unknown again unless its process is alive") {
 TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") {
   struct Forgetful final : StatusObserver {
     StatusTracker* tracker = nullptr;
-    int told = 0;
+    int calls = 0;
     void on_status(const std::string& session, const Status&) override {
-      ++told;
+      ++calls;
       tracker->remove_session(session);
     }
     void on_todos(const std::string&) override {}
@@ -349,12 +349,12 @@ TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") 
   tracker.start();
   loop.drain();
   tracker.transcript_changed("s", working_turn());
-  CHECK(listener.told == 1);
+  CHECK(listener.calls == 1);
   tracker.stop();
   tracker.transcript_changed("s", working_turn());
   tracker.rescan();
   loop.drain();
-  CHECK(listener.told == 1);
+  CHECK(listener.calls == 1);
 }
 
 #endif

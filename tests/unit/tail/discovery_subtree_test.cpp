@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "tail_fixture.hpp"
+#include "unit/tail/tail_fixture.hpp"
 #include "watch/inotify.hpp"
 
 namespace fs = std::filesystem;
@@ -20,50 +20,51 @@ std::string common(const std::string& one, const std::string& other) {
   return both;
 }
 
-/// Merges inotify hints: sends one after `rings_max` of them, or on request.
-class Coalescing final : public watch::Watcher {
+/// Merges inotify hints: sends one after `hints_max` of them, or on request.
+class CoalescingWatcher final : public watch::Watcher {
  public:
-  static constexpr int rings_max = 20;
+  static constexpr int hints_max = 20;
 
-  Coalescing(boost::asio::io_context& io, watch::WatchMux& mux)
-      : mux_(mux), ears_(io, [this](const ChangeHint& hint) { hear(ring); }) {
+  CoalescingWatcher(boost::asio::io_context& io, watch::WatchMux& mux)
+      : mux_(mux), inotify_(io, [this](const ChangeHint& hint) { on_change(hint); }) {
     mux.add_backend(*this);
   }
-  void watch(const std::string& directory) override { ears_.watch(directory); }
-  void unwatch(const std::string& directory) override { ears_.unwatch(directory); }
+  void watch(const std::string& directory) override { inotify_.watch(directory); }
+  void unwatch(const std::string& directory) override { inotify_.unwatch(directory); }
 
   bool flush() {
-    if (heard_ == 0) return false;
-    heard_ = 0;
-    ++received;
+    if (hints_ == 0) return false;
+    hints_ = 0;
+    ++sent;
     mux_.notify({ChangeHint::Where::directory, std::exchange(below_, {})});
     return true;
   }
-  int received = 0, coalesced = 0;
+  int sent = 0, coalesced = 0;
 
  private:
-  void hear(const ChangeHint& hint) {
-    REQUIRE(ring.where != ChangeHint::Where::everything);
+  void on_change(const ChangeHint& hint) {
+    REQUIRE(hint.where != ChangeHint::Where::everything);
     // Files are never named, only directories.
     const std::string at =
-        ring.where == ChangeHint::Where::path ? fs::path(ring.path).parent_path().string() : ring.path;
+        hint.where == ChangeHint::Where::path ? fs::path(hint.path).parent_path().string() : hint.path;
     below_ = below_.empty() ? at : common(below_, at);
     ++coalesced;
-    if (++heard_ >= rings_max) flush();
+    if (++hints_ >= hints_max) flush();
   }
 
   watch::WatchMux& mux_;
-  watch::Inotify ears_;
+  watch::Inotify inotify_;
   std::string below_;
-  int heard_ = 0;
+  int hints_ = 0;
 };
 
-struct Mac {
-  Mac() : fixture((fs::create_directories(root / "projects"), TailFixture::options(root.path())), mux) {
-    watcher = std::make_unique<Coalescing>(fixture.io, mux);
+struct SubtreeFixture {
+  SubtreeFixture()
+      : fixture((fs::create_directories(root / "projects"), TailFixture::options(root.path())), mux) {
+    watcher = std::make_unique<CoalescingWatcher>(fixture.io, mux);
     fixture.start();
   }
-  ~Mac() { fixture.tail->stop(); }
+  ~SubtreeFixture() { fixture.tail->stop(); }
 
   /// Delivers hints until there are no more.
   void settle() {
@@ -74,26 +75,25 @@ struct Mac {
   Scratch root;
   watch::WatchMux mux;
   TailFixture fixture;
-  std::unique_ptr<Coalescing> watcher;
+  std::unique_ptr<CoalescingWatcher> watcher;
 };
 
 }  // namespace
 
-TEST_CASE(
-    "fault 60: received only to look below a directory again, the same streams end up with the same events") {
+TEST_CASE("fault 60: hints that only name a parent directory lead to the same streams and events") {
   const unsigned seed = GENERATE(1u, 2u, 3u, 4u);
   CAPTURE(seed);
-  std::mt19937 dice(seed);
-  Mac mac;
+  std::mt19937 random(seed);
+  SubtreeFixture subtree;
   int n = 0;
   const auto place = [&] {
     static constexpr const char* folders[] = {"a", "b", "a/s/subagents", "c/s/subagents/workflows/w"};
-    return mac.root / (std::string("projects/") + folders[dice() % std::size(folders)]);
+    return subtree.root / (std::string("projects/") + folders[random() % std::size(folders)]);
   };
   for (int step = 0; step < 300; ++step) {
     const std::string folder = place();
-    const std::string file = folder + "/t" + std::to_string(dice() % 3) + ".jsonl";
-    switch (dice() % 12) {
+    const std::string file = folder + "/t" + std::to_string(random() % 3) + ".jsonl";
+    switch (random() % 12) {
       case 0:
         fs::remove(file);
         break;
@@ -101,14 +101,14 @@ TEST_CASE(
         fs::remove_all(folder);
         break;
       case 2:
-        if (fs::exists(folder) && !fs::exists(mac.root / "projects/moved"))
-          fs::rename(folder, mac.root / "projects/moved");
+        if (fs::exists(folder) && !fs::exists(subtree.root / "projects/moved"))
+          fs::rename(folder, subtree.root / "projects/moved");
         break;
       case 3:
         if (fs::exists(file)) fs::resize_file(file, fs::file_size(file) / 2);
         break;
       case 4:
-        mac.settle();
+        subtree.settle();
         break;
       default:
         fs::create_directories(folder);
@@ -116,24 +116,25 @@ TEST_CASE(
         n += 3;
     }
     if (step % 7 == 0) {
-      mac.fixture.io.restart();
-      mac.fixture.io.poll();
+      subtree.fixture.io.restart();
+      subtree.fixture.io.poll();
     }
   }
   std::map<std::string, Lines> expected;
-  for (const auto& each : fs::recursive_directory_iterator(mac.root / "projects")) {
+  for (const auto& each : fs::recursive_directory_iterator(subtree.root / "projects")) {
     if (!each.is_regular_file()) continue;
-    const std::string name = fs::relative(each.path(), mac.root / "projects").replace_extension().string();
+    const std::string name =
+        fs::relative(each.path(), subtree.root / "projects").replace_extension().string();
     expected["r/" + name] = fold_of(contents(each.path()));
   }
   REQUIRE_FALSE(expected.empty());
-  mac.fixture.until([&] {
-    mac.watcher->flush();
+  subtree.fixture.until([&] {
+    subtree.watcher->flush();
     std::map<std::string, Lines> received;
-    for (const auto& [name, stream] : mac.fixture.observer.streams)
-      if (stream.present) told[name] = stream.events;
+    for (const auto& [name, stream] : subtree.fixture.observer.streams)
+      if (stream.present) received[name] = stream.events;
     return received == expected;
   });
-  REQUIRE(mac.watcher->received > 0);
-  REQUIRE(mac.watcher->coalesced > 3 * mac.watcher->received);
+  REQUIRE(subtree.watcher->sent > 0);
+  REQUIRE(subtree.watcher->coalesced > 3 * subtree.watcher->sent);
 }

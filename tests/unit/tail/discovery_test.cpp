@@ -3,7 +3,7 @@
 #include <functional>
 #include <set>
 
-#include "tail_fixture.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -36,13 +36,13 @@ struct Silent {
     fixture.start();
   }
   /// What an agent program does without any notification.
-  void live_a_little() {
+  void write_transcripts() {
     append(root / "projects/p/s.jsonl", prompts(0, 5));
     fs::create_directories(root / "projects/q/s2/subagents");
     append(root / "projects/q/s2.jsonl", prompts(5, 8));
     append(root / "projects/q/s2/subagents/agent-a1.jsonl", prompts(8, 9));
   }
-  void all_heard() {
+  void expect_all() {
     fixture.same("r/p/s", root / "projects/p/s.jsonl");
     fixture.same("r/q/s2", root / "projects/q/s2.jsonl");
     fixture.until([&] { return fixture.observer.has("r/q/s2/subagents/agent-a1"); });
@@ -142,9 +142,9 @@ TEST_CASE("fault 47: a root that is missing, deleted and created again is found 
 
 TEST_CASE("fault 48: after an overflow everything is checked") {
   Silent silent;
-  silent.live_a_little();
+  silent.write_transcripts();
   silent.mux.notify({ChangeHint::Where::everything, {}});
-  silent.all_heard();
+  silent.expect_all();
   append(silent.root / "projects/p/s.jsonl", prompts(20, 25));
   fs::remove(silent.root / "projects/q/s2.jsonl");
   silent.mux.notify({ChangeHint::Where::everything, {}});
@@ -250,9 +250,9 @@ TEST_CASE("fault 59: a file removed between listing and opening is no problem") 
 
 TEST_CASE("fault 60: a watcher that reports directories only") {
   Silent silent;
-  silent.live_a_little();
+  silent.write_transcripts();
   silent.mux.notify({ChangeHint::Where::directory, silent.root.path()});
-  silent.all_heard();
+  silent.expect_all();
   append(silent.root / "projects/q/s2.jsonl", prompts(30, 32));
   silent.mux.notify({ChangeHint::Where::directory, silent.root / "projects"});
   silent.fixture.same("r/q/s2", silent.root / "projects/q/s2.jsonl");
@@ -271,7 +271,7 @@ TEST_CASE("new directories are watched, and removed ones are not watched any mor
   Silent silent;
   REQUIRE(silent.fake.watched.contains(silent.root / "projects"));
   REQUIRE(silent.fake.watched.contains(silent.root / "projects/p"));
-  silent.live_a_little();
+  silent.write_transcripts();
   silent.mux.notify({ChangeHint::Where::path, silent.root / "projects/q"});
   silent.fixture.until([&] { return silent.fixture.observer.has("r/q/s2/subagents/agent-a1"); });
   REQUIRE(silent.fake.watched.contains(silent.root / "projects/q/s2/subagents"));

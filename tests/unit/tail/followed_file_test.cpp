@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tail_fixture.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;

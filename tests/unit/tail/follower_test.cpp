@@ -10,7 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_system.hpp"
-#include "tail_fixture.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -200,8 +200,8 @@ TEST_CASE("fault 33: an unlinked file that is still written is read to its end, 
   fs::remove(session.file);
   SECTION("written before the next check") {}
   SECTION("written after it") {
-    const auto looks = session.fixture->tail->counters().checks;
-    session.fixture->until([&] { return session.fixture->tail->counters().checks > looks; });
+    const auto checks = session.fixture->tail->counters().checks;
+    session.fixture->until([&] { return session.fixture->tail->counters().checks > checks; });
   }
   put(fd, prompts(3, 6));
   ::close(fd);
@@ -438,6 +438,6 @@ TEST_CASE("a file folded at start is verified again only if it may have changed 
   };
   REQUIRE(verifications_of_a_start() == 1);  // its change time is too recent to exclude another change
   constexpr std::int64_t settled_ns = 2'000'000'000;
-  while (tail::stat_file(file).changed_ns + settled_ns > watch::wall_now().count()) std::this_thread::yield();
+  while (stat_file(file).changed_ns + settled_ns > watch::wall_now().count()) std::this_thread::yield();
   REQUIRE(verifications_of_a_start() == 0);
 }

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "agents/claude_code/reader.hpp"
-#include "tail_fixture.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -21,7 +21,7 @@ struct Cold {
     REQUIRE(fixture->tail->find(name)->transcript() == nullptr);
   }
   /// A client reads the whole transcript from its file.
-  void tell() {
+  void publish() {
     std::string bytes = contents(file);
     const std::size_t size = bytes.size();
     bytes.resize(size + feed_padding);
@@ -83,7 +83,7 @@ TEST_CASE(
 
 TEST_CASE("the published prefix of a cold transcript is verified when it is followed") {
   Cold cold(prompts(0, 9));
-  cold.tell();
+  cold.publish();
   const bool rewritten = GENERATE(true, false);
   if (rewritten)
     rewrite(cold.file, prompts(20, 40));  // longer: its size alone looks like growth
@@ -100,9 +100,9 @@ TEST_CASE("the published prefix of a cold transcript is verified when it is foll
 
 TEST_CASE("two histories published for one cold transcript are both reset") {
   Cold cold(prompts(0, 9));
-  cold.tell();
+  cold.publish();
   rewrite(cold.file, prompts(50, 59));  // the loop does not run
-  cold.tell();
+  cold.publish();
   append(cold.file, prompts(59, 60));
   cold.fixture->same(cold.name, cold.file);
   REQUIRE(cold.received().resets == Lines{"rewritten"});

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "tail_fixture.hpp"
 #include "unit/places.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;

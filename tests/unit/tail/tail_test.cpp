@@ -4,9 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "agents/claude_code/subagent_meta.hpp"
-#include "rig.hpp"
 #include "unit/support/fake_filter.hpp"
+#include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
 using namespace earshot;
@@ -19,8 +18,8 @@ void age(const std::string& path, std::chrono::seconds by) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - by);
 }
 
-struct Impl {
-  Impl() { fs::create_directories(root / "projects/p"); }
+struct RootFixture {
+  RootFixture() { fs::create_directories(root / "projects/p"); }
   std::string add(const std::string& name, const std::string& text, std::chrono::seconds old = 0s) {
     const std::string path = root / ("projects/p/" + name + ".jsonl");
     fs::create_directories(fs::path(path).parent_path());
@@ -34,10 +33,10 @@ struct Impl {
 }  // namespace
 
 TEST_CASE("recent files are folded at start, others are cold") {
-  Impl house;
-  house.add("new", prompts(0, 3), 60s);
-  house.add("old", prompts(3, 5), 48h);
-  TailFixture fixture(house.root.path());
+  RootFixture files;
+  files.add("new", prompts(0, 3), 60s);
+  files.add("old", prompts(3, 5), 48h);
+  TailFixture fixture(files.root.path());
   fixture.start();
   REQUIRE(fixture.observer.events == 0);
   REQUIRE(fixture.observer.has("r/p/new"));
@@ -60,45 +59,45 @@ TEST_CASE("recent files are folded at start, others are cold") {
   REQUIRE(fixture.tail->find("r") == nullptr);
 }
 
-TEST_CASE("the filter reaches every transcript, also after its file was written anew") {
+TEST_CASE("the filter is used for every transcript, also after a reset") {
   const test::FakeFilter fake_filter;
-  Impl house;
+  RootFixture files;
   std::string line = prompt(0);
   line.replace(line.find("prompt "), 7, "a lamp ");
-  const std::string path = house.add("new", line);
-  tail::Options options = Rig::options(house.root.path());
+  const std::string path = files.add("new", line);
+  tail::Options options = TailFixture::options(files.root.path());
   options.filter = &fake_filter;
-  Rig rig(std::move(options), Mode::both);
-  rig.start();
-  const auto told = [&] { return rig.tail->find("r/p/new")->transcript()->state().turn_prompt; };
-  REQUIRE(told().starts_with("a ******"));
+  TailFixture fixture(std::move(options), Mode::both);
+  fixture.start();
+  const auto prompt_text = [&] { return fixture.tail->find("r/p/new")->transcript()->state().turn_prompt; };
+  REQUIRE(prompt_text().starts_with("a ******"));
   std::ofstream(path, std::ios::trunc) << prompt(1) << line;
   fixture.until([&] { return !fixture.observer.streams["r/p/new"].resets.empty(); });
   fixture.read("r/p/new");
   REQUIRE(fixture.tail->find("r/p/new")->transcript()->state().turn == 2);
-  REQUIRE(received().starts_with("a ******"));
+  REQUIRE(prompt_text().starts_with("a ******"));
 }
 
 TEST_CASE("a cold file that grows is folded up to its known size; the new lines are events") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
-  Impl house;
+  RootFixture files;
   // The line that crosses the known size is new.
   const std::string was = prompts(0, 3) + prompt(3).substr(0, 20);
-  const std::string path = house.add("old", was, 48h);
-  TailFixture fixture(house.root.path(), mode);
+  const std::string path = files.add("old", was, 48h);
+  TailFixture fixture(files.root.path(), mode);
   fixture.start();
   append(path, prompt(3).substr(20) + prompt(4));
   fixture.until([&] { return fixture.observer.has("r/p/old"); });
   fixture.read("r/p/old");
-  const Lines whole = fold_of(contents(path)), before = fold_of(was);
+  const Lines complete = fold_of(contents(path)), before = fold_of(was);
   REQUIRE(fixture.observer.streams["r/p/old"].events ==
-          Lines(whole.begin() + static_cast<long>(before.size()), whole.end()));
+          Lines(complete.begin() + static_cast<long>(before.size()), complete.end()));
 }
 
 TEST_CASE("a cold file is folded on request") {
-  Impl house;
-  const std::string path = house.add("old", prompts(0, 3), 48h);
-  TailFixture fixture(house.root.path());
+  RootFixture files;
+  const std::string path = files.add("old", prompts(0, 3), 48h);
+  TailFixture fixture(files.root.path());
   fixture.start();
   int folded = 0;
   const auto then = [&](const tail::Stream* stream) {
@@ -120,37 +119,37 @@ TEST_CASE("a cold file is folded on request") {
 }
 
 TEST_CASE("a cold file that is rewritten shorter is a new history") {
-  Impl house;
-  const std::string path = house.add("old", prompts(0, 3), 48h);
-  TailFixture fixture(house.root.path());
+  RootFixture files;
+  const std::string path = files.add("old", prompts(0, 3), 48h);
+  TailFixture fixture(files.root.path());
   fixture.start();
   rewrite(path, prompts(5, 6));
   fixture.same("r/p/old", path);
 }
 
 TEST_CASE("a file created later is added empty, then all its lines are events, whatever their age") {
-  Impl house;
-  TailFixture fixture(house.root.path());
+  RootFixture files;
+  TailFixture fixture(files.root.path());
   fixture.start();
-  const std::string path = house.root / "projects/p/copied.jsonl";
+  const std::string path = files.root / "projects/p/copied.jsonl";
   append(path, prompts(0, 10));
   age(path, 10'000h);
   fixture.same("r/p/copied", path);
 }
 
 TEST_CASE("many recent files larger than a batch are folded completely at start") {
-  Impl house;
+  RootFixture files;
   std::string bulk;
   for (int n = 0; bulk.size() < (3u << 20); ++n) bulk += prompt(n);
-  for (const char* name : {"a", "b", "c"}) house.add(name, bulk);
-  for (int n = 0; n < 20; ++n) house.add("small" + std::to_string(n), prompt(n));
-  TailFixture fixture(house.root.path());
+  for (const char* name : {"a", "b", "c"}) files.add(name, bulk);
+  for (int n = 0; n < 20; ++n) files.add("small" + std::to_string(n), prompt(n));
+  TailFixture fixture(files.root.path());
   fixture.start();
   REQUIRE(fixture.tail->counters().streams == 23);
   REQUIRE(fixture.tail->counters().open_files == 0);
   for (const char* name : {"r/p/a", "r/p/b", "r/p/c"})
     REQUIRE(fixture.tail->find(name)->transcript()->bytes_read() == bulk.size());
-  append(house.root / "projects/p/b.jsonl", prompt(1'000'000));
+  append(files.root / "projects/p/b.jsonl", prompt(1'000'000));
   fixture.read("r/p/b");
   REQUIRE(fixture.observer.streams["r/p/b"].resets.empty());
 }
@@ -175,17 +174,17 @@ TEST_CASE("files below conversations/ are named like those of projects/ unless t
 }
 
 TEST_CASE("a meta file and its transcript may appear in any order") {
-  Impl house;
-  house.add("s", prompt(0));
-  house.add("s/subagents/agent-old", prompt(1));
-  const std::string metas = house.root / "projects/p/s/subagents/";
+  RootFixture files;
+  files.add("s", prompt(0));
+  files.add("s/subagents/agent-old", prompt(1));
+  const std::string metas = files.root / "projects/p/s/subagents/";
   const std::string text =
       R"({"agentType":"Explore","description":"look","toolUseId":"toolu_1","parentAgentId":"a0","spawnDepth":2})";
   append(metas + "agent-old.meta.json", text);
-  const SubagentMeta said{"Explore", "look", "toolu_1", "a0", 2};
-  TailFixture fixture(house.root.path());
+  const SubagentMeta expected{"Explore", "look", "toolu_1", "a0", 2};
+  TailFixture fixture(files.root.path());
   fixture.start();
-  REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-old"].meta == said);
+  REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-old"].meta == expected);
 
   append(metas + "agent-first.meta.json", text);
   append(metas + "agent-first.jsonl", prompt(2));
@@ -193,43 +192,43 @@ TEST_CASE("a meta file and its transcript may appear in any order") {
   fixture.until([&] { return fixture.observer.has("r/p/s/subagents/agent-second"); });
   append(metas + "agent-second.meta.json", text.substr(0, 10));  // incomplete
   append(metas + "agent-second.meta.json", text.substr(10));
-  fixture.until([&] { return fixture.observer.streams["r/p/s/subagents/agent-first"].meta == said; });
-  fixture.until([&] { return fixture.observer.streams["r/p/s/subagents/agent-second"].meta == said; });
+  fixture.until([&] { return fixture.observer.streams["r/p/s/subagents/agent-first"].meta == expected; });
+  fixture.until([&] { return fixture.observer.streams["r/p/s/subagents/agent-second"].meta == expected; });
   REQUIRE(fixture.observer.streams["r/p/s/subagents/agent-second"].session == "s");
 }
 
 TEST_CASE("malformed meta files are ignored") {}
 
 TEST_CASE("a new compaction marker is reported for its session, once; old ones are not") {
-  Impl house;
-  house.add("s", prompt(0));
-  house.add("agent-acompact-old", prompt(1, "s"));
-  fs::create_directories(house.root / "projects/p/s/subagents");
-  TailFixture fixture(house.root.path(), GENERATE(Mode::inotify, Mode::sweep, Mode::both));
+  RootFixture files;
+  files.add("s", prompt(0));
+  files.add("agent-acompact-old", prompt(1, "s"));
+  fs::create_directories(files.root / "projects/p/s/subagents");
+  TailFixture fixture(files.root.path(), GENERATE(Mode::inotify, Mode::sweep, Mode::both));
   fixture.start();
-  const std::string beside = house.root / "projects/p/agent-acompact-1.jsonl";
+  const std::string beside = files.root / "projects/p/agent-acompact-1.jsonl";
   append(beside, "");
   append(beside, prompt(2, "parent"));
   fixture.until([&] { return fixture.observer.compacting == std::vector<std::string>{"parent"}; });
   append(beside, prompt(3, "parent"));
-  append(house.root / "projects/p/s/subagents/agent-acompact-2.jsonl", prompt(4, "other"));
+  append(files.root / "projects/p/s/subagents/agent-acompact-2.jsonl", prompt(4, "other"));
   fixture.until([&] { return fixture.observer.compacting == std::vector<std::string>{"parent", "s"}; });
-  append(house.root / "projects/p/agent-aprompt_suggestion-1.jsonl", prompt(5));
-  append(house.root / "projects/p/history.jsonl", prompt(6));
-  append(house.root / "projects/p/mark.jsonl", prompt(7));
-  fixture.same("r/p/mark", house.root / "projects/p/mark.jsonl");
+  append(files.root / "projects/p/agent-aprompt_suggestion-1.jsonl", prompt(5));
+  append(files.root / "projects/p/history.jsonl", prompt(6));
+  append(files.root / "projects/p/mark.jsonl", prompt(7));
+  fixture.same("r/p/mark", files.root / "projects/p/mark.jsonl");
   fixture.idle();
   REQUIRE(fixture.observer.compacting.size() == 2);
   REQUIRE(fixture.tail->counters().known_files == 2);
 }
 
 TEST_CASE("descriptors of unused files are closed") {
-  Impl house;
-  auto options = TailFixture::options(house.root.path());
+  RootFixture files;
+  auto options = TailFixture::options(files.root.path());
   options.quiet = 5ms;
   TailFixture fixture(options, Mode::both);
   fixture.start();
-  const std::string path = house.add("s", prompt(0));
+  const std::string path = files.add("s", prompt(0));
   fixture.same("r/p/s", path);
   fixture.until([&] { return fixture.tail->counters().open_files == 0; });
   append(path, prompt(1));
@@ -238,33 +237,33 @@ TEST_CASE("descriptors of unused files are closed") {
 }
 
 TEST_CASE("fault 51: more files than descriptors") {
-  Impl house;
-  TailFixture fixture(house.root.path());
+  RootFixture files;
+  TailFixture fixture(files.root.path());
   fixture.start();
-  const int files = 400;
+  const int count = 400;
   for (int round = 0; round < 2; ++round)
-    for (int n = 0; n < files; ++n)
-      append(house.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * files));
-  for (int n = 0; n < files; ++n)
-    fixture.same("r/p/" + std::to_string(n), house.root / ("projects/p/" + std::to_string(n) + ".jsonl"));
+    for (int n = 0; n < count; ++n)
+      append(files.root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n + round * count));
+  for (int n = 0; n < count; ++n)
+    fixture.same("r/p/" + std::to_string(n), files.root / ("projects/p/" + std::to_string(n) + ".jsonl"));
   REQUIRE(fixture.tail->counters().open_files <= 256);
 }
 
 TEST_CASE("after stop() the observer receives nothing") {
-  Impl house;
-  TailFixture fixture(house.root.path());
+  RootFixture files;
+  TailFixture fixture(files.root.path());
   fixture.start();
   fixture.tail->stop();
-  append(house.root / "projects/p/s.jsonl", prompt(0));
+  append(files.root / "projects/p/s.jsonl", prompt(0));
   fixture.io.restart();
   fixture.io.run_for(50ms);
   REQUIRE(fixture.observer.streams.empty());
 }
 
 TEST_CASE("a tail can be destroyed while work is in progress") {
-  Impl house;
-  house.add("s", prompts(0, 1000));
-  auto fixture = std::make_unique<TailFixture>(house.root.path());
+  RootFixture files;
+  files.add("s", prompts(0, 1000));
+  auto fixture = std::make_unique<TailFixture>(files.root.path());
   fixture->tail->start([] {});
   fixture->io.poll_one();
   fixture.reset();

@@ -14,40 +14,39 @@ using namespace earshot::team;
 
 namespace {
 
-Received event(std::uint64_t sequence, std::uint64_t offset, const std::string& store = "one",
-               std::uint64_t mark = 5) {
-  Received received;
-  received.store = store, received.sequence = sequence,
-  received.time_ns = static_cast<std::int64_t>(sequence) * 1000;
-  received.host = "ada", received.stream = "claude/p/s", received.session = "s",
-  received.type = "turn.started";
-  received.cursor = Cursor{offset, 1, mark};
-  received.payload = R"({"type":"turn.started","host":"ada","stream":"claude/p/s","session":"s","cursor":")" +
-                     to_string(*received.cursor) + R"(","turn":1})";
-  return received;
+ReceivedMessage event(std::uint64_t sequence, std::uint64_t offset, const std::string& store = "one",
+                      std::uint64_t mark = 5) {
+  ReceivedMessage message;
+  message.store = store, message.sequence = sequence,
+  message.time_ns = static_cast<std::int64_t>(sequence) * 1000;
+  message.host = "ada", message.stream = "claude/p/s", message.session = "s", message.type = "turn.started";
+  message.cursor = Cursor{offset, 1, mark};
+  message.payload = R"({"type":"turn.started","host":"ada","stream":"claude/p/s","session":"s","cursor":")" +
+                    to_string(*message.cursor) + R"(","turn":1})";
+  return message;
 }
-Received first(Received received) {
-  received.begins = true;
-  return received;
+ReceivedMessage first(ReceivedMessage message) {
+  message.is_first = true;
+  return message;
 }
-/// It says which one it follows: the one at this offset, of this mark.
-Received follows(Received received, std::uint64_t offset, std::uint64_t mark = 5) {
-  received.after = offset == 0 ? begin_cursor : Cursor{offset, 1, mark};
-  return received;
+/// Sets the previous event.
+ReceivedMessage follows(ReceivedMessage message, std::uint64_t offset, std::uint64_t mark = 5) {
+  message.after = offset == 0 ? begin_cursor : Cursor{offset, 1, mark};
+  return message;
 }
-Received reset(std::uint64_t sequence) {
-  Received received = event(sequence, 0);
-  received.cursor.reset();
-  received.type = "reset";
-  return received;
+ReceivedMessage reset(std::uint64_t sequence) {
+  ReceivedMessage message = event(sequence, 0);
+  message.cursor.reset();
+  message.type = "reset";
+  return message;
 }
-Received removed(std::uint64_t sequence) {
-  Received received = reset(sequence);
-  received.type = "stream.removed";
-  return received;
+ReceivedMessage removed(std::uint64_t sequence) {
+  ReceivedMessage message = reset(sequence);
+  message.type = "stream.removed";
+  return message;
 }
 
-struct Server {
+struct Hub {
   test::Scratch scratch;
   std::string directory = scratch / "hub";
   std::string file = directory + "/projects/ada/" + tail::escape("claude/p/s") + ".jsonl";
@@ -57,7 +56,7 @@ struct Server {
     all << std::ifstream(file).rdbuf();
     return all.str();
   }
-  /// The offsets of the events that the file has, in order.
+  /// The offsets of the stored events, in order.
   std::vector<std::uint64_t> offsets() const {
     std::vector<std::uint64_t> found;
     std::istringstream lines(text());
@@ -72,288 +71,286 @@ using Offsets = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("events are appended in order, each as one line that says where it was received") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  CHECK(shelf.take(event(1, 10)) == IngestAction::append);
-  CHECK(shelf.take(event(2, 20)) == IngestAction::append);
-  CHECK(shelf.write().empty());
-  CHECK(shelf.sync().empty());
+TEST_CASE("events are appended in order, one per line, with their origin") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  CHECK(store.add(event(1, 10)) == IngestAction::append);
+  CHECK(store.add(event(2, 20)) == IngestAction::append);
+  CHECK(store.write().empty());
+  CHECK(store.sync().empty());
   CHECK(hub.offsets() == Offsets{10, 20});
   CHECK(hub.text().starts_with(R"({"received":"one:1:1000","type":"turn.started",)"));
 }
 
-TEST_CASE("what is delivered once more is dropped, also by a hub that was started again in between") {
-  Server hub;
+TEST_CASE("a redelivered event is dropped, also after a restart of the hub") {
+  Hub hub;
   {
-    EventStore shelf(hub.directory, {});
-    shelf.take(event(1, 10)), shelf.take(event(2, 20));
-    CHECK(shelf.write().empty());
+    EventStore store(hub.directory, {});
+    store.add(event(1, 10)), store.add(event(2, 20));
+    CHECK(store.write().empty());
   }
-  EventStore shelf(hub.directory, {});
-  CHECK(shelf.take(event(1, 10)) == IngestAction::drop);
-  CHECK(shelf.take(event(2, 20)) == IngestAction::drop);
-  CHECK(shelf.take(event(3, 30)) == IngestAction::append);
-  CHECK(shelf.write().empty());
+  EventStore store(hub.directory, {});
+  CHECK(store.add(event(1, 10)) == IngestAction::drop);
+  CHECK(store.add(event(2, 20)) == IngestAction::drop);
+  CHECK(store.add(event(3, 30)) == IngestAction::append);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20, 30});
 }
 
-TEST_CASE("a store that was made anew tells all again: what the file has is dropped") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  for (const std::uint64_t n : {1, 2, 3}) shelf.take(event(n, n * 10));
-  CHECK(shelf.write().empty());
-  CHECK(shelf.take(first(event(1, 10, "two"))) == IngestAction::drop);
-  CHECK(shelf.take(event(2, 20, "two")) == IngestAction::drop);
-  CHECK(shelf.take(event(3, 30, "two")) == IngestAction::drop);
-  CHECK(shelf.take(event(4, 40, "two")) == IngestAction::append);
-  CHECK(shelf.write().empty());
+TEST_CASE("events that a recreated store delivers again are dropped") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  for (const std::uint64_t n : {1, 2, 3}) store.add(event(n, n * 10));
+  CHECK(store.write().empty());
+  CHECK(store.add(first(event(1, 10, "two"))) == IngestAction::drop);
+  CHECK(store.add(event(2, 20, "two")) == IngestAction::drop);
+  CHECK(store.add(event(3, 30, "two")) == IngestAction::drop);
+  CHECK(store.add(event(4, 40, "two")) == IngestAction::append);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20, 30, 40});
 }
 
-TEST_CASE("numbers that a store gives again after it lost its end are no repetition") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  shelf.take(event(7, 10)), shelf.take(event(9, 20));
-  CHECK(shelf.write().empty());
-  Received again = event(5, 20), fresh = event(6, 30);
-  again.time_ns = 20'000, fresh.time_ns = 21'000;
-  CHECK(shelf.take(again) == IngestAction::drop);  // the file has it
-  CHECK(shelf.take(fresh) == IngestAction::append);
-  CHECK(shelf.write().empty());
+TEST_CASE("sequences that a store reuses after it lost messages are new messages") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  store.add(event(7, 10)), store.add(event(9, 20));
+  CHECK(store.write().empty());
+  ReceivedMessage again = event(5, 20), next = event(6, 30);
+  again.time_ns = 20'000, next.time_ns = 21'000;
+  CHECK(store.add(again) == IngestAction::drop);  // already stored
+  CHECK(store.add(next) == IngestAction::append);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20, 30});
 }
 
-TEST_CASE("another history in a store that was made anew is known by its cursors, however far it has come") {
+TEST_CASE("another history in a recreated store is detected by its cursors, whatever its length") {
   for (const std::uint64_t offset : {10, 35}) {
-    Server hub;
-    EventStore shelf(hub.directory, {});
-    for (const std::uint64_t n : {1, 2, 3}) shelf.take(event(n, n * 10));
-    CHECK(shelf.write().empty());
-    CHECK(shelf.take(first(event(1, offset, "two", 99))) == IngestAction::restart);
-    CHECK(shelf.take(event(2, 50, "two", 99)) == IngestAction::append);
-    CHECK(shelf.write().empty());
+    Hub hub;
+    EventStore store(hub.directory, {});
+    for (const std::uint64_t n : {1, 2, 3}) store.add(event(n, n * 10));
+    CHECK(store.write().empty());
+    CHECK(store.add(first(event(1, offset, "two", 99))) == IngestAction::restart);
+    CHECK(store.add(event(2, 50, "two", 99)) == IngestAction::append);
+    CHECK(store.write().empty());
     CHECK(hub.offsets() == Offsets{offset, 50});
   }
 }
 
-TEST_CASE(
-    "a reset begins the file anew, and what was told before it is not taken again when it is redelivered") {
-  Server hub;
+TEST_CASE("a reset restarts the file, and redelivered events from before it are dropped") {
+  Hub hub;
   {
-    EventStore shelf(hub.directory, {});
-    shelf.take(event(1, 10)), shelf.take(event(2, 20));
-    CHECK(shelf.write().empty());
-    CHECK(shelf.take(reset(3)) == IngestAction::restart);
-    CHECK(shelf.take(event(4, 5, "one", 99)) == IngestAction::append);
-    CHECK(shelf.write().empty());
+    EventStore store(hub.directory, {});
+    store.add(event(1, 10)), store.add(event(2, 20));
+    CHECK(store.write().empty());
+    CHECK(store.add(reset(3)) == IngestAction::restart);
+    CHECK(store.add(event(4, 5, "one", 99)) == IngestAction::append);
+    CHECK(store.write().empty());
     CHECK(hub.offsets() == Offsets{5});
   }
-  EventStore shelf(hub.directory, {});
-  CHECK(shelf.take(event(2, 20)) == IngestAction::drop);
-  CHECK(shelf.take(reset(3)) == IngestAction::drop);
-  CHECK(shelf.take(event(4, 5, "one", 99)) == IngestAction::drop);
-  CHECK(shelf.take(event(5, 6, "one", 99)) == IngestAction::append);
-  CHECK(shelf.write().empty());
+  EventStore store(hub.directory, {});
+  CHECK(store.add(event(2, 20)) == IngestAction::drop);
+  CHECK(store.add(reset(3)) == IngestAction::drop);
+  CHECK(store.add(event(4, 5, "one", 99)) == IngestAction::drop);
+  CHECK(store.add(event(5, 6, "one", 99)) == IngestAction::append);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{5, 6});
 }
 
-TEST_CASE("a reset and a new history in one batch leave only the new one") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  shelf.take(event(1, 10)), shelf.take(reset(2)), shelf.take(event(3, 4)), shelf.take(reset(4)),
-      shelf.take(event(5, 6));
-  CHECK(shelf.write().empty());
+TEST_CASE("after a reset and a new history in one batch the file has only the new history") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  store.add(event(1, 10)), store.add(reset(2)), store.add(event(3, 4)), store.add(reset(4)),
+      store.add(event(5, 6));
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{6});
 }
 
-TEST_CASE("a transcript that is gone takes its file with it, and may come again") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  shelf.take(event(1, 10));
-  CHECK(shelf.write().empty());
-  CHECK(shelf.take(removed(2)) == IngestAction::remove);
+TEST_CASE("the file of a removed transcript is deleted; the transcript may be created again") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  store.add(event(1, 10));
+  CHECK(store.write().empty());
+  CHECK(store.add(removed(2)) == IngestAction::remove);
   CHECK_FALSE(std::filesystem::exists(hub.file));
-  CHECK(shelf.figures().files == 0);
-  CHECK(shelf.take(removed(2)) == IngestAction::drop);
-  CHECK(shelf.take(event(3, 10)) == IngestAction::append);
-  CHECK(shelf.write().empty());
+  CHECK(store.metrics().files == 0);
+  CHECK(store.add(removed(2)) == IngestAction::drop);
+  CHECK(store.add(event(3, 10)) == IngestAction::append);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10});
 }
 
-TEST_CASE("a line that a crash left in part is cut off") {
-  Server hub;
+TEST_CASE("an incomplete line after a crash is removed") {
+  Hub hub;
   {
-    EventStore shelf(hub.directory, {});
-    shelf.take(event(1, 10)), shelf.take(event(2, 20));
-    CHECK(shelf.write().empty());
+    EventStore store(hub.directory, {});
+    store.add(event(1, 10)), store.add(event(2, 20));
+    CHECK(store.write().empty());
   }
   std::filesystem::resize_file(hub.file, std::filesystem::file_size(hub.file) - 7);
-  EventStore shelf(hub.directory, {});
+  EventStore store(hub.directory, {});
   CHECK(hub.offsets() == Offsets{10});
-  CHECK(shelf.take(event(2, 20)) == IngestAction::append);
-  CHECK(shelf.write().empty());
+  CHECK(store.add(event(2, 20)) == IngestAction::append);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20});
 }
 
-TEST_CASE("a host beyond the limit is not kept, and counted") {
-  Server hub;
+TEST_CASE("events of a host above the limit are dropped and counted") {
+  Hub hub;
   EventStoreLimits limits;
   limits.hosts_max = 1;
-  EventStore shelf(hub.directory, limits);
-  shelf.take(event(1, 10));
-  Received other = event(2, 10);
+  EventStore store(hub.directory, limits);
+  store.add(event(1, 10));
+  ReceivedMessage other = event(2, 10);
   other.host = "bob";
-  CHECK(shelf.take(other) == IngestAction::drop);
-  CHECK(shelf.figures().hosts_refused == 1);
-  CHECK(shelf.figures().hosts == 1);
-  CHECK(shelf.take(event(3, 20)) == IngestAction::append);
+  CHECK(store.add(other) == IngestAction::drop);
+  CHECK(store.metrics().hosts_refused == 1);
+  CHECK(store.metrics().hosts == 1);
+  CHECK(store.add(event(3, 20)) == IngestAction::append);
 }
 
-TEST_CASE("what rested too long goes, and what rested longest goes when there is too much") {
-  Server hub;
+TEST_CASE("files above the age limit are deleted, and the oldest ones above the size limit") {
+  Hub hub;
   EventStoreLimits limits;
   limits.age_ms = 1000;
-  EventStore shelf(hub.directory, limits);
-  shelf.take(event(1, 10));
-  CHECK(shelf.write().empty());
-  shelf.retire(watch::wall_now_ms());
+  EventStore store(hub.directory, limits);
+  store.add(event(1, 10));
+  CHECK(store.write().empty());
+  store.apply_retention(watch::wall_now_ms());
   CHECK(std::filesystem::exists(hub.file));
-  shelf.retire(watch::wall_now_ms() + 2000);
+  store.apply_retention(watch::wall_now_ms() + 2000);
   CHECK_FALSE(std::filesystem::exists(hub.file));
-  CHECK(shelf.figures().retired == 1);
-  CHECK(shelf.figures().bytes == 0);
+  CHECK(store.metrics().retired == 1);
+  CHECK(store.metrics().bytes == 0);
 
-  Server small;
+  Hub small;
   limits.age_ms = 1 << 30;
   limits.bytes_max = 1;
   EventStore full(small.directory, limits);
-  full.take(event(1, 10));
+  full.add(event(1, 10));
   CHECK(full.write().empty());
-  full.retire(watch::wall_now_ms());
+  full.apply_retention(watch::wall_now_ms());
   CHECK_FALSE(std::filesystem::exists(small.file));
 }
 
-TEST_CASE("another history that nobody announced is found where it begins, however far it has come") {
-  // Of the file's events 10, 20, 30 the new one has 10, then its own: a shorter one, a longer one, one that
-  // is as long.
+TEST_CASE("another history without a reset is detected where it starts, whatever its length") {
+  // The new history shares event 10 with 10, 20, 30 and continues with an earlier, the same or a later
+  // offset.
   for (const std::uint64_t offset : {15, 20, 35}) {
     CAPTURE(offset);
-    Server hub;
-    EventStore shelf(hub.directory, {});
-    for (const std::uint64_t n : {1, 2, 3}) shelf.take(follows(event(n, n * 10), (n - 1) * 10));
-    CHECK(shelf.write().empty());
-    CHECK(shelf.take(first(follows(event(1, 10, "two"), 0))) == IngestAction::drop);
-    CHECK(shelf.take(follows(event(2, offset, "two", 99), 10)) == IngestAction::restart);
-    CHECK(shelf.take(follows(event(3, 50, "two", 99), offset, 99)) == IngestAction::append);
-    CHECK(shelf.write().empty());
+    Hub hub;
+    EventStore store(hub.directory, {});
+    for (const std::uint64_t n : {1, 2, 3}) store.add(follows(event(n, n * 10), (n - 1) * 10));
+    CHECK(store.write().empty());
+    CHECK(store.add(first(follows(event(1, 10, "two"), 0))) == IngestAction::drop);
+    CHECK(store.add(follows(event(2, offset, "two", 99), 10)) == IngestAction::restart);
+    CHECK(store.add(follows(event(3, 50, "two", 99), offset, 99)) == IngestAction::append);
+    CHECK(store.write().empty());
     CHECK(hub.offsets() == Offsets{10, offset, 50});
   }
 }
 
-TEST_CASE(
-    "what goes on otherwise is found by a hub that was killed in between, too, and before it was written") {
+TEST_CASE("a diverging history is detected after a crash of the hub, and before it was written") {
   for (const bool is_written : {true, false}) {
-    Server hub;
-    auto shelf = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
-    for (const std::uint64_t n : {1, 2, 3}) shelf->take(follows(event(n, n * 10), (n - 1) * 10));
+    Hub hub;
+    auto store = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
+    for (const std::uint64_t n : {1, 2, 3}) store->add(follows(event(n, n * 10), (n - 1) * 10));
     if (is_written) {
-      CHECK(shelf->write().empty());
-      shelf = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
-      CHECK(shelf->take(first(follows(event(1, 10, "two"), 0))) == IngestAction::drop);
-      shelf = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
+      CHECK(store->write().empty());
+      store = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
+      CHECK(store->add(first(follows(event(1, 10, "two"), 0))) == IngestAction::drop);
+      store = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
     }
-    CHECK(shelf->take(follows(event(2, 20, "two"), 10)) == IngestAction::drop);
-    CHECK(shelf->take(follows(event(3, 25, "two", 99), 20)) == IngestAction::restart);
-    CHECK(shelf->write().empty());
+    CHECK(store->add(follows(event(2, 20, "two"), 10)) == IngestAction::drop);
+    CHECK(store->add(follows(event(3, 25, "two", 99), 20)) == IngestAction::restart);
+    CHECK(store->write().empty());
     CHECK(hub.offsets() == Offsets{10, 20, 25});
-    CHECK(shelf->take(follows(event(4, 28, "two", 99), 25, 99)) == IngestAction::append);
-    CHECK(shelf->write().empty());
+    CHECK(store->add(follows(event(4, 28, "two", 99), 25, 99)) == IngestAction::append);
+    CHECK(store->write().empty());
     CHECK(hub.offsets() == Offsets{10, 20, 25, 28});
     EventStore again(hub.directory, {});
-    CHECK(again.take(follows(event(4, 28, "two", 99), 25, 99)) == IngestAction::drop);
-    CHECK(again.figures().bytes == std::filesystem::file_size(hub.file));
+    CHECK(again.add(follows(event(4, 28, "two", 99), 25, 99)) == IngestAction::drop);
+    CHECK(again.metrics().bytes == std::filesystem::file_size(hub.file));
   }
 }
 
-TEST_CASE("where something was missed what is newer goes on, and what is not begins anew") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  shelf.take(follows(event(1, 10), 0));
-  CHECK(shelf.take(follows(event(3, 30), 20)) == IngestAction::append);
-  CHECK(shelf.take(follows(event(4, 30), 20)) == IngestAction::drop);
-  CHECK(shelf.take(follows(event(5, 25, "one", 99), 20, 99)) == IngestAction::restart);
-  CHECK(shelf.write().empty());
+TEST_CASE("after a gap a newer event is appended, and an older one restarts the file") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  store.add(follows(event(1, 10), 0));
+  CHECK(store.add(follows(event(3, 30), 20)) == IngestAction::append);
+  CHECK(store.add(follows(event(4, 30), 20)) == IngestAction::drop);
+  CHECK(store.add(follows(event(5, 25, "one", 99), 20, 99)) == IngestAction::restart);
+  CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{25});
 }
 
-TEST_CASE("a repetition that comes late makes no file of a transcript that is gone") {
-  Server hub;
-  EventStore shelf(hub.directory, {});
-  shelf.take(follows(event(1, 10), 0)), shelf.take(follows(event(2, 20), 10));
-  CHECK(shelf.write().empty());
-  CHECK(shelf.take(removed(3)) == IngestAction::remove);
-  CHECK(shelf.take(follows(event(2, 20), 10)) == IngestAction::drop);
-  CHECK(shelf.figures().files == 0);
-  CHECK(shelf.take(follows(event(4, 10), 0)) == IngestAction::append);
+TEST_CASE("a late redelivery does not create a file for a removed transcript") {
+  Hub hub;
+  EventStore store(hub.directory, {});
+  store.add(follows(event(1, 10), 0)), store.add(follows(event(2, 20), 10));
+  CHECK(store.write().empty());
+  CHECK(store.add(removed(3)) == IngestAction::remove);
+  CHECK(store.add(follows(event(2, 20), 10)) == IngestAction::drop);
+  CHECK(store.metrics().files == 0);
+  CHECK(store.add(follows(event(4, 10), 0)) == IngestAction::append);
 }
 
-TEST_CASE("a file that lost its end says so, and all is fetched again") {
-  Server hub;
+TEST_CASE("a truncated file is reported, so that its events are fetched again") {
+  Hub hub;
   {
-    EventStore shelf(hub.directory, {});
-    shelf.take(event(1, 10)), shelf.take(event(2, 20));
-    CHECK(shelf.write().empty());
-    CHECK(shelf.newest("one").sequence == 2);
-    CHECK(shelf.newest("two").sequence == 0);
+    EventStore store(hub.directory, {});
+    store.add(event(1, 10)), store.add(event(2, 20));
+    CHECK(store.write().empty());
+    CHECK(store.last_received("one").sequence == 2);
+    CHECK(store.last_received("two").sequence == 0);
   }
-  CHECK_FALSE(EventStore(hub.directory, {}).lost_something());
+  CHECK_FALSE(EventStore(hub.directory, {}).was_truncated());
   std::filesystem::resize_file(hub.file, std::filesystem::file_size(hub.file) - 7);
-  CHECK(EventStore(hub.directory, {}).lost_something());
+  CHECK(EventStore(hub.directory, {}).was_truncated());
 }
 
-TEST_CASE("a host has its number of files, and of too much who has most gives") {
-  Server hub;
+TEST_CASE("the number of files of a host is limited, and above the size limit the largest host loses files") {
+  Hub hub;
   EventStoreLimits limits;
   limits.host_files_max = 2;
   limits.bytes_max = 1000;
-  EventStore shelf(hub.directory, limits);
+  EventStore store(hub.directory, limits);
   std::uint64_t sequence = 0;
-  const auto tell = [&](const std::string& host, const std::string& stream) {
-    Received received = event(++sequence, 10);
-    received.host = host, received.stream = stream;
-    return shelf.take(received);
+  const auto add = [&](const std::string& host, const std::string& stream) {
+    ReceivedMessage message = event(++sequence, 10);
+    message.host = host, message.stream = stream;
+    return store.add(message);
   };
-  CHECK(tell("bob", "claude/p/small") == IngestAction::append);
-  CHECK(shelf.write().empty());
-  for (const char* stream : {"claude/p/a", "claude/p/b"}) CHECK(tell("ada", stream) == IngestAction::append);
-  CHECK(tell("ada", "claude/p/c") == IngestAction::drop);
-  CHECK(shelf.figures().files_refused == 1);
+  CHECK(add("bob", "claude/p/small") == IngestAction::append);
+  CHECK(store.write().empty());
+  for (const char* stream : {"claude/p/a", "claude/p/b"}) CHECK(add("ada", stream) == IngestAction::append);
+  CHECK(add("ada", "claude/p/c") == IngestAction::drop);
+  CHECK(store.metrics().files_refused == 1);
   for (std::uint64_t n = 0; n < 10; ++n) {
-    Received received = event(++sequence, 20 + n);
-    received.stream = "claude/p/b";
-    shelf.take(received);
+    ReceivedMessage message = event(++sequence, 20 + n);
+    message.stream = "claude/p/b";
+    store.add(message);
   }
-  CHECK(shelf.write().empty());
-  shelf.retire(watch::wall_now_ms());
-  CHECK(shelf.figures().bytes <= 1000);
+  CHECK(store.write().empty());
+  store.apply_retention(watch::wall_now_ms());
+  CHECK(store.metrics().bytes <= 1000);
   CHECK(
       std::filesystem::exists(hub.directory + "/projects/bob/" + tail::escape("claude/p/small") + ".jsonl"));
 }
 
-TEST_CASE("of many files only so much is remembered, and nothing depends on it") {
-  Server hub;
+TEST_CASE("decisions do not depend on the cached indexes") {
+  Hub hub;
   EventStoreLimits limits;
   limits.entries_bytes_max = 1;
-  EventStore shelf(hub.directory, limits);
+  EventStore store(hub.directory, limits);
   for (const std::uint64_t n : {1, 2, 3})
     for (const char* stream : {"claude/p/a", "claude/p/b"}) {
-      Received received = follows(event(n, n * 10), (n - 1) * 10);
-      received.stream = stream;
-      CHECK(shelf.take(received) == IngestAction::append);
-      received.store = "two";
-      received.sequence = n + 100;
-      CHECK(shelf.take(received) == IngestAction::drop);
+      ReceivedMessage message = follows(event(n, n * 10), (n - 1) * 10);
+      message.stream = stream;
+      CHECK(store.add(message) == IngestAction::append);
+      message.store = "two";
+      message.sequence = n + 100;
+      CHECK(store.add(message) == IngestAction::drop);
     }
-  CHECK(shelf.write().empty());
+  CHECK(store.write().empty());
 }

@@ -7,7 +7,7 @@
 using namespace earshot;
 using namespace earshot::team;
 
-TEST_CASE("of a frame is read what publishing needs") {
+TEST_CASE("read_frame reads the fields of events and session frames") {
   const auto event = read_frame(
       R"({"type":"turn.started","host":"h","stream":"s","session":"t","cursor":"12.1.00000000000000ff","turn":1})");
   REQUIRE(event);
@@ -22,27 +22,34 @@ TEST_CASE("of a frame is read what publishing needs") {
   for (const char* wrong : {"", "[]", "{", "{}", R"({"type":7})", "\"type\""}) CHECK_FALSE(read_frame(wrong));
 }
 
-TEST_CASE("an event that is too long is cut where it is long, and says so") {
+TEST_CASE("a heartbeat names the host, its owner and its instance") {
+  CHECK(heartbeat_payload({"ada", "o", "i"}) ==
+        R"({"type":"host","host":"ada","owner":"o","instance":"i","beat_ms":5000})");
+  CHECK(owner_id(1).size() == 16);
+  CHECK(owner_id(1) != owner_id(2));
+}
+
+TEST_CASE("the longest members of a long event are truncated and listed") {
   const std::string longest(700'000, 'x');
   const std::string payload =
       R"({"type":"todo.updated","host":"h","stream":"s","cursor":"1.1.0000000000000001","todos":[{"content":"one"},")" +
       longest + R"("],"input":")" + longest + R"(","source":"TodoWrite"})";
-  const std::string cut = fit(payload, 500 << 10);
+  const std::string cut = shorten_event(payload, 500 << 10);
   CHECK(cut.size() <= 500u << 10);
   const auto frame = read_frame(cut);
   REQUIRE(frame);
   CHECK(frame->is_event());
   CHECK(cut.find(R"("source":"TodoWrite")") != cut.npos);
-  CHECK(cut.find(R"("todos":[{"content":"one"}])") != cut.npos);  // what is a list stays one
+  CHECK(cut.find(R"("todos":[{"content":"one"}])") != cut.npos);  // a list remains a list
   CHECK(cut.find(R"("truncated":{"input":700000})") != cut.npos);
-  CHECK(fit("{\"type\":\"x\"}", 500) == "{\"type\":\"x\"}");
+  CHECK(shorten_event("{\"type\":\"x\"}", 500) == "{\"type\":\"x\"}");
 
   std::string many = R"({"type":"x")";
   for (int i = 0; i < 40; ++i) many += ",\"m" + std::to_string(i) + "\":\"" + std::string(30'000, 'y') + "\"";
-  CHECK(fit(many + "}", 500 << 10).size() <= 500u << 10);
+  CHECK(shorten_event(many + "}", 500 << 10).size() <= 500u << 10);
 
   std::string short_ones = R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3)";
   for (int i = 0; i < 1000; ++i) short_ones += ",\"m" + std::to_string(i) + "\":1";
-  CHECK(fit(short_ones + "}", 600) ==
+  CHECK(shorten_event(short_ones + "}", 600) ==
         R"({"type":"x","stream":"s","cursor":"1.1.0000000000000001","turn":3})");
 }

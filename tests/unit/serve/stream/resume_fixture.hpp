@@ -21,7 +21,7 @@ using test::FakeStream;
 inline std::string unquoted(std::string text) { return text.substr(1, text.size() - 2); }
 
 /// Appends stream events to the log as the server does, and nothing else.
-struct Daemon final : tail::Listener {
+struct Daemon final : tail::StreamObserver {
   explicit Daemon(std::size_t log_bytes = 2 * LiveLog::segment_bytes)
       : context("dev7", log_bytes), catch_ups(io, context), records(context), archive(io) {
     context.archive = &archive;

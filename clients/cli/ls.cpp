@@ -1,0 +1,103 @@
+// `earshot ls`: the sessions and their status.
+#include <memory>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "cli/session_table.hpp"
+#include "common/client.hpp"
+#include "common/format.hpp"
+
+namespace earshot::cli {
+namespace {
+
+constexpr std::size_t sessions_max = 100'000;  // beyond this only their number is printed
+
+constexpr const char* no_sessions =
+    "no sessions yet\n"
+    "  A session is listed while its process runs, and for a day after its transcript last grew.\n"
+    "  Start an agent, or list older sessions too: earshot ls --all\n";
+
+constexpr const char* no_match = "no session matches the filters\n";
+
+std::string json_array(const std::vector<std::string>& frames, bool for_terminal) {
+  std::string out = "[";
+  for (const std::string& frame : frames) {
+    if (out.size() > 1) out += ",\n ";
+    out += for_terminal ? to_display_json(frame) : frame;
+  }
+  return out + "]\n";
+}
+
+}  // namespace
+
+int list_command(const ListOptions& options) {
+  int exit_code = exit_ok;
+  const auto addresses = find_addresses(options.daemon, exit_code);
+  if (!addresses) return exit_code;
+
+  const DisplayOptions display = stdout_display(options.colour);
+  const std::int64_t now = now_ms();
+  FrameParser parser;
+  std::vector<std::string> frames;  // with --json
+  std::vector<SessionRow> rows;     // without
+  bool ready = false, refused = false;
+  std::size_t omitted = 0;
+  Client client;
+  Handlers handlers;
+  handlers.on_open = [&] { client.send(subscribe_request(options.filters, {.all = options.all})); };
+  handlers.on_frame = [&](std::string_view json) {
+    const auto frame = parser.parse(json);
+    if (!frame) return true;
+    const std::string_view type = frame->text("type");
+    if (type == "error") print_daemon_error(*frame);
+    refused = refused || type == "error";
+    ready = type == "ready";
+    if (type == "session" && frames.size() + rows.size() >= sessions_max) {
+      ++omitted;
+    } else if (type == "session" && options.json) {
+      frames.emplace_back(json);
+    } else if (type == "session") {
+      rows.push_back(make_session_row(*frame, display.charset, now));
+    }
+    return !ready && !refused;
+  };
+  const ConnectResult result = client.run_any(*addresses, handlers);
+  if (const std::string& warning = result.address(*addresses).warning; !warning.empty())
+    print_message(safe_text(warning));
+  if (refused) return exit_failed;
+  if (!ready) {
+    if (result.last().end_reason == EndReason::stopped) return exit_ok;  // ^C
+    print_message(format_connect_error(result, *addresses));
+    return exit_failed;
+  }
+  Output out;
+  if (options.json) {
+    out.write(json_array(frames, is_terminal(1)));
+  } else if (rows.empty()) {
+    out.write(options.filters.empty() ? no_sessions : no_match);
+  } else {
+    out.write(format_session_table(std::move(rows), display));
+  }
+  out.flush();
+  if (omitted > 0) print_message(std::to_string(omitted) + " more sessions are not listed: use filters");
+  return finish(out);
+}
+
+Command add_ls(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("ls", "list sessions and their status; waiting ones come first");
+  const auto options = std::make_shared<ListOptions>();
+  command->add_flag("--all", options->all, "also list sessions that are no longer live");
+  command->add_flag("--json", options->json, "print a JSON array of session frames");
+  add_colour(*command, options->colour);
+  add_filters(*command, options->filters, false);
+  add_connect_options(*command, options->daemon);
+  command->footer(
+      std::string(filter_help) +
+      "\n\nCONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache "
+      "reads.\n\n"
+      "Examples:\n  earshot ls --project 'api*'\n  earshot ls --json | jq -r '.[] | "
+      "select(.status.state == \"waiting\") | .session'");
+  return {command, [options] { return list_command(*options); }};
+}
+
+}  // namespace earshot::cli

@@ -1,0 +1,143 @@
+// Output: colours, symbols, lines that fit the terminal, a buffered writer and the pager.
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/display_text.hpp"
+#include "common/diagnostics.hpp"
+
+namespace earshot::cli {
+
+using namespace common;
+
+enum class Palette { none, ansi16, ansi256 };
+
+/// What the output can show.
+struct DisplayOptions {
+  Charset charset = Charset::utf8;
+  Palette palette = Palette::none;
+  std::size_t columns = 0;  // 0: not a terminal, lines are not cut
+};
+
+/// The meaning of a colour. name_first and the following ones tell names apart.
+enum class Style { plain, dim, bold, good, bad, note, loud, name_first };
+
+constexpr int name_styles = 8;  // Style::name_first + 0…7
+
+/// The colour of a name, the same in every run.
+Style style_of_name(std::string_view name);
+
+enum class Glyph {
+  turn,
+  tool,
+  ok,
+  error,
+  stopped,
+  waiting,
+  finished,
+  assistant,
+  user,
+  session,
+  working,
+  idle,
+  ended,
+  unknown,
+  todo,
+  compaction,
+  agent,
+  queue,
+  api,
+  skipped,
+  ellipsis,
+  dot,
+  arrow,
+  rule,
+};
+
+/// One column wide, except `arrow` in ASCII (->).
+std::string_view glyph(Glyph which, Charset charset);
+
+/// Builds a line of styled pieces. Each piece must be displayable text (base/display_text.hpp).
+class Line {
+ public:
+  Line& add(std::string_view display_text, Style style = Style::plain);
+  Line& add(const Line& other);
+  Line& space(std::size_t columns);
+  bool empty() const { return pieces_.empty(); }
+  std::size_t width() const { return width_; }
+  /// Without a line end; cut to `display.columns`, with an ellipsis in the last one.
+  std::string str(const DisplayOptions& display) const;
+
+ private:
+  struct Piece {
+    std::string text;
+    Style style;
+  };
+  std::vector<Piece> pieces_;
+  std::size_t width_ = 0;
+};
+
+enum class ColourMode { always, never, automatic };
+
+bool is_terminal(int fd);
+
+/// Columns of the terminal on stdout; 0 if stdout is not a terminal.
+std::size_t terminal_columns();
+
+/// From the locale, TERM, NO_COLOR and the type of stdout.
+DisplayOptions stdout_display(ColourMode mode);
+
+/// A buffered writer. A closed pipe (EPIPE) is not an error: later output is dropped and `closed()` is true.
+class Output {
+ public:
+  static constexpr std::size_t buffer_bytes = 256 << 10;  // flushed at this size
+
+  explicit Output(int fd = 1) : fd_(fd) {}
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() { flush(); }
+
+  /// For appending directly; call flush_if_full() afterwards.
+  std::string& buffer() { return buffer_; }
+  void flush_if_full() {
+    if (buffer_.size() >= buffer_bytes) flush();
+  }
+  void write(std::string_view text) {
+    buffer_ += text;
+    flush_if_full();
+  }
+  void flush();
+  bool closed() const { return closed_; }
+  /// Such as a full disk; empty: none.
+  const std::string& error() const { return error_; }
+
+ private:
+  int fd_;
+  std::string buffer_;
+  bool closed_ = false;
+  std::string error_;
+};
+
+/// Runs $PAGER, or `less -FRX`, during its lifetime: write to fd(). ^C then belongs to the pager.
+class Pager {
+ public:
+  /// Starts nothing unless `enabled`, stdout is a terminal, PAGER is neither empty nor `cat`, and the program
+  /// exists; fd() is stdout then.
+  explicit Pager(bool enabled);
+  /// Waits until the pager exits.
+  ~Pager();
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = 1;
+  pid_t child_ = 0;  // 0: none
+  void (*interrupt_handler_)(int) = nullptr;
+};
+
+}  // namespace earshot::cli

@@ -1,0 +1,327 @@
+// `earshot tail`: follows events live.
+#include "cli/tail.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "cli/options.hpp"
+#include "cli/time_spec.hpp"
+#include "common/client.hpp"
+
+namespace earshot::cli {
+namespace {
+
+constexpr std::size_t snapshot_sessions_max = 20'000;  // beyond this they are not shown
+constexpr std::size_t snapshot_lines_max = 12;         // idle sessions are shown up to this number of lines
+constexpr std::int64_t live_ms = 24LL * 3600 * 1000;   // the daemon's default age limit of live sessions
+
+std::string status_text(const Fields& status) {
+  std::string text;
+  for (const char* key : {"state", "reason", "detail"}) text += std::string(status.text(key)) + '\n';
+  return text;
+}
+
+StreamResumer::Options resumer_options(const TailOptions& options, bool pretty) {
+  StreamResumer::Options out{.filters = options.filters, .since_ms = options.since_ms};
+  out.snapshot = options.snapshot || pretty;  // names are learned from it, printed or not
+  out.all = options.since_ms && *options.since_ms < now_ms() - live_ms;
+  return out;
+}
+
+}  // namespace
+
+void Backfill::add(const Fields& event, std::string_view json) {
+  Stream& stream = streams_[std::string(event.text("stream"))];
+  if (const auto ms = parse_time(event.text("time"))) {
+    if (!stream.first_ms) stream.first_ms = ms;
+    stream.last_ms = stream.last_ms ? std::max(*stream.last_ms, *ms) : *ms;
+  }
+  entries_.push_back({stream.last_ms.value_or(untimed), &stream, text_.size(), json.size()});
+  text_ += json;
+  bytes_ = text_.size() + entries_.size() * sizeof(Entry);
+}
+
+void Backfill::drain(const std::function<void(std::string_view json)>& take) {
+  // Events before the first time of their stream get that time.
+  for (Entry& each : entries_) {
+    if (each.ms == untimed) each.ms = each.stream->first_ms.value_or(untimed);
+  }
+  std::stable_sort(entries_.begin(), entries_.end(),
+                   [](const Entry& a, const Entry& b) { return a.ms < b.ms; });
+  for (const Entry& each : entries_) take(std::string_view(text_).substr(each.offset, each.size));
+  entries_.clear();
+  text_.clear();
+  bytes_ = 0;
+}
+
+TailPrinter::TailPrinter(const TailOptions& options, bool pretty)
+    : options_(options),
+      pretty_(pretty),
+      safe_json_(is_terminal(STDOUT_FILENO)),
+      resumer_(resumer_options(options, pretty)),
+      formatter_(stdout_display(options.colour), options.verbose) {}
+
+std::string TailPrinter::begin() {
+  snapshot_.clear();
+  changed_sessions_.clear();
+  bookmarks_.clear();
+  std::string request = resumer_.begin();
+  snapshot_printed_ = resumer_.is_resuming();  // the missed events are printed instead
+  return request;
+}
+
+void TailPrinter::end(std::int64_t now_ms) {
+  if (resumer_.phase() == StreamResumer::Phase::catching_up) print_missed();  // the rest is requested again
+  resumer_.end(now_ms);
+}
+
+bool TailPrinter::receive(std::string_view json) {
+  using Phase = StreamResumer::Phase;
+  const auto frame = parser_.parse(json);
+  if (!frame) {
+    print_message("ignored a frame of the daemon that is not a JSON object");
+    return true;
+  }
+  const std::string_view type = frame->text("type");
+  const Phase before = resumer_.phase();
+  resumer_.receive(*frame);
+  bool more = true;
+  if (type == "error") {
+    more = receive_error(*frame);
+    if (!pretty_) print(*frame, json);
+  } else if (type == "session") {
+    receive_session(*frame, json);
+  } else if (type == "bookmark") {
+    if (before == Phase::catching_up) {
+      bookmarks_.emplace_back(json);  // it may be ahead of events that are not printed yet
+    } else {
+      print(*frame, json);
+    }
+    if (before == Phase::catching_up && resumer_.phase() == Phase::live) print_missed();
+  } else if (!frame->text("cursor").empty()) {
+    receive_event(*frame, json);
+  } else if (type == "ready" && pretty_) {
+    if (std::exchange(is_first_, false) && !options_.snapshot) changed_sessions_.clear();
+    if (resumer_.is_resuming() && resumer_.phase() == Phase::live) print_changed_sessions();
+    print_snapshot();
+  } else if (type == "reset" && pretty_ && frame->text("reason") == "unknown") {
+    resumer_.handled(*frame);  // the transcript was deleted meanwhile
+  } else if (type == "ready") {
+    if (std::exchange(is_first_, false) && !options_.snapshot) changed_sessions_.clear();
+    print_changed_sessions();
+    print(*frame, json);
+  } else if (type != "heartbeat" || !pretty_) {
+    if (type == "status") remember_status(frame->text("session"), *frame);
+    print(*frame, json);
+  }
+  out_.flush_if_full();
+  return more && !out_.closed() && out_.error().empty();
+}
+
+bool TailPrinter::receive_error(const Fields& frame) {
+  const std::string_view code = frame.text("code");
+  print_daemon_error(frame);
+  // A cursor that cannot be used affects its stream only: the subscription remains.
+  const bool fatal = frame.text("id") == "cli" && code != "bad_cursor" && !frame.flag("retry");
+  if (fatal && code == "unsupported")
+    print_message("the daemon is older than this program: restart it with the installed version");
+  failed_ = failed_ || fatal;
+  return !fatal;
+}
+
+void TailPrinter::receive_session(const Fields& frame, std::string_view json) {
+  formatter_.observe(frame);
+  const bool is_missed = resumer_.is_resuming() && resumer_.phase() != StreamResumer::Phase::live;
+  if (is_missed) {
+    if (is_status_new(frame)) changed_sessions_.emplace_back(json);
+    return resumer_.handled(frame);
+  }
+  remember_status(frame.text("session"), frame.object("status"));
+  if (!pretty_) return print(frame, json);
+  resumer_.handled(frame);
+  if (snapshot_printed_ || !options_.snapshot || snapshot_.size() >= snapshot_sessions_max) return;
+  const std::string_view state = frame.object("status").text("state");
+  snapshot_.push_back({std::string(json), parse_time(frame.text("last_activity")).value_or(0),
+                       state == "working" || state == "waiting"});
+}
+
+void TailPrinter::receive_event(const Fields& frame, std::string_view json) {
+  if (resumer_.phase() != StreamResumer::Phase::catching_up) return print(frame, json);
+  formatter_.observe(frame);  // the type of a subagent may be known only when it has finished
+  backfill_.add(frame, json);
+  if (!backfill_.is_full()) return;
+  backfill_.drain([this](std::string_view stored) {
+    if (const auto event = stored_parser_.parse(stored)) print(*event, stored);
+  });
+}
+
+// The missed events by time, then the sessions that wait now.
+void TailPrinter::print_missed() {
+  const auto print_stored = [this](std::string_view json) {
+    if (const auto frame = stored_parser_.parse(json)) print(*frame, json);
+  };
+  backfill_.drain(print_stored);
+  for (const std::string& json : std::exchange(bookmarks_, {})) print_stored(json);
+  print_changed_sessions();
+}
+
+// As JSON each session whose status changed; for people those that wait.
+void TailPrinter::print_changed_sessions() {
+  for (const std::string& json : std::exchange(changed_sessions_, {})) {
+    const auto frame = stored_parser_.parse(json);
+    if (!frame) continue;
+    const Fields status = frame->object("status");
+    if (!is_status_new(*frame)) continue;  // a status frame arrived since
+    remember_status(frame->text("session"), status);
+    if (pretty_ && status.text("state") != "waiting") continue;
+    if (!pretty_) {
+      out_.write(json_line(json, safe_json_));
+    } else {
+      formatter_.set_columns(terminal_columns());
+      formatter_.format(*frame, out_.buffer());
+    }
+  }
+}
+
+bool TailPrinter::is_status_new(const Fields& session_frame) const {
+  const std::string* const printed = statuses_.find(session_frame.text("session"));
+  return printed == nullptr || *printed != status_text(session_frame.object("status"));
+}
+
+void TailPrinter::remember_status(std::string_view session, const Fields& status) {
+  statuses_[session] = status_text(status);
+}
+
+void TailPrinter::print(const Fields& frame, std::string_view json) {
+  resumer_.handled(frame);
+  if (pretty_) {
+    formatter_.set_columns(terminal_columns());
+    formatter_.format(frame, out_.buffer());
+  } else {
+    out_.write(json_line(json, safe_json_ || json.find('\n') != json.npos));
+  }
+  out_.flush_if_full();
+}
+
+// Once all names are known: all active sessions and the latest others, the oldest first, as in a log.
+void TailPrinter::print_snapshot() {
+  if (snapshot_printed_) return;
+  snapshot_printed_ = true;
+  formatter_.set_columns(terminal_columns());
+  std::vector<SnapshotEntry> entries = std::exchange(snapshot_, {});
+  std::stable_sort(entries.begin(), entries.end(), [](const SnapshotEntry& a, const SnapshotEntry& b) {
+    return a.activity_ms > b.activity_ms;
+  });
+  std::vector<const SnapshotEntry*> shown;
+  for (const SnapshotEntry& each : entries) {
+    if (each.active || shown.size() < snapshot_lines_max) shown.push_back(&each);
+  }
+  for (auto each = shown.rbegin(); each != shown.rend(); ++each) {
+    if (const auto frame = stored_parser_.parse((*each)->json)) formatter_.format(*frame, out_.buffer());
+  }
+  const std::size_t omitted = entries.size() - shown.size();
+  if (omitted > 0) out_.write(std::to_string(omitted) + " more idle sessions: earshot ls\n");
+  if (entries.empty() && options_.snapshot) out_.write("no live session yet; waiting for events\n");
+}
+
+int tail_command(const TailOptions& options) {
+  const bool pretty =
+      options.format == Format::pretty || (options.format == Format::automatic && is_terminal(STDOUT_FILENO));
+  Client client;
+  TailPrinter printer(options, pretty);
+  Backoff backoff;
+  bool was_open = false, warned = false, waiting = false;
+  while (true) {
+    // Resolved for each attempt: a restarted daemon may have another address and token.
+    int exit_code = exit_ok;
+    const auto addresses = find_addresses(options.daemon, exit_code);
+    if (!addresses) return exit_code;
+    bool is_open = false;
+    Handlers handlers;
+    handlers.on_open = [&] {
+      if (was_open || waiting) print_message("connected");
+      is_open = was_open = true;
+      waiting = false;
+      client.send(printer.begin());
+    };
+    handlers.on_frame = [&](std::string_view json) { return printer.receive(json); };
+    handlers.on_idle = [&] { printer.flush(); };
+    const ConnectResult result = client.run_any(*addresses, handlers);
+    const ConnectionOutcome& outcome = result.last();
+    const std::string& warning = result.address(*addresses).warning;
+    if (!warning.empty() && !warned) print_message(safe_text(warning));
+    warned = warned || !warning.empty();
+    if (is_open) printer.end(now_ms());
+    printer.flush();
+    if (!printer.output().error().empty()) {
+      print_message("cannot write the output: " + printer.output().error());
+      return exit_failed;
+    }
+    if (outcome.end_reason == EndReason::stopped) return printer.failed() ? exit_failed : exit_ok;
+    if (is_permanent(outcome)) {
+      print_message(format_connect_error(result, *addresses));
+      return exit_failed;
+    }
+    if (is_open) {
+      backoff.reset();
+      print_message("lost the connection to the daemon (" + safe_text(outcome.text) + "); reconnecting");
+    } else if (!was_open && !waiting) {
+      print_message(format_connect_error(result, *addresses) + "\n  Waiting for the daemon …");
+    }
+    waiting = waiting || !was_open;
+    if (!client.pause(backoff.next_ms())) return exit_ok;
+  }
+}
+
+Command add_tail(CLI::App& app) {
+  struct Arguments {
+    TailOptions options;
+    std::string since;
+    bool json = false, pretty = false, no_snapshot = false;
+  };
+  CLI::App* command = app.add_subcommand("tail", "follow what agents do, live, until ^C");
+  const auto arguments = std::make_shared<Arguments>();
+  TailOptions& options = arguments->options;
+  command
+      ->add_option("--since", arguments->since,
+                   "start with the events since then: 90s, 10m, 2h, 3d ago, or a time such as 14:03 or "
+                   "'2026-11-24 14:03'")
+      ->type_name("WHEN");
+  command->add_flag("--json", arguments->json,
+                    "print every frame as JSON, one per line (default unless on a terminal)");
+  command->add_flag("--pretty", arguments->pretty, "print readable lines (default on a terminal)");
+  command->add_flag("-v,--verbose", options.verbose,
+                    "also show thinking, token counts, messages of subagents, checkpoints");
+  command->add_flag("--no-snapshot", arguments->no_snapshot, "do not start with the current sessions");
+  add_colour(*command, options.colour);
+  add_filters(*command, options.filters, true);
+  add_connect_options(*command, options.daemon);
+  command->footer(
+      std::string(filter_help) +
+      "\n\nExamples:\n  earshot tail --project api\n  earshot tail --since 2h --type turn --type agent\n"
+      "  earshot tail --json --type 'tool.*' | jq -r '.tool'\n\n"
+      "If the daemon is not running, tail waits for it; after a lost connection it prints the missed "
+      "events.\n"
+      "Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the "
+      "connection;\n"
+      "2 usage error.");
+  return {command, [arguments] {
+            if (arguments->json && arguments->pretty)
+              return usage_error("--json and --pretty cannot be used together");
+            if (!arguments->since.empty()) {
+              arguments->options.since_ms = parse_since(arguments->since, now_ms());
+              if (!arguments->options.since_ms)
+                return usage_error("--since " + arguments->since +
+                                   ": not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
+            }
+            if (arguments->json) arguments->options.format = Format::json;
+            if (arguments->pretty) arguments->options.format = Format::pretty;
+            arguments->options.snapshot = !arguments->no_snapshot;
+            return tail_command(arguments->options);
+          }};
+}
+
+}  // namespace earshot::cli

@@ -1,0 +1,96 @@
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "cli/commands.hpp"
+#include "unit/common/captured.hpp"
+#include "unit/common/fake_daemon.hpp"
+
+using namespace earshot::cli;
+using namespace earshot::common::test;
+
+namespace {
+
+ConnectOptions by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
+
+// Writes STATE/socket, as the daemon does.
+std::string socket_of(const TemporaryDirectory& state) {
+  state.put("socket", state.path("sock") + "\n");
+  return state.path("sock");
+}
+
+}  // namespace
+
+TEST_CASE("show finds the session, then requests all its events") {
+  const TemporaryDirectory state;
+  const std::string found =
+      R"({"type":"session","host":"h","session":"2eaa1c04","cursors":["c/p/2eaa1c04:9.1.x","c/p/2eaa1c04/subagents/agent-x:3.1.x"],"project":"/home/u/api","turn":{"number":1,"open":false},"status":{"state":"idle"}})";
+  const std::string one =
+      R"({"type":"turn.started","host":"h","stream":"c/p/2eaa1c04","session":"2eaa1c04","cursor":"1.1.x","turn":1,"prompt":"go"})";
+  const std::string other =
+      R"({"type":"turn.started","host":"h","stream":"c/p/2eaa1c04f","session":"2eaa1c04f","cursor":"1.1.x","turn":1})";
+  std::string find, unsubscribe, show;
+  const auto script = [&](Peer& peer) {
+    peer.upgrade();
+    peer.send(R"({"type":"welcome","protocol":1,"host":"h","view":"full"})");
+    find = peer.receive(1).payload;
+    peer.send(found);
+    peer.send(R"({"type":"ready","id":"find-all"})");
+    unsubscribe = peer.receive(1).payload;
+    show = peer.receive(1).payload;
+    peer.send(R"({"type":"ready","id":"show"})");
+    peer.send(one);
+    peer.send(other);
+    peer.send(R"({"type":"bookmark","id":"show","cursors":[],"complete":true})");
+    peer.receive(8);
+    peer.close(1000, "");
+  };
+  FakeDaemon daemon({script, script}, socket_of(state));
+  const Printed json =
+      printed_by([&] { return show_command({.session = "2eaa", .daemon = by_state(state), .json = true}); });
+  CHECK(json.exit_code == exit_ok);
+  CHECK(json.out == one + "\n");
+  CHECK(find.find(R"("session":["2eaa*"])") != find.npos);
+  CHECK(find.find(R"("all":true)") != find.npos);
+  CHECK(unsubscribe == R"({"type":"unsubscribe","id":"find-all"})");
+  CHECK(show.find(R"("after":["c/p/2eaa1c04:","c/p/2eaa1c04/subagents/agent-x:"])") != show.npos);
+  CHECK(show.find(R"("snapshot":false)") != show.npos);
+  const Printed pretty = printed_by([&] {
+    return show_command({.session = "2eaa", .daemon = by_state(state), .colour = ColourMode::never});
+  });
+  CHECK(daemon.join().empty());
+  CHECK(pretty.out.starts_with("api\n2eaa1c04"));
+  CHECK(pretty.out.find("turn 1") != std::string::npos);
+}
+
+TEST_CASE("show without a daemon refers to replay") {
+  const TemporaryDirectory state;
+  state.put("address", "ws://127.0.0.1:1/v1/ws");
+  const Printed printed = printed_by([&] { return show_command({.daemon = by_state(state)}); });
+  CHECK(printed.exit_code == exit_failed);
+  CHECK(printed.err.find("earshot replay FILE --pretty") != std::string::npos);
+}
+
+TEST_CASE("show suggests a session with a similar id") {
+  const TemporaryDirectory state;
+  FakeDaemon daemon({[](Peer& peer) {
+                      peer.upgrade();
+                      peer.receive(1);
+                      peer.send(R"({"type":"ready","id":"find-all"})");
+                      peer.receive(1);
+                      peer.receive(1);
+                      peer.send(R"({"type":"session","host":"h","session":"2eaa1c04-0000"})");
+                      peer.send(R"({"type":"ready","id":"suggest"})");
+                      peer.receive(8);
+                      peer.close(1000, "");
+                    }},
+                    socket_of(state));
+  const Printed printed =
+      printed_by([&] { return show_command({.session = "2eab1c04", .daemon = by_state(state)}); });
+  CHECK(printed.exit_code == exit_failed);
+  CHECK(printed.err.find("did you mean 2eaa1c04?") != std::string::npos);
+}

@@ -1,0 +1,169 @@
+#include "cli/tail.hpp"
+
+#include <catch2/catch.hpp>
+#include <memory>
+
+#include "common/format.hpp"
+#include "unit/common/captured.hpp"
+
+using namespace earshot::cli;
+using namespace earshot::common::test;
+
+namespace {
+
+std::string event(const std::string& stream, const std::string& cursor, const std::string& time,
+                  const std::string& type = "message.added") {
+  return R"({"type":")" + type + R"(","host":"h","stream":")" + stream + R"(","session":"s","cursor":")" +
+         cursor + "\"" + (time.empty() ? "" : R"(,"time":"2026-11-24T)" + time + "Z\"") + R"(,"turn":1})";
+}
+
+std::string session(const std::string& places, const std::string& activity,
+                    const std::string& state = "idle") {
+  return R"({"type":"session","host":"h","session":"s","cursors":[)" + places +
+         R"(],"last_activity":"2026-11-24T)" + activity + R"(Z","status":{"state":")" + state + R"("}})";
+}
+
+const char* const ready = R"({"type":"ready","id":"cli"})";
+const char* const complete = R"({"type":"bookmark","id":"cli","cursors":[],"complete":true})";
+
+using Lines = std::vector<std::string>;
+
+// `tail --json` over several connections: its output and its requests.
+class Tail {
+ public:
+  explicit Tail(std::optional<std::int64_t> since_ms = {}, bool snapshot = true) {
+    options_.since_ms = since_ms;
+    options_.snapshot = snapshot;
+    printer_ = std::make_unique<TailPrinter>(options_, false);
+  }
+  /// The output for these frames.
+  Lines receive(const Lines& frames) {
+    const Printed printed = printed_by([&] {
+      for (const std::string& frame : frames) more = printer_->receive(frame) && more;
+      printer_->flush();
+      return 0;
+    });
+    return lines(printed.out);
+  }
+  void connect() { request = printer_->begin(); }
+  Lines lose(std::int64_t now = *earshot::parse_time("2026-11-24T12:00:00Z")) {
+    return lines(printed_by([&] {
+                   printer_->end(now);
+                   printer_->flush();
+                   return 0;
+                 }).out);
+  }
+  bool requests(const std::string& text) const { return request.find(text) != std::string::npos; }
+  std::string request;
+  bool more = true;
+
+ private:
+  static Lines lines(const std::string& text) {
+    Lines out;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at);
+      out.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    return out;
+  }
+  TailOptions options_;
+  std::unique_ptr<TailPrinter> printer_;
+};
+
+}  // namespace
+
+TEST_CASE("the first connection requests a snapshot and prints every frame") {
+  Tail tail;
+  tail.connect();
+  CHECK(tail.requests(R"("snapshot":true)"));
+  CHECK(tail.requests(R"("on_lag":"catch_up")"));
+  const Lines frames{session("\"a:1.1.x\"", "10:00:00"), ready, event("a", "2.1.x", "10:00:01")};
+  CHECK(tail.receive(frames) == frames);
+}
+
+TEST_CASE("missed events are printed by time, each stream in its own order, and only once") {
+  Tail tail;
+  tail.connect();
+  tail.receive({session("\"a:1.1.x\",\"b:1.1.x\"", "10:00:00"), ready, event("a", "2.1.x", "10:00:01")});
+  tail.lose();
+  tail.connect();
+  CHECK(tail.requests(R"("after":["a:2.1.x","b:1.1.x"])"));
+  CHECK(tail.requests(R"("since":"2026-11-24T11:58:35.000Z")"));
+  const std::string a3 = event("a", "3.1.x", "10:03:00"), a4 = event("a", "4.1.x", "10:01:00");
+  const std::string b2 = event("b", "2.1.x", "10:02:00"), b3 = event("b", "3.1.x", "");
+  CHECK(tail.receive({session("\"a:4.1.x\",\"b:3.1.x\"", "10:05:00"), ready, a3, a4, b2, b3}) ==
+        Lines{ready});
+  CHECK(tail.receive({complete}) == Lines{b2, b3, a3, a4, complete});
+  const std::string live = event("a", "5.1.x", "09:00:00");
+  CHECK(tail.receive({live}) == Lines{live});
+}
+
+TEST_CASE("events of a connection that is lost while catching up are printed and not requested again") {
+  Tail tail;
+  tail.connect();
+  tail.receive({session("\"a:1.1.x\",\"b:1.1.x\"", "10:00:00"), ready});
+  tail.lose();
+  tail.connect();
+  tail.receive({ready, R"({"type":"reset","id":"cli","stream":"a","reason":"rewritten"})",
+                session("\"a:8.1.y\",\"b:5.1.x\"", "10:00:00"), event("a", "9.1.y", "10:00:02")});
+  CHECK(tail.lose() == Lines{event("a", "9.1.y", "10:00:02")});
+  tail.connect();
+  CHECK(tail.requests("\"a:9.1.y\""));
+  CHECK(tail.requests("\"b:1.1.x\""));
+}
+
+TEST_CASE("--since starts with the past events, by time") {
+  Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"));
+  tail.connect();
+  CHECK(tail.requests(R"("since":"2026-11-24T10:00:00.000Z")"));
+  const std::string first = session("\"a:5.1.x\",\"a/agent:3.1.x\"", "11:00:00");
+  const std::string a = event("a", "5.1.x", "10:30:00"), sub = event("a/agent", "3.1.x", "10:15:00");
+  CHECK(tail.receive({first, ready, a, sub, complete}) == Lines{first, ready, sub, a, complete});
+}
+
+TEST_CASE("without sessions there is nothing to catch up with") {
+  Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"));
+  tail.connect();
+  const std::string live = event("a", "1.1.x", "08:00:00");
+  CHECK(tail.receive({ready, live}) == Lines{ready, live});
+}
+
+TEST_CASE("a cursor that cannot be used does not end the subscription, other errors do") {
+  Tail tail;
+  tail.connect();
+  tail.receive({ready, R"({"type":"error","id":"cli","code":"bad_cursor","message":"a:1","retry":false})"});
+  CHECK(tail.more);
+  tail.receive({R"({"type":"error","id":"cli","code":"bad_filter","message":"x","retry":false})"});
+  CHECK_FALSE(tail.more);
+}
+
+TEST_CASE("after a reconnect sessions are printed again only if their status changed") {
+  Tail tail;
+  tail.connect();
+  tail.receive({session("\"a:1.1.x\"", "10:00:00", "working"), ready});
+  tail.lose();
+  tail.connect();
+  const std::string waiting = session("\"a:1.1.x\"", "10:00:00", "waiting");
+  CHECK(tail.receive({waiting, ready, complete}) == Lines{waiting, ready, complete});
+  tail.lose();
+  tail.connect();
+  CHECK(tail.receive({waiting, ready, complete}) == Lines{ready, complete});
+}
+
+TEST_CASE("--since with --no-snapshot prints events only") {
+  Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"), false);
+  tail.connect();
+  const std::string a = event("a", "5.1.x", "10:30:00");
+  CHECK(tail.receive({session("\"a:5.1.x\"", "11:00:00", "waiting"), ready, a, complete}) ==
+        Lines{ready, a, complete});
+}
+
+TEST_CASE("events before the first time of their stream are sorted by that time") {
+  Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"));
+  tail.connect();
+  const std::string a1 = event("a", "1.1.x", ""), a2 = event("a", "2.1.x", "10:30:00"),
+                    b = event("b", "1.1.x", "10:15:00");
+  CHECK(tail.receive({session("\"a:2.1.x\",\"b:1.1.x\"", "11:00:00"), ready, a1, a2, b, complete}).size() ==
+        6);
+}

@@ -1,0 +1,156 @@
+// A rule engine with a simulated clock and simulated frames of a daemon.
+#pragma once
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "notifier/rule_engine.hpp"
+#include "notifier/rules_file.hpp"
+
+namespace earshot::notifier::test {
+
+constexpr std::int64_t noon_ms = 1'774'872'000'000;  // 2026-03-30T12:00:00Z, a Monday
+
+inline Rules rules_of(const std::string& text) {
+  ReadRules read = read_rules(text, "notify.toml", "/home/ada");
+  std::string problems;
+  for (const Problem& each : read.problems) problems += each.text() + "\n";
+  INFO(problems);
+  REQUIRE(read.problems.empty());
+  return std::move(read.rules);
+}
+
+inline LocalTime utc(std::int64_t ms) {
+  const std::int64_t minutes = ms / 60'000;
+  return {static_cast<int>((minutes / 1440 + 3) % 7),
+          static_cast<int>(minutes % 1440)};  // 1970 began on a Thursday
+}
+
+/// Owns the engine and its rules and collects its output. restart() creates a new engine with the saved
+/// state.
+class EngineHarness {
+ public:
+  explicit EngineHarness(const std::string& rules = {}, std::int64_t now = noon_ms, std::int64_t since_ms = 0)
+      : now_ms(now), rules_(rules_of(rules)) {
+    EngineState state;
+    state.since_ms = since_ms;
+    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(state));
+  }
+
+  void restart() {
+    EngineState state = engine_->state();
+    engine_ = std::make_unique<RuleEngine>(rules_, utc, std::move(state));
+    engine_->resume(now_ms);
+  }
+  void receive(const std::string& json) {
+    const auto fields = parser_.parse(json);
+    REQUIRE(fields);
+    engine_->handle(*fields, json, now_ms);
+    drain();
+  }
+  void begin() { engine_->begin(); }
+  void caught_up() {
+    engine_->caught_up(now_ms);
+    drain();
+  }
+  /// Advances the clock and calls tick() when due.
+  void advance(std::int64_t ms) {
+    const std::int64_t until = now_ms + ms;
+    while (const auto next = engine_->next_ms()) {
+      if (*next > until) break;
+      now_ms = std::max(now_ms, *next);
+      engine_->tick(now_ms);
+      drain();
+    }
+    now_ms = until;
+  }
+
+  void set_waiting(const std::string& session, const std::string& reason = "permission",
+                   std::int64_t since = 0) {
+    set_status(session, "waiting", reason, since);
+  }
+  void set_status(const std::string& session, const std::string& state, const std::string& reason = {},
+                  std::int64_t since = 0) {
+    receive(R"({"type":"status","host":"h","session":")" + session + R"(","state":")" + state + "\"" +
+            (reason.empty() ? "" : R"(,"reason":")" + reason + "\"") + R"(,"source":"registry","since":")" +
+            format_time(since == 0 ? now_ms : since) + R"("})");
+  }
+  std::string event(const std::string& session, const std::string& type, int turn,
+                    const std::string& more = {}, std::int64_t at = 0) {
+    return R"({"type":")" + type + R"(","host":"h","stream":"c/p/)" + session + R"(","session":")" + session +
+           R"(","cursor":"1.1.0000000000000001","time":")" + format_time(at == 0 ? now_ms : at) +
+           R"(","turn":)" + std::to_string(turn) + more + "}";
+  }
+  void finish_turn(const std::string& session, int turn, std::int64_t took_ms = 60'000,
+                   const std::string& outcome = "completed", std::int64_t at = 0) {
+    receive(event(
+        session, "turn.finished", turn,
+        R"(,"outcome":")" + outcome + R"(","duration_ms":)" + std::to_string(took_ms) + R"(,"tools":2)", at));
+  }
+  void start_turn(const std::string& session, int turn) {
+    receive(event(session, "turn.started", turn, R"(,"origin":"human")"));
+  }
+  void set_project(const std::string& session, const std::string& path) {
+    receive(R"({"type":"session","host":"h","session":")" + session + R"(","project":")" + path +
+            R"(","directory":"d","cursors":[]})");
+  }
+
+  std::vector<std::string> titles() {
+    std::vector<std::string> out;
+    for (const Notice& each : notices) out.push_back(each.title);
+    return out;
+  }
+  std::string outcomes() {
+    std::string out;
+    for (const Decision& each : decisions) out += (out.empty() ? "" : " ") + each.outcome;
+    return out;
+  }
+  void clear() {
+    notices.clear();
+    closed.clear();
+    decisions.clear();
+  }
+  const EngineState& state() const { return engine_->state(); }
+  RuleEngine& engine() { return *engine_; }
+  const Rules& rules() const { return rules_; }
+
+  std::int64_t now_ms;
+  std::vector<Notice> notices;
+  std::vector<Close> closed;
+  std::vector<Decision> decisions;
+
+ private:
+  void drain() {
+    for (Notice& each : engine_->take_notices()) notices.push_back(std::move(each));
+    for (Close& each : engine_->take_closings()) closed.push_back(std::move(each));
+    for (Decision& each : engine_->take_decisions()) decisions.push_back(std::move(each));
+  }
+  Rules rules_;
+  common::FrameParser parser_;
+  std::unique_ptr<RuleEngine> engine_;
+};
+
+/// A temporary directory, deleted at destruction.
+class Scratch {
+ public:
+  Scratch() { REQUIRE(::mkdtemp(path_) != nullptr); }
+  ~Scratch() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path() + "/" + name; }
+
+ private:
+  char path_[32] = "/tmp/earshot-notify-XXXXXX";
+};
+
+}  // namespace earshot::notifier::test
