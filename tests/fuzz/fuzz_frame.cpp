@@ -5,10 +5,10 @@
 #include "base/display_text.hpp"
 #include "base/utf8.hpp"
 #include "cli/event_formatter.hpp"
-#include "common/resumer.hpp"
 #include "common/endpoint.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
+#include "common/resumer.hpp"
 #include "fuzz.hpp"
 
 namespace {
@@ -63,8 +63,8 @@ void try_frames(std::string_view text) {
       formatter.observe(*fields);
       formatter.format(*fields, out);
       require_lines(out, display);
-      std::vector<SeenStream> seen;
-      append_seen(*fields, seen);
+      for (const StreamCursor& each : stream_cursors(*fields))
+        require(each.stream.size() + each.cursor.size() <= line.size(), "a cursor is part of the frame");
     }
   }
 }

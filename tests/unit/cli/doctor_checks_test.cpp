@@ -13,6 +13,7 @@
 #include "unit/common/captured.hpp"
 #include "unit/common/fake_daemon.hpp"
 
+using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common::test;
 namespace doc = earshot::cli::doctor;
@@ -59,7 +60,7 @@ TEST_CASE("the daemon's health is parsed; missing fields are empty") {
 }
 
 TEST_CASE("a running daemon is ok, another version a warning, no daemon a problem") {
-  doc::Probe met{parse_health(health_json), 200, {}, "unix:/r/sock"};
+  doc::Probe probe{parse_health(health_json), 200, {}, "unix:/r/sock"};
   CHECK(level(doc::check_daemon(probe, "0.1.0"), "daemon") == doc::Level::ok);
   CHECK(doc::check_daemon(probe, "0.1.0").front().text.find("pid 4242, for 2h05m") != std::string::npos);
   CHECK(level(doc::check_daemon(probe, "0.2.0"), "version") == doc::Level::warning);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <ctime>
 
+using namespace earshot;
 using namespace earshot::cli;
 
 namespace {

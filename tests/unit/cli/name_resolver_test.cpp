@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+using namespace earshot;
 using namespace earshot::cli;
 
 namespace {

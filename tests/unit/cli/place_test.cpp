@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+using namespace earshot;
 using namespace earshot::cli;
 namespace fs = std::filesystem;
 

@@ -10,6 +10,7 @@
 #include "unit/common/captured.hpp"
 #include "unit/common/fake_daemon.hpp"
 
+using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common::test;
 

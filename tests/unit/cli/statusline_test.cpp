@@ -4,6 +4,7 @@
 
 #include "common/format.hpp"
 
+using namespace earshot;
 using namespace earshot::cli;
 
 namespace {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+using namespace earshot;
 using namespace earshot::cli;
 
 namespace {

@@ -6,6 +6,7 @@
 #include "common/format.hpp"
 #include "unit/common/captured.hpp"
 
+using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common::test;
 

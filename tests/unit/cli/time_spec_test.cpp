@@ -7,6 +7,7 @@
 
 #include "common/format.hpp"
 
+using namespace earshot;
 using namespace earshot::cli;
 using namespace earshot::common;
 

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+using namespace earshot;
 using namespace earshot::cli;
 
 namespace {
