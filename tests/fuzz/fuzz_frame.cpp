@@ -5,10 +5,10 @@
 #include "base/display_text.hpp"
 #include "base/utf8.hpp"
 #include "cli/event_formatter.hpp"
-#include "common/resumer.hpp"
 #include "common/endpoint.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
+#include "common/resumer.hpp"
 #include "fuzz.hpp"
 
 namespace {
