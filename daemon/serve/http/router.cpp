@@ -104,7 +104,7 @@ HttpResponse events(const Request& request, const RequestContext&, ServerContext
   return events_response(request.query());
 }
 
-HttpResponse websocket(const Request& request, const RequestContext& request_context, ServerContext&) {
+HttpResponse websocket(const Request& request, const RequestContext&, ServerContext&) {
   constexpr std::string_view known[] = {"view"};
   Query query = parse_query(request.query());
   query.only(known);

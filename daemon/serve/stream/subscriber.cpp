@@ -57,7 +57,7 @@ void Subscriber::subscriptions_changed() {
   if (events != events_) events ? ++audience_log().readers : --audience_log().readers;
   if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
   if (catches_up && !catches_up_) listeners.push_back(this);
-  if (!catches_up && catches_up_) std::erase(listeners, this);
+  if (!catches_up && catches_up_) std::erase(listeners, static_cast<EvictionListener*>(this));
   if (events && !events_) position_ = bookmarked_ = log().head();
   events_ = events;
   states_ = states;
