@@ -30,6 +30,7 @@ class Fields {
   /// The strings of an array.
   std::vector<std::string_view> texts(std::string_view key) const;
   std::size_t array_size(std::string_view key) const;
+  const simdjson::dom::object& raw() const { return object_; }
   /// The size in bytes of the complete text of which this frame holds the beginning; 0 if the text is
   /// complete. `path` is the field's name, with names and indices inside of it joined by `/`: `output`,
   /// `input/command`.
