@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/duration.hpp"
+
 #include "base/suggest.hpp"
 
 namespace earshot::notifier {
