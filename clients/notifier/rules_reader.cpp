@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "base/duration.hpp"
-
 #include "base/suggest.hpp"
 
 namespace earshot::notifier {
