@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/subscription.hpp"
 
 using namespace earshot::common;
 namespace fs = std::filesystem;
