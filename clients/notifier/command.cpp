@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds poll_interval{10};
 
 std::vector<char*> pointers(std::vector<std::string>& arguments) {
   std::vector<char*> out;
-  for (std::string& word : arguments) out.push_back(word.data());
+  for (std::string& argument : arguments) out.push_back(argument.data());
   out.push_back(nullptr);
   return out;
 }

@@ -102,7 +102,7 @@ std::string preview(const Sink& sink, const Notice& notice) {
   if (sink.kind == SinkKind::bell) return "BEL, to " + (sink.tty.empty() ? "the terminal" : sink.tty) + "\n";
   if (sink.kind == SinkKind::command) {
     std::string text = "runs";
-    for (const std::string& word : sink.command) text += " " + word;
+    for (const std::string& argument : sink.command) text += " " + argument;
     return text + "\n      with " + notice_json(notice) + "\n";
   }
   Credentials credentials;

@@ -28,9 +28,9 @@ int why_command(const Options& options) {
     const auto fields = parser.parse(line);
     if (!fields) continue;
     std::string text = format_local_clock(fields->integer("at_ms").value_or(0)) + " ";
-    std::string word(fields->text("decision"));
-    word.resize(std::max<std::size_t>(word.size(), 11), ' ');
-    text += word + " " + std::string(fields->text("rule"));
+    std::string outcome(fields->text("decision"));
+    outcome.resize(std::max<std::size_t>(outcome.size(), 11), ' ');
+    text += outcome + " " + std::string(fields->text("rule"));
     const std::string_view project = fields->text("project");
     if (!project.empty()) text += " · " + std::string(common::last_component(project));
     if (!fields->text("session").empty())

@@ -223,10 +223,10 @@ class BusDesktop : public Desktop {
     }
     self.markup_ = self.actions_ = false;
     if (sd_bus_message_enter_container(reply, 'a', "s") > 0) {
-      const char* word = nullptr;
-      while (sd_bus_message_read_basic(reply, 's', &word) > 0) {
-        self.markup_ = self.markup_ || std::strcmp(word, "body-markup") == 0;
-        self.actions_ = self.actions_ || std::strcmp(word, "actions") == 0;
+      const char* capability = nullptr;
+      while (sd_bus_message_read_basic(reply, 's', &capability) > 0) {
+        self.markup_ = self.markup_ || std::strcmp(capability, "body-markup") == 0;
+        self.actions_ = self.actions_ || std::strcmp(capability, "actions") == 0;
       }
     }
     const char* const sender = sd_bus_message_get_sender(reply);
@@ -306,11 +306,11 @@ class BusDesktop : public Desktop {
     for (Call* call : calls_) {
       if (call->slot == closing.slot && call->notice == closing.notice) call->close_at_once = true;
     }
-    const ShownNotices::Entry* const place = find(closing.slot);
-    if (place == nullptr || place->notice != closing.notice) return;
+    const ShownNotices::Entry* const entry = find(closing.slot);
+    if (entry == nullptr || entry->notice != closing.notice) return;
     sd_bus_call_method_async(bus_.bus, nullptr, server_name, server_path, server_name, "CloseNotification",
-                             nullptr, nullptr, "u", place->id);
-    remove_shown(place->id);
+                             nullptr, nullptr, "u", entry->id);
+    remove_shown(entry->id);
   }
 
   void remove_shown(std::uint32_t id) {

@@ -154,8 +154,8 @@ void Notifier::open_page() {
   const common::HttpResult result =
       common::send_request(*addresses, {.method = "POST", .target = "/v1/codes"});
   common::FrameParser parser;
-  const auto answer = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
-  const std::string url(answer ? answer->text("url") : std::string_view());
+  const auto frame = result.response.ok() ? parser.parse(result.response.body) : std::nullopt;
+  const std::string url(frame ? frame->text("url") : std::string_view());
   if (!common::is_web_address(url))
     return common::print_message("cannot open the dashboard: the daemon returned no address");
   desktop_->open(url);

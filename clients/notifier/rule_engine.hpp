@@ -49,7 +49,7 @@ struct EngineState {
 class RuleEngine {
  public:
   static constexpr std::size_t handled_max =
-      4096;  // the oldest quarter is dropped; only a transcript that is read again could repeat those
+      4096;  // the oldest quarter is dropped; only a transcript that is read a second time could repeat those
   static constexpr std::size_t held_max = 500;  // above it the oldest is sent immediately
   static constexpr std::size_t open_max = 500;  // above it the oldest is no longer closed when answered
   static constexpr std::size_t throttles_max = 4096;

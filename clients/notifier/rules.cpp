@@ -23,11 +23,11 @@ bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
                      [&](const std::string& glob) { return matches_glob(glob, text); });
 }
 
-std::string join(const std::vector<std::string>& words, std::string_view last) {
+std::string join(const std::vector<std::string>& items, std::string_view last) {
   std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " " + std::string(last) + " " : ", ";
-    text += words[i];
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? " " + std::string(last) + " " : ", ";
+    text += items[i];
   }
   return text;
 }
@@ -211,16 +211,16 @@ std::string explain(const Rule& rule, const Rules& rules) {
 }
 
 std::string explain(const Sink& sink) {
-  const auto place = [](const SecretSource& at) {
-    return at.file.empty() ? "environment variable " + at.variable : at.file;
+  const auto source_text = [](const SecretSource& source) {
+    return source.file.empty() ? "environment variable " + source.variable : source.file;
   };
   std::string text = sink.name + ": " + std::string(kind_name(sink.kind));
   if (sink.uses_http())
-    text += ", to " + (sink.url_source.is_set() ? "the URL in " + place(sink.url_source) : sink.url);
+    text += ", to " + (sink.url_source.is_set() ? "the URL in " + source_text(sink.url_source) : sink.url);
   if (!sink.command.empty()) text += ", runs";
-  for (const std::string& word : sink.command) text += " " + word;
-  if (sink.token.is_set()) text += ", with the token in " + place(sink.token);
-  if (sink.secret.is_set()) text += ", signed with the secret in " + place(sink.secret);
+  for (const std::string& argument : sink.command) text += " " + argument;
+  if (sink.token.is_set()) text += ", with the token in " + source_text(sink.token);
+  if (sink.secret.is_set()) text += ", signed with the secret in " + source_text(sink.secret);
   return text + "\n";
 }
 

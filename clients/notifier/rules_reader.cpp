@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/duration.hpp"
 #include "base/suggest.hpp"
 
 namespace earshot::notifier {
@@ -12,11 +13,11 @@ void RulesReader::add_problem(const toml::source_region& at, std::string why) co
 }
 
 void RulesReader::add_type_error(std::string_view key, const toml::node& node,
-                                 std::string_view wanted) const {
+                                 std::string_view expected) const {
   std::ostringstream type;
   type << node.type();
   const bool vowel = type.str() == "integer" || type.str() == "array";
-  add_problem(node.source(), "`" + std::string(key) + "` is " + std::string(wanted) + ", not " +
+  add_problem(node.source(), "`" + std::string(key) + "` is " + std::string(expected) + ", not " +
                                  (vowel ? "an " : "a ") + type.str());
 }
 
@@ -41,18 +42,18 @@ std::optional<bool> RulesReader::read_bool(std::string_view key, const toml::nod
 
 std::optional<std::vector<std::string>> RulesReader::read_strings(std::string_view key,
                                                                   const toml::node& node) const {
-  constexpr std::string_view wanted = "a string or an array of strings";
+  constexpr std::string_view expected = "a string or an array of strings";
   if (auto one = node.value_exact<std::string>()) return std::vector{*one};
   const toml::array* const array = node.as_array();
   if (array == nullptr) {
-    add_type_error(key, node, wanted);
+    add_type_error(key, node, expected);
     return std::nullopt;
   }
   std::vector<std::string> texts;
   for (const toml::node& item : *array) {
     auto text = item.value_exact<std::string>();
     if (!text) {
-      add_type_error(key, item, wanted);
+      add_type_error(key, item, expected);
       return std::nullopt;
     }
     texts.push_back(std::move(*text));
@@ -61,16 +62,17 @@ std::optional<std::vector<std::string>> RulesReader::read_strings(std::string_vi
 }
 
 std::optional<std::int64_t> RulesReader::read_duration(std::string_view key, const toml::node& node) const {
-  constexpr std::string_view wanted = "a duration in quotes, such as \"500ms\", \"30s\", \"5m\" or \"1h30m\"";
+  constexpr std::string_view expected =
+      "a duration in quotes, such as \"500ms\", \"30s\", \"5m\" or \"1h30m\"";
   const auto value = node.value_exact<std::string>();
   if (!value) {
-    add_type_error(key, node, wanted);
+    add_type_error(key, node, expected);
     return std::nullopt;
   }
   const auto duration = parse_duration(*value, rule_duration_max);
   if (!duration) {
     add_problem(node.source(),
-                "`" + std::string(key) + "` is " + std::string(wanted) + ", not \"" + *value + "\"");
+                "`" + std::string(key) + "` is " + std::string(expected) + ", not \"" + *value + "\"");
     return std::nullopt;
   }
   return duration->count();
@@ -97,17 +99,17 @@ std::optional<std::vector<QuietHours>> RulesReader::read_quiet_hours(std::string
 }
 
 std::optional<std::size_t> RulesReader::read_choice(std::string_view key, const toml::node& node,
-                                                    const std::vector<std::string_view>& words) const {
+                                                    const std::vector<std::string_view>& choices) const {
   const auto value = read_string(key, node);
   if (!value) return std::nullopt;
-  const auto found = std::find(words.begin(), words.end(), *value);
-  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  const auto found = std::find(choices.begin(), choices.end(), *value);
+  if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
   std::string why = "`" + std::string(key) + "` is ";
-  for (std::size_t i = 0; i < words.size(); ++i)
-    why += (i == 0                  ? ""
-            : i + 1 == words.size() ? " or "
-                                    : ", ") +
-           std::string("\"") + std::string(words[i]) + "\"";
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    why += (i == 0                    ? ""
+            : i + 1 == choices.size() ? " or "
+                                      : ", ") +
+           std::string("\"") + std::string(choices[i]) + "\"";
   add_problem(node.source(), why + ", not \"" + *value + "\"");
   return std::nullopt;
 }

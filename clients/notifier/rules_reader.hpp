@@ -16,7 +16,7 @@ struct RulesReader {
   std::vector<Problem>& problems;
 
   void add_problem(const toml::source_region& at, std::string why) const;
-  void add_type_error(std::string_view key, const toml::node& node, std::string_view wanted) const;
+  void add_type_error(std::string_view key, const toml::node& node, std::string_view expected) const;
   void add_unknown_key(const toml::key& key, const std::vector<std::string_view>& known) const;
 
   std::optional<std::string> read_string(std::string_view key, const toml::node& node) const;
@@ -25,9 +25,9 @@ struct RulesReader {
   std::optional<std::vector<std::string>> read_strings(std::string_view key, const toml::node& node) const;
   std::optional<std::int64_t> read_duration(std::string_view key, const toml::node& node) const;
   std::optional<std::vector<QuietHours>> read_quiet_hours(std::string_view key, const toml::node& node) const;
-  /// The index of the value in `words`; the problem lists the allowed values.
+  /// The index of the value in `choices`; the problem lists the allowed values.
   std::optional<std::size_t> read_choice(std::string_view key, const toml::node& node,
-                                         const std::vector<std::string_view>& words) const;
+                                         const std::vector<std::string_view>& choices) const;
   std::string expand_home(const std::string& value) const;  // with ~/ expanded
 };
 

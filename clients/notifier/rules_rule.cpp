@@ -40,14 +40,14 @@ bool has_wildcard(std::string_view text) { return text.find_first_of("*?") != te
 
 // Reports patterns that match none of the known values.
 void check_patterns(const RulesReader& reader, std::string_view key, const toml::node& node,
-                    const std::vector<std::string>& value, std::span<const std::string_view> known) {
-  for (const std::string& each : value) {
+                    const std::vector<std::string>& patterns, std::span<const std::string_view> known) {
+  for (const std::string& each : patterns) {
     const bool fits = std::any_of(known.begin(), known.end(),
-                                  [&](std::string_view word) { return matches_glob(each, word); });
+                                  [&](std::string_view value) { return matches_glob(each, value); });
     if (fits) continue;
-    const std::vector<std::string_view> words(known.begin(), known.end());
+    const std::vector<std::string_view> names(known.begin(), known.end());
     reader.add_problem(node.source(), "`" + std::string(key) + "`: there is no \"" + each +
-                                          "\"; did you mean \"" + std::string(nearest_word(each, words)) +
+                                          "\"; did you mean \"" + std::string(nearest_word(each, names)) +
                                           "\"?");
   }
 }
@@ -104,7 +104,7 @@ void read_template(const RulesReader& reader, std::string_view key, const toml::
   made = std::get<Template>(std::move(parsed));
 }
 
-// Called when the whole rule is read: each variable of a template must exist, and be allowed in the rule's
+// Called when the complete rule is read: each variable of a template must exist, and be allowed in the rule's
 // view.
 void check_template(const RulesReader& reader, std::string_view key, const toml::table& table,
                     const Rule& rule, const Template& value) {
@@ -219,12 +219,12 @@ std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& tabl
     }
   }
   // In the order of the table of conditions, not of the TOML keys.
-  const auto place = [](const Condition& condition) {
+  const auto position = [](const Condition& condition) {
     return std::find_if(std::begin(condition_keys), std::end(condition_keys),
                         [&](const ConditionKey& each) { return each.key == condition.key; });
   };
   std::sort(rule.conditions.begin(), rule.conditions.end(),
-            [&](const Condition& a, const Condition& b) { return place(a) < place(b); });
+            [&](const Condition& a, const Condition& b) { return position(a) < position(b); });
   name = rule.name;
   if (rule.name.empty()) reader.add_problem(table.source(), "a rule needs a `name`");
   if (!enabled) return std::nullopt;

@@ -47,9 +47,9 @@ std::optional<State> parse_state(std::string_view json) {
   if (!fields || fields->integer("version") != version) return std::nullopt;
   State state;
   state.engine.since_ms = fields->integer("since_ms").value_or(0);
-  for (const std::string_view place : fields->texts("cursors")) {
-    const std::size_t colon = place.rfind(':');
-    if (colon != place.npos) state.cursors.emplace_back(place.substr(0, colon), place.substr(colon + 1));
+  for (const std::string_view entry : fields->texts("cursors")) {
+    const std::size_t colon = entry.rfind(':');
+    if (colon != entry.npos) state.cursors.emplace_back(entry.substr(0, colon), entry.substr(colon + 1));
   }
   for (const common::Fields& each : fields->objects("handled"))
     state.engine.handled.emplace(each.text("id"), each.integer("at_ms").value_or(0));

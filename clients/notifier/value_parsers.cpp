@@ -76,11 +76,12 @@ std::optional<int> parse_clock(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == text.npos || colon == 0 || colon > 2 || text.size() != colon + 3) return std::nullopt;
   int hour = 0, minute = 0;
-  const auto whole = [](std::string_view digits, int& value) {
+  const auto parse_digits = [](std::string_view digits, int& value) {
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return read.ec == std::errc() && read.ptr == digits.data() + digits.size();
   };
-  if (!whole(text.substr(0, colon), hour) || !whole(text.substr(colon + 1), minute)) return std::nullopt;
+  if (!parse_digits(text.substr(0, colon), hour) || !parse_digits(text.substr(colon + 1), minute))
+    return std::nullopt;
   const int minutes = hour * 60 + minute;
   if (hour < 0 || minute < 0 || minute > 59 || minutes > day_minutes) return std::nullopt;
   return minutes;

@@ -154,7 +154,7 @@ using EventBody =
                  event::AgentFinished, event::TaskFinished, event::QueueChanged, event::UsageUpdated,
                  event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
 
-/// What the daemon that assembled an event sent of it, beside the common members.
+/// An event as another daemon sent it, without the common members.
 struct RelayedEvent {
   EventBody body;  // the todo list of a TodoUpdated is in `todos`
   std::uint32_t turn = 0;

@@ -72,7 +72,7 @@ class EventWriter {
     append_redacted(key(name), value, options_.filter);
   }
 
-  // Numbers, media, inputs and file lists: the type of the value says enough.
+  // Numbers, media, inputs and file lists, selected by the type of the value.
   template <class Number>
   requires std::is_arithmetic_v<Number>
   void write_value(const FieldKey& name, Number value) { append_json_number(key(name), value); }

@@ -159,7 +159,7 @@ struct RecordHeader {
   std::string_view type;  // for counting: `type`, or `type/subtype`
   bool unknown = false;   // no dialect has a rule for this type
   std::string_view uuid, parent;
-  bool has_parent_key = false;  // `parentUuid` is present, perhaps null
+  bool has_parent_key = false;  // `parentUuid` is present or null
   std::string_view time;        // RFC 3339; empty: none
   std::int64_t time_ms = 0;
   std::string_view session, version, cwd, model, message, request;

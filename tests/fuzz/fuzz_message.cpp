@@ -67,15 +67,15 @@ std::string written(const Message& message) {
 void require_bounds(const Message& message) {
   if (const auto* bad = std::get_if<Invalid>(&message)) {
     require(bad->code == "bad_message" || bad->code == "bad_filter" || bad->code == "bad_cursor",
-            "what is wrong has a code of the protocol");
-    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "what is wrong is said");
+            "an error has a code of the protocol");
+    require(!bad->text.empty() && bad->id.size() <= id_bytes_max, "an error has a text");
     require(fuzz::is_json(serve::error_frame(bad->id, bad->code, bad->text)), "an error is JSON");
     return;
   }
   const auto* asked = std::get_if<Subscribe>(&message);
   if (!asked) return;
   require(asked->id.size() <= id_bytes_max, "an id is bounded");
-  require(!asked->state || !asked->after, "`after` goes with events");
+  require(!asked->state || !asked->after, "`after` requires events");
   require(asked->filter.is_within(serve::Filter::patterns_max, serve::Filter::pattern_bytes_max),
           "patterns are bounded");
   require(fuzz::is_json(serve::control_frame("ready", asked->id)), "a frame with its id is JSON");

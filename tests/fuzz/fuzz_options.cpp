@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/duration.hpp"
 #include "config/options.hpp"
-#include "config/options_file.hpp"
 #include "fuzz.hpp"
 #include "serve/limits.hpp"
 
@@ -13,11 +13,11 @@ namespace {
 using namespace earshot;
 using fuzz::require;
 
-/// A file that is nowhere.
+/// An anonymous file.
 class File {
  public:
   File() : descriptor_(::memfd_create("earshot.toml", MFD_CLOEXEC)) {
-    fuzz::require(descriptor_ >= 0, "there is memory for a file");
+    fuzz::require(descriptor_ >= 0, "memfd_create succeeds");
   }
   ~File() { ::close(descriptor_); }
   File(const File&) = delete;
@@ -34,17 +34,17 @@ class File {
   std::string path_ = "/proc/self/fd/" + std::to_string(descriptor_);
 };
 
-void require_options(const Options& options) {
-  require(!options.host.empty() && !options.state.empty() && !options.socket.empty(), "names are there");
-  require(options.recent.count() >= 0, "a duration is none that was");
+void require_options(const config::Options& options) {
+  require(!options.host.empty() && !options.state.empty() && !options.socket.empty(), "names are set");
+  require(options.recent.count() >= 0, "a duration is not negative");
   require(options.tls_cert.empty() == options.tls_key.empty(), "a certificate has its key");
   require(options.listen.address().is_loopback() || !options.tls_cert.empty(),
-          "who listens to other machines encrypts");
+          "listening beyond loopback requires TLS");
   for (const serve::LimitRule& rule : serve::limit_rules()) {
     const std::uint64_t value = serve::limit_value(options.limits, rule);
     require(value >= rule.min && value <= rule.max, "a limit is within its bounds");
   }
-  require(options.limits.silence > options.limits.ping, "a client is pinged before it is given up");
+  require(options.limits.silence > options.limits.ping, "a client is pinged before its timeout");
 }
 
 }  // namespace
@@ -64,18 +64,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return std::nullopt;
   };
 
-  const Parsed parsed = parse_options(words, environment, "1.2.3");
+  const config::ParseResult parsed = config::parse_options(words, environment, "1.2.3");
   if (parsed.options) {
-    require(parsed.err.empty() && parsed.exit_code == 0, "options are no failure");
+    require(parsed.err.empty() && parsed.exit_code == 0, "options exclude an error");
     require_options(*parsed.options);
   } else if (parsed.exit_code == 0) {
-    require(!parsed.out.empty(), "help was asked for and is given");
+    require(!parsed.out.empty(), "exit code 0 has an output");
   } else {
-    require(parsed.exit_code == 2, "what cannot be understood has exit code 2");
+    require(parsed.exit_code == 2, "invalid input has exit code 2");
     require(parsed.err.starts_with("earshotd: ") && parsed.err.ends_with("\n"), "an error has a text");
   }
   for (const std::string& word : words)
     if (const auto duration = parse_duration(word))
-      require(duration->count() >= 0, "a duration is none that was");
+      require(duration->count() >= 0, "a duration is not negative");
   return 0;
 }

@@ -65,7 +65,7 @@ void try_filter(std::string_view input) {
   bool whole = true;
   const auto parts = characters(pattern, whole), letters = characters(text, whole);
   const bool matches = matches_glob(pattern, text);
-  if (whole) require(matches == table(parts, letters), "a pattern matches what the table says");
+  if (whole) require(matches == table(parts, letters), "a pattern matches as the reference does");
   serve::Filter filter;
   require(filter.empty() && filter.matches_type(text), "an empty filter asks nothing");
   filter.type = {"no such type", std::string(pattern)};

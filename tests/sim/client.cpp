@@ -114,7 +114,7 @@ void Client::connect(std::shared_ptr<Connection> line, const std::set<std::strin
   }
   append_list(message, "after", after);
   if (trace) trace(options_.name + " says " + message);
-  connection_->said.push_back(message + '}');
+  connection_->incoming.push_back(message + '}');
   if (connection_->moved) connection_->moved();
 }
 
@@ -136,10 +136,10 @@ void Client::note_violation(const std::string& stream, const std::string& what, 
   if (why.empty()) why = what + "\n  frame: " + frame.substr(0, 400);
 }
 
-void Client::look() {
+void Client::process_received() {
   if (!connection_) return;
   if (!connection_->http.empty()) fail("the upgrade was refused", connection_->http);
-  partial_ += std::exchange(connection_->heard, {});
+  partial_ += std::exchange(connection_->outgoing, {});
   for (const std::string& each : unframed(partial_)) frame(each);
 }
 
@@ -151,7 +151,7 @@ void Client::frame(const std::string& text) {
                     id = text_at(frame, "id");
   if (trace) {
     std::string line =
-        options_.name + " is told " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
+        options_.name + " receives " + type + ' ' + stream + ' ' + text_at(frame, "cursor") + ' ' + id;
     for (const std::string& place : list_at(frame, "cursors")) line += ' ' + place;
     trace(line + (type == "reset" ? text_at(frame, "reason") : ""));
   }
@@ -207,7 +207,7 @@ void Client::session(const std::string& text, const std::vector<std::string>& cu
     ReceivedStream& held = at->second;
     if (!is_new && !held.unsure && !held.restarted) {
       const auto event = std::find_if(held.events.rbegin(), held.events.rend(),
-                                      [](const Received& heard) { return !heard.text.empty(); });
+                                      [](const Received& received) { return !received.text.empty(); });
       const std::string& last = event == held.events.rend() ? held.base : event->cursor;
       if (held.catching_up) continue;
       if (place_of(cursor) < place_of(last))

@@ -52,7 +52,7 @@ class Client {
   Connection* line() { return connection_.get(); }
 
   /// Processes received frames. Throws std::runtime_error if they violate the protocol.
-  void look();
+  void process_received();
   std::function<void(const std::string&)> trace;  // called for each frame; may be empty
 
   const ClientOptions& options() const { return options_; }

@@ -103,7 +103,7 @@ class SimTransport final : public serve::Transport {
 
  private:
   void take(std::string_view bytes) {
-    connection_->heard += bytes;
+    connection_->outgoing += bytes;
     connection_->room -= bytes.size();
     bytes_out_ += bytes.size();
   }
@@ -117,9 +117,9 @@ class SimTransport final : public serve::Transport {
   void moved() {
     if (shut_) return;
     if (read_ && connection_->left) later_message(asio::error::eof, {});
-    if (read_ && !connection_->said.empty()) {
-      std::string text = std::move(connection_->said.front());
-      connection_->said.pop_front();
+    if (read_ && !connection_->incoming.empty()) {
+      std::string text = std::move(connection_->incoming.front());
+      connection_->incoming.pop_front();
       bytes_in_ += text.size();
       later_message({}, std::move(text));
     }

@@ -16,12 +16,12 @@ struct Connection {
 
   boost::asio::io_context& io;
   // From the client
-  std::deque<std::string> said;  // messages the daemon has not read
-  std::size_t room = 0;          // bytes the client accepts
-  bool pongs = true;             // it answers pings
-  bool left = false;             // it closed the connection
+  std::deque<std::string> incoming;  // messages the daemon has not read
+  std::size_t room = 0;              // bytes the client accepts
+  bool pongs = true;                 // it answers pings
+  bool left = false;                 // it closed the connection
   // To the client
-  std::string heard;
+  std::string outgoing;
   std::uint16_t close_code = 0;
   bool ended = false;  // the daemon has closed the connection
   std::string http;    // a response other than the upgrade

@@ -66,7 +66,7 @@ void Machine::touched(const NodePtr& node, bool modified) {
   if (modified) node->modified_ns = node->changed_ns;
 }
 
-void Machine::told(const NodePtr& node) {
+void Machine::notify_changed(const NodePtr& node) {
   const NodePtr directory = node->parent.lock();
   if (!directory || !on_change) return;
   for (const auto& [name, entry] : directory->entries)
@@ -104,20 +104,20 @@ NodePtr Machine::create(const std::string& path) {
 void Machine::append(const NodePtr& file, std::string_view bytes) {
   file->bytes += bytes;
   touched(file, true);
-  told(file);
+  notify_changed(file);
 }
 
 void Machine::resize(const NodePtr& file, std::size_t bytes) {
   file->bytes.resize(bytes);
   touched(file, true);
-  told(file);
+  notify_changed(file);
 }
 
 void Machine::overwrite(const NodePtr& file, std::size_t at, std::string_view bytes) {
   file->bytes.replace(at, bytes.size(), bytes);
   file->hidden = true;
   touched(file, true);
-  told(file);
+  notify_changed(file);
 }
 
 bool Machine::rename(const std::string& from, const std::string& to) {
@@ -167,7 +167,7 @@ void Machine::remove(const std::string& path) {
 void Machine::deny(const NodePtr& node, bool denied) {
   node->denied = denied;
   touched(node, false);
-  told(node);
+  notify_changed(node);
 }
 
 std::map<std::string, NodePtr> Machine::files(const std::string& directory) const {

@@ -111,7 +111,7 @@ class Machine {
  private:
   friend struct Node;
   void touched(const NodePtr& node, bool modified);
-  void told(const NodePtr& node);
+  void notify_changed(const NodePtr& node);
   std::pair<NodePtr, std::string> place(std::string_view path) const;  // parent directory and name
 
   std::vector<std::uint64_t> free_inodes_;

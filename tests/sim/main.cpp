@@ -27,7 +27,7 @@ int one(std::uint64_t seed) {
 int many(std::uint64_t from, std::uint64_t count, std::chrono::seconds time) {
   using Clock = std::chrono::steady_clock;
   const auto begun = Clock::now();
-  std::uint64_t events = 0, failed = 0, done = 0, told = 0;
+  std::uint64_t events = 0, failed = 0, done = 0, reported = 0;
   for (; count == 0 || done < count; ++done) {
     const auto spent = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun);
     if (count == 0 && spent >= time) break;
@@ -38,8 +38,8 @@ int many(std::uint64_t from, std::uint64_t count, std::chrono::seconds time) {
       std::printf("seed %llu: %s\n", static_cast<unsigned long long>(from + done), outcome.failure.c_str());
       std::fflush(stdout);
     }
-    if (spent.count() / 10 > static_cast<long>(told)) {
-      told = static_cast<std::uint64_t>(spent.count()) / 10;
+    if (spent.count() / 10 > static_cast<long>(reported)) {
+      reported = static_cast<std::uint64_t>(spent.count()) / 10;
       std::fprintf(stderr, "sim: %llu runs, %llu failed\n", static_cast<unsigned long long>(done + 1),
                    static_cast<unsigned long long>(failed));
     }

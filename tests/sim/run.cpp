@@ -221,7 +221,7 @@ class Run {
   }
   void leave(Client& client) {
     if (!client.connected()) return;
-    client.look();
+    client.process_received();
     client.leave();
     log(client.options().name + " disconnects");
   }
@@ -247,7 +247,7 @@ class Run {
     give_room(client, random_.percent(50) ? 1 << 30 : random_.below(50'000));
   }
   void kill_now() {
-    for (auto& client : clients_) client->look();
+    for (auto& client : clients_) client->process_received();
     log("kill -9 and restart");
     kill();
   }
@@ -260,7 +260,7 @@ class Run {
     client.line()->room = bytes;
     client.line()->pongs = true;
     if (client.line()->moved) client.line()->moved();
-    client.look();
+    client.process_received();
   }
 
   /// Without faults and writes: runs until everything is idle and a slow sweep was completed.
@@ -287,7 +287,7 @@ class Run {
       }
       machine_.wait(machine_.now + 5s < until ? 499ms : 100ms);
     }
-    for (auto& client : clients_) client->look();
+    for (auto& client : clients_) client->process_received();
   }
 
   struct Fold final : EventSink {
@@ -379,15 +379,16 @@ class Run {
     const auto next = [&] {
       while (expected != fold.events.end() && !client.wants(expected->type)) ++expected;
     };
-    for (const Received& heard : held.events) {
-      if (heard.text.empty()) {
-        if (!is_position(heard.cursor)) return fail("a cursor is no position in the file: " + heard.cursor);
+    for (const Received& received : held.events) {
+      if (received.text.empty()) {
+        if (!is_position(received.cursor))
+          return fail("a cursor is no position in the file: " + received.cursor);
         continue;
       }
       next();
-      if (expected == fold.events.end()) return fail("extra event: " + heard.text);
-      if (expected->text != heard.text)
-        return fail("received\n  " + heard.text.substr(0, 400) + "\ninstead of\n  " +
+      if (expected == fold.events.end()) return fail("extra event: " + received.text);
+      if (expected->text != received.text)
+        return fail("received\n  " + received.text.substr(0, 400) + "\ninstead of\n  " +
                     expected->text.substr(0, 400));
       ++expected;
       ++outcome_.events;

@@ -7,8 +7,9 @@
 
 namespace earshot::sim {
 
-UnreliableWatcher::UnreliableWatcher(Machine& machine, NotificationFaults faults, watch::ChangeCallback ring)
-    : machine_(machine), notification_faults_(faults), on_change_(std::move(ring)) {
+UnreliableWatcher::UnreliableWatcher(Machine& machine, NotificationFaults faults,
+                                     watch::ChangeCallback on_change)
+    : machine_(machine), notification_faults_(faults), on_change_(std::move(on_change)) {
   machine_.on_change = [this](const NodePtr& directory, const std::string& name) {
     changed(directory, name);
   };

@@ -17,7 +17,7 @@ class UnreliableWatcher final : public watch::Watcher {
  public:
   static constexpr std::size_t queue_max = 64;  // more: overflow
 
-  UnreliableWatcher(Machine& machine, NotificationFaults faults, watch::ChangeCallback ring);
+  UnreliableWatcher(Machine& machine, NotificationFaults faults, watch::ChangeCallback on_change);
   ~UnreliableWatcher() override { machine_.on_change = nullptr; }
 
   void watch(const std::string& directory) override;

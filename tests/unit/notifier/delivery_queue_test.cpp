@@ -36,9 +36,9 @@ struct QueueHarness {
   }
   std::string events() {
     std::string out;
-    constexpr const char* words[] = {"sent", "failed", "dead", "withdrawn"};
+    constexpr const char* names[] = {"sent", "failed", "dead", "withdrawn"};
     for (const auto& each : queue->take_events())
-      out += std::string(words[static_cast<int>(each.what)]) + " " + each.queued.key() +
+      out += std::string(names[static_cast<int>(each.what)]) + " " + each.queued.key() +
              (each.why.empty() ? "" : ": " + each.why) + "\n";
     return out;
   }
@@ -168,9 +168,9 @@ TEST_CASE("after a crash queued notices are sent and an interrupted delivery is 
 
 TEST_CASE("after a known failure a delivery may be interrupted again") {
   Scratch scratch;
-  for (int life = 0; life < 4; ++life) {
+  for (int restart = 0; restart < 4; ++restart) {
     QueueHarness harness(scratch);
-    if (life == 0) harness.queue->add(notice("a"), harness.now_ms);
+    if (restart == 0) harness.queue->add(notice("a"), harness.now_ms);
     CHECK(harness.queue->save().empty());
     harness.now_ms += 600'000;
     REQUIRE(harness.keys() == Keys{"a-hook"});

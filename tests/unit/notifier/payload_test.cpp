@@ -42,7 +42,7 @@ WebhookRequest request(const std::string& sink_text, const Credentials& credenti
   return std::get<WebhookRequest>(std::move(made));
 }
 
-std::string whole(const WebhookRequest& request) {
+std::string request_text(const WebhookRequest& request) {
   std::string text = request.url + "\n" + request.body;
   for (const auto& each : request.headers) text += "\n" + each;
   return text;
@@ -77,8 +77,8 @@ TEST_CASE("json: the complete notice, signed with a timestamp") {
   CHECK(has(made.headers, "X-Earshot-Timestamp: 1774872000"));
   CHECK(has(made.headers, "X-Earshot-Signature: sha256=" + sign("s3cret", "1774872000." + made.body)));
   CHECK(has(made.secret_headers, "Authorization: Bearer t0ken"));
-  CHECK(whole(made).find("t0ken") == std::string::npos);
-  CHECK(whole(made).find("s3cret") == std::string::npos);
+  CHECK(request_text(made).find("t0ken") == std::string::npos);
+  CHECK(request_text(made).find("s3cret") == std::string::npos);
 }
 
 TEST_CASE("the signature is HMAC-SHA256 (test case 2 of RFC 4231)") {
@@ -214,11 +214,11 @@ TEST_CASE("the result of a delivery depends on the HTTP status") {
 }
 
 TEST_CASE("on macOS texts are arguments of a constant script") {
-  const auto words = osascript_command(notice());
-  CHECK(words.front() == "osascript");
-  const auto end = std::find(words.begin(), words.end(), "--");
-  REQUIRE(end != words.end());
-  for (auto each = words.begin(); each != end; ++each) CHECK(each->find("api") == std::string::npos);
+  const auto command = osascript_command(notice());
+  CHECK(command.front() == "osascript");
+  const auto end = std::find(command.begin(), command.end(), "--");
+  REQUIRE(end != command.end());
+  for (auto each = command.begin(); each != end; ++each) CHECK(each->find("api") == std::string::npos);
   CHECK(*(end + 1) == notice().title);
   CHECK(*(end + 2) == notice().body);
 }

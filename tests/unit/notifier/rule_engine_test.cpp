@@ -327,9 +327,9 @@ TEST_CASE("without view = full no text is sent, even if frames contain it") {
     harness->receive(harness->event("s", "tool.finished", 1,
                                     R"(,"call":"c","tool":"Bash","outcome":"ok","output":"the secret")"));
   REQUIRE(meta.notices.size() == 1);
-  std::string whole;
-  append_notice(whole, meta.notices[0]);
-  CHECK(whole.find("secret") == std::string::npos);
+  std::string json;
+  append_notice(json, meta.notices[0]);
+  CHECK(json.find("secret") == std::string::npos);
   CHECK(meta.notices[0].event.find("\"call\":\"c\"") != std::string::npos);
   CHECK(full.notices[0].title == "Bash: the secret");
   CHECK(full.notices[0].event.find("the secret") != std::string::npos);
@@ -423,14 +423,14 @@ TEST_CASE("rules can select hosts") {
 
 TEST_CASE("an offline host causes no notice, and its wait is not repeated when it is back") {
   HubHarness harness;
-  const std::int64_t asked = harness.now_ms;
-  harness.set_waiting("s", "ada", asked);
+  const std::int64_t since = harness.now_ms;
+  harness.set_waiting("s", "ada", since);
   REQUIRE(harness.notices.size() == 1);
   harness.advance(20'000);
-  harness.set_offline("s", "ada", asked + 4'000);
+  harness.set_offline("s", "ada", since + 4'000);
   CHECK(harness.closed.empty());  // not answered
   harness.advance(600'000);
-  harness.set_waiting("s", "ada", asked);
+  harness.set_waiting("s", "ada", since);
   CHECK(harness.notices.size() == 1);
   harness.set_status("s", "ada", "working", harness.now_ms);
   CHECK(harness.closed.size() == 1);
@@ -440,15 +440,15 @@ TEST_CASE("an offline host causes no notice, and its wait is not repeated when i
 
 TEST_CASE("a wait is not repeated if the notifier restarts while the host is offline") {
   HubHarness harness;
-  const std::int64_t asked = harness.now_ms;
-  harness.set_waiting("s", "ada", asked);
+  const std::int64_t since = harness.now_ms;
+  harness.set_waiting("s", "ada", since);
   harness.restart();
   harness.begin();
-  harness.set_offline("s", "ada", asked + 4'000);
+  harness.set_offline("s", "ada", since + 4'000);
   harness.caught_up();
   harness.advance(60'000);
   CHECK(harness.closed.empty());
-  harness.set_waiting("s", "ada", asked);
+  harness.set_waiting("s", "ada", since);
   CHECK(harness.notices.size() == 1);
   CHECK(harness.state().open.size() == 1);
 }
@@ -460,20 +460,20 @@ TEST_CASE("a held wait of an offline host is sent when the host is back, unless 
     for (const bool restarted : {false, true}) {
       INFO(answered << restarted);
       HubHarness harness(rules);
-      const std::int64_t asked = harness.now_ms;
-      harness.set_waiting("s", "ada", asked);
+      const std::int64_t since = harness.now_ms;
+      harness.set_waiting("s", "ada", since);
       harness.advance(20'000);
-      harness.set_offline("s", "ada", asked + 4'000);
+      harness.set_offline("s", "ada", since + 4'000);
       if (restarted) {
         harness.restart();
         harness.begin();
-        harness.set_offline("s", "ada", asked + 4'000);
+        harness.set_offline("s", "ada", since + 4'000);
         harness.caught_up();
       }
       harness.advance(60'000);
       CHECK(harness.notices.empty());
       if (answered) harness.set_status("s", "ada", "working", harness.now_ms);
-      if (!answered) harness.set_waiting("s", "ada", asked);
+      if (!answered) harness.set_waiting("s", "ada", since);
       harness.advance(20'000);
       CHECK(harness.notices.size() == (answered ? 0 : 1));
     }

@@ -12,8 +12,8 @@ namespace {
 
 const char* const own_ready = R"({"type":"ready","id":"notify"})";
 
-std::string session(const std::string& place, std::int64_t activity_ms) {
-  return R"({"type":"session","host":"h","session":"s","directory":"d","cursors":[")" + place +
+std::string session(const std::string& cursor, std::int64_t activity_ms) {
+  return R"({"type":"session","host":"h","session":"s","directory":"d","cursors":[")" + cursor +
          R"("],"last_activity":")" + format_time(activity_ms) +
          R"(","status":{"state":"idle","source":"registry","since":")" + format_time(activity_ms) + R"("}})";
 }

@@ -7,13 +7,13 @@ using namespace earshot::notifier;
 
 namespace {
 
-std::string filled(const std::string& text, const std::map<std::string, std::string>& words) {
+std::string fill(const std::string& text, const std::map<std::string, std::string>& values) {
   const auto parsed = Template::parse(text);
   INFO(text);
   REQUIRE(std::holds_alternative<Template>(parsed));
   return std::get<Template>(parsed).fill([&](std::string_view name) {
-    const auto found = words.find(std::string(name));
-    return found == words.end() ? std::string() : found->second;
+    const auto found = values.find(std::string(name));
+    return found == values.end() ? std::string() : found->second;
   });
 }
 
@@ -27,19 +27,19 @@ std::string problems(const std::string& text) {
 }  // namespace
 
 TEST_CASE("variables are replaced, brackets without known variables are omitted") {
-  CHECK(filled("{name} needs you", {{"name", "api"}}) == "api needs you");
-  CHECK(filled("{reason}[: {tool}]", {{"reason", "permission"}, {"tool", "Bash"}}) == "permission: Bash");
-  CHECK(filled("{reason}[: {tool}]", {{"reason", "permission"}}) == "permission");
-  CHECK(filled("[{a}[ and {b}]]!", {{"b", "2"}}) == " and 2!");
-  CHECK(filled("[{a}[ and {b}]]!", {}) == "!");
-  CHECK(filled("[always]", {}) == "always");
-  CHECK(filled("{{x}} [[y]]", {}) == "{x} [y]");
-  CHECK(filled("a [{x}]  ", {}) == "a");
-  CHECK(filled("", {}).empty());
+  CHECK(fill("{name} needs you", {{"name", "api"}}) == "api needs you");
+  CHECK(fill("{reason}[: {tool}]", {{"reason", "permission"}, {"tool", "Bash"}}) == "permission: Bash");
+  CHECK(fill("{reason}[: {tool}]", {{"reason", "permission"}}) == "permission");
+  CHECK(fill("[{a}[ and {b}]]!", {{"b", "2"}}) == " and 2!");
+  CHECK(fill("[{a}[ and {b}]]!", {}) == "!");
+  CHECK(fill("[always]", {}) == "always");
+  CHECK(fill("{{x}} [[y]]", {}) == "{x} [y]");
+  CHECK(fill("a [{x}]  ", {}) == "a");
+  CHECK(fill("", {}).empty());
 }
 
 TEST_CASE("values are not parsed as templates") {
-  CHECK(filled("{a}", {{"a", "{b} [c]"}, {"b", "no"}}) == "{b} [c]");
+  CHECK(fill("{a}", {{"a", "{b} [c]"}, {"b", "no"}}) == "{b} [c]");
 }
 
 TEST_CASE("errors name the missing bracket") {

@@ -331,7 +331,7 @@ TEST_CASE("a removed session is unknown again unless its process is alive") {
 }
 
 TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") {
-  struct Forgetful final : StatusObserver {
+  struct RemovingObserver final : StatusObserver {
     StatusTracker* tracker = nullptr;
     int calls = 0;
     void on_status(const std::string& session, const Status&) override {
@@ -343,18 +343,18 @@ TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") 
   Loop loop;
   Scratch root;
   SilentWatcher watcher;
-  Forgetful listener;
-  StatusTracker tracker(loop.io, loop.disk.get_executor(), {root.path()}, watcher, listener);
-  listener.tracker = &tracker;
+  RemovingObserver observer;
+  StatusTracker tracker(loop.io, loop.disk.get_executor(), {{root.path()}}, watcher, observer);
+  observer.tracker = &tracker;
   tracker.start();
   loop.drain();
   tracker.transcript_changed("s", working_turn());
-  CHECK(listener.calls == 1);
+  CHECK(observer.calls == 1);
   tracker.stop();
   tracker.transcript_changed("s", working_turn());
   tracker.rescan();
   loop.drain();
-  CHECK(listener.calls == 1);
+  CHECK(observer.calls == 1);
 }
 
 #endif

@@ -106,7 +106,7 @@ struct Client {
     asked.after = std::move(after);
     subscriber->subscribe(std::move(asked));
   }
-  void subscribe(message::Subscribe asked) { subscriber->subscribe(std::move(asked)); }
+  void send(message::Subscribe asked) { subscriber->subscribe(std::move(asked)); }
   bool take(std::size_t bytes) {
     if (!rest.empty()) {
       const std::size_t n = std::min(bytes, rest.size());

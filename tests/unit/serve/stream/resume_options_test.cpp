@@ -42,7 +42,7 @@ TEST_CASE("`since` sends the events from that time on, then a bookmark, then liv
   for (int n = 0; n < 3; ++n) daemon.turn(one);  // at 10:00:10, :20 and :30
   const std::vector<std::string> all = expected(one);
   Client client(daemon);
-  client.subscribe(since("a", "2026-03-01T10:00:20Z"));
+  client.send(since("a", "2026-03-01T10:00:20Z"));
   daemon.turn(one);
   client.take_all();
   const std::size_t missed = 14;  // the second and the third turn
@@ -64,7 +64,7 @@ TEST_CASE("`since` reads no file that did not change since then") {
   one.modified_ms_ = *parse_time("2026-03-01T09:00:00Z");
   daemon.context.recent = std::chrono::hours(24 * 365 * 100);
   Client client(daemon);
-  client.subscribe(since("a", "2026-03-01T10:00:00Z"));
+  client.send(since("a", "2026-03-01T10:00:00Z"));
   client.take_all();
   REQUIRE(client.types == std::vector<std::string>{"session", "ready", "bookmark"});
   REQUIRE(daemon.archive.opened == 0);
@@ -84,7 +84,7 @@ TEST_CASE(
   const std::vector<std::string> all = expected(one);
   const auto received = [&](std::string_view time) {
     Client client(daemon);
-    client.subscribe(since("a", time));
+    client.send(since("a", time));
     client.take_all();
     return client.events[one.name()];
   };
@@ -103,7 +103,7 @@ TEST_CASE("a stream that `after` names resumes from its cursor, the others from 
   message::Subscribe asked = since("a", "2026-03-01T10:00:20Z");
   asked.after.emplace().push_back(one.name() + ":");
   Client client(daemon);
-  client.subscribe(std::move(asked));
+  client.send(std::move(asked));
   client.take_all();
   REQUIRE(client.events[one.name()] == expected(one));
   REQUIRE(client.events[two.name()].size() == 7);
@@ -119,7 +119,7 @@ TEST_CASE("`new_streams: beginning` sends the snapshot's streams from their firs
   asked.from_beginning = true;
   asked.after.emplace().push_back(place(two, two.transcript()->last_event()));
   Client client(daemon);
-  client.subscribe(std::move(asked));
+  client.send(std::move(asked));
   client.take_all();
   REQUIRE(client.events[one.name()] == expected(one));
   REQUIRE(client.events[two.name()].empty());
@@ -131,7 +131,7 @@ TEST_CASE("`new_streams: beginning` sends a stream with history when a session f
   message::Subscribe asked = request("a");
   asked.from_beginning = true;
   Client client(daemon);
-  client.subscribe(std::move(asked));
+  client.send(std::move(asked));
   client.take_all();
   FakeStream& late = daemon.stream("late");
   late.write(test::prompt(10, "history") + test::answer(11, "done"), nullptr);
@@ -151,7 +151,7 @@ TEST_CASE("a stream that starts while `new_streams: beginning` is subscribed is 
   message::Subscribe asked = request("a");
   asked.from_beginning = true;
   Client client(daemon);
-  client.subscribe(std::move(asked));
+  client.send(std::move(asked));
   FakeStream& fresh = daemon.stream("fresh");
   client.subscriber->stream_appeared(daemon.context.sessions.stream_id(fresh));
   daemon.turn(fresh);
@@ -167,10 +167,10 @@ TEST_CASE("unsubscribe is acknowledged, and nothing of the subscription follows"
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
   Client client(daemon);
-  client.subscribe(after("kept", {one.name() + ":"}));
+  client.send(after("kept", {one.name() + ":"}));
   message::Subscribe asked = request("ended");
   asked.after.emplace().push_back(one.name() + ":");
-  client.subscribe(std::move(asked));
+  client.send(std::move(asked));
   client.subscriber->unsubscribe("ended");
   daemon.turn(one);
   client.take_all();
@@ -191,8 +191,8 @@ TEST_CASE("a resume does not depend on a subscription that has ended") {
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
   Client client(daemon);
-  client.subscribe(after("ended", {one.name() + ":"}));
-  client.subscribe(after("kept", {one.name() + ":"}));
+  client.send(after("ended", {one.name() + ":"}));
+  client.send(after("kept", {one.name() + ":"}));
   client.subscriber->unsubscribe("ended");
   daemon.turn(one);
   client.take_all();
@@ -210,11 +210,11 @@ TEST_CASE("an event is sent once per connection, whatever the subscriptions resu
     for (const auto& second : resumes) {
       CAPTURE(first, second);
       Client client(daemon);
-      client.subscribe(after("a", first));
-      client.subscribe(after("b", second));  // while the first one catches up
+      client.send(after("a", first));
+      client.send(after("b", second));  // while the first one catches up
       daemon.turn(one);
       client.take_all();
-      client.subscribe(after("c", {one.name() + ":"}));  // after it
+      client.send(after("c", {one.name() + ":"}));  // after it
       client.take_all();
       std::vector<std::string> received = client.events[one.name()];
       std::sort(received.begin(), received.end());
@@ -233,10 +233,10 @@ TEST_CASE("a resume is not shortened by a subscription to other types") {
   Client client(daemon);
   message::Subscribe tools = after("tools", {one.name() + ":"});
   tools.filter.type = {"tool.*"};
-  client.subscribe(std::move(tools));
+  client.send(std::move(tools));
   daemon.turn(one);
   client.take_all();
-  client.subscribe(after("all", {one.name() + ":"}));
+  client.send(after("all", {one.name() + ":"}));
   client.take_all();
   std::vector<std::string> received = client.events[one.name()];
   std::sort(received.begin(), received.end());
@@ -250,14 +250,14 @@ TEST_CASE("events that the log has evicted are not repeated either") {
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
   Client client(daemon);
-  client.subscribe(after("live", {one.name() + ":"}));
+  client.send(after("live", {one.name() + ":"}));
   client.take_all();
   for (int n = 0; n < 400; ++n) {
     daemon.turn(one, 2000);
     client.take_all();
   }
   REQUIRE(daemon.context.logs.first() > 0);
-  client.subscribe(after("again", {one.name() + ":"}));
+  client.send(after("again", {one.name() + ":"}));
   client.take_all();
   REQUIRE(client.events[one.name()] == expected(one));
 }

@@ -317,7 +317,7 @@ TEST_CASE(
       CAPTURE(stream->name());
       const auto got = client->events[stream->name()];
       const bool asked =
-          client->filter.matches_session("dev7", stream->session(), "") || client->filter.session.empty();
+          client->filter.matches_session({"dev7", stream->session(), ""}) || client->filter.session.empty();
       const auto all = asked ? expected(*stream, client->filter) : std::vector<std::string>{};
       if (rewrites) {  // after a reset for a cursor, the session frame replaces earlier events
         REQUIRE(got.size() <= all.size());

@@ -286,7 +286,7 @@ TEST_CASE("however the socket tears the writes, every frame arrives whole, once 
       }
       ++n;
     } else if (below(40) == 0) {
-      bench.subscriber.tell(R"({"answer":)" + std::to_string(step) + "}");
+      bench.subscriber.push_answer(R"({"answer":)" + std::to_string(step) + "}");
       expected.push_back(R"({"answer":)" + std::to_string(step) + "}");
     }
     if (below(2) == 0) bench.take(below(8000));  // a little more than is produced on average
@@ -297,7 +297,7 @@ TEST_CASE("however the socket tears the writes, every frame arrives whole, once 
 TEST_CASE("answers that nobody reads are counted, so that the next question can wait") {
   Bench bench;
   bench.context.limits.own_bytes_max = 1000;
-  while (!bench.subscriber.congested()) bench.subscriber.tell(std::string(90, 'x'));
+  while (!bench.subscriber.is_congested()) bench.subscriber.push_answer(std::string(90, 'x'));
   bench.take_all();
-  REQUIRE_FALSE(bench.subscriber.congested());
+  REQUIRE_FALSE(bench.subscriber.is_congested());
 }
