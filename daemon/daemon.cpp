@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file.hpp"
 #include "serve/http/health.hpp"
 #include "serve/http/metrics.hpp"
 

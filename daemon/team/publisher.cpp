@@ -8,6 +8,7 @@
 
 #include "base/hex.hpp"
 #include "base/time.hpp"
+#include "serve/stream/control_frames.hpp"
 #include "team/subjects.hpp"
 
 namespace earshot::team {
