@@ -130,10 +130,10 @@ std::string shorten_event(std::string_view payload, std::size_t bytes_max) {
         add_truncated(truncated, json, field.key, true);
         append_list_prefix(out, list, member_bytes_max);
       } else {
-        const std::size_t bytes_max = std::min(shown_bytes, member_bytes_max);
+        const std::size_t text_bytes_max = std::min(shown_bytes, member_bytes_max);
         const TruncatedPaths::Scope scope(truncated, field.key);
         const bool is_text = field.value.is_string();
-        append_json_string(out, cut_utf8(is_text ? dom::as_text(field.value) : value, bytes_max));
+        append_json_string(out, cut_utf8(is_text ? dom::as_text(field.value) : value, text_bytes_max));
         add_truncated(truncated, json, field.key, false);
         truncated.add({}, is_text ? dom::as_text(field.value).size() : value.size());
       }
