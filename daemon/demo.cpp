@@ -302,7 +302,7 @@ const Demo::Impl::Placeholder Demo::Impl::placeholders[] = {
     {"pid", [](Context&) { return std::to_string(::getpid()); }},
     {"started_ms", [](Context& at) { return std::to_string(at.demo.session.started_ms); }},
     {"process_start", [](Context& at) { return at.demo.processes.start_of(::getpid()); }},
-    {"domain", [](Context& at) { return at.demo.processes.domain(); }},
+    {"domain", [](Context& at) { return at.demo.processes.pid_domain(); }},
     {"status", [](Context& at) { return status_fields(at.step); }},
 };
 
