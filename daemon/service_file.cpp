@@ -9,7 +9,7 @@
 namespace earshot::service {
 namespace {
 
-constexpr std::string_view checksum_label = "Written by earshotd --install-service; checksum: ";
+constexpr std::string_view checksum_label = "Written by earshotd to install its service; checksum: ";
 constexpr std::string_view default_state = "/.local/state/earshot";
 
 /// `from` occurs exactly once in the embedded file; a unit test checks that.

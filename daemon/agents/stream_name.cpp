@@ -55,15 +55,19 @@ struct Location {
 };
 std::optional<Location> find_location(const AgentProgram& program, std::string_view path) {
   const auto directories = program.transcript_directories();
+  std::optional<Location> found;  // of adjacent transcript directories the outermost is the root's
   for (auto slash = path.rfind('/'); slash != path.npos && slash > 0;) {
     const std::size_t begin = path.rfind('/', slash - 1) + 1;  // 0 after npos
     const auto at = std::find(directories.begin(), directories.end(), path.substr(begin, slash - begin));
-    if (at != directories.end() && begin > 1)
-      return Location{static_cast<std::size_t>(at - directories.begin()), path.substr(0, begin - 1),
-                      path.substr(slash + 1)};
+    if (at != directories.end() && begin > 1) {
+      found = Location{static_cast<std::size_t>(at - directories.begin()), path.substr(0, begin - 1),
+                       path.substr(slash + 1)};
+    } else if (found) {
+      break;
+    }
     slash = begin == 0 ? path.npos : begin - 1;
   }
-  return std::nullopt;
+  return found;
 }
 
 std::string_view without_suffix(std::string_view name) {

@@ -38,7 +38,8 @@ struct TranscriptPlace {
   std::string session;  // empty: only the records name it
   std::string agent;    // empty: a session's main transcript
 };
-/// `path`: absolute, without `.` and `..`. The root is the directory above the last transcript directory.
+/// `path`: absolute, without `.` and `..`. The root is the directory above the last transcript directory, or
+/// above the outermost of adjacent ones.
 TranscriptPlace place_transcript(const AgentProgram& program, std::string_view path);
 /// True if discovery follows a file of this path.
 bool is_transcript_path(const AgentProgram& program, std::string_view path);

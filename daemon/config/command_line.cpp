@@ -63,7 +63,7 @@ void check_remote(bool allow_remote, const Environment& environment, const std::
               " is not a loopback address: other machines could connect, and transcripts are private. To "
               "allow that, add to earshot.toml:\n"
               "  allow_remote = true\n"
-              "  tls_cert = \"FILE\"   # a certificate chain in PEM\n"
+              "  tls_cert = \"FILE\"   # TLS: a certificate chain in PEM\n"
               "  tls_key = \"FILE\"    # its key, readable by you only\n"
               "  names = [\"" +
               host_name() + "\"]  # this machine's name for those clients");

@@ -190,8 +190,11 @@ std::vector<std::string> read_values(const Option& option, const TomlValue& valu
   switch (option.kind) {
     case Kind::flag:
       return {value.flag() ? "true" : "false"};
-    case Kind::names:
-      return value.texts("an array of names, such as [\"dev7.example\"]");
+    case Kind::names: {
+      constexpr std::string_view expected = "an array of names, such as [\"dev7.example\"]";
+      if (!value.node.is_array()) value.fail_type(expected);
+      return value.texts(expected);
+    }
     case Kind::root: {
       constexpr std::string_view expected = "an array of strings or a table of NAME = \"DIR\"";
       if (const toml::table* table = value.node.as_table()) {

@@ -19,7 +19,7 @@ const char* const welcome = R"({"type":"welcome","protocol":1,"host":"dev7","vie
 const char* const session =
     R"({"type":"session","host":"dev7","session":"2eaa1c04","project":"/home/u/api","title":"Fix it","status":{"state":"idle"}})";
 const char* const ready = R"({"type":"ready","id":"cli"})";
-const char* const event =
+const char* const event_frame =
     R"({"type":"turn.started","host":"dev7","session":"2eaa1c04","turn":3,"prompt":"go","origin":"human"})";
 
 // Receives the subscription, sends these frames, then waits until the client closes.
@@ -142,11 +142,11 @@ TEST_CASE("a malformed address is a usage error") {
 
 TEST_CASE("tail prints exactly the frames, one per line, until a signal") {
   const TemporaryDirectory state;
-  FakeDaemon daemon({sending_then_signal({welcome, session, ready, event})});
+  FakeDaemon daemon({sending_then_signal({welcome, session, ready, event_frame})});
   const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
   CHECK(printed.exit_code == exit_ok);
   CHECK(printed.err.empty());
-  CHECK(printed.out == std::string(welcome) + "\n" + session + "\n" + ready + "\n" + event + "\n");
+  CHECK(printed.out == std::string(welcome) + "\n" + session + "\n" + ready + "\n" + event_frame + "\n");
 }
 
 TEST_CASE("a frame of several lines is printed as one") {
@@ -157,7 +157,7 @@ TEST_CASE("a frame of several lines is printed as one") {
 
 TEST_CASE("tail --pretty prints the sessions, then events") {
   const TemporaryDirectory state;
-  FakeDaemon daemon({sending_then_signal({welcome, session, ready, event})});
+  FakeDaemon daemon({sending_then_signal({welcome, session, ready, event_frame})});
   const Printed printed = printed_by([&] {
     return tail_command({.daemon = at(daemon, state), .format = Format::pretty, .colour = ColourMode::never});
   });
@@ -168,7 +168,7 @@ TEST_CASE("tail --pretty prints the sessions, then events") {
 
 TEST_CASE("tail --no-snapshot uses the names of sessions without printing them") {
   const TemporaryDirectory state;
-  FakeDaemon daemon({sending_then_signal({welcome, session, ready, event})});
+  FakeDaemon daemon({sending_then_signal({welcome, session, ready, event_frame})});
   const Printed printed = printed_by([&] {
     return tail_command({.daemon = at(daemon, state),
                          .format = Format::pretty,
@@ -248,7 +248,7 @@ TEST_CASE("tail ends without an error if its output is closed") {
     peer.send(welcome);
     peer.ping();
     peer.receive(10);
-    peer.send(event);  // the write of the first frame failed: the client has noticed
+    peer.send(event_frame);  // the write of the first frame failed: the client has noticed
     peer.receive(8);
   }});
   int ends[2];

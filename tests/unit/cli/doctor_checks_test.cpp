@@ -113,7 +113,7 @@ TEST_CASE("a root is scanned without opening files") {
   home.put("r/projects/a/one.jsonl", "");
   home.put("r/projects/a/x/subagents/agent-1.jsonl", "");
   home.put("r/projects/a/journal.jsonl", "");
-  home.put("r/hiscenario.jsonl", "");
+  home.put("r/history.jsonl", "");
   home.put("r/sessions/1.key", "secret");
   doc::Root root;
   root.path = home.path("r");

@@ -63,7 +63,7 @@ TEST_CASE("colon, percent, control characters and invalid bytes are percent-enco
 TEST_CASE("some .jsonl files are not transcripts") {
   CHECK(is_transcript_name("2eaa.jsonl"));
   CHECK(is_transcript_name("agent-abc.jsonl"));
-  for (const char* name : {"journal.jsonl", "hiscenario.jsonl", "agent-aprompt_suggestion-1.jsonl",
+  for (const char* name : {"journal.jsonl", "history.jsonl", "agent-aprompt_suggestion-1.jsonl",
                            "agent-acompact-2.jsonl", "x.json", "x.jsonl.bak"}) {
     CAPTURE(name);
     CHECK_FALSE(is_transcript_name(name));

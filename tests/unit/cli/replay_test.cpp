@@ -135,7 +135,7 @@ TEST_CASE("all transcripts of a directory are read in order; an empty directory 
   const TemporaryDirectory home;
   home.put("d/projects/-p/b.jsonl", prompt);
   home.put("d/projects/-p/a.jsonl", prompt);
-  home.put("d/hiscenario.jsonl", prompt);
+  home.put("d/history.jsonl", prompt);
   CHECK(fields_of(replay({.files = {home.path("d")}}).out, "session") ==
         std::vector<std::string>{"a", "a", "b", "b"});
   std::filesystem::create_directory(home.path("empty"));

@@ -12,7 +12,7 @@ using namespace earshot::common::test;
 
 namespace {
 
-std::string event(const std::string& stream, const std::string& cursor, const std::string& time,
+std::string make_event(const std::string& stream, const std::string& cursor, const std::string& time,
                   const std::string& type = "message.added") {
   return R"({"type":")" + type + R"(","host":"h","stream":")" + stream + R"(","session":"s","cursor":")" +
          cursor + "\"" + (time.empty() ? "" : R"(,"time":"2026-11-24T)" + time + "Z\"") + R"(,"turn":1})";
@@ -79,24 +79,24 @@ TEST_CASE("the first connection requests a snapshot and prints every frame") {
   tail.connect();
   CHECK(tail.requests(R"("snapshot":true)"));
   CHECK(tail.requests(R"("on_lag":"catch_up")"));
-  const Lines frames{session("\"a:1.1.x\"", "10:00:00"), ready, event("a", "2.1.x", "10:00:01")};
+  const Lines frames{session("\"a:1.1.x\"", "10:00:00"), ready, make_event("a", "2.1.x", "10:00:01")};
   CHECK(tail.receive(frames) == frames);
 }
 
 TEST_CASE("missed events are printed by time, each stream in its own order, and only once") {
   Tail tail;
   tail.connect();
-  tail.receive({session("\"a:1.1.x\",\"b:1.1.x\"", "10:00:00"), ready, event("a", "2.1.x", "10:00:01")});
+  tail.receive({session("\"a:1.1.x\",\"b:1.1.x\"", "10:00:00"), ready, make_event("a", "2.1.x", "10:00:01")});
   tail.lose();
   tail.connect();
   CHECK(tail.requests(R"("after":["a:2.1.x","b:1.1.x"])"));
   CHECK(tail.requests(R"("since":"2026-11-24T11:58:35.000Z")"));
-  const std::string a3 = event("a", "3.1.x", "10:03:00"), a4 = event("a", "4.1.x", "10:01:00");
-  const std::string b2 = event("b", "2.1.x", "10:02:00"), b3 = event("b", "3.1.x", "");
+  const std::string a3 = make_event("a", "3.1.x", "10:03:00"), a4 = make_event("a", "4.1.x", "10:01:00");
+  const std::string b2 = make_event("b", "2.1.x", "10:02:00"), b3 = make_event("b", "3.1.x", "");
   CHECK(tail.receive({session("\"a:4.1.x\",\"b:3.1.x\"", "10:05:00"), ready, a3, a4, b2, b3}) ==
         Lines{ready});
   CHECK(tail.receive({complete}) == Lines{b2, b3, a3, a4, complete});
-  const std::string live = event("a", "5.1.x", "09:00:00");
+  const std::string live = make_event("a", "5.1.x", "09:00:00");
   CHECK(tail.receive({live}) == Lines{live});
 }
 
@@ -107,8 +107,8 @@ TEST_CASE("events of a connection that is lost while catching up are printed and
   tail.lose();
   tail.connect();
   tail.receive({ready, R"({"type":"reset","id":"cli","stream":"a","reason":"rewritten"})",
-                session("\"a:8.1.y\",\"b:5.1.x\"", "10:00:00"), event("a", "9.1.y", "10:00:02")});
-  CHECK(tail.lose() == Lines{event("a", "9.1.y", "10:00:02")});
+                session("\"a:8.1.y\",\"b:5.1.x\"", "10:00:00"), make_event("a", "9.1.y", "10:00:02")});
+  CHECK(tail.lose() == Lines{make_event("a", "9.1.y", "10:00:02")});
   tail.connect();
   CHECK(tail.requests("\"a:9.1.y\""));
   CHECK(tail.requests("\"b:1.1.x\""));
@@ -119,14 +119,14 @@ TEST_CASE("--since starts with the past events, by time") {
   tail.connect();
   CHECK(tail.requests(R"("since":"2026-11-24T10:00:00.000Z")"));
   const std::string first = session("\"a:5.1.x\",\"a/agent:3.1.x\"", "11:00:00");
-  const std::string a = event("a", "5.1.x", "10:30:00"), sub = event("a/agent", "3.1.x", "10:15:00");
+  const std::string a = make_event("a", "5.1.x", "10:30:00"), sub = make_event("a/agent", "3.1.x", "10:15:00");
   CHECK(tail.receive({first, ready, a, sub, complete}) == Lines{first, ready, sub, a, complete});
 }
 
 TEST_CASE("without sessions there is nothing to catch up with") {
   Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"));
   tail.connect();
-  const std::string live = event("a", "1.1.x", "08:00:00");
+  const std::string live = make_event("a", "1.1.x", "08:00:00");
   CHECK(tail.receive({ready, live}) == Lines{ready, live});
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("after a reconnect sessions are printed again only if their status cha
 TEST_CASE("--since with --no-snapshot prints events only") {
   Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"), false);
   tail.connect();
-  const std::string a = event("a", "5.1.x", "10:30:00");
+  const std::string a = make_event("a", "5.1.x", "10:30:00");
   CHECK(tail.receive({session("\"a:5.1.x\"", "11:00:00", "waiting"), ready, a, complete}) ==
         Lines{ready, a, complete});
 }
@@ -163,8 +163,8 @@ TEST_CASE("--since with --no-snapshot prints events only") {
 TEST_CASE("events before the first time of their stream are sorted by that time") {
   Tail tail(*earshot::parse_time("2026-11-24T10:00:00Z"));
   tail.connect();
-  const std::string a1 = event("a", "1.1.x", ""), a2 = event("a", "2.1.x", "10:30:00"),
-                    b = event("b", "1.1.x", "10:15:00");
+  const std::string a1 = make_event("a", "1.1.x", ""), a2 = make_event("a", "2.1.x", "10:30:00"),
+                    b = make_event("b", "1.1.x", "10:15:00");
   CHECK(tail.receive({session("\"a:2.1.x\",\"b:1.1.x\"", "11:00:00"), ready, a1, a2, b, complete}).size() ==
         6);
 }

@@ -95,7 +95,7 @@ TEST_CASE("short, interrupted and superseded turns cause no notice, with a recor
   CHECK(harness.notices.empty());
   REQUIRE(harness.decisions.size() == 3);
   CHECK(harness.decisions[0].outcome == "no match");
-  CHECK(harness.decisions[0].why == "it took 12.0 s, not more than 30s");
+  CHECK(harness.decisions[0].why == "it took 12.0s, not more than 30s");
 }
 
 TEST_CASE("a turn that failed with an API error causes a notice with its status") {
@@ -104,7 +104,7 @@ TEST_CASE("a turn that failed with an API error causes a notice with its status"
   harness.finish_turn("s", 1, 200, "failed");
   harness.advance(5000);
   REQUIRE(harness.titles() == std::vector<std::string>{"s failed"});
-  CHECK(harness.notices[0].body == "turn 1, 0.2 s: API error 529");
+  CHECK(harness.notices[0].body == "turn 1, 0.2s: API error 529");
 }
 
 TEST_CASE("repeated events and copies of the transcript cause no second notice") {

@@ -228,7 +228,7 @@ TEST_CASE("since is kept while state and reason are the same") {
   CHECK(keep_since(Status{}, {"unknown", "", "", "transcript", noon}).since == noon);
 }
 
-TEST_CASE("a late detail refines the status and keeps its since") {
+TEST_CASE("keep_since: a late detail keeps the time of the status") {
   const earshot::RegistryEntry waiting = entry("waiting", "permission prompt");
   const Status bare = with_entry(waiting, Liveness::alive, turn_open());
   const Status joined = keep_since(bare, with_entry(waiting, Liveness::alive, turn_open({bash})));

@@ -14,8 +14,8 @@ using namespace earshot::team;
 
 namespace {
 
-ReceivedMessage event(std::uint64_t sequence, std::uint64_t offset, const std::string& store = "one",
-                      std::uint64_t mark = 5) {
+ReceivedMessage make_event(std::uint64_t sequence, std::uint64_t offset, const std::string& store = "one",
+                           std::uint64_t mark = 5) {
   ReceivedMessage message;
   message.store = store, message.sequence = sequence,
   message.time_ns = static_cast<std::int64_t>(sequence) * 1000;
@@ -35,7 +35,7 @@ ReceivedMessage follows(ReceivedMessage message, std::uint64_t offset, std::uint
   return message;
 }
 ReceivedMessage reset(std::uint64_t sequence) {
-  ReceivedMessage message = event(sequence, 0);
+  ReceivedMessage message = make_event(sequence, 0);
   message.cursor.reset();
   message.type = "reset";
   return message;
@@ -74,8 +74,8 @@ using Offsets = std::vector<std::uint64_t>;
 TEST_CASE("events are appended in order, one per line, with their origin") {
   Hub hub;
   EventStore store(hub.directory, {});
-  CHECK(store.add(event(1, 10)) == IngestAction::append);
-  CHECK(store.add(event(2, 20)) == IngestAction::append);
+  CHECK(store.add(make_event(1, 10)) == IngestAction::append);
+  CHECK(store.add(make_event(2, 20)) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(store.sync().empty());
   CHECK(hub.offsets() == Offsets{10, 20});
@@ -86,13 +86,13 @@ TEST_CASE("a redelivered event is dropped, also after a restart of the hub") {
   Hub hub;
   {
     EventStore store(hub.directory, {});
-    store.add(event(1, 10)), store.add(event(2, 20));
+    store.add(make_event(1, 10)), store.add(make_event(2, 20));
     CHECK(store.write().empty());
   }
   EventStore store(hub.directory, {});
-  CHECK(store.add(event(1, 10)) == IngestAction::drop);
-  CHECK(store.add(event(2, 20)) == IngestAction::drop);
-  CHECK(store.add(event(3, 30)) == IngestAction::append);
+  CHECK(store.add(make_event(1, 10)) == IngestAction::drop);
+  CHECK(store.add(make_event(2, 20)) == IngestAction::drop);
+  CHECK(store.add(make_event(3, 30)) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20, 30});
 }
@@ -100,12 +100,12 @@ TEST_CASE("a redelivered event is dropped, also after a restart of the hub") {
 TEST_CASE("events that a recreated store delivers again are dropped") {
   Hub hub;
   EventStore store(hub.directory, {});
-  for (const std::uint64_t n : {1, 2, 3}) store.add(event(n, n * 10));
+  for (const std::uint64_t n : {1, 2, 3}) store.add(make_event(n, n * 10));
   CHECK(store.write().empty());
-  CHECK(store.add(first(event(1, 10, "two"))) == IngestAction::drop);
-  CHECK(store.add(event(2, 20, "two")) == IngestAction::drop);
-  CHECK(store.add(event(3, 30, "two")) == IngestAction::drop);
-  CHECK(store.add(event(4, 40, "two")) == IngestAction::append);
+  CHECK(store.add(first(make_event(1, 10, "two"))) == IngestAction::drop);
+  CHECK(store.add(make_event(2, 20, "two")) == IngestAction::drop);
+  CHECK(store.add(make_event(3, 30, "two")) == IngestAction::drop);
+  CHECK(store.add(make_event(4, 40, "two")) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20, 30, 40});
 }
@@ -113,9 +113,9 @@ TEST_CASE("events that a recreated store delivers again are dropped") {
 TEST_CASE("sequences that a store reuses after it lost messages are new messages") {
   Hub hub;
   EventStore store(hub.directory, {});
-  store.add(event(7, 10)), store.add(event(9, 20));
+  store.add(make_event(7, 10)), store.add(make_event(9, 20));
   CHECK(store.write().empty());
-  ReceivedMessage again = event(5, 20), next = event(6, 30);
+  ReceivedMessage again = make_event(5, 20), next = make_event(6, 30);
   again.time_ns = 20'000, next.time_ns = 21'000;
   CHECK(store.add(again) == IngestAction::drop);  // already stored
   CHECK(store.add(next) == IngestAction::append);
@@ -127,10 +127,10 @@ TEST_CASE("another history in a recreated store is detected by its cursors, what
   for (const std::uint64_t offset : {10, 35}) {
     Hub hub;
     EventStore store(hub.directory, {});
-    for (const std::uint64_t n : {1, 2, 3}) store.add(event(n, n * 10));
+    for (const std::uint64_t n : {1, 2, 3}) store.add(make_event(n, n * 10));
     CHECK(store.write().empty());
-    CHECK(store.add(first(event(1, offset, "two", 99))) == IngestAction::restart);
-    CHECK(store.add(event(2, 50, "two", 99)) == IngestAction::append);
+    CHECK(store.add(first(make_event(1, offset, "two", 99))) == IngestAction::restart);
+    CHECK(store.add(make_event(2, 50, "two", 99)) == IngestAction::append);
     CHECK(store.write().empty());
     CHECK(hub.offsets() == Offsets{offset, 50});
   }
@@ -140,18 +140,18 @@ TEST_CASE("a reset restarts the file, and redelivered events from before it are 
   Hub hub;
   {
     EventStore store(hub.directory, {});
-    store.add(event(1, 10)), store.add(event(2, 20));
+    store.add(make_event(1, 10)), store.add(make_event(2, 20));
     CHECK(store.write().empty());
     CHECK(store.add(reset(3)) == IngestAction::restart);
-    CHECK(store.add(event(4, 5, "one", 99)) == IngestAction::append);
+    CHECK(store.add(make_event(4, 5, "one", 99)) == IngestAction::append);
     CHECK(store.write().empty());
     CHECK(hub.offsets() == Offsets{5});
   }
   EventStore store(hub.directory, {});
-  CHECK(store.add(event(2, 20)) == IngestAction::drop);
+  CHECK(store.add(make_event(2, 20)) == IngestAction::drop);
   CHECK(store.add(reset(3)) == IngestAction::drop);
-  CHECK(store.add(event(4, 5, "one", 99)) == IngestAction::drop);
-  CHECK(store.add(event(5, 6, "one", 99)) == IngestAction::append);
+  CHECK(store.add(make_event(4, 5, "one", 99)) == IngestAction::drop);
+  CHECK(store.add(make_event(5, 6, "one", 99)) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{5, 6});
 }
@@ -159,8 +159,8 @@ TEST_CASE("a reset restarts the file, and redelivered events from before it are 
 TEST_CASE("after a reset and a new history in one batch the file has only the new history") {
   Hub hub;
   EventStore store(hub.directory, {});
-  store.add(event(1, 10)), store.add(reset(2)), store.add(event(3, 4)), store.add(reset(4)),
-      store.add(event(5, 6));
+  store.add(make_event(1, 10)), store.add(reset(2)), store.add(make_event(3, 4)), store.add(reset(4)),
+      store.add(make_event(5, 6));
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{6});
 }
@@ -168,13 +168,13 @@ TEST_CASE("after a reset and a new history in one batch the file has only the ne
 TEST_CASE("the file of a removed transcript is deleted; the transcript may be created again") {
   Hub hub;
   EventStore store(hub.directory, {});
-  store.add(event(1, 10));
+  store.add(make_event(1, 10));
   CHECK(store.write().empty());
   CHECK(store.add(removed(2)) == IngestAction::remove);
   CHECK_FALSE(std::filesystem::exists(hub.file));
   CHECK(store.metrics().files == 0);
   CHECK(store.add(removed(2)) == IngestAction::drop);
-  CHECK(store.add(event(3, 10)) == IngestAction::append);
+  CHECK(store.add(make_event(3, 10)) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10});
 }
@@ -183,13 +183,13 @@ TEST_CASE("an incomplete line after a crash is removed") {
   Hub hub;
   {
     EventStore store(hub.directory, {});
-    store.add(event(1, 10)), store.add(event(2, 20));
+    store.add(make_event(1, 10)), store.add(make_event(2, 20));
     CHECK(store.write().empty());
   }
   std::filesystem::resize_file(hub.file, std::filesystem::file_size(hub.file) - 7);
   EventStore store(hub.directory, {});
   CHECK(hub.offsets() == Offsets{10});
-  CHECK(store.add(event(2, 20)) == IngestAction::append);
+  CHECK(store.add(make_event(2, 20)) == IngestAction::append);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{10, 20});
 }
@@ -199,13 +199,13 @@ TEST_CASE("events of a host above the limit are dropped and counted") {
   EventStoreLimits limits;
   limits.hosts_max = 1;
   EventStore store(hub.directory, limits);
-  store.add(event(1, 10));
-  ReceivedMessage other = event(2, 10);
+  store.add(make_event(1, 10));
+  ReceivedMessage other = make_event(2, 10);
   other.host = "bob";
   CHECK(store.add(other) == IngestAction::drop);
   CHECK(store.metrics().hosts_refused == 1);
   CHECK(store.metrics().hosts == 1);
-  CHECK(store.add(event(3, 20)) == IngestAction::append);
+  CHECK(store.add(make_event(3, 20)) == IngestAction::append);
 }
 
 TEST_CASE("files above the age limit are deleted, and the oldest ones above the size limit") {
@@ -213,7 +213,7 @@ TEST_CASE("files above the age limit are deleted, and the oldest ones above the 
   EventStoreLimits limits;
   limits.age_ms = 1000;
   EventStore store(hub.directory, limits);
-  store.add(event(1, 10));
+  store.add(make_event(1, 10));
   CHECK(store.write().empty());
   store.apply_retention(watch::wall_now_ms());
   CHECK(std::filesystem::exists(hub.file));
@@ -226,7 +226,7 @@ TEST_CASE("files above the age limit are deleted, and the oldest ones above the 
   limits.age_ms = 1 << 30;
   limits.bytes_max = 1;
   EventStore full(small.directory, limits);
-  full.add(event(1, 10));
+  full.add(make_event(1, 10));
   CHECK(full.write().empty());
   full.apply_retention(watch::wall_now_ms());
   CHECK_FALSE(std::filesystem::exists(small.file));
@@ -239,11 +239,11 @@ TEST_CASE("another history without a reset is detected where it starts, whatever
     CAPTURE(offset);
     Hub hub;
     EventStore store(hub.directory, {});
-    for (const std::uint64_t n : {1, 2, 3}) store.add(follows(event(n, n * 10), (n - 1) * 10));
+    for (const std::uint64_t n : {1, 2, 3}) store.add(follows(make_event(n, n * 10), (n - 1) * 10));
     CHECK(store.write().empty());
-    CHECK(store.add(first(follows(event(1, 10, "two"), 0))) == IngestAction::drop);
-    CHECK(store.add(follows(event(2, offset, "two", 99), 10)) == IngestAction::restart);
-    CHECK(store.add(follows(event(3, 50, "two", 99), offset, 99)) == IngestAction::append);
+    CHECK(store.add(first(follows(make_event(1, 10, "two"), 0))) == IngestAction::drop);
+    CHECK(store.add(follows(make_event(2, offset, "two", 99), 10)) == IngestAction::restart);
+    CHECK(store.add(follows(make_event(3, 50, "two", 99), offset, 99)) == IngestAction::append);
     CHECK(store.write().empty());
     CHECK(hub.offsets() == Offsets{10, offset, 50});
   }
@@ -253,22 +253,22 @@ TEST_CASE("a diverging history is detected after a crash of the hub, and before 
   for (const bool is_written : {true, false}) {
     Hub hub;
     auto store = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
-    for (const std::uint64_t n : {1, 2, 3}) store->add(follows(event(n, n * 10), (n - 1) * 10));
+    for (const std::uint64_t n : {1, 2, 3}) store->add(follows(make_event(n, n * 10), (n - 1) * 10));
     if (is_written) {
       CHECK(store->write().empty());
       store = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
-      CHECK(store->add(first(follows(event(1, 10, "two"), 0))) == IngestAction::drop);
+      CHECK(store->add(first(follows(make_event(1, 10, "two"), 0))) == IngestAction::drop);
       store = std::make_unique<EventStore>(hub.directory, EventStoreLimits{});
     }
-    CHECK(store->add(follows(event(2, 20, "two"), 10)) == IngestAction::drop);
-    CHECK(store->add(follows(event(3, 25, "two", 99), 20)) == IngestAction::restart);
+    CHECK(store->add(follows(make_event(2, 20, "two"), 10)) == IngestAction::drop);
+    CHECK(store->add(follows(make_event(3, 25, "two", 99), 20)) == IngestAction::restart);
     CHECK(store->write().empty());
     CHECK(hub.offsets() == Offsets{10, 20, 25});
-    CHECK(store->add(follows(event(4, 28, "two", 99), 25, 99)) == IngestAction::append);
+    CHECK(store->add(follows(make_event(4, 28, "two", 99), 25, 99)) == IngestAction::append);
     CHECK(store->write().empty());
     CHECK(hub.offsets() == Offsets{10, 20, 25, 28});
     EventStore again(hub.directory, {});
-    CHECK(again.add(follows(event(4, 28, "two", 99), 25, 99)) == IngestAction::drop);
+    CHECK(again.add(follows(make_event(4, 28, "two", 99), 25, 99)) == IngestAction::drop);
     CHECK(again.metrics().bytes == std::filesystem::file_size(hub.file));
   }
 }
@@ -276,10 +276,10 @@ TEST_CASE("a diverging history is detected after a crash of the hub, and before 
 TEST_CASE("after a gap a newer event is appended, and an older one restarts the file") {
   Hub hub;
   EventStore store(hub.directory, {});
-  store.add(follows(event(1, 10), 0));
-  CHECK(store.add(follows(event(3, 30), 20)) == IngestAction::append);
-  CHECK(store.add(follows(event(4, 30), 20)) == IngestAction::drop);
-  CHECK(store.add(follows(event(5, 25, "one", 99), 20, 99)) == IngestAction::restart);
+  store.add(follows(make_event(1, 10), 0));
+  CHECK(store.add(follows(make_event(3, 30), 20)) == IngestAction::append);
+  CHECK(store.add(follows(make_event(4, 30), 20)) == IngestAction::drop);
+  CHECK(store.add(follows(make_event(5, 25, "one", 99), 20, 99)) == IngestAction::restart);
   CHECK(store.write().empty());
   CHECK(hub.offsets() == Offsets{25});
 }
@@ -287,19 +287,19 @@ TEST_CASE("after a gap a newer event is appended, and an older one restarts the 
 TEST_CASE("a late redelivery does not create a file for a removed transcript") {
   Hub hub;
   EventStore store(hub.directory, {});
-  store.add(follows(event(1, 10), 0)), store.add(follows(event(2, 20), 10));
+  store.add(follows(make_event(1, 10), 0)), store.add(follows(make_event(2, 20), 10));
   CHECK(store.write().empty());
   CHECK(store.add(removed(3)) == IngestAction::remove);
-  CHECK(store.add(follows(event(2, 20), 10)) == IngestAction::drop);
+  CHECK(store.add(follows(make_event(2, 20), 10)) == IngestAction::drop);
   CHECK(store.metrics().files == 0);
-  CHECK(store.add(follows(event(4, 10), 0)) == IngestAction::append);
+  CHECK(store.add(follows(make_event(4, 10), 0)) == IngestAction::append);
 }
 
 TEST_CASE("a truncated file is reported, so that its events are fetched again") {
   Hub hub;
   {
     EventStore store(hub.directory, {});
-    store.add(event(1, 10)), store.add(event(2, 20));
+    store.add(make_event(1, 10)), store.add(make_event(2, 20));
     CHECK(store.write().empty());
     CHECK(store.last_received("one").sequence == 2);
     CHECK(store.last_received("two").sequence == 0);
@@ -317,7 +317,7 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
   EventStore store(hub.directory, limits);
   std::uint64_t sequence = 0;
   const auto add = [&](const std::string& host, const std::string& stream) {
-    ReceivedMessage message = event(++sequence, 10);
+    ReceivedMessage message = make_event(++sequence, 10);
     message.host = host, message.stream = stream;
     return store.add(message);
   };
@@ -327,7 +327,7 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
   CHECK(add("ada", "claude/p/c") == IngestAction::drop);
   CHECK(store.metrics().files_refused == 1);
   for (std::uint64_t n = 0; n < 10; ++n) {
-    ReceivedMessage message = event(++sequence, 20 + n);
+    ReceivedMessage message = make_event(++sequence, 20 + n);
     message.stream = "claude/p/b";
     store.add(message);
   }
@@ -345,7 +345,7 @@ TEST_CASE("decisions do not depend on the cached indexes") {
   EventStore store(hub.directory, limits);
   for (const std::uint64_t n : {1, 2, 3})
     for (const char* stream : {"claude/p/a", "claude/p/b"}) {
-      ReceivedMessage message = follows(event(n, n * 10), (n - 1) * 10);
+      ReceivedMessage message = follows(make_event(n, n * 10), (n - 1) * 10);
       message.stream = stream;
       CHECK(store.add(message) == IngestAction::append);
       message.store = "two";

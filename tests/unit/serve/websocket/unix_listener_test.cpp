@@ -84,15 +84,15 @@ TEST_CASE("a live socket is left alone, whoever holds it") {
   ::close(other);
 }
 
-TEST_CASE("whatever is no socket is left alone") {
+TEST_CASE("a path that is not a socket is left unchanged") {
   const test::TemporaryDirectory home;
   test::write_text(home / "file", "precious");
-  REQUIRE(says(refused(home / "file"), "is no socket"));
+  REQUIRE(says(refused(home / "file"), "is not a socket"));
   REQUIRE(test::read_text(home / "file") == "precious");
   std::filesystem::create_symlink(home / "file", home / "link");
-  REQUIRE(says(refused(home / "link"), "is no socket"));
+  REQUIRE(says(refused(home / "link"), "is not a socket"));
   std::filesystem::create_directory(home / "directory");
-  REQUIRE(says(refused(home / "directory"), "is no socket"));
+  REQUIRE(says(refused(home / "directory"), "is not a socket"));
 }
 
 TEST_CASE("a path that a socket cannot have is told with its length") {
