@@ -187,7 +187,7 @@ void Client::frame(const std::string& text) {
     for (auto& [name, held] : held_) held.unsure = true;
   } else if (type == "error") {
     fail("an error", text);
-  } else {
+  } else if (type != "heartbeat") {
     const std::string cursor = text_at(frame, "cursor");
     if (cursor.empty()) fail("an unknown frame without a cursor", text);
     if (!wants(type)) fail("an event of a type that was not subscribed", text);
