@@ -195,6 +195,7 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
         peer.upgrade();
         peer.receive(1);
         peer.send(welcome);
+        peer.send(ready);
         peer.send(event_at(cursor));
         peer.close(1001, "stopping");
         peer.receive(8);
@@ -217,7 +218,7 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   INFO(printed.out << printed.err);
-  CHECK(printed.out.starts_with(std::string(welcome) + "\n" + event_at(cursor) + "\n"));
+  CHECK(printed.out.starts_with(std::string(welcome) + "\n" + ready + "\n" + event_at(cursor) + "\n"));
   CHECK(printed.out.find(event_at(next)) != std::string::npos);
   CHECK(printed.out.find(event_at(cursor)) == printed.out.rfind(event_at(cursor)));
   CHECK(subscribe.find(R"("after":["claude/-home-u-api/2eaa1c04:)" + cursor + R"("])") != std::string::npos);

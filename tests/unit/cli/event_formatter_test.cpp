@@ -229,8 +229,8 @@ TEST_CASE("the date is printed when it changes") {
   Screen screen;
   const std::string next =
       R"({"type":"turn.started","session":"s","turn":1,"prompt":"x","origin":"human","time":"2025-11-05T00:00:01Z"})";
-  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01s        ▶ turn 1  x\n");
-  CHECK(screen.tell(next) == "00:00:01s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.tell(next) == "00:00:01 s        ▶ turn 1  x\n");
 }
 
 TEST_CASE("a line fits the terminal and contains no control characters") {
