@@ -15,7 +15,6 @@ PROTOCOL = DIRECTORY.parent
 VECTORS = PROTOCOL / "vectors"
 SOURCE = PROTOCOL.parent
 NOT_FRAMES = {"connection.json", "cursors.json", "filters.json", "subjects.json"}  # vectors that are not frames
-EVENT_NAME = re.compile(r'"([a-z]+\.[a-z]+)"')
 
 
 class Report:
@@ -323,12 +322,9 @@ def daemon_event_types(schemas, report):
     bodies = re.search(r"using EventBody\s*=\s*std::variant<(.*?)>;", header, re.S)[1]
     structs = [name.removeprefix("event::") for name in re.findall(r"event::\w+", bodies)]
     report.expect(len(structs) == len(schemas.events), f"event.hpp has {len(structs)} events, the contract {len(schemas.events)}")
-    names = set()
-    for path in sorted((SOURCE / "daemon/core").glob("*.cpp")):
-        body = re.search(r"type_name\(const EventBody& \w+\) \{(.*?)^\}", path.read_text("utf-8"), re.S | re.M)
-        if body:
-            names |= set(EVENT_NAME.findall(body[1]))
-    report.expect(names == set(schemas.events), f"type_name and the contract differ: {sorted(names ^ set(schemas.events))}")
+    table = (SOURCE / "daemon/core/event_fields.hpp").read_text("utf-8")
+    names = set(re.findall(r'^EARSHOT_EVENT\(\w+, "([a-z.]+)"', table, re.M))
+    report.expect(names == set(schemas.events), f"event_fields.hpp and the contract differ: {sorted(names ^ set(schemas.events))}")
 
 
 PARTS = (schemas_are_schemas, valid_vectors, invalid_vectors, cursor_vectors, filter_vectors, subject_vectors, connection_vector, order_checks,
