@@ -342,7 +342,7 @@ class Limits(DiscoveryCase):
         for session in sessions:  # an unnotified change shortens the interval
             session.turn("swept")
         self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 8, "the next sweep", deadline=40)
-        wait_for(lambda: "not notified" in self.health(self.daemon)["watch"]["trouble"], "the mount to be reported")
+        wait_for(lambda: "does not report changes" in self.health(self.daemon)["watch"]["trouble"], "the mount to be reported")
         for session in sessions:
             session.turn("at the short interval")
         self.settle()

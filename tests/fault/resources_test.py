@@ -75,7 +75,7 @@ class Unwritable(fault_case.FaultCase, EndpointCase):
         disk.fill()
         status, _, body = curl(daemon, "/v1/token/rotate", "-X", "POST", unix=True)
         self.assertEqual(status, 500)
-        self.assertIn(b"the token stays as it was", body)
+        self.assertIn(b"the token was not changed", body)
         self.assertIn(b"No space left", body)
         for session in sessions:
             session.turn("on a full disk")
@@ -109,7 +109,7 @@ class Unwritable(fault_case.FaultCase, EndpointCase):
         with open(blocked, "w"):
             pass  # a file in place of the socket's directory
         daemon = self.start(state=disk.path, runtime=blocked)
-        daemon.wait_log("there is no Unix socket")
+        daemon.wait_log("without a Unix socket, clients connect by TCP")
         client = daemon.subscriber()
         session = Session(self.root)
         session.turn("hello")

@@ -88,7 +88,7 @@ class UnixSocket(EndpointCase):
         precious = os.path.join(self.home, "precious")
         with open(precious, "w") as file:
             file.write("kept")
-        self.assertIn("no socket", self.start_refused("--socket", precious))
+        self.assertIn("is not a socket", self.start_refused("--socket", precious))
         with open(precious) as file:
             self.assertEqual(file.read(), "kept")
 

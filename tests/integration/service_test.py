@@ -73,7 +73,7 @@ class Service(unittest.TestCase):
         self.earshotd("--install-service")
         first = self.text()
         self.calls()
-        self.assertIn(f"already there: {self.unit}", self.earshotd("--install-service"))
+        self.assertIn(f"already installed: {self.unit}", self.earshotd("--install-service"))
         self.assertEqual((self.text(), self.calls()), (first, [RELOAD, ENABLE]))
 
     def test_other_options_replace_the_unit_and_restart_the_service(self):
@@ -91,7 +91,7 @@ class Service(unittest.TestCase):
         self.earshotd("--install-service", "--root", 'a="50%\\', "--root", "b=/srv/x", "--state", "st", "--socket", "run/s", "--listen", "127.0.0.1:0",
                       cwd=work)
         there = work.replace("$", "$$")
-        args = f'"--root" "a={there}/\\"50%%\\\\" "--root" "b=/srv/x" "--listen" "127.0.0.1:0" "--state" "{there}/st" "--socket" "{there}/run/s"'
+        args = f'"--root" "a={there}/\\"50%%\\\\" "--root" "b=/srv/x" "--listen" "127.0.0.1:0" "--socket" "{there}/run/s" "--state" "{there}/st"'
         self.assertTrue(self.directive("ExecStart")[0].endswith('earshotd" ' + args), self.directive("ExecStart"))
         self.assertEqual(self.directive("ReadWritePaths"), [f'"{work}/st" "{work}/run"'])
         self.assertEqual(self.directive("ExecStartPre"), [f'+mkdir -p -m 0700 "{there}/st" "{there}/run"'])
@@ -108,7 +108,7 @@ class Service(unittest.TestCase):
     def test_without_systemctl_the_commands_are_printed(self):
         output = self.earshotd("--install-service", code=3)
         self.assertTrue(os.path.exists(self.unit))
-        self.assertIn("there is no systemctl here", output)
+        self.assertIn("systemctl is not installed here", output)
         for command in (RELOAD, ENABLE):
             self.assertIn(f"earshotd:   systemctl {command}\n", output)
         output = self.earshotd("--uninstall-service", code=3)
@@ -142,7 +142,7 @@ class Service(unittest.TestCase):
         self.calls()
         for command in ("--install-service", "--uninstall-service"):
             output = self.earshotd(command, "--recent", "7d", code=4)
-            self.assertIn(f"{self.unit} is not as --install-service wrote it", output)
+            self.assertIn(f"{self.unit} was edited since --install-service wrote it", output)
             self.assertEqual((self.text(), self.calls()), (changed, []))
         with open(self.unit, "w") as file:
             file.write(changed.removesuffix("Nice=5\n").replace("MemoryMax=1G", "MemoryMax=9G"))
@@ -224,7 +224,7 @@ os.execv(sys.argv[2], sys.argv[2:])
     def test_two_inherited_listeners_are_an_error(self):
         daemon = self.start(prefix=self.launcher(2), ready=False)
         self.assertEqual(daemon.wait_exit(), 1)
-        self.assertIn("handed over 2 sockets", daemon.stderr().decode())
+        self.assertIn("passed 2 sockets", daemon.stderr().decode())
 
 
 if __name__ == "__main__":
