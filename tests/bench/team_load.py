@@ -44,7 +44,7 @@ class Stream:
         event = {"type": "turn.started", "host": self.host, "stream": self.name, "session": self.session, "cursor": cursor, "time": "2026-03-14T09:26:53.589Z",
                  "turn": self.turn, "prompt": f"at {time.time_ns()} " + "x" * 300, "origin": "human"}
         if self.turn == 1:
-            event = {**event, "type": "session.started", "dialect": "claude-code", "version": "2.1.330", "cwd": f"/home/{self.host}", "project": f"/home/{self.host}"}
+            event = {**event, "type": "session.started", "program": "claude-code", "dialect": "claude-code", "version": "2.1.330", "cwd": f"/home/{self.host}", "project": f"/home/{self.host}"}
             del event["prompt"], event["origin"]
         headers = (f"NATS/1.0\r\nNats-Msg-Id: {self.host}/{self.name}/{cursor}\r\nNats-Expected-Last-Subject-Sequence: {self.sequence}\r\n"
                  f"Earshot-After: {self.last}\r\nEarshot-Owner: bench\r\nce-specversion: 1.0\r\nce-id: {self.host}/{self.name}/{cursor}\r\nce-source: earshot\r\nce-type: dev.earshot.{event['type']}\r\n\r\n").encode()

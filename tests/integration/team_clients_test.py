@@ -141,7 +141,7 @@ title = "{{host}} is away"
         mark = self.kill(bob)
         self.wait_status(bob, session, "unknown", mark, reason="host_offline")
         wait_for(lambda: titles(bob_receiver) == ["bob is away", "bob: api"], "the offline notice")
-        wait_for(lambda: notifier.decisions(verdict="sent", rule="gone"), "the delivery to be recorded")
+        wait_for(lambda: notifier.decisions(decision="sent", rule="gone"), "the delivery to be recorded")
         notifier.kill()
         notifier.start()
         mark = len(self.witness.frames)
@@ -154,7 +154,7 @@ title = "{{host}} is away"
         self.assertEqual(titles(receiver), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
         wait_for(lambda: len(bob_receiver.delivered()) >= 3, "the rule for bob again")
         self.assertEqual(titles(bob_receiver), ["bob is away", "bob: api", "bob: api"])
-        statuses = [v["title"] for v in notifier.decisions(verdict="told", rule="waiting")]
+        statuses = [v["title"] for v in notifier.decisions(decision="told", rule="waiting")]
         self.assertEqual(sorted(statuses), ["api on ada needs you", "api on bob needs you", "api on bob needs you"])
         self.assertFalse([v for v in notifier.decisions(rule="waiting") if "unknown" in v.get("why", "")])
 

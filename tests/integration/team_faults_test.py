@@ -203,7 +203,7 @@ class Faults(TeamCase):
             self.wait_team(hub, received=n) if n % 250 == 0 else None
             host, stream = f"host{n:04}", f"claude/-srv/{n:04}"
             answer = one.publish(f"earshot.v1.{host}.{subject_token('claude/-srv')}.{n:04}",
-                                 {"type": "session.started", "host": host, "stream": stream, "session": f"{n:04}", "cursor": f"10.1.{n:016x}", "turn": 0, "dialect": "claude-code", "cwd": "/srv"})
+                                 {"type": "session.started", "host": host, "stream": stream, "session": f"{n:04}", "cursor": f"10.1.{n:016x}", "turn": 0, "program": "claude-code", "dialect": "claude-code", "cwd": "/srv"})
             self.assertIn("seq", answer)
         self.wait_team(hub, received=1001)
         health = self.health(hub)
@@ -220,7 +220,7 @@ class Faults(TeamCase):
         client.wait_frame(type="status", host="ada", state="working")
         self.assert_hub_complete(hub)
         attacker = self.nats_connection(broker)
-        valid = {"type": "session.started", "host": "eve", "stream": "claude/p/s", "session": "s", "cursor": "10.1.00000000000000ff", "turn": 0, "dialect": "claude-code"}
+        valid = {"type": "session.started", "host": "eve", "stream": "claude/p/s", "session": "s", "cursor": "10.1.00000000000000ff", "turn": 0, "program": "claude-code", "dialect": "claude-code"}
         mine = f"earshot.v1.eve.p.s.{subject_token('claude/p/s')}"
         stream = next(name for host, name in self.published() if host == "ada")
         forgeries = [{**valid, "host": "ada"}, {**valid, "host": "ada", "stream": stream, "session": one.session}, {**valid, "stream": "../../../../tmp/x"},

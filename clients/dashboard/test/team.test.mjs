@@ -120,7 +120,7 @@ withBrowser("a team", (env) => {
     await page.locator(".row .title", { hasText: "Count the stairs" }).click();
     await page.locator(".facts", { hasText: /host offline, last seen .* ago/ }).waitFor();
     await page.locator(".entry", { hasText: "There are 196." }).locator(".raw").click();
-    await page.locator("dialog", { hasText: "host linus does not answer" }).waitFor();
+    await page.locator("dialog", { hasText: "host linus does not respond" }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
 

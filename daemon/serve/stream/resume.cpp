@@ -7,6 +7,12 @@
 #include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
+namespace {
+
+// A file's time may lag behind the times of its events: its clock is coarse, and may be another machine's.
+constexpr std::int64_t file_time_slack_ms = 10'000;
+
+}  // namespace
 
 // --- Requested events ---
 
@@ -29,7 +35,7 @@ std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, cons
       for (const Member& member : session.members) {
         if (subscription.from_beginning) subscription.known_streams.insert(member.id);
         if (named.contains(member.stream->name()) || member.stream->published_bytes() == 0) continue;
-        if (asked.since_ms && member.stream->modified_ms() < *asked.since_ms) continue;
+        if (asked.since_ms && member.stream->modified_ms() < *asked.since_ms - file_time_slack_ms) continue;
         EventRange range{begin_cursor, false, member.stream->published_bytes(), UINT32_MAX};
         if (asked.since_ms) range.since_ms = *asked.since_ms;
         add_stream(subscription, *member.stream, range, *resume);

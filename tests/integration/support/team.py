@@ -218,13 +218,12 @@ class TeamCase(DaemonCase):
             except FileNotFoundError:
                 continue  # removed since it was listed
             with file:
-                for line in file:
-                    if not line.endswith("\n"):
-                        continue  # being written
-                    event = json.loads(line)
-                    if "cursor" in event:
-                        del event["received"]
-                        found[event["host"], event["stream"]].append(event)
+                lines = file.read().split("\n")
+            for line in lines[:-1]:  # the last one is being written, or empty
+                event = json.loads(line)
+                if "cursor" in event:
+                    del event["received"]
+                    found[event["host"], event["stream"]].append(event)
         return found
 
     def assert_hub_complete(self, hub, deadline=None, view="full"):
@@ -235,7 +234,10 @@ class TeamCase(DaemonCase):
         cursors = {key: [json.loads(line)["cursor"] for line in lines] for key, lines in expected.items()}
 
         def arrived():
-            events = self.hub_events(hub)
+            try:
+                events = self.hub_events(hub)
+            except json.JSONDecodeError:
+                return None  # a file was replaced while it was read
             return all([event["cursor"] for event in events[key]] == wanted for key, wanted in cursors.items()) and events
 
         try:
