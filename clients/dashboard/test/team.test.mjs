@@ -127,7 +127,7 @@ withBrowser("a team", (env) => {
     await team.startHost("linus");
     await page.locator(".facts .offline").waitFor({ state: "detached" });
     await page.locator(".entry", { hasText: "There are 196." }).locator(".raw").click();
-    await page.locator("dialog", { hasText: "host linus does not let records be read" }).waitFor();
+    await page.locator("dialog", { hasText: "host linus does not allow other hosts to read records" }).waitFor();
     await page.keyboard.press("Escape");
     await page.locator("dialog").waitFor({ state: "detached" });
     await page.getByText("← All sessions").click();
