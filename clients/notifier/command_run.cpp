@@ -2,6 +2,7 @@
 // missing session bus are retried.
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "common/client.hpp"
@@ -29,6 +30,16 @@ class StatusPrinter {
  private:
   std::string last_;
 };
+
+// Deletes what write_private_file() leaves behind when the process is killed while it writes.
+void remove_unfinished_files(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->path().extension() == ".tmp") std::filesystem::remove(entry->path(), ignored);
+  }
+}
 
 // Without a rule that uses text the daemon is asked to send none.
 void request_meta_view(common::DaemonAddresses& addresses) {
@@ -66,6 +77,7 @@ int run_command(const Options& options) {
                   ": two would send each notice twice");
     return exit_failed;
   }
+  for (const std::string& directory : {paths.directory, paths.spool()}) remove_unfinished_files(directory);
   common::Client client;
   Notifier notifier(rules, options.daemon, client, paths, options.verbose);
   common::Backoff backoff;
