@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(lines <= model.too_long.size() && line_bytes <= model.too_long_bytes, "no line is skipped twice");
   require(whole.counts.skipped_lines >= model.too_long.size(), "every long line is skipped");
 
-  // Any prefix has the mark that the reader has there: what a cursor is verified with.
+  // Any prefix has the same hash as in the transcript: cursors are verified with it.
   PrefixHasher prefix(options.hash_key);
   fuzz::Dice dice(seed);
   for (std::size_t at = 0, line = 0; at < bytes.size();) {
@@ -76,8 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     prefix.add(bytes.substr(at, piece));
     at += std::min(piece, bytes.size() - at);
     while (line < model.ends.size() && model.ends[line] <= at) ++line;
-    require(prefix.value() == (line == 0 ? options.hash_key : model.marks[line - 1]),
-            "a prefix's mark is that of its whole lines");
+    require(prefix.value() == (line == 0 ? options.hash_key : model.hashes[line - 1]),
+            "the hash of a prefix is that of its complete lines");
   }
   return 0;
 }
