@@ -68,7 +68,7 @@ SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")
 
 def sources(top, folder):
     for directory, folders, names in os.walk(os.path.join(top, folder)):
-        folders[:] = [name for name in folders if name not in ("node_modules", *GENERATED)]
+        folders[:] = [name for name in folders if name not in ("node_modules", "dist", *GENERATED)]
         for name in names:
             if name.endswith(SOURCE):
                 yield os.path.relpath(os.path.join(directory, name), top)
