@@ -427,11 +427,11 @@ bool format_session(EventLine& t) {
   const bool working = state == "working", offline = is_host_offline(status);
   if (offline) t.state.offline_hosts[t.frame.text("host")] = true;
   begin_line(t,
-       working            ? Glyph::working
-       : state == "idle"  ? Glyph::idle
-       : state == "ended" ? Glyph::ended
-                          : Glyph::unknown,
-       working ? Style::good : Style::dim);
+             working            ? Glyph::working
+             : state == "idle"  ? Glyph::idle
+             : state == "ended" ? Glyph::ended
+                                : Glyph::unknown,
+             working ? Style::good : Style::dim);
   t.line.add(offline ? std::string("host offline") : t.state.clean(state.empty() ? "unknown" : state),
              working ? Style::good : Style::dim);
   Details facts(t);

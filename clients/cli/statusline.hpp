@@ -21,8 +21,8 @@ class StatusLine {
   /// Learns from `session` and `stream.removed` frames; ignores others.
   void receive(const Fields& frame, std::int64_t now_ms);
 
-  /// `⏸ 1 ● 2`: waiting and working sessions; empty if there are none. Contains no text of a transcript, as
-  /// status bars interpret some characters.
+  /// `⏸ 1 ● 2`: waiting and working sessions; empty if there are none. Contains no text of a transcript,
+  /// as status bars interpret some characters.
   std::string line() const;
   /// One JSON object for status bars: `text` (the line), `class` and `alt` (`waiting`, `working`, `idle`),
   /// `tooltip` (a line per session) and the number of sessions in each state.

@@ -7,9 +7,8 @@ namespace earshot {
 
 struct Build {
   std::string_view version;  // 0.1.0
-  std::string_view
-      commit;  // 12 hexadecimal digits, with the suffix `-dirty` for changed files; or `unknown`
-  std::string_view type;      // Release, Debug, …; `plain` if none was chosen
+  std::string_view commit;  // 12 hexadecimal digits, with the suffix `-dirty` for changed files; or `unknown`
+  std::string_view type;    // Release, Debug, …; `plain` if none was chosen
   std::string_view compiler;  // GNU 12.2.0
 };
 extern const Build build;

@@ -13,7 +13,7 @@ using namespace earshot::common::test;
 namespace {
 
 std::string make_event(const std::string& stream, const std::string& cursor, const std::string& time,
-                  const std::string& type = "message.added") {
+                       const std::string& type = "message.added") {
   return R"({"type":")" + type + R"(","host":"h","stream":")" + stream + R"(","session":"s","cursor":")" +
          cursor + "\"" + (time.empty() ? "" : R"(,"time":"2026-11-24T)" + time + "Z\"") + R"(,"turn":1})";
 }
@@ -119,7 +119,8 @@ TEST_CASE("--since starts with the past events, by time") {
   tail.connect();
   CHECK(tail.requests(R"("since":"2026-11-24T10:00:00.000Z")"));
   const std::string first = session("\"a:5.1.x\",\"a/agent:3.1.x\"", "11:00:00");
-  const std::string a = make_event("a", "5.1.x", "10:30:00"), sub = make_event("a/agent", "3.1.x", "10:15:00");
+  const std::string a = make_event("a", "5.1.x", "10:30:00"),
+                    sub = make_event("a/agent", "3.1.x", "10:15:00");
   CHECK(tail.receive({first, ready, a, sub, complete}) == Lines{first, ready, sub, a, complete});
 }
 

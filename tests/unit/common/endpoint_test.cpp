@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 
-
 using namespace earshot::common;
 namespace fs = std::filesystem;
 

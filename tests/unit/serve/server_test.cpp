@@ -131,8 +131,7 @@ TEST_CASE("a client that stops reading is told that it lagged, costs no memory, 
   std::size_t seen = 0;
   for (int n = 1; fixture.server.context().logs.of(serve::Audience::full).log.first() < 4000; ++n) {
     fixture.turn(loud, n, std::string(2000, 'x'));
-    REQUIRE(fixture.server.context().logs.of(serve::Audience::full).log.bytes() <=
-            options.log_bytes_max);
+    REQUIRE(fixture.server.context().logs.of(serve::Audience::full).log.bytes() <= options.log_bytes_max);
     if (n % 20) continue;
     const std::string end = "\"" + to_string(loud.transcript()->end()) + "\"";
     REQUIRE(
@@ -184,14 +183,12 @@ TEST_CASE("a client that vanishes leaves no trace") {
   auto second = fixture.listener();
   first->vanish();
   for (int n = 1; n <= 50; ++n) fixture.turn(stream, n);
-  REQUIRE(fixture.until([&] {
-    return fixture.server.connections() == 1 && fixture.server.context().logs.readers() == 1;
-  }));
+  REQUIRE(fixture.until(
+      [&] { return fixture.server.connections() == 1 && fixture.server.context().logs.readers() == 1; }));
   second->send_raw(std::string("\x81\xfe\x10", 3));  // an incomplete frame
   second->vanish();
-  REQUIRE(fixture.until([&] {
-    return fixture.server.connections() == 0 && fixture.server.context().logs.readers() == 0;
-  }));
+  REQUIRE(fixture.until(
+      [&] { return fixture.server.connections() == 0 && fixture.server.context().logs.readers() == 0; }));
 }
 
 TEST_CASE("every ping is answered while the log is busy") {

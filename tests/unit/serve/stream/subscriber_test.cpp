@@ -254,13 +254,14 @@ TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
   resume.after = {"claude/p/s:", "claude/p/t:"};
   bench.subscriber.subscribe(resume);
   std::vector<std::pair<std::string, std::string>> answers;  // the unsent `ready` of "b" is dropped
-  for (const std::string& frame : bench.take_all()) answers.emplace_back(at(frame, "/id"), at(frame, "/code"));
+  for (const std::string& frame : bench.take_all())
+    answers.emplace_back(at(frame, "/id"), at(frame, "/code"));
   REQUIRE(answers == std::vector<std::pair<std::string, std::string>>{{"\"a\"", "absent"},
-                                                                   {"\"a\"", "\"bad_message\""},
-                                                                   {"\"c\"", "\"limit\""},
-                                                                   {"\"nobody\"", "\"bad_message\""},
-                                                                   {"\"b\"", "absent"},
-                                                                   {"\"r\"", "\"limit\""}});
+                                                                      {"\"a\"", "\"bad_message\""},
+                                                                      {"\"c\"", "\"limit\""},
+                                                                      {"\"nobody\"", "\"bad_message\""},
+                                                                      {"\"b\"", "absent"},
+                                                                      {"\"r\"", "\"limit\""}});
 }
 
 TEST_CASE("however the socket tears the writes, every frame arrives whole, once and in order") {
