@@ -39,7 +39,6 @@ CLIENT_MODULES = {
     "notifier": {"notifier", "common"},
 }
 CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
-CLIENTS_MAY_INCLUDE = {"core/event_json.hpp"}      # for the name of a view
 OFFLINE_MAY_USE = {"core", "agents", "redact"}     # in addition, by the commands that need no daemon
 OFFLINE = re.compile(r"replay|stats")              # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
@@ -127,7 +126,7 @@ def wrong_client_includes(top):
             daemon_modules = CLIENTS_MAY_USE | OFFLINE_MAY_USE
         for line, system, name in includes(top, path):
             target = target_of(name)
-            if system or target in daemon_modules or name in CLIENTS_MAY_INCLUDE:
+            if system or target in daemon_modules:
                 continue
             if target in MODULES or target not in CLIENT_MODULES.get(module, {target}):
                 yield f'{path}:{line}: {module} may not include "{name}"'

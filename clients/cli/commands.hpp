@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/text_filter.hpp"
 #include "cli/style.hpp"
 #include "common/endpoint.hpp"
 #include "common/frame.hpp"
 #include "common/http.hpp"
 #include "common/resumer.hpp"
-#include "core/event_json.hpp"
 
 namespace earshot::cli {
 

@@ -36,11 +36,11 @@ struct FormatterState {
   bool verbose = false;
   NameResolver names;
   std::size_t label_columns = label_columns_min;  // never shrinks, so that lines stay aligned
-  Recent<Call, calls_max> calls;
-  Recent<Waiting, NameResolver::sessions_max> waiting;
-  Recent<bool, NameResolver::sessions_max> turn_open;
-  Recent<bool, hosts_max> offline_hosts;  // host → whether it was last shown as offline
-  std::string last_call;                  // whose invocation is the previous line
+  BoundedMap<Call, calls_max> calls;
+  BoundedMap<Waiting, NameResolver::sessions_max> waiting;
+  BoundedMap<bool, NameResolver::sessions_max> turn_open;
+  BoundedMap<bool, hosts_max> offline_hosts;  // host → whether it was last shown as offline
+  std::string last_call;                      // whose invocation is the previous line
   std::string day = format_local_day(now_ms());
   // In a transcript view: the beginning of a line, instead of the time and the label.
   std::optional<std::string> margin;

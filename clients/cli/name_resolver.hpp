@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/lru_set.hpp"
+#include "base/bounded_map.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
 
@@ -41,8 +41,8 @@ class NameResolver {
   void observe_agent(std::string_view id, std::string_view type);
 
   std::string host_;  // the daemon's
-  Recent<Session, sessions_max> sessions_;
-  Recent<std::string, agents_max> agents_;
+  BoundedMap<Session, sessions_max> sessions_;
+  BoundedMap<std::string, agents_max> agents_;
   std::unordered_map<std::string, std::size_t>
       sessions_by_place_;  // host and project name → number of sessions
 };

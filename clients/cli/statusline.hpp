@@ -40,7 +40,7 @@ class StatusLine {
   bool several_hosts() const;
 
   Charset charset_;
-  Recent<Entry, sessions_max> sessions_;  // by host and session
+  BoundedMap<Entry, sessions_max> sessions_;  // by host and session
 };
 
 }  // namespace earshot::cli

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/lru_set.hpp"
+#include "base/bounded_map.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/name_resolver.hpp"
@@ -89,7 +89,7 @@ class TailPrinter {
   Backfill backfill_;
   std::vector<std::string> bookmarks_;         // received while catching up, printed after the events
   std::vector<std::string> changed_sessions_;  // session frames whose status differs from the printed one
-  Recent<std::string, NameResolver::sessions_max> statuses_;
+  BoundedMap<std::string, NameResolver::sessions_max> statuses_;
   FrameParser parser_, stored_parser_;  // the latter for frames that were stored
   EventFormatter formatter_;
   Output out_;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/lru_set.hpp"
+#include "base/bounded_map.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::common {
@@ -68,7 +68,7 @@ class Cursors {
   std::vector<std::string> after() const;
 
  private:
-  Recent<std::string, streams_max> known_;
+  BoundedMap<std::string, streams_max> known_;
 };
 
 /// Resumes one subscription over several connections. The caller passes each frame to receive(), in order,

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/event_json.hpp"
+#include "base/text_filter.hpp"
 
 namespace earshot::notifier {
 

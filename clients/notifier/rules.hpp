@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/event_json.hpp"
+#include "base/text_filter.hpp"
 #include "notifier/event_context.hpp"
 #include "notifier/template.hpp"
 #include "notifier/value_parsers.hpp"

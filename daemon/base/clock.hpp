@@ -36,10 +36,3 @@ std::chrono::nanoseconds wall_now() noexcept;
 inline std::int64_t wall_now_ms() noexcept { return wall_now() / std::chrono::milliseconds(1); }
 
 }  // namespace earshot
-
-namespace earshot::watch {
-using earshot::Clock;
-using earshot::Timer;
-using earshot::wall_now;
-using earshot::wall_now_ms;
-}  // namespace earshot::watch

@@ -3,7 +3,7 @@
 #include <simdjson.h>
 
 #include "base/hex.hpp"
-#include "base/json_run.hpp"
+#include "base/json_scan.hpp"
 #include "base/utf8.hpp"
 
 namespace earshot {

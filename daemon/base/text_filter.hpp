@@ -1,4 +1,4 @@
-// The interface through which text is redacted before it leaves the daemon.
+// What of a text may leave the daemon: the view of its reader, and the interface of redaction.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,6 +7,12 @@
 #include "base/utf8.hpp"
 
 namespace earshot {
+
+/// How much a reader may see.
+enum class View {
+  full,
+  meta,  // names, times and numbers; no texts, inputs, outputs or file names
+};
 
 /// Replaces secrets in decoded text. The result depends on the text alone; text without secrets is returned
 /// unchanged. Not thread-safe.

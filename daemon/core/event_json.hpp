@@ -12,12 +12,6 @@
 
 namespace earshot {
 
-/// How much a reader may see.
-enum class View {
-  full,
-  meta,  // names, times and numbers; no texts, inputs, outputs or file names
-};
-
 /// The stream of an event; the same for all events of a stream.
 struct StreamAddress {
   std::string_view host, stream, session;
@@ -39,8 +33,6 @@ void append_event(std::string& out, const Event& event, const StreamAddress& add
 std::string encode_address(const StreamAddress& address);
 void append_event(std::string& out, const Event& event, std::string_view encoded_address,
                   const EncodeOptions& options);
-
-inline void append_string(std::string& out, std::string_view text) { append_json_string(out, text); }
 
 /// Appends a JSON string, redacted. Without a filter nothing is redacted.
 void append_redacted(std::string& out, std::string_view text, const TextFilter* filter);

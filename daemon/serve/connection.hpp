@@ -23,7 +23,7 @@ class Connection {
   /// For `new_streams: beginning`: a stream without history appeared.
   virtual void stream_appeared(std::uint32_t stream) = 0;
   /// Checks the time limits.
-  virtual void tick(watch::Clock::time_point now) = 0;
+  virtual void tick(Clock::time_point now) = 0;
   /// Sends what is ready now, then closes with 1001.
   virtual void stop() = 0;
   /// Closes with 4501 if the client authenticated with the owner's former token.

@@ -13,8 +13,8 @@
 namespace earshot::serve {
 
 namespace asio = boost::asio;
+using Clock;
 using boost::system::error_code;
-using watch::Clock;
 
 namespace {
 
@@ -27,7 +27,7 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
   out += out.empty() ? "{\"" : ",\"";
   out += name;
   out += "\":";
-  append_string(out, value);
+  append_json_string(out, value);
 }
 
 bool meta_known(const tail::Stream& stream) {

@@ -133,7 +133,7 @@ class Server final : public tail::StreamObserver {
   ServerContext context_;
   CatchUps catch_ups_;
   Records records_;
-  watch::Timer ticker_, states_, stop_deadline_;
+  Timer ticker_, states_, stop_deadline_;
   std::vector<std::shared_ptr<Connection>> connections_;  // in order of arrival
   std::size_t refusals_ = 0;                              // of connections_: those waiting for their 503
   std::size_t retired_ = 0;  // sessions that lost their last stream since the last purge
@@ -144,7 +144,7 @@ class Server final : public tail::StreamObserver {
   bool wake_posted_ = false, ticking_ = false;
   std::function<void()> stopped_;
   std::size_t log_bytes_max_ = 0;
-  const watch::Clock::time_point started_ = watch::Clock::now();
+  const Clock::time_point started_ = Clock::now();
   boost::asio::ip::tcp::endpoint endpoint_;
   std::unique_ptr<boost::asio::ssl::context> tls_;  // outlives the connections below
   UnixListener unix_;

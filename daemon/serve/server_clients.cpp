@@ -14,8 +14,8 @@
 namespace earshot::serve {
 
 namespace asio = boost::asio;
+using Clock;
 using boost::system::error_code;
-using watch::Clock;
 
 void Server::begin_clients() {
   context_.fill_metrics = [this](Metrics& metrics) { fill(metrics); };

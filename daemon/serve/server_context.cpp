@@ -9,7 +9,7 @@ namespace earshot::serve {
 
 bool is_live(const Session& session, std::chrono::milliseconds recent) {
   if (session.process_lives()) return true;
-  return !session.members.empty() && watch::wall_now_ms() - session.modified_ms() <= recent.count();
+  return !session.members.empty() && wall_now_ms() - session.modified_ms() <= recent.count();
 }
 
 bool ServerContext::may_see(const Filter& allowed, const Session& session) const {

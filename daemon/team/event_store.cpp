@@ -146,7 +146,7 @@ void EventStore::limit_index_bytes(const StreamFile& used) {
 }
 
 std::string EventStore::write() {
-  const std::int64_t now_ms = watch::wall_now_ms();
+  const std::int64_t now_ms = wall_now_ms();
   while (!dirty_.empty()) {
     const auto found = files_.find(dirty_.back());
     if (found != files_.end() && found->second.has_pending()) {

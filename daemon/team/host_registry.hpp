@@ -44,8 +44,8 @@ class HostRegistry {
  private:
   struct Host {
     enum class State { unknown, online, offline } state = State::unknown;  // unknown: replayed messages only
-    watch::Clock::time_point last_heartbeat;  // initially the start of the subscription
-    std::int64_t last_seen_ms = 0;            // of the broker's clock
+    Clock::time_point last_heartbeat;  // initially the start of the subscription
+    std::int64_t last_seen_ms = 0;     // of the broker's clock
     std::uint64_t status_count = 0;
     struct Session {
       status::Status status;
@@ -63,7 +63,7 @@ class HostRegistry {
   const OnStatus on_status_;
   const OnHosts on_hosts_;
   status::HostStatuses changed_;  // since the last tick
-  watch::Timer tick_timer_;
+  Timer tick_timer_;
   std::map<std::string, Host, std::less<>> hosts_;
   bool is_disconnected_ = false;
 };

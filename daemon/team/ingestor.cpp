@@ -187,7 +187,7 @@ void Ingestor::process(std::string& error, const std::weak_ptr<char>& alive) {
     if (!error.empty()) return;
     if (now - last_retention >= retention_interval) {
       last_retention = now;
-      store_->apply_retention(watch::wall_now_ms());
+      store_->apply_retention(wall_now_ms());
     }
     if (batch.empty()) continue;
     thread_metrics_.received += batch.size();

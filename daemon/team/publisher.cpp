@@ -14,8 +14,8 @@
 namespace earshot::team {
 namespace {
 
+using Clock;
 using std::chrono::milliseconds;
-using watch::Clock;
 
 constexpr milliseconds retry_delay_min{200},
     retry_delay_max{10'000};  // between two attempts to connect; doubles

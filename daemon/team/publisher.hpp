@@ -104,9 +104,9 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
   std::map<std::string, std::string> last_statuses_;  // by session: the last published payload
   std::shared_ptr<serve::InProcessClient> local_client_;
   std::set<std::string> pending_reads_;  // reply subjects of the records that are being read
-  watch::Timer retry_timer_, tick_timer_, unreadable_timer_;
+  Timer retry_timer_, tick_timer_, unreadable_timer_;
   std::chrono::milliseconds retry_delay_{0};
-  watch::Clock::time_point last_heartbeat_, last_ack_;
+  Clock::time_point last_heartbeat_, last_ack_;
   PublisherMetrics metrics_;
   std::uint64_t subscriptions_ = 0, rounds_ = 0, statuses_sent_ = 0;
 };

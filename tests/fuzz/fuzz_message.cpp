@@ -14,9 +14,9 @@ using namespace earshot::serve::message;
 using fuzz::require;
 
 void append_list(std::string& out, std::string_view key, const std::vector<std::string>& list) {
-  append_string(out, key);
+  append_json_string(out, key);
   out += ":[";
-  for (std::size_t i = 0; i < list.size(); ++i) append_string(i == 0 ? out : out += ',', list[i]);
+  for (std::size_t i = 0; i < list.size(); ++i) append_json_string(i == 0 ? out : out += ',', list[i]);
   out += ']';
 }
 
@@ -24,11 +24,11 @@ void append_list(std::string& out, std::string_view key, const std::vector<std::
 struct Writer {
   std::string out;
   void member(std::string_view key, std::string_view value) {
-    append_string(out += ',', key);
-    append_string(out += ':', value);
+    append_json_string(out += ',', key);
+    append_json_string(out += ':', value);
   }
   void flag(std::string_view key, bool value) {
-    append_string(out += ',', key);
+    append_json_string(out += ',', key);
     out += value ? ":true" : ":false";
   }
   void operator()(const Hello& hello) {

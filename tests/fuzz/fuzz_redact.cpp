@@ -19,7 +19,7 @@ const redact::Redactor& redactor() { return test::redactor(); }
 std::string escaped(std::string_view text, fuzz::Dice& dice) {
   static constexpr char hex[] = "0123456789ABCDEF";
   std::string plain, out;
-  append_string(plain, text);
+  append_json_string(plain, text);
   for (std::size_t at = 0; at < plain.size(); ++at) {
     const auto byte = static_cast<unsigned char>(plain[at]);
     if (byte == '\\') {

@@ -86,11 +86,11 @@ class Writer {
   void hole(char which) {
     switch (which) {
       case 'u':
-        return append_string(out_, "u" + std::to_string(++uuids_));
+        return append_json_string(out_, "u" + std::to_string(++uuids_));
       case 'i':
         return id();
       case 'w':
-        return append_string(out_, one_of(words));
+        return append_json_string(out_, one_of(words));
       case 's':
         return text();
       case 'n':
@@ -111,15 +111,15 @@ class Writer {
   }
   void id() {
     const std::uint8_t which = input_.byte();
-    append_string(out_, (which & 1 ? "u" : "i") + std::to_string(which / 2 % 12));
+    append_json_string(out_, (which & 1 ? "u" : "i") + std::to_string(which / 2 % 12));
   }
   void text() {
     const std::uint8_t which = input_.byte();
-    if (which < 0x80) return append_string(out_, texts[which % std::size(texts)]);
-    append_string(out_, input_.take(which % 32));
+    if (which < 0x80) return append_json_string(out_, texts[which % std::size(texts)]);
+    append_json_string(out_, input_.take(which % 32));
   }
   void member(std::size_t depth) {
-    append_string(out_, one_of(keys));
+    append_json_string(out_, one_of(keys));
     out_ += ':';
     value(depth - 1);
   }
@@ -133,7 +133,7 @@ class Writer {
     const std::uint8_t which = input_.byte();
     switch (depth == 0 ? which % 6 : which % 9) {
       case 0:
-        return append_string(out_, one_of(words));
+        return append_json_string(out_, one_of(words));
       case 1:
         return text();
       case 2:

@@ -238,7 +238,7 @@ class Faults(TeamCase):
         up = "claude/../../../x"
         self.assertIn("seq", attacker.publish(f"earshot.v1.eve.{subject_token('..')}.s.{subject_token(up)}", {**valid, "stream": up}))
         hostile = {**valid, "cursor": "20.1.00000000000000ff", "type": "session.updated", "title": "<script>\u0000\u202e\n\u001b[31m"}
-        del hostile["dialect"]
+        del hostile["program"], hostile["dialect"]
         lacking = {**hostile, "cursor": "30.1.00000000000000ff", "type": "turn.finished", "tools": "many"}
         attacker.publish(mine, valid)
         attacker.publish(mine, hostile)

@@ -72,7 +72,7 @@ void append_list(std::string& out, std::string_view key, const std::vector<std::
   out += "\"" + std::string(key) + "\":[";
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i > 0) out += ',';
-    append_string(out, values[i]);
+    append_json_string(out, values[i]);
   }
   out += ']';
 }

@@ -72,7 +72,7 @@ struct AccessPolicy {
 /// Limits a rate: `burst` at once, then `per_second`. Pure: the time is an argument.
 class TokenBucket {
  public:
-  using Time = watch::Clock::time_point;
+  using Time = Clock::time_point;
 
   TokenBucket(std::size_t per_second, std::size_t burst)
       : per_second_(static_cast<double>(per_second)), burst_(static_cast<double>(burst)), left_(burst_) {}

@@ -13,7 +13,7 @@ namespace earshot::serve {
 
 class OneTimeCodes {
  public:
-  using Time = watch::Clock::time_point;
+  using Time = Clock::time_point;
   static constexpr std::size_t outstanding_max = 16;  // one more replaces the oldest
   static constexpr std::chrono::seconds good_for{60};
 

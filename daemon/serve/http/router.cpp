@@ -18,7 +18,7 @@ constexpr std::size_t token_bytes = 32;
 
 std::string field(std::string_view name, std::string_view value) {
   std::string out = "\"" + std::string(name) + "\":";
-  append_string(out, value);
+  append_json_string(out, value);
   return out;
 }
 

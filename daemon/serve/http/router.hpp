@@ -11,7 +11,7 @@ namespace earshot::serve {
 
 struct RequestContext {
   Caller caller;
-  watch::Clock::time_point now;
+  Clock::time_point now;
   bool cold_sessions_read = false;  // repeated after HttpResponse::Kind::cold
 };
 

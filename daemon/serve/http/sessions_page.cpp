@@ -118,7 +118,7 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& reque
   const bool more = names.upper_bound(last) != names.end() || unread.upper_bound(last) != unread.end();
   if (count > 0 && more) {
     body += R"(,"next":)";
-    append_string(body, last);
+    append_json_string(body, last);
   }
   HttpResponse answer = json_response(body + "}\n");
   answer.etag = etag_of(answer.body);

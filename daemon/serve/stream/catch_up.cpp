@@ -9,7 +9,7 @@
 
 namespace earshot::serve {
 namespace {
-using watch::Clock;
+using Clock;
 
 constexpr std::size_t piece_bytes = 64 << 10;  // folded without returning to the event loop
 constexpr std::size_t held_bytes_max = 256
@@ -64,7 +64,7 @@ struct CatchUps::Fold {
   std::size_t held_bytes = 0;
   std::shared_ptr<Chunk> chunk;
   Clock::time_point published;
-  watch::Timer patience;
+  Timer patience;
   bool cold = false;     // the stream had no transcript when the fold began
   bool reading = false;  // a read is pending
   bool over = false;

@@ -93,11 +93,11 @@ void Records::send_next(RecordReader& reader) {
   request->at += piece.size();
   ++request->part;
   std::string out = R"({"type":"record","id":)";
-  append_string(out, request->asked.id);
+  append_json_string(out, request->asked.id);
   out += R"(,"part":)" + std::to_string(request->part) + R"(,"parts":)" + std::to_string(request->parts);
   if (!request->is_json) out += R"(,"json":false)";
   out += R"(,"data":)";
-  append_string(out, piece);
+  append_json_string(out, piece);
   out += '}';
   const bool last = request->part == request->parts;
   if (last) drop(request);

@@ -46,13 +46,13 @@ struct Session {
   std::optional<status::Status> status;
   std::optional<FileTodos> todos;
 
-  Position changed = 0;                                    // head of the log at the last change
-  bool pending = false;                                    // reported at the end of the pump
-  bool summary_due = false;                                // then also to the status tracker
-  bool is_throttled = false;                               // its state is sent after `limits.state`
-  std::optional<watch::Clock::time_point> states_sent_at;  // to connections with `deliver: state`
-  Position retired = 0;                                    // head of the log when the last member was removed
-  std::array<Frame, audience_count> frames;                // null: not encoded
+  Position changed = 0;                             // head of the log at the last change
+  bool pending = false;                             // reported at the end of the pump
+  bool summary_due = false;                         // then also to the status tracker
+  bool is_throttled = false;                        // its state is sent after `limits.state`
+  std::optional<Clock::time_point> states_sent_at;  // to connections with `deliver: state`
+  Position retired = 0;                             // head of the log when the last member was removed
+  std::array<Frame, audience_count> frames;         // null: not encoded
 
   void changed_now(Position head) {
     frames = {};

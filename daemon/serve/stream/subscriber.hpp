@@ -50,7 +50,7 @@ class Batch {
 
 class Subscriber final : private CatchUpReader, private RecordReader, private EvictionListener {
  public:
-  using Clock = watch::Clock;
+  using Clock = Clock;
 
   explicit Subscriber(ServerContext& context) : context_(context) {}
   ~Subscriber() { close(); }

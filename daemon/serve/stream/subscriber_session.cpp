@@ -54,7 +54,7 @@ bool SubscriberSession::check_progress(Clock::time_point now, bool has_unsent) {
 void SubscriberSession::send_heartbeat(Clock::time_point now) {
   if (now - last_frame_ < context_.limits.heartbeat) return;
   last_frame_ = now;
-  subscriber_.push_answer(heartbeat_frame(watch::wall_now_ms()));
+  subscriber_.push_answer(heartbeat_frame(wall_now_ms()));
 }
 
 // --- Cold sessions ---

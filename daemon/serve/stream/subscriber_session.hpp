@@ -18,7 +18,7 @@ class HttpConnection;
 /// Owned by its connection, which its callbacks keep alive.
 class SubscriberSession {
  public:
-  using Clock = watch::Clock;
+  using Clock = Clock;
   using error_code = boost::system::error_code;
 
   virtual ~SubscriberSession() = default;

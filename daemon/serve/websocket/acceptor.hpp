@@ -29,7 +29,7 @@ class Acceptor {
   void accept();
 
   boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol> acceptor_;
-  watch::Timer again_;
+  Timer again_;
   const TransportKind transport_kind_;
   Admit admit_;
 };

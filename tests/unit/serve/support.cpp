@@ -34,7 +34,7 @@ class ToListener final : public EventSink {
 
 std::string quoted(std::string_view text) {
   std::string out;
-  append_string(out, text);
+  append_json_string(out, text);
   return out;
 }
 

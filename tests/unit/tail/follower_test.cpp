@@ -438,6 +438,6 @@ TEST_CASE("a file folded at start is verified again only if it may have changed 
   };
   REQUIRE(verifications_of_a_start() == 1);  // its change time is too recent to exclude another change
   constexpr std::int64_t settled_ns = 2'000'000'000;
-  while (stat_file(file).changed_ns + settled_ns > watch::wall_now().count()) std::this_thread::yield();
+  while (stat_file(file).changed_ns + settled_ns > wall_now().count()) std::this_thread::yield();
   REQUIRE(verifications_of_a_start() == 0);
 }

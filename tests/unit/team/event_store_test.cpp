@@ -215,9 +215,9 @@ TEST_CASE("files above the age limit are deleted, and the oldest ones above the 
   EventStore store(hub.directory, limits);
   store.add(make_event(1, 10));
   CHECK(store.write().empty());
-  store.apply_retention(watch::wall_now_ms());
+  store.apply_retention(wall_now_ms());
   CHECK(std::filesystem::exists(hub.file));
-  store.apply_retention(watch::wall_now_ms() + 2000);
+  store.apply_retention(wall_now_ms() + 2000);
   CHECK_FALSE(std::filesystem::exists(hub.file));
   CHECK(store.metrics().retired == 1);
   CHECK(store.metrics().bytes == 0);
@@ -228,7 +228,7 @@ TEST_CASE("files above the age limit are deleted, and the oldest ones above the 
   EventStore full(small.directory, limits);
   full.add(make_event(1, 10));
   CHECK(full.write().empty());
-  full.apply_retention(watch::wall_now_ms());
+  full.apply_retention(wall_now_ms());
   CHECK_FALSE(std::filesystem::exists(small.file));
 }
 
@@ -332,7 +332,7 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
     store.add(message);
   }
   CHECK(store.write().empty());
-  store.apply_retention(watch::wall_now_ms());
+  store.apply_retention(wall_now_ms());
   CHECK(store.metrics().bytes <= 1000);
   CHECK(
       std::filesystem::exists(hub.directory + "/projects/bob/" + tail::escape("claude/p/small") + ".jsonl"));
