@@ -15,7 +15,6 @@ namespace earshot::serve {
 
 class HttpConnection final : public Connection, public std::enable_shared_from_this<HttpConnection> {
  public:
-  using Clock = Clock;
   using error_code = boost::system::error_code;
 
   HttpConnection(std::unique_ptr<Transport> transport, TransportKind transport_kind, ServerContext& context,

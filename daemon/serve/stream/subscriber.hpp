@@ -50,7 +50,6 @@ class Batch {
 
 class Subscriber final : private CatchUpReader, private RecordReader, private EvictionListener {
  public:
-  using Clock = Clock;
 
   explicit Subscriber(ServerContext& context) : context_(context) {}
   ~Subscriber() { close(); }

@@ -18,7 +18,6 @@ class HttpConnection;
 /// Owned by its connection, which its callbacks keep alive.
 class SubscriberSession {
  public:
-  using Clock = Clock;
   using error_code = boost::system::error_code;
 
   virtual ~SubscriberSession() = default;
