@@ -13,7 +13,6 @@
 namespace earshot::serve {
 
 namespace asio = boost::asio;
-using Clock;
 using boost::system::error_code;
 
 namespace {

@@ -14,7 +14,6 @@
 namespace earshot::serve {
 
 namespace asio = boost::asio;
-using Clock;
 using boost::system::error_code;
 
 void Server::begin_clients() {

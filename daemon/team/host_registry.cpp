@@ -13,7 +13,6 @@
 namespace earshot::team {
 namespace {
 
-using Clock;
 constexpr std::chrono::milliseconds tick_interval{1000};
 constexpr std::chrono::milliseconds offline_after{heartbeat_ms * heartbeats_missed_max};
 

@@ -14,7 +14,6 @@
 namespace earshot::team {
 namespace {
 
-using Clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds retry_delay_min{200},

@@ -9,7 +9,6 @@
 
 namespace earshot::serve {
 namespace {
-using Clock;
 
 constexpr std::size_t piece_bytes = 64 << 10;  // folded without returning to the event loop
 constexpr std::size_t held_bytes_max = 256
