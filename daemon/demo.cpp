@@ -19,8 +19,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/time.hpp"
-#include "demo_script.hpp"
+#include "base/quantities.hpp"
 #include "status/process_registry.hpp"
 
 namespace earshot::demo {

@@ -1,4 +1,4 @@
-// Small files, listings and private files. Built on base/file_system.hpp.
+// Small files, listings and private files. Built on base/system.hpp.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 
 namespace earshot {
 

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <filesystem>
 
-#include "base/duration.hpp"
-#include "base/suggest.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::config {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 #include "fuzz.hpp"
 
 namespace earshot::fuzz {

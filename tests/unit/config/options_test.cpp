@@ -3,7 +3,7 @@
 #include <map>
 #include <sstream>
 
-#include "base/duration.hpp"
+#include "base/quantities.hpp"
 #include "config/option_table.hpp"
 #include "serve/limits.hpp"
 #include "unit/places.hpp"

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 #include "session_generator.hpp"
 #include "unit/places.hpp"
 #include "unit/support/feed.hpp"

@@ -1,4 +1,4 @@
-#include "service_manager.hpp"
+#include "service_command.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
