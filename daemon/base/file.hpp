@@ -61,6 +61,10 @@ enum class IfExists { keep, replace };
 std::string write_private_file(const std::string& path, std::string_view content,
                                IfExists if_exists = IfExists::replace);
 
+/// Deletes what write_private_file() leaves in `directory` when its process is killed. No other process may be
+/// writing there.
+void remove_unfinished_files(const std::string& directory);
+
 /// The content of a file that holds a secret.
 struct PrivateFile {
   std::optional<std::string> text;  // absent without an error: there is no such file
