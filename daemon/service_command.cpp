@@ -12,10 +12,9 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "base/file.hpp"
 #include "base/hex.hpp"
 #include "tail/roots.hpp"
 
@@ -31,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view checksum_label = "Written by earshotd to install its service; checksum: ";
+constexpr std::size_t file_bytes_max = 1 << 20;  // a larger service file is not ours
 constexpr std::string_view default_state = "/.local/state/earshot";
 
 /// `from` occurs exactly once in the embedded file; a unit test checks that.
@@ -133,33 +133,11 @@ ExistingFile inspect(const Manager& manager) {
     return {Kind::edited, target == "/dev/null" ? "is masked" : "is a link to " + target.string()};
   }
   if (status.type() != fs::file_type::regular) return {Kind::edited, "is not a regular file"};
-  std::ifstream file(manager.file, std::ios::binary);
-  std::ostringstream text;
-  if (file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad()) return {Kind::unreadable, std::strerror(errno)};
-  if (text.str() == manager.text) return {Kind::same, {}};
-  if (is_unmodified(text.str())) return {Kind::generated, {}};
+  const SmallFile file = read_small_file(manager.file, file_bytes_max);
+  if (!file.ok()) return {Kind::unreadable, file.error_text()};
+  if (file.text == manager.text) return {Kind::same, {}};
+  if (is_unmodified(file.text)) return {Kind::generated, {}};
   return {Kind::edited, "was edited since --install-service wrote it"};
-}
-
-/// Replaces the file atomically. Empty: done; else the reason.
-std::string write(const std::string& path, const std::string& text) {
-  std::error_code failure;
-  fs::create_directories(fs::path(path).parent_path(), failure);
-  if (failure) return failure.message();
-  const std::string temporary = path + ".new";
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file) {
-      const std::string reason = std::strerror(errno);
-      fs::remove(temporary, failure);
-      return reason;
-    }
-  }
-  fs::rename(temporary, path, failure);
-  return failure ? failure.message() : std::string();
 }
 
 /// `done`, or the exit code for the first failed step; the remaining commands are then printed.
@@ -283,6 +261,7 @@ int install(const Manager& manager, const Run& run, const Print& print) {
     return invalid;
   }
   const ExistingFile found = inspect(manager);
+  std::error_code ignored;
   switch (found.kind) {
     case ExistingFile::Kind::unreadable:
       print(manager.file + ": " + found.reason);
@@ -298,8 +277,9 @@ int install(const Manager& manager, const Run& run, const Print& print) {
       break;
     case ExistingFile::Kind::none:
     case ExistingFile::Kind::generated:
-      if (const std::string error = write(manager.file, manager.text); !error.empty()) {
-        print(manager.file + " cannot be written: " + error);
+      fs::create_directories(fs::path(manager.file).parent_path(), ignored);  // writing reports a failure
+      if (const std::string error = write_private_file(manager.file, manager.text); !error.empty()) {
+        print(error);
         return failed;
       }
       print((found.kind == ExistingFile::Kind::generated ? "replaced: " : "wrote: ") + manager.file);
