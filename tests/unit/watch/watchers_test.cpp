@@ -21,6 +21,7 @@
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
 using namespace earshot::watch;
+using earshot::Clock;
 using namespace earshot::test;
 using namespace std::chrono_literals;
 
