@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "serve/websocket/tls.hpp"
+#include "serve/websocket/acceptor.hpp"
 
 namespace earshot {
 namespace {

@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "serve/connection.hpp"
+#include "serve/http/connection.hpp"
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/in_process_client.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/websocket/acceptor.hpp"
-#include "serve/websocket/unix_listener.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
 
@@ -110,7 +109,6 @@ class Server final : public tail::StreamObserver {
   std::size_t connections() const { return connections_.size(); }
 
  private:
-  void begin_clients();
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> forget_when_closed(bool refused);
   void admit(Transport::Socket socket, TransportKind transport_kind);

@@ -11,7 +11,7 @@
 #include "fuzz.hpp"
 #include "redact/redactor.hpp"
 #include "response_check.hpp"
-#include "serve/connection.hpp"
+#include "serve/http/connection.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/stream/subscription.hpp"

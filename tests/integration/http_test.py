@@ -287,12 +287,12 @@ class Health(HttpCase):
         health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
         self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
         self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))
-        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "there": True, "transcripts": 1, "live": 1},
-                                           {"name": "gone", "path": self.home + "/gone", "there": False, "transcripts": 0, "live": 0}])
+        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "present": True, "transcripts": 1, "live": 1},
+                                           {"name": "gone", "path": self.home + "/gone", "present": False, "transcripts": 0, "live": 0}])
         self.assertEqual((health["watch"]["mode"], health["limits"]["connections"], health["sessions"]), ("both", 77, 1))
         self.assertGreater(health["watch"]["inotify_watches"], 0)
         self.assertEqual(set(health), {"version", "instance", "host", "pid", "uptime_s", "protocol", "state", "address", "socket", "roots", "watch",
-                                       "troubles", "redaction", "connections", "sessions", "limits"})
+                                       "problems", "redaction", "connections", "sessions", "limits"})
 
 
 class Metrics(HttpCase):

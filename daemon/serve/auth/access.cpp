@@ -1,19 +1,11 @@
 #include "serve/auth/access.hpp"
 
-#include <openssl/sha.h>
+#include <spdlog/spdlog.h>
 
-#include <array>
-
-#include "base/hex.hpp"
 #include "serve/auth/secrets.hpp"
+#include "serve/stream/session_store.hpp"
 
 namespace earshot::serve {
-
-std::string sha256_hex(std::string_view text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return to_hex(digest.data(), digest.size());
-}
 
 const User* find_user_by_token(const std::vector<User>& users, std::string_view token) {
   if (token.empty()) return nullptr;
@@ -48,6 +40,34 @@ Caller AccessPolicy::identify(std::string_view given_token, TransportKind transp
 Audience AccessPolicy::audience_of(const Caller& caller) const {
   if (caller.view == View::meta) return Audience::meta;
   return !redact && caller.transport_kind == TransportKind::unix_socket ? Audience::raw : Audience::full;
+}
+
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session) {
+  if (allowed.empty()) return true;
+  if (session.name.empty() || (!allowed.project.empty() && session.project.empty())) return false;
+  SessionKeys keys = sessions.keys_of(session);
+  keys.project = session.project;
+  return allowed.matches_session(keys);
+}
+
+bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session) {
+  return allowed.empty() || (!session.empty() && allowed.matches_name(sessions.host_of(session), session));
+}
+
+// --- Audit ---
+
+void Audit::log_change(std::string_view who, std::string_view what, std::string_view result) {
+  const std::string line = std::string(who) + '\n' + std::string(result);
+  if (line != last_) log(who, what, result);
+}
+
+void Audit::log(std::string_view who, std::string_view what, std::string_view result) {
+  if (address_.empty()) return;
+  last_ = std::string(who) + '\n' + std::string(result);
+  // A logger of its own, which only the level `off` silences (log.cpp); tests may have none.
+  auto logger = spdlog::get("audit");
+  if (!logger) logger = spdlog::default_logger();
+  logger->info("audit: {} from {} requests {} and {}", who, address_, what, result);
 }
 
 }  // namespace earshot::serve

@@ -1,19 +1,24 @@
-// Who uses a connection, what it may see, and how often it may send messages.
+// Who uses a connection, what it may see, how often it may send messages, and the audit log.
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "core/event_json.hpp"
-#include "serve/http/request.hpp"
+#include "serve/auth/secrets.hpp"
+#include "serve/http/message.hpp"
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
+
+struct Session;
+class SessionStore;
 
 /// A user of a hub, besides the owner.
 struct User {
@@ -22,8 +27,6 @@ struct User {
   Filter allowed;            // hosts and projects; empty lists: all (the configuration requires one)
   View view = View::meta;    // the most this user may see
 };
-
-std::string sha256_hex(std::string_view text);
 
 /// Null: unknown, or an empty token. Takes the same time for every token.
 const User* find_user_by_token(const std::vector<User>& users, std::string_view token);
@@ -50,6 +53,12 @@ struct Caller {
     return !is_authenticated() ? "receives nothing" : view == View::meta ? "receives meta" : "receives full";
   }
 };
+
+/// Whether `allowed` includes this session. If `allowed` lists projects, a session whose project is unknown
+/// is excluded: the name of its directory is not used.
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session);
+/// By name only: false if no project could make may_see() true.
+bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session);
 
 struct AccessPolicy {
   std::string token;              // the owner's; never logged
@@ -90,6 +99,24 @@ class TokenBucket {
  private:
   double per_second_, burst_, left_;
   Time last_;
+};
+
+/// The audit log of a daemon that has users besides its owner: one line per connection, and one per change of
+/// identity or permissions. Lines contain no token, code or query.
+class Audit {
+ public:
+  /// Enables the log for a connection from `address`.
+  void begin(std::string address) { address_ = std::move(address); }
+  /// `audit: WHO from ADDRESS requests WHAT and RESULT`
+  void log(std::string_view who, std::string_view what, std::string_view result);
+  /// The same, unless the last line had the same `who` and `result`.
+  void log_change(std::string_view who, std::string_view what, std::string_view result);
+  /// Enabled, and nothing was logged yet.
+  bool is_pending() const { return !address_.empty() && last_.empty(); }
+
+ private:
+  std::string address_;  // empty: disabled
+  std::string last_;
 };
 
 }  // namespace earshot::serve

@@ -1,7 +1,10 @@
 #include "serve/auth/secrets.hpp"
 
 #include <openssl/crypto.h>
+#include <openssl/sha.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +18,7 @@ namespace {
 
 constexpr std::size_t token_bytes = 32;
 constexpr std::size_t key_bytes = 8;
+constexpr std::size_t code_bytes = 32;
 constexpr std::size_t file_bytes_max = 256;  // a secret file has one line; a longer one is refused
 
 std::string describe(const std::string& path, int error) { return path + ": " + std::strerror(error); }
@@ -72,9 +76,38 @@ std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory
   return secrets;
 }
 
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return to_hex(digest.data(), digest.size());
+}
+
 bool same_secret(std::string_view given, std::string_view expected) {
   return given.size() == expected.size() &&
          CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+}
+
+std::string OneTimeCodes::make(Time now) {
+  std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
+  if (codes_.size() == outstanding_max) codes_.pop_front();
+  codes_.push_back({random_hex(code_bytes), now + good_for});
+  return codes_.back().text;
+}
+
+bool OneTimeCodes::take(std::string_view given, Time now) {
+  std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
+  auto found = codes_.end();
+  for (auto it = codes_.begin(); it != codes_.end(); ++it) {  // constant time
+    if (same_secret(given, it->text)) found = it;
+  }
+  if (found == codes_.end()) return false;
+  codes_.erase(found);
+  return true;
+}
+
+std::size_t OneTimeCodes::outstanding(Time now) const {
+  return static_cast<std::size_t>(
+      std::count_if(codes_.begin(), codes_.end(), [&](const Code& code) { return code.until > now; }));
 }
 
 std::variant<StateLock, AuthError> StateLock::acquire(const std::string& state_directory) {

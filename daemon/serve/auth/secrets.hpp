@@ -1,11 +1,15 @@
-// The secrets of the state directory, and its lock.
+// The secrets of the state directory, its lock, and one-time codes.
 #pragma once
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 
 namespace earshot::serve {
@@ -26,8 +30,32 @@ struct AuthError {
 /// refused. Requires the StateLock.
 std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
 
+/// As 64 hex digits.
+std::string sha256_hex(std::string_view text);
 /// Takes the same time wherever the texts differ.
 bool same_secret(std::string_view given, std::string_view expected);
+
+/// A browser exchanges a one-time code for the token, so that URLs never contain the token. Pure: the time is
+/// an argument.
+class OneTimeCodes {
+ public:
+  using Time = Clock::time_point;
+  static constexpr std::size_t outstanding_max = 16;  // one more replaces the oldest
+  static constexpr std::chrono::seconds good_for{60};
+
+  /// 256 random bits as 64 hex digits.
+  std::string make(Time now);
+  /// True once, while the code is valid. Takes the same time for every text.
+  bool take(std::string_view code, Time now);
+  std::size_t outstanding(Time now) const;
+
+ private:
+  struct Code {
+    std::string text;
+    Time until;
+  };
+  std::deque<Code> codes_;  // oldest first
+};
 
 /// One daemon per state directory. Held during its lifetime; the kernel releases it when the process ends.
 class StateLock {

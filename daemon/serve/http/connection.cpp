@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "serve/http/event_stream.hpp"
+#include "serve/websocket/acceptor.hpp"
 #include "serve/websocket/session.hpp"
 
 namespace earshot::serve {
@@ -23,7 +24,7 @@ HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, TransportKi
 }
 
 void HttpConnection::start() {
-  if (!context_.access.users.empty()) audit_.begin(transport_->socket(), transport_kind_);
+  if (!context_.access.users.empty()) audit_.begin(peer_address(transport_->socket(), transport_kind_));
   transport_->open([self = shared_from_this()](error_code ec) {
     if (self->is_closed()) return;
     if (ec) return self->drop();

@@ -6,12 +6,14 @@
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
-#include "serve/auth/audit.hpp"
-#include "serve/connection.hpp"
 #include "serve/http/router.hpp"
 #include "serve/stream/subscriber_session.hpp"
+#include "serve/websocket/transport.hpp"
 
 namespace earshot::serve {
+
+/// busy: every request is answered by 503. foreign: by 403, as another user is connected.
+enum class Admission { yes, busy, foreign };
 
 class HttpConnection final : public Connection, public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -86,5 +88,11 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   bool stopping_ = false;
   std::uint64_t counted_in_ = 0, counted_out_ = 0;
 };
+
+/// Starts to serve a client. The connection keeps itself alive until its socket is closed; `on_closed` is
+/// then called once, from the loop. `context` outlives it.
+std::shared_ptr<Connection> connect(std::unique_ptr<Transport> transport, TransportKind transport_kind,
+                                    ServerContext& context, Admission admission,
+                                    std::function<void(Connection&)> on_closed);
 
 }  // namespace earshot::serve

@@ -4,12 +4,7 @@
 
 #include "base/hex.hpp"
 #include "serve/auth/secrets.hpp"
-#include "serve/http/assets.hpp"
 #include "serve/http/event_stream.hpp"
-#include "serve/http/health.hpp"
-#include "serve/http/metrics.hpp"
-#include "serve/http/query.hpp"
-#include "serve/http/sessions_page.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -144,7 +139,7 @@ constexpr Route routes[] = {
     {"/healthz", Methods::get_head, Open::to_all, healthz},
     {"/metrics", Methods::get_head, Open::to_owner, metrics},
     {"/v1/health", Methods::get_head, Open::to_owner, health},
-    {"/v1/sessions", Methods::get_head, Open::to_users, sessions_answer},
+    {"/v1/sessions", Methods::get_head, Open::to_users, sessions_response},
     {"/v1/events", Methods::get, Open::to_users, events},
     {"/v1/ws", Methods::get, Open::to_unauthenticated, websocket},
     {"/v1/codes", Methods::post, Open::to_owner, codes},

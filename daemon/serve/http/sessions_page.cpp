@@ -1,12 +1,11 @@
-#include "serve/http/sessions_page.hpp"
+// `/v1/sessions`: the sessions, a page at a time.
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <set>
 
-#include "serve/http/query.hpp"
-#include "serve/stream/subscriber.hpp"
+#include "serve/http/router.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -25,7 +24,7 @@ struct Wanted {
 
   bool by_name(const ServerContext& context, std::string_view name) const {
     return !name.empty() && name > after && filter.matches_name(context.host_of(name), name) &&
-           context.may_see_by_name(allowed, name);
+           may_see_by_name(allowed, context.sessions, name);
   }
   /// Project and program are known after reading: the page cannot be chosen before.
   bool by_content() const {
@@ -44,7 +43,7 @@ Names warm(const Wanted& wanted, ServerContext& context) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!wanted.by_name(context, session.name)) return;
     if (!wanted.filter.matches_session(context.sessions.keys_of(session))) return;
-    if (!context.may_see(wanted.allowed, session)) return;
+    if (!may_see(wanted.allowed, context.sessions, session)) return;
     if (wanted.all || is_live(session, context.recent)) names.insert(session.name);
   });
   return names;
@@ -65,8 +64,8 @@ Names cold(const Wanted& wanted, const ServerContext& context) {
 
 }  // namespace
 
-HttpResponse sessions_answer(const Request& request, const RequestContext& request_context,
-                             ServerContext& context) {
+HttpResponse sessions_response(const Request& request, const RequestContext& request_context,
+                               ServerContext& context) {
   Query query = parse_query(request.query());
   query.only(known);
   Wanted wanted;

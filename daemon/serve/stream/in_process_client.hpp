@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "serve/connection.hpp"
+#include "serve/server_context.hpp"
 #include "serve/stream/subscriber.hpp"
 #include "serve/stream/subscription.hpp"
 

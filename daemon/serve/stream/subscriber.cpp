@@ -29,7 +29,7 @@ void Subscriber::close() {
 }
 
 bool Subscriber::may_see(const Session* session) const {
-  return !allowed_ || (session && context_.may_see(*allowed_, *session));
+  return !allowed_ || (session && serve::may_see(*allowed_, context_.sessions, *session));
 }
 
 /// False also for a missing stream and for one that was never read.

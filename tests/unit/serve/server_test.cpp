@@ -28,8 +28,7 @@ bool is_forward(const std::vector<std::string>& frames, const std::string& strea
 
 }  // namespace
 
-TEST_CASE(
-    "with a token in the header, welcome is the first message, then the snapshot, ready, and what happens") {
+TEST_CASE("with a token in the header, frames are welcome, snapshot, ready, then events") {
   ServerFixture fixture;
   FakeStream& stream = fixture.stream("s1");
   ClientOptions options = ServerFixture::with_token();
@@ -59,7 +58,7 @@ TEST_CASE(
   for (const std::string& frame : client->frames) REQUIRE(at(frame, "/type") != "no JSON");
 }
 
-TEST_CASE("snapshots and events fit together without gap or repetition, whenever a client comes") {
+TEST_CASE("a snapshot and the events after it have no gap or repetition, whenever a client connects") {
   ServerFixture fixture;
   FakeStream& one = fixture.stream("s1");
   FakeStream& two = fixture.stream("s2");
@@ -115,7 +114,7 @@ TEST_CASE("snapshots and events fit together without gap or repetition, whenever
   }
 }
 
-TEST_CASE("a client that stops reading is told that it lagged, costs no memory, and holds up nobody") {
+TEST_CASE("a client that stops reading receives a lagged frame, uses no memory and delays no other client") {
   ServerOptions options;
   options.log_bytes_max = 8 * LiveLog::segment_bytes;
   ServerFixture fixture(options);
@@ -159,7 +158,7 @@ TEST_CASE("a client that stops reading is told that it lagged, costs no memory, 
   REQUIRE(is_forward(sleeper->frames, loud.name()));
 }
 
-TEST_CASE("a client that takes nothing for too long is dropped") {
+TEST_CASE("a client that reads nothing for too long is dropped") {
   ServerOptions options;
   options.limits.stall = milliseconds(50);
   options.limits.goodbye = milliseconds(50);
@@ -176,7 +175,7 @@ TEST_CASE("a client that takes nothing for too long is dropped") {
   REQUIRE(fixture.server.context().logs.readers() == 0);
 }
 
-TEST_CASE("a client that vanishes leaves no trace") {
+TEST_CASE("a vanished client leaves no state") {
   ServerFixture fixture;
   FakeStream& stream = fixture.stream("s1");
   auto first = fixture.listener();
@@ -227,7 +226,7 @@ TEST_CASE("a silent client is pinged, and dropped when it does not answer") {
   REQUIRE(answering->pings_seen > 0);
 }
 
-TEST_CASE("status, reset and removal are told to whom the session concerns, whatever types they asked for") {
+TEST_CASE("status, reset and stream.removed are sent for matching sessions, whatever the type filter") {
   ServerFixture fixture;
   FakeStream& one = fixture.stream("s1");
   FakeStream& two = fixture.stream("s2");
@@ -263,7 +262,7 @@ TEST_CASE("status, reset and removal are told to whom the session concerns, what
   REQUIRE(forgotten.size() == 2);
 }
 
-TEST_CASE("the board hears once a pump what the transcripts say, and its answer comes behind the events") {
+TEST_CASE("the status tracker is notified once a pump, and its status follows the events") {
   ServerFixture fixture;
   std::vector<std::pair<std::string, bool>> said;
   fixture.server.on_transcript_summary = [&](const std::string& session,
@@ -286,7 +285,7 @@ TEST_CASE("the board hears once a pump what the transcripts say, and its answer 
   REQUIRE(at(client->frames.back(), "/state") == "\"idle\"");
 }
 
-TEST_CASE("todos from files, and what becomes known of a subagent, send the session's frame again") {
+TEST_CASE("todos from files and new facts of a subagent send the session frame again") {
   ServerFixture fixture;
   FakeStream& main = fixture.stream("s1");
   auto client = fixture.listener();
@@ -308,7 +307,7 @@ TEST_CASE("todos from files, and what becomes known of a subagent, send the sess
   fixture.server.on_removed(agent);
 }
 
-TEST_CASE("an idle connection is sent heartbeats, one with frames is not") {
+TEST_CASE("an idle connection receives heartbeats, an unauthenticated one does not") {
   ServerOptions options;
   options.limits.heartbeat = milliseconds(50);
   ServerFixture fixture(options);
@@ -331,7 +330,7 @@ TEST_CASE("a session frame has its program, and the filter matches it") {
   REQUIRE(other->types() == std::vector<std::string>{"welcome", "ready"});
 }
 
-TEST_CASE("for states there are session frames only, the newest wins, and not too many") {
+TEST_CASE("`deliver: state` sends session frames only, the newest state, at a limited rate") {
   ServerOptions options;
   options.limits.state = std::chrono::hours(1);
   ServerFixture fixture(options);
@@ -346,7 +345,7 @@ TEST_CASE("for states there are session frames only, the newest wins, and not to
   REQUIRE(count(client->types(), "session") == 2);
 }
 
-TEST_CASE("the last state comes, though it was too soon after the one before") {
+TEST_CASE("the last state is sent even if it follows another one too soon") {
   ServerOptions options;
   options.limits.state = milliseconds(100);
   ServerFixture fixture(options);
@@ -357,7 +356,7 @@ TEST_CASE("the last state comes, though it was too soon after the one before") {
   REQUIRE(count(client->types(), "session") <= 3);
 }
 
-TEST_CASE("who asks for all sessions gets them once those that are only known have been read") {
+TEST_CASE("`all` sends cold sessions after their transcripts were read") {
   ServerFixture fixture;
   fixture.stream("young");
   FakeStream old("claude/p/old", "old");
@@ -381,7 +380,7 @@ TEST_CASE("who asks for all sessions gets them once those that are only known ha
   REQUIRE(count(client->types(), "session") == 2);
 }
 
-TEST_CASE("at the stop everything owed is sent, then 1001") {
+TEST_CASE("a stop sends pending frames, then closes with 1001") {
   ServerFixture fixture;
   FakeStream& stream = fixture.stream("s1");
   auto client = fixture.listener();
@@ -402,7 +401,7 @@ TEST_CASE("at the stop everything owed is sent, then 1001") {
   REQUIRE(count(client->types(), "turn.started") == 200);
 }
 
-TEST_CASE("the stop waits for no client that sleeps") {
+TEST_CASE("a stop does not wait for a client that does not read") {
   ServerOptions options;
   options.limits.stop = milliseconds(50);
   ServerFixture fixture(options);
