@@ -26,6 +26,7 @@ serve::ServerOptions server_options(const config::Options& options, const serve:
   result.host = options.host;
   result.version = version;
   result.token = secrets.token;
+  result.metrics_token = secrets.metrics_token;
   result.recent = options.recent;
   result.log_bytes_max = options.log_bytes_max;
   result.limits = options.limits;

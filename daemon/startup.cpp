@@ -35,7 +35,7 @@ std::variant<StartupResources, std::string> acquire_startup_resources(const conf
   if (const auto* error = std::get_if<AuthError>(&lock)) return error->text;
   if (const std::string& warning = std::get<0>(lock).warning(); !warning.empty())
     spdlog::warn("{}; clients are served, but nothing is stored in this directory", warning);
-  auto secrets = serve::load_secrets(options.state);
+  auto secrets = serve::load_secrets(options.state, options.metrics_token_file);
   if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
   for (const std::string& each : std::get<0>(secrets).set_aside) spdlog::warn("{}", each);
   std::unique_ptr<boost::asio::ssl::context> tls;

@@ -14,49 +14,31 @@
 
 namespace earshot::serve {
 
+/// Defaults. limit_rules() describes each limit and what happens there.
 struct Limits {
   using ms = std::chrono::milliseconds;
-  std::size_t connections_max = 1100;       // more are answered 503
-  std::size_t refusals_max = 64;            // connections waiting for their 503; more are closed at once
-  std::size_t request_bytes_max = 8 << 10;  // header of an HTTP request; longer: 431
-  std::size_t inbound_bytes_max_anonymous = 4 << 10;  // message before authentication; longer: close 1009
-  std::size_t inbound_bytes_max = 1 << 20;            // message after authentication; longer: close 1009
-  std::size_t subscriptions_max = 32;                 // per connection; more: error `limit`
-  std::size_t own_bytes_max = 1 << 20;                // unsent answers; its next message waits for them
-  std::size_t write_bytes_max = 256 << 10;            // one write, the longest wait of a control frame
-  int send_buffer_bytes = 128 << 10;  // SO_SNDBUF: autotuning holds megabytes for an idle client
-  ms handshake{5000};                 // to receive a request; then closed
-  ms hello{5000};                     // from the upgrade to a valid token; then close 4501
-  ms ping{20000};                     // without a byte from the client: ping
-  ms silence{40000};                  // without a byte from the client: dropped
-  ms stall{30000};                    // without progress of a write: close 4408
-  ms goodbye{1000};                   // for the client to answer a close frame; then dropped
-  ms stop{1500};                      // to send pending frames when stopping; then dropped
-  ms state{250};                      // between two frames of one session for `deliver: state`
-  ms tick{1000};                      // interval of the checks of these times
 
-  std::size_t body_bytes_max = 4 << 10;                       // body of a request; longer: 413
-  std::size_t target_bytes_max = 4 << 10;                     // path and query; longer: 414
-  std::size_t requests_max = 1000;                            // per connection; the last response closes it
-  ms keep_alive{15000};                                       // between requests; then closed
-  ms answer{30000};                                           // for a client to read a response; then dropped
-  std::size_t messages_per_second = 100;                      // and requests per connection, after the burst;
-  std::size_t messages_burst = 400;                           // more: close 4429, or 429
-  std::size_t patterns_max = Filter::patterns_max;            // per filter key; more: error `bad_filter`
-  std::size_t pattern_bytes_max = Filter::pattern_bytes_max;  // longer: error `bad_filter`
-  std::size_t after_entries = 20'000;                         // per `subscribe`; more: error `limit`
-  std::size_t missed_streams = 65'536;                        // that a client catches up on; more: `lagged`
-  std::size_t catch_up_bytes = 16 << 20;     // of unsent events from files; above it the oldest are
-                                             // dropped and read again
-  std::size_t catch_up_folds = 2;            // read at a time; the others wait
-  std::size_t catch_up_parked = 32;          // waiting for their readers; above it the oldest starts again
-  std::size_t catch_up_a_reader = 2;         // streams at a time per client
-  ms catch_up_patience{500};                 // for the slower readers of a fold; then they get their own
-  std::size_t reads = 4;                     // records in memory; the others wait
-  std::size_t reads_waiting = 64;            // per connection; more: error `busy`
-  std::size_t record_part_bytes = 64 << 10;  // record text per frame
-  ms heartbeat{30'000};                      // without a frame to the client: `heartbeat`
-  ms bookmark{10'000};                       // between bookmarks of a connection
+  // Connections and requests
+  std::size_t connections_max = 1100, reserved_connections = 32, refusals_max = 64;
+  std::size_t request_bytes_max = 8 << 10, target_bytes_max = 4 << 10, body_bytes_max = 4 << 10;
+  std::size_t requests_max = 1000, response_bytes_max = 64 << 20;
+  ms handshake{5000}, keep_alive{15000}, answer{30000};
+
+  // Messages and frames
+  std::size_t inbound_bytes_max_anonymous = 4 << 10, inbound_bytes_max = 1 << 20;
+  std::size_t messages_per_second = 100, messages_burst = 400;
+  std::size_t own_bytes_max = 1 << 20;
+  std::size_t write_bytes_max = 256 << 10;  // the longest wait of a control frame
+  int send_buffer_bytes = 128 << 10;        // autotuning holds megabytes for an idle client
+  ms hello{5000}, ping{20000}, silence{40000}, stall{30000}, goodbye{1000}, stop{1500};
+  ms state{250}, tick{1000}, heartbeat{30'000}, bookmark{10'000};
+
+  // Subscriptions
+  std::size_t subscriptions_max = 32, after_entries = 20'000, missed_streams = 65'536;
+  std::size_t patterns_max = Filter::patterns_max, pattern_bytes_max = Filter::pattern_bytes_max;
+  std::size_t catch_up_bytes = 16 << 20, catch_up_folds = 2, catch_up_parked = 32, catch_up_a_reader = 2;
+  ms catch_up_patience{500};
+  std::size_t reads = 4, reads_waiting = 64, record_part_bytes = 64 << 10;
 };
 
 struct LimitRule {

@@ -44,7 +44,8 @@ Member* member_of(Session& session, const tail::Stream& stream) {
 
 Server::Server(asio::io_context& io, ServerOptions options)
     : io_(io),
-      context_(std::move(options.host), options.log_bytes_max),
+      shared_context_(std::make_shared<ServerContext>(std::move(options.host), options.log_bytes_max)),
+      context_(*shared_context_),
       catch_ups_(io, context_),
       records_(context_),
       ticker_(io),
@@ -53,6 +54,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.server = "earshot/" + options.version;
   context_.instance = random_hex(instance_bytes);
   context_.access.token = std::move(options.token);
+  context_.access.metrics_token = std::move(options.metrics_token);
   context_.recent = options.recent;
   context_.limits = options.limits;
   context_.catch_ups = &catch_ups_;
@@ -67,6 +69,10 @@ Server::Server(asio::io_context& io, ServerOptions options)
 
 Server::~Server() {
   for (const auto& connection : connections_) connection->drop();
+  // Pending handlers, and with them connections, may be destroyed with the event loop.
+  context_.catch_ups = nullptr;
+  context_.records = nullptr;
+  context_.archive = nullptr;
 }
 
 // --- Streams ---
@@ -85,7 +91,7 @@ void Server::append_session(const Session& session) {
     out = session_payload(session, context_.host_of(session.name), context_.session_encoding(audience));
   });
   if (context_.from_beginning_subscriptions == 0) return;
-  for (const auto& connection : connections_) connection->session_shown(session);
+  for_each_subscriber([&](Subscriber& subscriber) { subscriber.session_shown(session); });
 }
 
 /// {"type", "host", "session", "stream", "reason"}
@@ -107,8 +113,8 @@ void Server::on_added(const tail::Stream& stream) {
   if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
   if (!has_history) {
-    for (const auto& connection : connections_)
-      connection->stream_appeared(context_.sessions.stream_id(stream));
+    const std::uint32_t id = context_.sessions.stream_id(stream);
+    for_each_subscriber([id](Subscriber& subscriber) { subscriber.stream_appeared(id); });
   } else if (is_live(session, context_.recent)) {
     append_session(session);
   }
@@ -258,7 +264,7 @@ void Server::send_states(Session& session) {
     return;
   }
   session.states_sent_at = now;
-  for (const auto& connection : connections_) connection->session_changed(session);
+  for_each_subscriber([&](Subscriber& subscriber) { subscriber.session_changed(session); });
 }
 
 void Server::send_throttled() {
@@ -269,6 +275,11 @@ void Server::send_throttled() {
     send_states(*session);
   }
   wake();
+}
+
+void Server::for_each_subscriber(const std::function<void(Subscriber&)>& call) {
+  for (const auto& connection : connections_)
+    if (Subscriber* subscriber = connection->subscriber()) call(*subscriber);
 }
 
 void Server::wake_soon() {
@@ -332,8 +343,11 @@ std::string Server::url() const {
 }
 
 void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
-  const bool busy = connections_.size() - refusals_ >= context_.limits.connections_max;
-  const bool foreign = transport_kind == TransportKind::unix_socket && !is_own_peer(socket.native_handle());
+  const bool is_local = transport_kind == TransportKind::unix_socket;
+  const std::size_t reserved = is_local ? context_.limits.reserved_connections : 0;
+  const bool full = connections_.size() - refusals_ >= context_.limits.connections_max + reserved;
+  const bool busy = full && !drop_idle_anonymous();
+  const bool foreign = is_local && !is_own_peer(socket.native_handle());
   const bool refused = busy || foreign;
   if (refused && refusals_ >= context_.limits.refusals_max) {
     Audit audit;
@@ -345,6 +359,19 @@ void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
   admit(transport_kind == TransportKind::tls ? make_tls_transport(std::move(socket), context_.limits, *tls_)
                                              : make_plain_transport(std::move(socket), context_.limits),
         transport_kind, admission);
+}
+
+/// Drops the unauthenticated connection that has been idle longest. False: there is none.
+bool Server::drop_idle_anonymous() {
+  Connection* longest = nullptr;
+  for (const auto& connection : connections_) {
+    const auto since = connection->idle_anonymous_since();
+    if (since && (!longest || since < longest->idle_anonymous_since())) longest = connection.get();
+  }
+  if (!longest) return false;
+  context_.counters.end(Ending::replaced);
+  longest->drop();
+  return true;
 }
 
 void Server::admit(std::unique_ptr<Transport> transport, TransportKind transport_kind, Admission admission) {
@@ -361,7 +388,7 @@ std::shared_ptr<InProcessClient> Server::attach(InProcessListener& listener, Aud
 }
 
 std::function<void(Connection&)> Server::forget_when_closed(bool refused) {
-  return [this, refused, alive = std::weak_ptr<bool>(alive_)](Connection& gone) {
+  return [this, refused, alive = std::weak_ptr<bool>(alive_), context = shared_context_](Connection& gone) {
     if (alive.expired()) return;
     if (refused) --refusals_;
     std::erase_if(connections_, [&](const auto& each) { return each.get() == &gone; });
@@ -444,6 +471,7 @@ void Server::fill(Metrics& metrics) {
   metrics.state_subscribers = context_.state_connections;
   metrics.log_bytes = context_.logs.bytes();
   metrics.log_bytes_max = log_bytes_max_;
+  metrics.response_bytes = context_.response_bytes;
   metrics.log_frames = context_.logs.head();
   metrics.catch_up_folds = catch_ups_.folds();
   metrics.catch_ups = catch_ups_.folds_begun;

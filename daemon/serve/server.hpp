@@ -25,6 +25,7 @@ struct ServerOptions {
   std::string host;     // of this machine, on the wire
   std::string version;  // of the daemon
   std::string token;
+  std::string metrics_token;  // reads /metrics and nothing else; empty: none
   std::chrono::milliseconds recent{std::chrono::hours(24)};
   std::size_t log_bytes_max = LiveLog::bytes_max_default;
   Limits limits;
@@ -88,7 +89,7 @@ class Server final : public tail::StreamObserver {
   const ServerContext& context() const { return context_; }
   /// Callbacks set by the daemon.
   void set_callbacks(DaemonCallbacks callbacks) { context_.callbacks = std::move(callbacks); }
-  /// Users besides the owner. Before serve().
+  /// Further users of a hub. Before serve().
   void set_users(std::vector<User> users) { context_.access.users = std::move(users); }
   /// Reads records from other hosts (on a hub).
   void set_remote_record_reader(ReadRemoteRecord forward) {
@@ -112,6 +113,7 @@ class Server final : public tail::StreamObserver {
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> forget_when_closed(bool refused);
   void admit(Transport::Socket socket, TransportKind transport_kind);
+  bool drop_idle_anonymous();
   void fill(Metrics& metrics);
   void fill(Health& health);
   void tick();
@@ -123,12 +125,15 @@ class Server final : public tail::StreamObserver {
   void settle();
   void send_states(Session& session);
   void send_throttled();
+  void for_each_subscriber(const std::function<void(Subscriber&)>& call);
   void wake_soon();
   void wake();
   void finish_stop();
 
   boost::asio::io_context& io_;
-  ServerContext context_;
+  std::shared_ptr<ServerContext>
+      shared_context_;  // connections keep it: their handlers may outlive the server
+  ServerContext& context_;
   CatchUps catch_ups_;
   Records records_;
   Timer ticker_, states_, stop_deadline_;
@@ -147,7 +152,7 @@ class Server final : public tail::StreamObserver {
   std::unique_ptr<boost::asio::ssl::context> tls_;  // outlives the connections below
   UnixListener unix_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a connection may outlive the server
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace earshot::serve

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,7 @@ using ReadRemoteRecord = std::function<void(const std::string& line, std::functi
 
 class CatchUps;
 class Records;
+class Subscriber;
 /// Callbacks set by the daemon; null ones are skipped.
 struct DaemonCallbacks {
   std::function<void(Metrics&)> fill_metrics;
@@ -68,7 +70,8 @@ struct ServerContext {
 
   OneTimeCodes codes;
   Counters counters;
-  std::string page_url;  // URL of `/`
+  std::size_t response_bytes = 0;  // HTTP responses that clients have not read
+  std::string page_url;            // URL of `/`
   DaemonCallbacks callbacks;
   std::function<void(Metrics&)> fill_metrics;
   std::function<void(Health&)> fill_health;
@@ -107,12 +110,8 @@ class Connection {
   virtual ~Connection() = default;
   /// Frames may be ready. Cheap if none are, or if the client is not ready for them.
   virtual void wake() = 0;
-  /// For `deliver: state`: the session's state changed.
-  virtual void session_changed(const Session& session) = 0;
-  /// For `new_streams: beginning`: a `session` frame was appended to the log.
-  virtual void session_shown(const Session& session) = 0;
-  /// For `new_streams: beginning`: a stream without history appeared.
-  virtual void stream_appeared(std::uint32_t stream) = 0;
+  /// Null: the client has no subscriptions.
+  virtual Subscriber* subscriber() { return nullptr; }
   /// Checks the time limits.
   virtual void tick(Clock::time_point now) = 0;
   /// Sends what is ready now, then closes with 1001.
@@ -122,6 +121,8 @@ class Connection {
   /// Closes at once.
   virtual void drop() = 0;
 
+  /// Since when an unauthenticated client has been idle; empty: it is not.
+  virtual std::optional<Clock::time_point> idle_anonymous_since() const { return {}; }
   virtual Kind kind() const = 0;
   virtual TransportKind transport_kind() const = 0;
 };

@@ -101,7 +101,9 @@ class TestClient {
   }
   void wake() {
     if (closed_ > 0) return;
-    server_.context.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
+    server_.context.sessions.for_each([&](Session& session) {
+      if (Subscriber* subscriber = connection_->subscriber()) subscriber->session_changed(session);
+    });
     connection_->wake();
     run();
   }

@@ -18,23 +18,32 @@ const User* find_user_by_token(const std::vector<User>& users, std::string_view 
 
 Caller AccessPolicy::as_user(const User& user, TransportKind transport_kind) const {
   const bool meta = user.view == View::meta || view_of_transport(transport_kind) == View::meta;
-  return {transport_kind, AuthResult::user, meta ? View::meta : View::full, &user};
+  return {transport_kind, AuthResult::user, meta ? View::meta : View::full, &user, {}};
 }
 
 Caller AccessPolicy::identify(const Request& request, TransportKind transport_kind) const {
+  const std::string_view origin = request.origins.empty() ? std::string_view() : request.origins.front();
   const AuthResult result = authenticate(request, transport_kind, token);
-  if (result == AuthResult::wrong_token) {
-    if (const User* user = find_user_by_token(users, bearer_token(request)))
-      return as_user(*user, transport_kind);
+  const std::string_view given = bearer_token(request);
+  Caller caller{transport_kind, result, view_of_transport(transport_kind)};
+  if (result == AuthResult::wrong_token && !given.empty()) {
+    caller = identify(given, origin, transport_kind);
+    if (!metrics_token.empty() && same_secret(given, metrics_token)) caller.auth_result = AuthResult::metrics;
   }
-  return {transport_kind, result, view_of_transport(transport_kind), nullptr};
+  caller.origin = origin;
+  return caller;
 }
 
-Caller AccessPolicy::identify(std::string_view given_token, TransportKind transport_kind) const {
-  if (same_secret(given_token, token))
-    return {transport_kind, AuthResult::owner, view_of_transport(transport_kind), nullptr};
-  if (const User* user = find_user_by_token(users, given_token)) return as_user(*user, transport_kind);
-  return {transport_kind, AuthResult::wrong_token, view_of_transport(transport_kind), nullptr};
+Caller AccessPolicy::identify(std::string_view given_token, std::string_view origin,
+                              TransportKind transport_kind) const {
+  Caller caller{transport_kind, AuthResult::wrong_token, view_of_transport(transport_kind)};
+  if (same_secret(given_token, token) || page_tokens.matches(given_token, origin)) {
+    caller.auth_result = AuthResult::owner;
+  } else if (const User* user = find_user_by_token(users, given_token)) {
+    caller = as_user(*user, transport_kind);
+  }
+  caller.origin = origin;
+  return caller;
 }
 
 Audience AccessPolicy::audience_of(const Caller& caller) const {

@@ -20,7 +20,7 @@ namespace earshot::serve {
 struct Session;
 class SessionStore;
 
-/// A user of a hub, besides the owner.
+/// A user of a hub who is not its owner.
 struct User {
   std::string name;
   std::string token_sha256;  // 64 hex digits: the token itself is not stored
@@ -37,6 +37,7 @@ struct Caller {
   AuthResult auth_result = AuthResult::anonymous;
   View view = View::full;      // the most it may see
   const User* user = nullptr;  // of AuthResult::user
+  std::string origin = {};     // of the request; empty: not a browser
 
   bool is_authenticated() const {
     return auth_result == AuthResult::owner || auth_result == AuthResult::user;
@@ -47,9 +48,11 @@ struct Caller {
   }
   const Filter* allowed() const { return user ? &user->allowed : nullptr; }
   std::string_view name() const {  // in the audit log
+    if (auth_result == AuthResult::metrics) return "the metrics token";
     return user ? std::string_view(user->name) : is_authenticated() ? "the owner" : "anonymous";
   }
   std::string_view permission() const {
+    if (auth_result == AuthResult::metrics) return "receives metrics";
     return !is_authenticated() ? "receives nothing" : view == View::meta ? "receives meta" : "receives full";
   }
 };
@@ -62,13 +65,15 @@ bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::s
 
 struct AccessPolicy {
   std::string token;              // the owner's; never logged
+  std::string metrics_token;      // reads /metrics and nothing else; empty: none
+  PageTokens page_tokens;         // of the owner's browser pages
   std::vector<User> users;        // of a hub
   View remote_view = View::meta;  // over TLS
   bool redact = true;             // false: the owner on the Unix socket receives unredacted text
 
   Caller identify(const Request& request, TransportKind transport_kind) const;
-  /// By the token of a `hello`.
-  Caller identify(std::string_view given_token, TransportKind transport_kind) const;
+  /// By the token of a `hello`; `origin` is the one of the upgrade request.
+  Caller identify(std::string_view given_token, std::string_view origin, TransportKind transport_kind) const;
   Audience audience_of(const Caller& caller) const;
 
  private:
@@ -101,7 +106,7 @@ class TokenBucket {
   Time last_;
 };
 
-/// The audit log of a daemon that has users besides its owner: one line per connection, and one per change of
+/// The audit log of a daemon with users: one line per connection, and one per change of
 /// identity or permissions. Lines contain no token, code or query.
 class Audit {
  public:

@@ -16,6 +16,7 @@ namespace earshot::serve {
 
 struct Secrets {
   std::string token;           // 256 bits as 64 hex digits: STATE/token
+  std::string metrics_token;   // likewise, in a file of its own; empty: none
   std::uint64_t hash_key = 0;  // 64 bits, keys the prefix hashes: STATE/key; without it all clients reset
   std::vector<std::string> set_aside;  // for users: damaged files that were replaced
 };
@@ -28,7 +29,8 @@ struct AuthError {
 /// that others can read, or a directory that they can write, is refused: it may be known already. A file
 /// truncated by a crash (fewer digits, or NULs) is renamed to `<name>.torn` and replaced; other content is
 /// refused. Requires the StateLock.
-std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
+std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory,
+                                              const std::string& metrics_token_file = {});
 
 /// As 64 hex digits.
 std::string sha256_hex(std::string_view text);
@@ -56,6 +58,29 @@ class OneTimeCodes {
   };
   std::deque<Code> codes_;  // oldest first
 };
+
+/// What a browser page receives for a one-time code instead of the owner's token: valid until the daemon
+/// stops, for pages of one origin. Another server on the same port cannot use it elsewhere or later.
+class PageTokens {
+ public:
+  static constexpr std::size_t outstanding_max = 64;  // one more revokes the oldest
+
+  /// 256 random bits as 64 hex digits.
+  std::string make(std::string_view origin);
+  /// Takes the same time for every text.
+  bool matches(std::string_view token, std::string_view origin) const;
+  void revoke_all() { tokens_.clear(); }
+
+ private:
+  struct PageToken {
+    std::string text, origin;
+  };
+  std::deque<PageToken> tokens_;  // oldest first
+};
+
+/// Proves to a client that this daemon has the owner's token: the HMAC-SHA256 of `nonce` and `endpoint`
+/// (`address:port` of the connection at this end), as 64 hex digits.
+std::string token_proof(std::string_view token, std::string_view nonce, std::string_view endpoint);
 
 /// One daemon per state directory. Held during its lifetime; the kernel releases it when the process ends.
 class StateLock {

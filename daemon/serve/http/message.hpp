@@ -63,7 +63,13 @@ struct OwnAddress {
 };
 
 /// The result of checking the token; on the Unix socket the client is the owner.
-enum class AuthResult { anonymous, wrong_token, owner, user };  // user: of a hub, with a token of its own
+enum class AuthResult {
+  anonymous,
+  wrong_token,
+  owner,
+  user,     // of a hub, with a token of its own
+  metrics,  // by the token that reads /metrics and nothing else
+};
 AuthResult authenticate(const Request& request, TransportKind transport_kind, std::string_view token);
 /// The token of the Authorization header; empty: none.
 std::string_view bearer_token(const Request& request);

@@ -79,7 +79,7 @@ class Family {
   bool begun_ = false;
 };
 
-/// A metric whose name ends in `_total` is a counter, any other one a gauge.
+/// Names of counters end in `_total`; other metrics are gauges.
 class Page {
  public:
   Family family(std::string_view name, std::string_view help) { return {text, name, help}; }
@@ -128,6 +128,8 @@ void add_server(Page& page, const Metrics& metrics) {
   page.add("earshot_log_max_bytes", "Limit of the live log; above it the oldest frames are evicted.",
            metrics.log_bytes_max);
   page.add("earshot_log_frames_total", "Frames that went into the live log.", metrics.log_frames);
+  page.add("earshot_response_bytes", "Memory of HTTP responses that clients have not read.",
+           metrics.response_bytes);
   page.add("earshot_codes_outstanding", "Valid one-time codes.", metrics.codes_outstanding);
   page.family("earshot_sessions", "Known sessions, by state.").each("state", metrics.sessions);
   page.add("earshot_catch_ups_total", "Streams that clients resumed.", metrics.catch_ups);

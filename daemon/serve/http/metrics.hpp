@@ -25,16 +25,17 @@ enum class Refusal {
   too_often,
   unreadable,
   too_long,
-  too_slow
+  too_slow,
+  responses
 };
-constexpr std::array<std::string_view, 9> refusal_names = {"connections", "peer",     "host_or_origin",
-                                                           "token",       "code",     "too_often",
-                                                           "unreadable",  "too_long", "too_slow"};
+constexpr std::array<std::string_view, 10> refusal_names = {
+    "connections", "peer",       "host_or_origin", "token",    "code",
+    "too_often",   "unreadable", "too_long",       "too_slow", "responses"};
 
 /// Why the daemon closed a connection.
-enum class Ending { stalled, silent, no_hello, too_often, token_changed };
-constexpr std::array<std::string_view, 5> ending_names = {"stalled", "silent", "no_hello", "too_often",
-                                                          "token_changed"};
+enum class Ending { stalled, silent, no_hello, too_often, token_changed, replaced };
+constexpr std::array<std::string_view, 6> ending_names = {"stalled",   "silent",        "no_hello",
+                                                          "too_often", "token_changed", "replaced"};
 
 struct Counters {
   std::array<std::uint64_t, refusal_names.size()> refusals{};
@@ -83,7 +84,7 @@ struct Metrics {
   std::vector<Connections> connections;
   std::uint64_t event_subscribers = 0, state_subscribers = 0;      // connections with such a subscription
   std::uint64_t log_bytes = 0, log_bytes_max = 0, log_frames = 0;  // frames: since the start
-  std::uint64_t codes_outstanding = 0;
+  std::uint64_t codes_outstanding = 0, response_bytes = 0;
   Labelled sessions;  // by state
   Labelled limits;    // by name
 

@@ -36,6 +36,21 @@ HttpResponse healthz(const Request&, const RequestContext&, ServerContext&) {
   return text_response(200, "ok");
 }
 
+/// Lets a client verify this daemon before it sends the token. A page cannot verify, so none may ask.
+HttpResponse proof(const Request& request, const RequestContext& request_context, ServerContext& context) {
+  constexpr std::string_view known[] = {"nonce"};
+  constexpr std::size_t nonce_digits = 32;
+  if (!request.origins.empty()) return text_response(403, "browsers may not use this path");
+  if (request_context.endpoint.empty()) return text_response(404, "the Unix socket needs no proof");
+  Query query = parse_query(request.query());
+  query.only(known);
+  const std::string_view nonce = query.one("nonce");
+  const bool is_nonce = query.pairs.size() == 1 && nonce.size() == nonce_digits && is_hex(nonce);
+  if (query.error.empty() && !is_nonce) query.error = "`nonce` is 32 lower-case hex digits";
+  if (!query.error.empty()) return text_response(400, query.error);
+  return text_response(200, token_proof(context.access.token, nonce, request_context.endpoint));
+}
+
 HttpResponse metrics(const Request&, const RequestContext& request_context, ServerContext& context) {
   Metrics metrics;
   metrics.codes_outstanding = context.codes.outstanding(request_context.now);
@@ -82,7 +97,7 @@ HttpResponse token(const Request& request, const RequestContext& request_context
     context.counters.refuse(Refusal::code);
     return text_response(401, "the code is wrong, used or expired: run `earshot open` again");
   }
-  return with_token(context.access.token, "the owner's token");
+  return with_token(context.access.page_tokens.make(request_context.caller.origin), "a page token");
 }
 
 HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {
@@ -91,6 +106,7 @@ HttpResponse rotate(const Request&, const RequestContext&, ServerContext& contex
   if (const std::string error = context.callbacks.store_token(fresh); !error.empty())
     return text_response(500, "the token was not changed: " + error);
   context.access.token = std::move(fresh);
+  context.access.page_tokens.revoke_all();
   if (context.token_changed) context.token_changed();
   return with_token(context.access.token, "a new owner token");
 }
@@ -122,6 +138,7 @@ enum class Methods { get, get_head, post };
 enum class Open {
   to_all,
   to_owner,
+  to_metrics,          // the token of the metrics, and the owner
   to_users,            // and the owner
   to_unauthenticated,  // a token may follow later; a wrong one is refused
 };
@@ -137,7 +154,8 @@ constexpr Route routes[] = {
     {"/app.js", Methods::get_head, Open::to_all, page},
     {"/style.css", Methods::get_head, Open::to_all, page},
     {"/healthz", Methods::get_head, Open::to_all, healthz},
-    {"/metrics", Methods::get_head, Open::to_owner, metrics},
+    {"/v1/proof", Methods::get, Open::to_all, proof},
+    {"/metrics", Methods::get_head, Open::to_metrics, metrics},
     {"/v1/health", Methods::get_head, Open::to_owner, health},
     {"/v1/sessions", Methods::get_head, Open::to_users, sessions_response},
     {"/v1/events", Methods::get, Open::to_users, events},
@@ -182,11 +200,15 @@ HttpResponse route(const Request& request, const RequestContext& request_context
     }
     const bool wrong =
         request_context.caller.auth_result == AuthResult::wrong_token && route.open != Open::to_all;
-    if (request_context.caller.auth_result == AuthResult::user && route.open == Open::to_owner) {
+    const AuthResult result = request_context.caller.auth_result;
+    const bool is_owners = route.open == Open::to_owner || route.open == Open::to_metrics;
+    if ((result == AuthResult::user && is_owners) ||
+        (result == AuthResult::metrics && route.open != Open::to_metrics && route.open != Open::to_all)) {
       context.counters.refuse(Refusal::token);
-      return text_response(403, "only the owner may use this path");
+      return text_response(403, result == AuthResult::user ? "only the owner may use this path"
+                                                           : "this token may use /metrics only");
     }
-    const bool closed = route.open == Open::to_owner || route.open == Open::to_users;
+    const bool closed = is_owners || route.open == Open::to_users;
     if (wrong || (request_context.caller.auth_result == AuthResult::anonymous && closed)) {
       context.counters.refuse(Refusal::token);
       return text_response(

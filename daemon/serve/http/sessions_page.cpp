@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view known[] = {"after", "limit", "all", "project", "session", "program", "view"};
 constexpr std::size_t limit_default = 100, limit_max = 1000;
+constexpr std::size_t body_bytes_max = 4 << 20;  // above it the page ends early, with `next`
 
 using Names = std::set<std::string, std::less<>>;
 
@@ -105,7 +106,7 @@ HttpResponse sessions_response(const Request& request, const RequestContext& req
   std::string body = R"({"sessions":[)", last;
   std::size_t count = 0;
   for (const std::string& name : names) {
-    if (count == wanted.limit) break;
+    if (count == wanted.limit || body.size() >= body_bytes_max) break;
     Session* session = context.sessions.find(name);
     if (!session) continue;
     if (count++ > 0) body += ',';

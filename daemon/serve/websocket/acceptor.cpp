@@ -56,6 +56,18 @@ UnixError remove_stale(const std::string& path, const UnixError& live) {
   return {};
 }
 
+std::string address_text(const asio::generic::stream_protocol::endpoint& endpoint) {
+  asio::ip::tcp::endpoint tcp;
+  if (endpoint.size() > tcp.capacity()) return {};
+  std::memcpy(tcp.data(), endpoint.data(), endpoint.size());
+  tcp.resize(endpoint.size());
+  if (const auto address = tcp.address(); address.is_v6() && address.to_v6().is_v4_mapped())
+    tcp.address(asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()));
+  std::ostringstream text;
+  text << tcp;
+  return std::move(text).str();
+}
+
 }  // namespace
 
 Acceptor::Acceptor(asio::io_context& io, int family, int descriptor, TransportKind transport_kind,
@@ -95,13 +107,13 @@ std::string peer_address(const Transport::Socket& socket, TransportKind transpor
   if (transport_kind == TransportKind::unix_socket) return "the Unix socket";
   error_code ec;
   const auto peer = socket.remote_endpoint(ec);
-  asio::ip::tcp::endpoint tcp;
-  if (ec || peer.size() > tcp.capacity()) return "an unknown address";  // disconnected
-  std::memcpy(tcp.data(), peer.data(), peer.size());
-  tcp.resize(peer.size());
-  std::ostringstream text;
-  text << tcp;
-  return std::move(text).str();
+  return ec ? "an unknown address" : address_text(peer);  // disconnected
+}
+
+std::string local_address(const Transport::Socket& socket, TransportKind transport_kind) {
+  error_code ec;
+  const auto own = socket.local_endpoint(ec);
+  return ec || transport_kind == TransportKind::unix_socket ? std::string() : address_text(own);
 }
 
 // --- The Unix socket ---

@@ -75,6 +75,8 @@ class UnixListener {
 
 /// The peer's `address:port`, for the audit log.
 std::string peer_address(const Transport::Socket& socket, TransportKind transport_kind);
+/// `address:port` of this end; an IPv6 address is in brackets. Empty: the Unix socket, or disconnected.
+std::string local_address(const Transport::Socket& socket, TransportKind transport_kind);
 
 /// Whether the peer runs as this user (SO_PEERCRED).
 bool is_own_peer(int socket);

@@ -122,6 +122,30 @@ TEST_CASE("secrets are equal only if every byte is") {
   REQUIRE_FALSE(same_secret("", "abc"));
 }
 
+TEST_CASE("fault 95: the metrics token is created in its own file") {
+  test::TemporaryDirectory home;
+  const auto first = std::get<Secrets>(load_secrets(home.path, home / "metrics"));
+  REQUIRE(first.metrics_token.size() == 64);
+  REQUIRE(first.metrics_token != first.token);
+  REQUIRE(mode_of(home / "metrics") == 0600);
+  REQUIRE(std::get<Secrets>(load_secrets(home.path, home / "metrics")).metrics_token == first.metrics_token);
+  REQUIRE(::chmod((home / "metrics").c_str(), 0644) == 0);
+  const auto refused = load_secrets(home.path, home / "metrics");
+  REQUIRE(says(std::get<AuthError>(refused).text, "metrics_token_file: "));
+}
+
+TEST_CASE("above the limit the oldest page token is revoked") {
+  PageTokens tokens;
+  const std::string first = tokens.make("http://a"), second = tokens.make("http://a");
+  for (std::size_t i = 2; i < PageTokens::outstanding_max; ++i) tokens.make("http://a");
+  REQUIRE(tokens.matches(first, "http://a"));
+  tokens.make("http://b");
+  REQUIRE_FALSE(tokens.matches(first, "http://a"));
+  REQUIRE(tokens.matches(second, "http://a"));
+  REQUIRE_FALSE(tokens.matches(second, "http://b"));
+  REQUIRE_FALSE(tokens.matches("", "http://a"));
+}
+
 TEST_CASE("a one-time code is valid once") {
   OneTimeCodes codes;
   const std::string code = codes.make(start);

@@ -20,6 +20,11 @@ struct ServerFixture {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
     return route(request, {{TransportKind::tcp, auth_result}, now}, context);
   }
+  HttpResponse prove(std::string_view target, std::string endpoint = "127.0.0.1:7717",
+                     std::vector<std::string_view> origins = {}) {
+    return route({"GET", target, {"127.0.0.1:7717"}, std::move(origins), {}},
+                 {{TransportKind::tcp, AuthResult::anonymous}, now, false, std::move(endpoint)}, context);
+  }
   ServerContext context;
   std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
 };
@@ -118,12 +123,77 @@ TEST_CASE("a one-time code is exchanged for a token once") {
   REQUIRE(trade("{\"code\":\"\"}").status == 401);
   const HttpResponse good = trade(body, "application/json; charset=utf-8");
   REQUIRE(good.status == 200);
-  REQUIRE(text_after(good.body, "token") == token);
+  REQUIRE(text_after(good.body, "token").size() == 64);
+  REQUIRE(text_after(good.body, "token") != token);
   REQUIRE(trade(body).status == 401);
 
   const std::string late = text_after(fixture.ask("POST", "/v1/codes").body, "code");
   fixture.now += OneTimeCodes::good_for;
   REQUIRE(trade("{\"code\":\"" + late + "\"}").status == 401);
+}
+
+TEST_CASE("fault 87: the daemon proves that it has the token, for one nonce and its own endpoint") {
+  ServerFixture fixture;
+  const std::string path = "/v1/proof?nonce=", nonce = "00112233445566778899aabbccddeeff";
+  const HttpResponse proof = fixture.prove(path + nonce);
+  REQUIRE(proof.status == 200);
+  REQUIRE(proof.content_type.starts_with("text/plain"));
+  REQUIRE(proof.body == "315f3b5ee41a036965f47389341b9ef708f7b1d8298c2ef49de5945375229ba9\n");
+  REQUIRE(fixture.prove(path + nonce, "[::1]:7717").body ==
+          "9665f430d290406b9ca06edba2ae00e1d20627a5209bd7a1418eca5223054cb2\n");
+  for (const std::string& wrong :
+       {std::string("/v1/proof"), path, path + nonce.substr(1), path + nonce + "0", path + nonce + "&x=1",
+        path + nonce + "&nonce=" + nonce, path + "00112233445566778899AABBCCDDEEFF"}) {
+    CAPTURE(wrong);
+    REQUIRE(fixture.prove(wrong).status == 400);
+  }
+  REQUIRE(fixture.prove(path + nonce, "127.0.0.1:7717", {"http://127.0.0.1:7717"}).status == 403);
+  REQUIRE(fixture.prove(path + nonce, "").status == 404);
+}
+
+TEST_CASE("fault 87: a page receives a token for its own origin only, until the token is rotated") {
+  ServerFixture fixture;
+  fixture.context.callbacks.store_token = [](const std::string&) { return std::string(); };
+  const std::string code = text_after(fixture.ask("POST", "/v1/codes").body, "code");
+  const std::string body = "{\"code\":\"" + code + "\"}", origin = "http://127.0.0.1:7717";
+  RequestContext request_context{{TransportKind::tcp, AuthResult::anonymous}, fixture.now};
+  request_context.caller.origin = origin;
+  const HttpResponse response =
+      route({"POST", "/v1/token", {"127.0.0.1:7717"}, {origin}, {}, false, "application/json", {}, body},
+            request_context, fixture.context);
+  const std::string page_token = text_after(response.body, "token");
+  const auto identified = [&](std::string_view from) {
+    return fixture.context.access.identify(page_token, from, TransportKind::tcp).auth_result;
+  };
+  REQUIRE(identified(origin) == AuthResult::owner);
+  REQUIRE(identified("http://localhost:7717") == AuthResult::wrong_token);
+  REQUIRE(identified("") == AuthResult::wrong_token);
+  ServerFixture restarted;
+  REQUIRE(restarted.context.access.identify(page_token, origin, TransportKind::tcp).auth_result ==
+          AuthResult::wrong_token);
+  REQUIRE(fixture.ask("POST", "/v1/token/rotate").status == 200);
+  REQUIRE(identified(origin) == AuthResult::wrong_token);
+}
+
+TEST_CASE("fault 95: the metrics token reads /metrics and nothing else") {
+  ServerFixture fixture;
+  const std::string metrics_token(64, 'b');
+  fixture.context.access.metrics_token = metrics_token;
+  const std::string authorization = "Bearer " + metrics_token;
+  const auto ask = [&](std::string_view method, std::string_view target) {
+    const Request request{method, target, {"127.0.0.1:7717"}, {}, {authorization}, true, "application/json"};
+    const Caller caller = fixture.context.access.identify(request, TransportKind::tcp);
+    REQUIRE(caller.auth_result == AuthResult::metrics);
+    REQUIRE_FALSE(caller.is_authenticated());
+    return route(request, {caller, fixture.now}, fixture.context).status;
+  };
+  REQUIRE(ask("GET", "/metrics") == 200);
+  REQUIRE(ask("GET", "/healthz") == 200);
+  for (const std::string_view path : {"/v1/health", "/v1/sessions", "/v1/events", "/v1/ws"})
+    REQUIRE(ask("GET", path) == 403);
+  for (const std::string_view path : {"/v1/codes", "/v1/token/rotate"}) REQUIRE(ask("POST", path) == 403);
+  REQUIRE(fixture.context.access.identify(metrics_token, "", TransportKind::tcp).auth_result ==
+          AuthResult::wrong_token);  // in a hello
 }
 
 TEST_CASE("a rotated token is stored before connections are notified") {

@@ -2,7 +2,10 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstddef>
+#include <new>
 
 #include "unit/serve/server_fixture.hpp"
 
@@ -198,6 +201,149 @@ TEST_CASE("clients above the limit receive 503 until another one disconnects") {
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
   auto fourth = fixture.listener();
   REQUIRE(fourth->open);
+}
+
+TEST_CASE("fault 87: a page token is valid in a hello of its origin") {
+  ServerFixture fixture;
+  const std::string own = "127.0.0.1:" + std::to_string(fixture.port()), origin = "http://" + own;
+  const auto post = [&](const std::string& target, const std::string& body, const std::string& header) {
+    const std::string response = test::exchange(
+        fixture.io, fixture.port(),
+        "POST " + target + " HTTP/1.1\r\nHost: " + own + "\r\nConnection: close\r\n" + header +
+            "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+            "\r\n\r\n" + body);
+    REQUIRE(status_line(response) == "HTTP/1.1 200 OK");
+    return response.substr(response.find("\r\n\r\n") + 4);
+  };
+  const std::string made = at(post("/v1/codes", "", "Authorization: Bearer " + token), "/code");
+  const std::string given = at(post("/v1/token", "{\"code\":" + made + "}", "Origin: " + origin), "/token");
+  REQUIRE(given != '"' + token + '"');
+  ClientOptions page;
+  page.origin = origin;
+  auto client = fixture.client(page);
+  client->send(R"({"type":"hello","token":)" + given + "}");
+  REQUIRE(fixture.until([&] { return client->has("welcome"); }));
+  for (const std::string& other : {std::string(), "http://localhost:" + std::to_string(fixture.port())}) {
+    page.origin = other;
+    auto refused = fixture.client(page);
+    refused->send(R"({"type":"hello","token":)" + given + "}");
+    REQUIRE(fixture.until([&] { return refused->ended; }));
+    REQUIRE(refused->close_code == 4501);
+  }
+}
+
+TEST_CASE("fault 90: an idle unauthenticated connection gives way, and is closed soon") {
+  ServerOptions options;
+  options.limits.connections_max = 2;
+  options.limits.keep_alive = std::chrono::hours(1);
+  SECTION("at the limit the one that has been idle longest is dropped") {
+    ServerFixture fixture(options);
+    asio::ip::tcp::socket idle(fixture.io);
+    idle.connect(fixture.server.endpoint());
+    REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
+    auto first = fixture.listener();
+    auto second = fixture.listener();
+    REQUIRE(fixture.until([&] { return fixture.server.connections() == 2; }));
+    auto third = fixture.client();
+    REQUIRE(fixture.until([&] { return third->refused.has_value(); }));
+    REQUIRE(*third->refused == 503);
+    REQUIRE_FALSE(first->ended);
+  }
+  SECTION("it is closed after `handshake`, whatever `keep_alive` is") {
+    options.limits.handshake = milliseconds(50);
+    ServerFixture fixture(options);
+    const std::string request =
+        "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(fixture.port()) + "\r\n\r\n";
+    REQUIRE(test::exchange(fixture.io, fixture.port(), request).ends_with("\r\n\r\nok\n"));
+  }
+  SECTION("the Unix socket has connections of its own") {
+    test::TemporaryDirectory home;
+    ServerFixture fixture(options);
+    auto socket = UnixListener::open(home / "sock");
+    fixture.server.listen(std::get<UnixListener>(std::move(socket)));
+    fixture.server.serve();
+    auto first = fixture.listener();
+    auto second = fixture.listener();
+    asio::local::stream_protocol::socket owner(fixture.io);
+    owner.connect(home / "sock");
+    asio::write(owner, asio::buffer(std::string("GET /v1/health HTTP/1.1\r\nConnection: close\r\n\r\n")));
+    std::string response;
+    bool ended = false;
+    asio::async_read(owner, asio::dynamic_buffer(response),
+                     [&](boost::system::error_code, std::size_t) { ended = true; });
+    REQUIRE(fixture.until([&] { return ended; }));
+    REQUIRE(status_line(response) == "HTTP/1.1 200 OK");
+  }
+}
+
+TEST_CASE("fault 91: unread responses are bounded in total") {
+  ServerOptions options;
+  options.limits.response_bytes_max = 100 << 10;
+  options.limits.send_buffer_bytes = 4 << 10;
+  ServerFixture fixture(options);
+  for (int i = 0; i < 60; ++i) fixture.stream("s" + std::to_string(i));
+  const std::string request =
+      "GET /v1/sessions?limit=1000 HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(fixture.port()) +
+      "\r\nAuthorization: Bearer " + token + "\r\n\r\n";
+  constexpr std::size_t clients = 20;
+  std::vector<asio::ip::tcp::socket> sockets;
+  const ServerContext& context = fixture.server.context();
+  const auto answered = [&](unsigned status) {
+    const auto found = context.counters.answers.find(status);
+    return found == context.counters.answers.end() ? 0 : found->second;
+  };
+  for (std::size_t i = 0; i < clients; ++i) {
+    asio::ip::tcp::socket& socket = sockets.emplace_back(fixture.io);
+    socket.open(asio::ip::tcp::v4());
+    socket.set_option(asio::socket_base::receive_buffer_size(4096));
+    socket.connect(fixture.server.endpoint());
+    asio::write(socket, asio::buffer(request));
+    REQUIRE(fixture.until([&] { return answered(200) + answered(503) == i + 1; }));
+    REQUIRE(context.response_bytes < 2 * options.limits.response_bytes_max);
+  }
+  REQUIRE(answered(200) >= 1);
+  REQUIRE(answered(503) >= clients / 2);
+  sockets.clear();
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
+  REQUIRE(context.response_bytes == 0);
+}
+
+TEST_CASE("fault 97: handlers that are destroyed after the server use nothing of it") {
+  alignas(Server) std::array<std::byte, sizeof(Server)> memory{};
+  auto io = std::make_unique<asio::io_context>(1);
+  auto* server = new (memory.data()) Server(*io, ServerFixture::with_defaults({}));
+  server->listen({asio::ip::address_v4::loopback(), 0});
+  server->serve();
+  auto client = std::make_unique<Client>(*io, server->endpoint().port(), ServerFixture::with_token());
+  client->send(R"({"type":"subscribe","id":"a"})");
+  REQUIRE(test::run_until(*io, [&] { return client->has("ready"); }));
+  server->~Server();
+  memory.fill(std::byte{0xff});  // a use of the former members would be a crash
+  client.reset();
+  io.reset();
+}
+
+TEST_CASE("fault 100: a client that sends but does not read its answers is stalled, not silent") {
+  ServerOptions options;
+  options.limits.own_bytes_max = 64 << 10;
+  options.limits.send_buffer_bytes = 4 << 10;
+  options.limits.messages_burst = 1'000'000;
+  options.limits.ping = milliseconds(20);
+  options.limits.silence = milliseconds(100);
+  options.limits.stall = milliseconds(500);
+  options.limits.goodbye = milliseconds(20);
+  ServerFixture fixture(options);
+  ClientOptions sleepy = ServerFixture::with_token();
+  sleepy.receive_buffer = 4096;
+  sleepy.reading = false;
+  auto client = fixture.client(sleepy);
+  const std::string id(200, 'i');
+  for (int i = 0; i < 2000; ++i) client->send(R"({"type":"dance","id":")" + id + "\"}");
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
+  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
+  const Counters& counters = fixture.server.context().counters;
+  REQUIRE(counters.endings[static_cast<std::size_t>(Ending::stalled)] == 1);
+  REQUIRE(counters.endings[static_cast<std::size_t>(Ending::silent)] == 0);
 }
 
 TEST_CASE("the accept loop survives exhausted descriptors") {
