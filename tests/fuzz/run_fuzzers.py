@@ -33,7 +33,7 @@ COVERED = {
     "fuzz_dialect": ["daemon/core/assembler*.cpp", "daemon/agents/claude_code/reader*.cpp", "daemon/core/event_json.cpp"],
     "fuzz_json": ["daemon/base/json_*.cpp", "daemon/base/truncated_paths.cpp", "daemon/core/event_json.cpp", "daemon/base/utf8.cpp"],
     "fuzz_query": ["daemon/core/cursor.cpp", "daemon/base/glob.cpp", "daemon/serve/stream/subscription.cpp", "daemon/serve/http/*query.cpp"],
-    "fuzz_message": ["daemon/serve/stream/subscription.cpp", "daemon/serve/stream/control_frames.cpp"],
+    "fuzz_message": ["daemon/serve/stream/subscription.cpp", "daemon/serve/stream/frames.cpp"],
     "fuzz_wire": ["daemon/serve/http/*.cpp", "daemon/serve/websocket/*.?pp", "daemon/serve/stream/*.cpp"],
     "fuzz_options": ["daemon/config/*.cpp", "daemon/serve/limits.cpp"],
     "fuzz_status": ["daemon/status/pending_prompt.cpp", "daemon/status/derive_status.cpp", "daemon/agents/claude_code/evidence.cpp"],

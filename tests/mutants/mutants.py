@@ -63,7 +63,7 @@ KILLERS = {
         ("unit/tail/discovery_test.cpp", "a directory is watched before it is scanned: a file created in between is found without a hint"),
     ],
     "07-resume-without-the-mark": [
-        ("unit/serve/stream/resume_test.cpp", "a cursor that does not fit is a reset with its session, never an event"),
+        ("unit/serve/stream/resume_test.cpp", "a cursor that does not match gets a reset and its session, never an event"),
         SIMULATOR,
     ],
     "08-origin-by-suffix": [

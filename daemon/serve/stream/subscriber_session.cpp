@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "serve/http/connection.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 

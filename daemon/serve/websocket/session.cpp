@@ -5,7 +5,7 @@
 #include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/connection.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
