@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio.hpp>
 #include <map>
 #include <utility>
@@ -50,7 +51,8 @@ Server::Server(asio::io_context& io, ServerOptions options)
       records_(context_),
       ticker_(io),
       states_(io),
-      stop_deadline_(io) {
+      stop_deadline_(io),
+      releases_(io) {
   context_.server = "earshot/" + options.version;
   context_.instance = random_hex(instance_bytes);
   context_.access.token = std::move(options.token);
@@ -161,6 +163,13 @@ void Server::on_removed(const tail::Stream& stream) {
   touch(*session, true);
   append_stream_frame(*session, {session->id, type_removed, id}, stream, {});
   if (session->members.empty()) ++retired_;
+}
+
+void Server::on_released(const tail::Stream& stream) {
+  Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
+  if (!session || !session->members.empty()) return;
+  ++retired_;
+  if (on_session_removed && !session->name.empty()) on_session_removed(session->name);
 }
 
 void Server::on_compacting(std::string_view session) {
@@ -418,6 +427,45 @@ void Server::tick() {
   });
 }
 
+// --- Cold sessions ---
+
+void Server::set_cold_session_reader(ReadColdSessions read_cold) {
+  context_.read_cold_sessions = [this, read_cold](auto wanted, std::function<void()> then) {
+    ++cold_reads_;
+    read_cold(std::move(wanted), [this, then = std::move(then)] {
+      --cold_reads_;
+      then();
+    });
+  };
+  context_.read_cold_sessions_once = [this](auto wanted, std::function<void()> then) {
+    if (releasable_.empty()) release_soon();
+    releasable_.push_back(wanted);
+    context_.read_cold_sessions(std::move(wanted), std::move(then));
+  };
+}
+
+void Server::release_soon() {
+  releases_.expires_after(context_.limits.tick);
+  releases_.async_wait([this](error_code ec) {
+    if (!ec) cold_reads_ > 0 ? release_soon() : release();
+  });
+}
+
+/// Forgets the transcripts of sessions that were read for a response and are not live.
+void Server::release() {
+  std::vector<std::string> streams;
+  context_.sessions.for_each([&](const Session& session) {
+    const auto names_it = [&](const auto& wanted) { return wanted(session.name); };
+    if (is_live(session, context_.recent) || std::none_of(releasable_.begin(), releasable_.end(), names_it))
+      return;
+    for (const Member& member : session.members) streams.push_back(member.stream->name());
+  });
+  releasable_.clear();
+  for (const std::string& stream : streams)
+    if (context_.archive) context_.archive->release(stream);
+  if (retired_ > 0) purge();
+}
+
 void Server::purge() {
   const Position oldest = context_.logs.readers() > 0 ? context_.logs.first() : context_.logs.head() + 1;
   retired_ = context_.sessions.purge(oldest);
@@ -441,6 +489,7 @@ void Server::finish_stop() {
   ticker_.cancel();
   states_.cancel();
   stop_deadline_.cancel();
+  releases_.cancel();
   std::exchange(stopped_, {})();
 }
 

@@ -69,13 +69,12 @@ class Server final : public tail::StreamObserver {
   void on_changed(const tail::Stream& stream) override;
   void on_reset(const tail::Stream& stream, std::string_view reason) override;
   void on_removed(const tail::Stream& stream) override;
+  void on_released(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override;
   void on_batch_end() override;
 
   /// Reads transcripts that were not read yet, for clients that request all sessions.
-  void set_cold_session_reader(ReadColdSessions read_cold) {
-    context_.read_cold_sessions = std::move(read_cold);
-  }
+  void set_cold_session_reader(ReadColdSessions read_cold);
   /// The redactor, which outlives all connections. Without `on` the owner on the Unix socket receives
   /// unredacted text.
   void set_redaction(const TextFilter& filter, bool on) {
@@ -118,6 +117,8 @@ class Server final : public tail::StreamObserver {
   void fill(Health& health);
   void tick();
   void purge();
+  void release_soon();
+  void release();
   void touch(Session& session, bool transcript_changed);
   void append_session(const Session& session);
   void append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
@@ -136,7 +137,7 @@ class Server final : public tail::StreamObserver {
   ServerContext& context_;
   CatchUps catch_ups_;
   Records records_;
-  Timer ticker_, states_, stop_deadline_;
+  Timer ticker_, states_, stop_deadline_, releases_;
   std::vector<std::shared_ptr<Connection>> connections_;  // in order of arrival
   std::size_t refusals_ = 0;                              // of connections_: those waiting for their 503
   std::size_t retired_ = 0;  // sessions that lost their last stream since the last purge
@@ -145,6 +146,8 @@ class Server final : public tail::StreamObserver {
   } address_;  // of the last event: consecutive events are usually of one stream
   std::vector<std::uint32_t> pending_, throttled_;
   bool wake_posted_ = false, ticking_ = false;
+  std::size_t cold_reads_ = 0;                                             // in progress
+  std::vector<std::function<bool(std::string_view session)>> releasable_;  // read for one response
   std::function<void()> stopped_;
   std::size_t log_bytes_max_ = 0;
   const Clock::time_point started_ = Clock::now();

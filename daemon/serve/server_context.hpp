@@ -67,6 +67,8 @@ struct ServerContext {
   const TextFilter* filter = nullptr;            // the redactor; outlives all connections
 
   ReadColdSessions read_cold_sessions;  // null: there are no cold transcripts
+  /// The same for one response; later the transcripts are released.
+  ReadColdSessions read_cold_sessions_once;
 
   OneTimeCodes codes;
   Counters counters;

@@ -2,10 +2,37 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "serve/auth/secrets.hpp"
 #include "serve/stream/session_store.hpp"
 
 namespace earshot::serve {
+namespace {
+
+bool includes(const Filter& allowed, const SessionStore& sessions, const Session& session,
+              std::string_view project) {
+  if (allowed.empty()) return true;
+  if (session.name.empty() || (!allowed.project.empty() && project.empty())) return false;
+  SessionKeys keys = sessions.keys_of(session);
+  keys.project = project;
+  return allowed.matches_session(keys);
+}
+
+/// A subagent belongs to the main stream whose name its own one begins with.
+std::string_view project_of(const Session& session, const tail::Stream& stream) {
+  std::string_view own;
+  for (const Member& member : session.members) {
+    const Transcript* transcript = member.stream->transcript();
+    if (!transcript || transcript->state().project.empty()) continue;
+    const bool is_main = member.stream->agent().empty();
+    if (is_main && stream.name().starts_with(member.stream->name() + "/")) return transcript->state().project;
+    if (member.stream == &stream) own = transcript->state().project;
+  }
+  return own.empty() ? std::string_view(session.project) : own;
+}
+
+}  // namespace
 
 const User* find_user_by_token(const std::vector<User>& users, std::string_view token) {
   if (token.empty()) return nullptr;
@@ -52,11 +79,16 @@ Audience AccessPolicy::audience_of(const Caller& caller) const {
 }
 
 bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session) {
-  if (allowed.empty()) return true;
-  if (session.name.empty() || (!allowed.project.empty() && session.project.empty())) return false;
-  SessionKeys keys = sessions.keys_of(session);
-  keys.project = session.project;
-  return allowed.matches_session(keys);
+  if (!includes(allowed, sessions, session, session.project)) return false;
+  return allowed.project.empty() ||
+         std::all_of(session.members.begin(), session.members.end(), [&](const Member& member) {
+           return may_see(allowed, sessions, session, *member.stream);
+         });
+}
+
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session,
+             const tail::Stream& stream) {
+  return includes(allowed, sessions, session, project_of(session, stream));
 }
 
 bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session) {

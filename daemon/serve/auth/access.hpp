@@ -15,6 +15,10 @@
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/subscription.hpp"
 
+namespace earshot::tail {
+class Stream;
+}
+
 namespace earshot::serve {
 
 struct Session;
@@ -57,9 +61,13 @@ struct Caller {
   }
 };
 
-/// Whether `allowed` includes this session. If `allowed` lists projects, a session whose project is unknown
-/// is excluded: the name of its directory is not used.
+/// Whether `allowed` includes this session with all of its streams: one id may be in use in several projects.
+/// If `allowed` lists projects, a session of unknown project is excluded: the name of its directory is not
+/// used.
 bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session);
+/// Whether `allowed` includes this stream of the session, by the project of its main stream.
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session,
+             const tail::Stream& stream);
 /// By name only: false if no project could make may_see() true.
 bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session);
 

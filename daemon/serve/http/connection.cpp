@@ -150,7 +150,7 @@ void HttpConnection::log_access(const Request& request, const Caller& caller, co
 }
 
 void HttpConnection::read_cold_sessions(HttpResponse response) {
-  context_.read_cold_sessions(std::move(response.wanted), [weak = weak_from_this()] {
+  context_.read_cold_sessions_once(std::move(response.wanted), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self && self->state_ == State::working) self->handle(true);
   });

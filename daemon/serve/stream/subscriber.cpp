@@ -35,11 +35,30 @@ bool Subscriber::may_see(const Session* session) const {
 /// False also for a missing stream and for one that was never read.
 bool Subscriber::may_see(const tail::Stream* stream) const {
   if (!allowed_) return true;
-  return stream && context_.sessions.contains(*stream) && may_see(context_.sessions.find(stream->session()));
+  if (!stream || !context_.sessions.contains(*stream)) return false;
+  const Session* session = context_.sessions.find(stream->session());
+  return session && serve::may_see(*allowed_, context_.sessions, *session, *stream);
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
   return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&session);
+}
+
+bool Subscriber::wants(const Subscription& subscription, const Session& session,
+                       const tail::Stream& stream) const {
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&stream);
+}
+
+/// Subscriptions that match a frame, for any type. A restricted client sees the streams of its projects, also
+/// if another project has a session of the same id.
+Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
+  if (!allowed_) return mask_of_session(tags.session);
+  const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
+  const Session* session = context_.sessions.find(tags.session);
+  if (!session) return 0;
+  return mask_where([&](const Subscription& each) {
+    return !each.state && (stream ? wants(each, *session, *stream) : wants(each, *session));
+  });
 }
 
 bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
@@ -290,7 +309,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   Position at = batch.scanned;
   const auto wanted = [&](const Tags& tags) {
     const Mask typed = types_[tags.type] & active;
-    if (typed == 0 || (mask_of_session(tags.session) & typed) == 0) return false;
+    if (typed == 0 || (mask_of(tags) & typed) == 0) return false;
     return mutes_.empty() || tags.type == type_removed || !is_muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {

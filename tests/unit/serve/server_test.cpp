@@ -320,6 +320,49 @@ TEST_CASE("an idle connection receives heartbeats, an unauthenticated one does n
   REQUIRE(stranger->frames.empty());  // nothing before the welcome
 }
 
+TEST_CASE("fault 101: of one session id in two projects each user sees the own project only") {
+  ServerFixture fixture;
+  const auto user = [](const std::string& name, const std::string& project) {
+    Filter allowed;
+    allowed.project = {project};
+    return User{name, sha256_hex(name), allowed, View::full};
+  };
+  fixture.server.set_users({user("ada", "/home/u/api"), user("bob", "/home/u/web")});
+  FakeStream& api = fixture.stream("s1", "/home/u/api");
+  ClientOptions as_ada, as_bob;
+  as_ada.token = "ada";
+  as_bob.token = "bob";
+  auto early = fixture.listener("", as_ada);
+  REQUIRE(count(early->types(), "session") == 1);
+  FakeStream web("claude/web/s1", "s1");
+  web.write(test::prompt(0, "web begins", "/home/u/web"), nullptr);
+  fixture.server.on_added(web);
+  fixture.server.on_batch_end();
+  auto ada = fixture.listener("", as_ada);
+  auto bob = fixture.listener("", as_bob);
+  fixture.turn(api, 1, "api text");
+  fixture.turn(web, 2, "web text");
+  REQUIRE(fixture.caught_up(*early, api));
+  REQUIRE(fixture.caught_up(*ada, api));
+  REQUIRE(fixture.caught_up(*bob, web));
+  const auto has = [](const Client& client, std::string_view text) {
+    return std::any_of(client.frames.begin(), client.frames.end(),
+                       [&](const std::string& frame) { return frame.find(text) != frame.npos; });
+  };
+  for (const Client* client : {early.get(), ada.get()}) {
+    REQUIRE(has(*client, "api text"));
+    REQUIRE_FALSE(has(*client, "web"));
+  }
+  REQUIRE(has(*bob, "web text"));
+  REQUIRE_FALSE(has(*bob, "api"));
+  const std::string host = "127.0.0.1:" + std::to_string(fixture.port());
+  const std::string page = test::exchange(fixture.io, fixture.port(),
+                                          "GET /v1/sessions?all HTTP/1.1\r\nHost: " + host +
+                                              "\r\nConnection: close\r\nAuthorization: Bearer ada\r\n\r\n");
+  REQUIRE(page.find("{\"sessions\":[]}") != page.npos);
+  fixture.server.on_removed(web);
+}
+
 TEST_CASE("a session frame has its program, and the filter matches it") {
   ServerFixture fixture;
   fixture.stream("s1");
