@@ -134,7 +134,7 @@ HttpResponse websocket(const Request& request, const RequestContext&, ServerCont
 
 // --- Routes ---
 
-enum class Methods { get, get_head, post };
+constexpr std::string_view get = "GET", get_head = "GET, HEAD", post = "POST";  // of the header `Allow`
 enum class Open {
   to_all,
   to_owner,
@@ -144,41 +144,28 @@ enum class Open {
 };
 
 struct Route {
-  std::string_view path;
-  Methods methods;
+  std::string_view path, methods;
   Open open;
   HttpResponse (*answer)(const Request&, const RequestContext&, ServerContext&);
 };
 constexpr Route routes[] = {
-    {"/", Methods::get_head, Open::to_all, page},
-    {"/app.js", Methods::get_head, Open::to_all, page},
-    {"/style.css", Methods::get_head, Open::to_all, page},
-    {"/healthz", Methods::get_head, Open::to_all, healthz},
-    {"/v1/proof", Methods::get, Open::to_all, proof},
-    {"/metrics", Methods::get_head, Open::to_metrics, metrics},
-    {"/v1/health", Methods::get_head, Open::to_owner, health},
-    {"/v1/sessions", Methods::get_head, Open::to_users, sessions_response},
-    {"/v1/events", Methods::get, Open::to_users, events},
-    {"/v1/ws", Methods::get, Open::to_unauthenticated, websocket},
-    {"/v1/codes", Methods::post, Open::to_owner, codes},
-    {"/v1/token", Methods::post, Open::to_all, token},
-    {"/v1/token/rotate", Methods::post, Open::to_owner, rotate},
+    {"/", get_head, Open::to_all, page},
+    {"/app.js", get_head, Open::to_all, page},
+    {"/style.css", get_head, Open::to_all, page},
+    {"/healthz", get_head, Open::to_all, healthz},
+    {"/v1/proof", get, Open::to_all, proof},
+    {"/metrics", get_head, Open::to_metrics, metrics},
+    {"/v1/health", get_head, Open::to_owner, health},
+    {"/v1/sessions", get_head, Open::to_users, sessions_response},
+    {"/v1/events", get, Open::to_users, events},
+    {"/v1/ws", get, Open::to_unauthenticated, websocket},
+    {"/v1/codes", post, Open::to_owner, codes},
+    {"/v1/token", post, Open::to_all, token},
+    {"/v1/token/rotate", post, Open::to_owner, rotate},
 };
 
-struct Allowed {
-  Methods methods;
-  std::string_view list;  // of the header `Allow`
-};
-constexpr Allowed allowed[] = {
-    {Methods::get, "GET"}, {Methods::get_head, "GET, HEAD"}, {Methods::post, "POST"}};
-
-bool is_in(std::string_view method, std::string_view list) {
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(", "), list.size());
-    if (list.substr(0, comma) == method) return true;
-    list.remove_prefix(std::min(comma + 2, list.size()));
-  }
-  return false;
+bool is_allowed(std::string_view method, std::string_view methods) {
+  return method == methods || (methods == get_head && (method == "GET" || method == "HEAD"));
 }
 
 }  // namespace
@@ -192,15 +179,13 @@ std::string_view route_name(std::string_view path) {
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context) {
   for (const Route& route : routes) {
     if (route.path != request.path()) continue;
-    const std::string_view list = allowed[static_cast<std::size_t>(route.methods)].list;
-    if (!is_in(request.method, list)) {
-      HttpResponse answer = text_response(405, "method not allowed; use: " + std::string(list));
-      answer.allow = list;
+    if (!is_allowed(request.method, route.methods)) {
+      HttpResponse answer = text_response(405, "method not allowed; use: " + std::string(route.methods));
+      answer.allow = route.methods;
       return answer;
     }
-    const bool wrong =
-        request_context.caller.auth_result == AuthResult::wrong_token && route.open != Open::to_all;
     const AuthResult result = request_context.caller.auth_result;
+    const bool wrong = result == AuthResult::wrong_token && route.open != Open::to_all;
     const bool is_owners = route.open == Open::to_owner || route.open == Open::to_metrics;
     if ((result == AuthResult::user && is_owners) ||
         (result == AuthResult::metrics && route.open != Open::to_metrics && route.open != Open::to_all)) {
@@ -209,7 +194,7 @@ HttpResponse route(const Request& request, const RequestContext& request_context
                                                            : "this token may use /metrics only");
     }
     const bool closed = is_owners || route.open == Open::to_users;
-    if (wrong || (request_context.caller.auth_result == AuthResult::anonymous && closed)) {
+    if (wrong || (result == AuthResult::anonymous && closed)) {
       context.counters.refuse(Refusal::token);
       return text_response(
           401, wrong ? "wrong token: it is in the file `token` of the daemon's state directory"

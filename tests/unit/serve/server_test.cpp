@@ -120,10 +120,7 @@ TEST_CASE("a client that stops reading receives a lagged frame, uses no memory a
   ServerFixture fixture(options);
   FakeStream& loud = fixture.stream("loud");
   FakeStream& quiet = fixture.stream("quiet");
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto sleeper = fixture.client(sleepy);
+  auto sleeper = fixture.sleeper();
   sleeper->send(R"({"type":"subscribe","id":"z"})");
   auto awake = fixture.listener();
   REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 2; }));
@@ -163,14 +160,7 @@ TEST_CASE("a client that reads nothing for too long is dropped") {
   options.limits.stall = milliseconds(50);
   options.limits.goodbye = milliseconds(50);
   ServerFixture fixture(options);
-  FakeStream& stream = fixture.stream("s1");
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto sleeper = fixture.client(sleepy);
-  sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 1; }));
-  for (int n = 1; n <= 400; ++n) fixture.turn(stream, n, std::string(3000, 'x'));
+  auto sleeper = fixture.overwhelmed();
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
   REQUIRE(fixture.server.context().logs.readers() == 0);
 }
@@ -448,14 +438,7 @@ TEST_CASE("a stop does not wait for a client that does not read") {
   ServerOptions options;
   options.limits.stop = milliseconds(50);
   ServerFixture fixture(options);
-  FakeStream& stream = fixture.stream("s1");
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto sleeper = fixture.client(sleepy);
-  sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 1; }));
-  for (int n = 1; n <= 400; ++n) fixture.turn(stream, n, std::string(3000, 'x'));
+  auto sleeper = fixture.overwhelmed();
   bool stopped = false;
   fixture.server.stop([&] { stopped = true; });
   REQUIRE(fixture.until([&] { return stopped; }));

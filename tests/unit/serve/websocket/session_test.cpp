@@ -333,10 +333,7 @@ TEST_CASE("fault 100: a client that sends but does not read its answers is stall
   options.limits.stall = milliseconds(500);
   options.limits.goodbye = milliseconds(20);
   ServerFixture fixture(options);
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto client = fixture.client(sleepy);
+  auto client = fixture.sleeper();
   const std::string id(200, 'i');
   for (int i = 0; i < 2000; ++i) client->send(R"({"type":"dance","id":")" + id + "\"}");
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
