@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "base/hex.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "serve/auth/secrets.hpp"
 
 namespace earshot::serve {

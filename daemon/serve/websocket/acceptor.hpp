@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "base/clock.hpp"
-#include "base/fd.hpp"
+#include "base/system.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/websocket/transport.hpp"
 
