@@ -19,17 +19,19 @@ bool includes(const Filter& allowed, const SessionStore& sessions, const Session
   return allowed.matches_session(keys);
 }
 
-/// A subagent belongs to the main stream whose name its own one begins with.
+/// A subagent belongs to the main stream whose name its own one begins with. Empty: unknown.
 std::string_view project_of(const Session& session, const tail::Stream& stream) {
   std::string_view own;
+  int main_streams = 0;
   for (const Member& member : session.members) {
+    const bool is_main = member.stream->agent().empty();
+    if (is_main) ++main_streams;
     const Transcript* transcript = member.stream->transcript();
     if (!transcript || transcript->state().project.empty()) continue;
-    const bool is_main = member.stream->agent().empty();
     if (is_main && stream.name().starts_with(member.stream->name() + "/")) return transcript->state().project;
     if (member.stream == &stream) own = transcript->state().project;
   }
-  return own.empty() ? std::string_view(session.project) : own;
+  return own.empty() && main_streams <= 1 ? std::string_view(session.project) : own;
 }
 
 }  // namespace
