@@ -8,6 +8,7 @@
 #include "base/hex.hpp"
 #include "core/event_json.hpp"
 #include "serve/auth/secrets.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
@@ -47,6 +48,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
       context_(std::move(options.host), options.log_bytes_max),
       catch_ups_(io, context_),
       records_(context_),
+      scans_(io, context_.sessions),
       ticker_(io),
       states_(io),
       stop_deadline_(io) {
@@ -57,6 +59,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.limits = options.limits;
   context_.catch_ups = &catch_ups_;
   context_.records = &records_;
+  context_.scans = &scans_;
   log_bytes_max_ = options.log_bytes_max;
   begin_clients();
 }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "serve/http/query.hpp"
-#include "serve/stream/subscriber.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
