@@ -15,13 +15,16 @@ namespace earshot::status {
 /// never `waiting`.
 constexpr std::chrono::milliseconds quiet_max = std::chrono::minutes(10);
 
+constexpr std::size_t detail_bytes_max = 200;  // of Status::detail; longer text is cut between characters
+
 struct Evidence {
-  const RegistryEntry* entry = nullptr;             // the best registry entry of the session; null: none
-  Liveness liveness = Liveness::dead;               // of that entry's process
-  bool had_entry = false;                           // there is or was an entry
-  bool seen_alive = false;                          // its process was seen alive
-  std::int64_t ended_ms = 0;                        // when its end was noticed, since 1970; 0: not noticed
-  const std::set<std::string>* answered = nullptr;  // open calls that an earlier wait named; null: none
+  const AgentProgram* program = &default_program();  // of the session
+  const RegistryEntry* entry = nullptr;              // the best registry entry of the session; null: none
+  Liveness liveness = Liveness::dead;                // of that entry's process
+  bool had_entry = false;                            // there is or was an entry
+  bool seen_alive = false;                           // its process was seen alive
+  std::int64_t ended_ms = 0;                         // when its end was noticed, since 1970; 0: not noticed
+  const std::set<std::string>* answered = nullptr;   // open calls that an earlier wait named; null: none
   std::int64_t compacting_ms = 0;  // when a compaction was noticed, since 1970; 0: none since the last growth
   std::chrono::milliseconds quiet{0};  // since a transcript of it grew, by the steady clock
   std::chrono::milliseconds quiet_max = status::quiet_max;
@@ -40,8 +43,8 @@ struct Evidence {
 Status derive_status(const Evidence& evidence, const TranscriptSummary& summary);
 
 /// The call that a wait for permission refers to; null: none, or it may be any of several.
-const OpenCall* prompted_call(const Status& status, const TranscriptSummary& summary,
-                              const std::set<std::string>& answered);
+const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
+                              const TranscriptSummary& summary);
 
 /// `next` with the `since` of `previous` if state and reason are the same. A later wait in the registry is a
 /// new one: the program continued in between for too short a time to be seen.

@@ -15,17 +15,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agents/agent.hpp"
+#include "agents/roots.hpp"
 #include "base/clock.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::status {
-
-/// A directory that an agent program writes to.
-struct Root {
-  std::string path;  // absolute, without a slash at the end
-  const AgentProgram* program = &default_program();
-};
 
 enum class Liveness {
   alive,

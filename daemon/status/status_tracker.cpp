@@ -43,12 +43,6 @@ bool is_open(const std::string& call, const TranscriptSummary& summary) {
                      [&](const OpenCall& open) { return open.call == call; });
 }
 
-std::vector<Root> without_trailing_slashes(std::vector<Root> roots) {
-  for (Root& root : roots)
-    while (root.path.size() > 1 && root.path.ends_with('/')) root.path.pop_back();
-  return roots;
-}
-
 std::vector<std::string> watched_prefixes(const std::vector<Root>& roots) {
   std::vector<std::string> prefixes;
   for (const Root& root : roots) {
@@ -72,7 +66,7 @@ std::string nearest_directory(std::string path) {
 struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   Impl(boost::asio::io_context& io, const boost::asio::any_io_executor& disk, std::vector<Root> given_roots,
        watch::Watcher& given_watcher, StatusObserver& given_observer, const StatusTrackerOptions& options)
-      : roots(without_trailing_slashes(std::move(given_roots))),
+      : roots(std::move(given_roots)),
         watcher(given_watcher),
         observer(given_observer),
         quiet_limit(options.quiet_max),
@@ -226,7 +220,7 @@ Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence
     state.answered.insert(std::exchange(state.prompted, {}));
     status = keep_since(state.status, derive_status(evidence, state.summary));
   }
-  const OpenCall* prompted = prompted_call(status, state.summary, state.answered);
+  const OpenCall* prompted = prompted_call(status, evidence, state.summary);
   state.prompted = prompted ? prompted->call : std::string();
   return status;
 }
@@ -305,10 +299,9 @@ StatusTracker::StatusTracker(boost::asio::io_context& io, const boost::asio::any
                              std::vector<Root> roots, watch::WatchMux& mux, StatusObserver& observer,
                              const StatusTrackerOptions& options) {
   const auto impl = std::make_shared<std::weak_ptr<Impl>>();  // the client outlives the tracker
-  watch::Watcher& client = mux.add_client(watched_prefixes(without_trailing_slashes(roots)),
-                                          [impl](const watch::ChangeHint& hint) {
-                                            if (const auto self = impl->lock()) self->on_change(hint);
-                                          });
+  watch::Watcher& client = mux.add_client(watched_prefixes(roots), [impl](const watch::ChangeHint& hint) {
+    if (const auto self = impl->lock()) self->on_change(hint);
+  });
   impl_ = std::make_shared<Impl>(io, disk, std::move(roots), client, observer, options);
   *impl = impl_;
 }

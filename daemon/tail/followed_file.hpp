@@ -2,12 +2,15 @@
 // still begins with what was read.
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,30 @@
 #include "tail/stream.hpp"
 
 namespace earshot::tail {
+
+/// A present problem of a file, for users.
+struct FileProblem {
+  std::string path;
+  std::string reason;  // "Permission denied"
+  std::string advice;  // what the user can do; may be empty
+};
+
+/// Problems are removed when they are solved.
+class FileProblems {
+ public:
+  static constexpr std::size_t entries_max = 256;  // more are dropped: they have a common cause
+
+  /// Logs the problem if it is new.
+  void set(const std::string& path, std::string reason, std::string advice);
+  void set(const std::string& path, int error);  // of errno
+  void set_irregular(const std::string& path);   // not a regular file
+  void clear(std::string_view path);
+  void clear_below(const std::string& directory);
+  std::vector<FileProblem> list() const;
+
+ private:
+  std::map<std::string, FileProblem, std::less<>> entries_;  // by path
+};
 
 /// The bytes a file must begin with.
 struct PrefixCheck {

@@ -11,7 +11,6 @@
 
 #include "core/transcript.hpp"
 #include "tail/followed_file.hpp"
-#include "tail/health.hpp"
 #include "tail/io_thread.hpp"
 #include "tail/stream.hpp"
 #include "tail/tail.hpp"

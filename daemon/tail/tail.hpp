@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tail/health.hpp"
+#include "agents/roots.hpp"
+#include "tail/followed_file.hpp"
 #include "tail/history.hpp"
-#include "tail/roots.hpp"
 #include "tail/stream.hpp"
 #include "watch/watchers.hpp"
 

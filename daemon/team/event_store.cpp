@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "agents/stream_name.hpp"
 #include "base/clock.hpp"
-#include "tail/host_names.hpp"
 
 namespace earshot::team {
 namespace {
@@ -84,7 +84,7 @@ bool EventStore::has_room(const std::string& name) const {
 }
 
 IngestAction EventStore::add(const ReceivedMessage& message) {
-  const std::string name = tail::escape(message.host) + "/" + tail::escape(message.stream);
+  const std::string name = escape_token(message.host) + "/" + escape_token(message.stream);
   auto found = files_.find(name);
   if (found == files_.end()) {
     const auto removed = removed_.find(name);

@@ -12,9 +12,9 @@
 #include <mutex>
 #include <thread>
 
+#include "agents/stream_name.hpp"
 #include "base/conflating_queue.hpp"
 #include "base/json_dom.hpp"
-#include "tail/host_names.hpp"
 #include "team/broker_client.hpp"
 #include "team/nats/nats_connection.hpp"
 #include "team/subjects.hpp"
@@ -183,7 +183,7 @@ class NatsBrokerClient final : public BrokerClient {
     const std::string inbox = connection.inbox();
     const NatsSubscription messages = connection.subscribe(inbox);
     // The name contains the host, so that permissions can restrict a host to its own consumer.
-    const std::string name = "last_" + tail::escape(host);
+    const std::string name = "last_" + escape_token(host);
     connection.api("CONSUMER.DELETE." + config_.stream + "." + name, "");
     const std::string subjects = events_of(host);
     const std::string request =

@@ -3,10 +3,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "agents/claude_code/evidence.hpp"
 #include "base/display_text.hpp"
 #include "base/time.hpp"
-#include "status/pending_prompt.hpp"
 
 using namespace earshot::status;
 using std::chrono::minutes;
@@ -19,7 +17,7 @@ const std::string noon = "2023-11-14T22:13:20.000Z";
 earshot::RegistryEntry entry(const std::string& status, const std::string& waiting_for = {}) {
   const std::string text = R"({"sessionId":"s","statusUpdatedAt":1700000000000,"status":")" + status +
                            R"(","waitingFor":")" + waiting_for + "\"}";
-  return earshot::claude_code::parse_registry_file("42.json", text).value();
+  return earshot::default_program().parse_registry_file("42.json", text).value();
 }
 
 TranscriptSummary turn_open(std::vector<OpenCall> calls = {}) {
@@ -245,44 +243,6 @@ TEST_CASE("a later wait in the registry is a new one even if the work in between
   waiting.updated_ms += 2000;
   const Status second = keep_since(first, with_entry(waiting, Liveness::alive, turn_open({write_file})));
   CHECK(second.since == "2023-11-14T22:13:22.000Z");
-}
-
-TEST_CASE("a detail describes the pending call") {
-  struct Row {
-    std::string tool, input, detail;
-  };
-  const std::vector<Row> rows = {
-      {"Bash", R"({"command":"ls"})", "approve Bash: ls"},
-      {"Bash", R"({"command":{"text":"cat <<EOF","bytes":9000,"truncated":true}})",
-       "approve Bash: cat <<EOF"},
-      {"Bash", R"({"command":7})", "approve Bash"},
-      {"Bash", R"({"comm)", "approve Bash"},
-      {"Bash", "", "approve Bash"},
-      {"Edit", R"({"file_path":"/a b"})", "approve Edit: /a b"},
-      {"NotebookEdit", R"({"notebook_path":"/n.ipynb"})", "approve NotebookEdit: /n.ipynb"},
-      {"WebFetch", R"({"url":"https://example.org/"})", "approve WebFetch: https://example.org/"},
-      {"mcp__db__drop", R"({"table":"users"})", "approve mcp__db__drop"},
-      {"AskUserQuestion", R"({"questions":[]})", ""},
-      {"AskUserQuestion", R"({"question":"Really?"})", "Really?"},
-      {"ExitPlanMode", R"({})", "plan"},
-      {"ExitPlanMode", R"({"plan":"\n\n## One\nTwo"})", "plan: One"},
-      {"Bash", R"({"command":"a\nb\u001b[31m\u009bc\u007f"})", "approve Bash: a b [31m  c "},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.tool, row.input);
-    CHECK(detail_of({"c", row.tool, row.input}) == row.detail);
-  }
-}
-
-TEST_CASE("a long detail is cut on a character boundary") {
-  std::string command;
-  for (int i = 0; i < 400; ++i) command += "ä";
-  const std::string detail = detail_of({"c", "Bash", R"({"command":")" + command + "\"}"});
-  CHECK(detail.size() <= detail_bytes_max);
-  CHECK(detail.size() >= detail_bytes_max - 1);
-  CHECK(detail.ends_with("ä"));
-  CHECK(earshot::replace_controls("aä", 2) == "a");
-  CHECK(earshot::replace_controls("aä", 3) == "aä");
 }
 
 TEST_CASE("times are RFC 3339 in UTC with milliseconds") {

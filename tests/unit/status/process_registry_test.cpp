@@ -9,24 +9,26 @@
 #include <chrono>
 
 #include "unit/status/child.hpp"
-#include "unit/status/scratch.hpp"
+#include "unit/support/temporary_directory.hpp"
 
+using namespace earshot;
 using namespace earshot::status;
+using test::TemporaryDirectory;
 
 namespace {
 
 /// A simulated /proc.
 struct FakeProc {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   FakeProc() {
     scratch.write("machine-id", "abc123\n");
-    std::filesystem::create_directories(scratch.at("proc/self/ns"));
-    std::filesystem::create_symlink("pid:[4026531836]", scratch.at("proc/self/ns/pid"));
+    std::filesystem::create_directories(scratch / "proc/self/ns");
+    std::filesystem::create_symlink("pid:[4026531836]", scratch / "proc/self/ns/pid");
   }
   void stat(int pid, const std::string& text) const {
     scratch.write("proc/" + std::to_string(pid) + "/stat", text);
   }
-  ProcessTable processes() const { return ProcessTable(scratch.at("proc"), scratch.at("machine-id")); }
+  ProcessTable processes() const { return ProcessTable(scratch / "proc", scratch / "machine-id"); }
 };
 
 std::string stat_line(const std::string& name, const std::string& state, const std::string& start) {
@@ -77,7 +79,7 @@ TEST_CASE("the domain is machine and pid namespace; any other one is foreign eve
   CHECK(processes.check(77, "5", "linux:abc123:pid:[4026531836]") == Liveness::alive);
   CHECK(processes.check(77, "5", "linux:abc123:pid:[4026532000]") == Liveness::foreign);
   CHECK(processes.check(99, "5", "linux:other:pid:[4026531836]") == Liveness::foreign);
-  CHECK(ProcessTable(proc.scratch.at("proc"), "/nowhere").pid_domain() == "linux::pid:[4026531836]");
+  CHECK(ProcessTable(proc.scratch / "proc", "/nowhere").pid_domain() == "linux::pid:[4026531836]");
 }
 
 TEST_CASE("this process is alive in its own domain") {

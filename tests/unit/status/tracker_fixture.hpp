@@ -11,11 +11,13 @@
 
 #include "status/status_tracker.hpp"
 #include "unit/status/child.hpp"
-#include "unit/status/scratch.hpp"
+#include "unit/support/temporary_directory.hpp"
 #include "watch/inotify.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot::status {
+
+using test::TemporaryDirectory;
 
 struct RecordingObserver final : StatusObserver {
   std::vector<std::pair<std::string, Status>> statuses;
@@ -65,12 +67,12 @@ struct Loop {
 
 /// The test sends the hints.
 struct ManualFixture : Loop {
-  Scratch root;
+  TemporaryDirectory root;
   SilentWatcher watcher;
   RecordingObserver observer;
   std::unique_ptr<StatusTracker> tracker;
   explicit ManualFixture(StatusTrackerOptions options = {}) {
-    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root.path()}},
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{"r", root.path()}},
                                               watcher, observer, options);
   }
   ~ManualFixture() {
@@ -86,16 +88,16 @@ struct ManualFixture : Loop {
 
 /// With real notifications.
 struct TrackerFixture : Loop {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   std::string root;
   watch::WatchMux mux;
   watch::Inotify inotify{io, [this](const watch::ChangeHint& hint) { mux.notify(hint); }};
   RecordingObserver observer;
   std::unique_ptr<StatusTracker> tracker;
   explicit TrackerFixture(const std::string& below = "root", StatusTrackerOptions options = {})
-      : root(scratch.at(below)) {
+      : root(scratch / below) {
     mux.add_backend(inotify);
-    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root}}, mux,
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{"r", root}}, mux,
                                               observer, options);
   }
   ~TrackerFixture() {

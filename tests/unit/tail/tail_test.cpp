@@ -27,7 +27,7 @@ struct RootFixture {
     age(path, old);
     return path;
   }
-  Scratch root;
+  TemporaryDirectory root;
 };
 
 }  // namespace
@@ -155,7 +155,7 @@ TEST_CASE("many recent files larger than a batch are folded completely at start"
 }
 
 TEST_CASE("files below conversations/ are named like those of projects/ unless the name is taken") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "conversations/p");
   fs::create_directories(root / "projects/p");
   append(root / "projects/p/s.jsonl", prompt(0));
