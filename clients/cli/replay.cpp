@@ -16,6 +16,7 @@
 #include "cli/options.hpp"
 #include "cli/place.hpp"
 #include "cli/replay_stats.hpp"
+#include "core/event_json.hpp"
 #include "core/transcript.hpp"
 #include "redact/redactor.hpp"
 
