@@ -236,7 +236,9 @@ void Daemon::on_status(const std::string& session, const status::Status& status)
 /// Reads the transcript of a session with a running process that was too old to be read at startup.
 void Daemon::read_session(const std::string& session) {
   if (server_.has_transcript(session)) return;
-  read_cold([session](std::string_view name) { return name == session; }, [] {});
+  auto read = std::make_shared<ColdRead>();
+  read->names = tail_.cold_streams_of(session);
+  read_next(read);
 }
 
 void Daemon::on_todos(const std::string& session) {

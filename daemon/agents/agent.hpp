@@ -115,6 +115,8 @@ class AgentProgram {
   /// Directory of registry files relative to a root; empty: this program has none.
   virtual std::string_view registry_directory() const { return {}; }
   virtual bool is_registry_file(std::string_view) const { return false; }
+  /// True if every running session of this version has a registry file.
+  virtual bool keeps_registry(std::string_view) const { return false; }
   /// By file name and content; absent if the content is incomplete (read while it was written). Fields of a
   /// wrong type are ignored.
   virtual std::optional<RegistryEntry> parse_registry_file(std::string_view, std::string_view) const {

@@ -110,7 +110,8 @@ Status from_transcript(const Evidence& evidence, const TranscriptSummary& summar
   }
   if (!summary.turn_open)
     return make_status("idle", "", "transcript", or_last_activity(summary.turn_finished));
-  if (summary.calls.empty() && evidence.quiet >= evidence.quiet_max)
+  const bool runs_call = !summary.calls.empty() && evidence.process == ProcessEvidence::present;
+  if (!runs_call && evidence.quiet >= evidence.quiet_max)
     return make_status("unknown", "", "clock",
                        format_time_if_valid(summary.last_growth_ms + evidence.quiet_max.count()));
   return make_status("working", "", "transcript", or_last_activity(summary.turn_started));
@@ -134,6 +135,10 @@ Status without_compaction(const Evidence& evidence, const TranscriptSummary& sum
     return make_status("unknown", "", "registry", since_of(*evidence.entry, summary));
   if (evidence.entry && evidence.liveness == Liveness::alive && !evidence.entry->state.empty())
     return from_registry(evidence, summary);
+  if (!evidence.entry && evidence.process == ProcessEvidence::gone) {
+    std::string since = format_time_if_valid(evidence.process_ended_ms);
+    return make_status("ended", "", "process", since.empty() ? summary.last_activity : std::move(since));
+  }
   return from_transcript(evidence, summary);
 }
 

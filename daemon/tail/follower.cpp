@@ -4,12 +4,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 namespace earshot::tail {
 namespace {
 
 using State = FollowedFile::State;
+
+/// Kernels before 6.13 take the change time from a clock that ticks every 1 to 10 ms.
+constexpr std::int64_t change_tick_ns = 20'000'000;
+/// A file whose change time proves nothing is verified once it did not grow for a while, in proportion to its
+/// size. A larger one is verified at the next change or resume only.
+constexpr std::uint64_t compare_bytes_max = 64 << 20;
+constexpr std::uint64_t compare_bytes_per_ms = 256 << 10;
 
 bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
@@ -119,11 +127,14 @@ void Follower::run_batch() {
 
 void Follower::check(FollowedFile& file) {
   ++counters_.checks;
+  const std::int64_t looked_ns = wall_now().count();
+  const bool was_in_tick = file.looked_in_tick;
   const FileStat now = stat_file(file.path());
   if (now.is_missing()) return on_unlinked(file);
   if (now.error) return retry_after_error(file, now.error);
   if (!now.is_regular()) return remove_irregular(file);
   file.state = State::idle;
+  file.looked_in_tick = std::abs(looked_ns - now.changed_ns) < change_tick_ns;
   const bool is_other_file = !now.is_same_file(file.stat);
   if (is_other_file) close(file);
   if (now.size < file.bytes_read()) return reset(file, now, is_other_file ? "replaced" : "truncated");
@@ -137,11 +148,26 @@ void Follower::check(FollowedFile& file) {
   if (now.size > file.bytes_read()) return read(file, now);
   file.stat = now;
   mark_current(file);
+  if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= compare_bytes_max) compare_later(file);
 }
 
-std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size) const {
+/// The file may have been rewritten in the tick of the last look: its change time would be the same.
+void Follower::compare_later(FollowedFile& file) {
+  if (std::exchange(file.compare_scheduled, true)) return;
+  const std::uint64_t bytes = file.bytes_read();
+  const std::chrono::milliseconds delay(change_tick_ns / 1'000'000 + bytes / compare_bytes_per_ms);
+  timers_.after(delay, [this, bytes, holder = file.shared_from_this()] {
+    holder->compare_scheduled = false;
+    if (holder->is_removed()) return;
+    if (holder->bytes_read() != bytes) return compare_later(*holder);
+    holder->verify_requested = true;
+    check_soon(*holder);
+  });
+}
+
+std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max) {
   return file.overlap_bytes() +
-         static_cast<std::size_t>(std::min<std::uint64_t>(batch_bytes, size - file.bytes_read()));
+         static_cast<std::size_t>(std::min<std::uint64_t>(bytes_max, size - file.bytes_read()));
 }
 
 void Follower::read(FollowedFile& file, const FileStat& now) {
@@ -160,19 +186,20 @@ void Follower::read(FollowedFile& file, const FileStat& now) {
     }
   }
   const std::size_t overlap = file.overlap_bytes();
-  const std::size_t wanted = next_read_bytes(file, now.size);
+  const std::size_t wanted = next_read_bytes(file, now.size, batch_bytes);
   const long got =
       read_at(file.fd->get(), buffer_.get(), wanted, file.bytes_read() - overlap, ReadMode::no_wait);
-  if (got == -EAGAIN || got == -EOPNOTSUPP || got == -ENOSYS || got == -EINVAL)
-    return read_on_disk(file, now, wanted);
+  // Short at the edge of the page cache: no error, and no sign of the end of the file.
+  if (got < static_cast<long>(wanted)) return read_on_disk(file, now);
   on_read(file, now, buffer_.get(), overlap, got);
 }
 
-void Follower::read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted) {
+void Follower::read_on_disk(FollowedFile& file, const FileStat& now) {
   file.state = State::reading;
   const std::size_t overlap = file.overlap_bytes();
+  const std::size_t wanted = next_read_bytes(file, now.size, ReadPool::read_bytes);
   reads_.request([fd = file.fd, wanted, offset = file.bytes_read() - overlap](
-                     char* buffer) { return read_at(fd->get(), buffer, wanted, offset); },
+                     char* buffer) { return read_fully(fd->get(), buffer, wanted, offset); },
                  [this, holder = file.shared_from_this(), now, overlap](const char* buffer, long got) {
                    if (holder->is_removed()) return;
                    holder->state = State::idle;
@@ -271,8 +298,8 @@ void Follower::on_unlinked(FollowedFile& file) {
 /// Reads a part of what an unlinked file still contains. True if there is no more.
 bool Follower::drain(FollowedFile& file, std::uint64_t size) {
   const std::size_t overlap = file.overlap_bytes();
-  const long got =
-      read_at(file.fd->get(), buffer_.get(), next_read_bytes(file, size), file.bytes_read() - overlap);
+  const long got = read_at(file.fd->get(), buffer_.get(), next_read_bytes(file, size, batch_bytes),
+                           file.bytes_read() - overlap);
   if (got <= static_cast<long>(overlap)) return true;
   if (!feed(file, buffer_.get(), overlap, static_cast<std::size_t>(got))) return true;
   return file.bytes_read() >= size;

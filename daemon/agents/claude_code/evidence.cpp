@@ -100,6 +100,18 @@ bool ClaudeCode::is_registry_file(std::string_view file_name) const {
   return registry_pid(file_name).has_value();
 }
 
+bool ClaudeCode::keeps_registry(std::string_view version) const {
+  constexpr std::array first = {2, 1, 202};
+  std::array<int, 3> parts{};
+  for (int& part : parts) {
+    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), part);
+    if (error != std::errc()) return false;
+    version.remove_prefix(static_cast<std::size_t>(end - version.data()));
+    if (version.starts_with('.')) version.remove_prefix(1);
+  }
+  return parts >= first;
+}
+
 std::optional<RegistryEntry> ClaudeCode::parse_registry_file(std::string_view file_name,
                                                              std::string_view text) const {
   if (text.size() > registry_bytes_max) return std::nullopt;

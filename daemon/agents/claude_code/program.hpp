@@ -7,7 +7,7 @@ namespace earshot::claude_code {
 
 const AgentProgram& program();
 
-class ClaudeCode final : public AgentProgram {
+class ClaudeCode : public AgentProgram {
  public:
   std::string_view program() const override;
   const RecordReader& reader() const override;
@@ -32,6 +32,8 @@ class ClaudeCode final : public AgentProgram {
   SubagentMeta parse_subagent_meta(std::string_view text) const override;
   /// `sessions/<pid>.json`. `.key` files in that directory are secrets.
   bool is_registry_file(std::string_view file_name) const override;
+  /// Since 2.1.202.
+  bool keeps_registry(std::string_view version) const override;
   /// A missing pid is taken from the name.
   std::optional<RegistryEntry> parse_registry_file(std::string_view file_name,
                                                    std::string_view text) const override;

@@ -180,9 +180,51 @@ TEST_CASE("without a registry the transcript decides") {
   SECTION("an open call is never reported as a permission prompt") {
     Evidence quiet;
     quiet.quiet = minutes(60 * 24);
+    CHECK(derive_status(quiet, turn_open({bash})).state == "unknown");
+    quiet.process = ProcessEvidence::present;
     CHECK(derive_status(quiet, turn_open({bash})).state == "working");
   }
   SECTION("no transcript is unknown") { CHECK(derive_status(none, TranscriptSummary{}).state == "unknown"); }
+}
+
+TEST_CASE("fault 105: process evidence applies where there is no registry entry") {
+  using Process = ProcessEvidence;
+  struct Row {
+    Process process;
+    TranscriptSummary summary;
+    minutes quiet;
+    std::string state, source;
+  };
+  const std::vector<Row> rows = {
+      {Process::gone, turn_open(), minutes(1), "ended", "process"},
+      {Process::gone, turn_open({bash}), minutes(60), "ended", "process"},
+      {Process::gone, turn_open({ask}), minutes(1), "ended", "process"},
+      {Process::gone, turn_finished(), minutes(1), "ended", "process"},
+      {Process::present, turn_open(), minutes(1), "working", "transcript"},
+      {Process::present, turn_open({bash}), minutes(60), "working", "transcript"},
+      {Process::present, turn_open(), minutes(60), "unknown", "clock"},
+      {Process::present, turn_finished(), minutes(60), "idle", "transcript"},
+      {Process::unknown, turn_open({bash}), minutes(1), "working", "transcript"},
+      {Process::unknown, turn_open({bash}), minutes(60), "unknown", "clock"},
+      {Process::unknown, turn_open({ask}), minutes(60), "waiting", "transcript"},
+  };
+  for (const Row& row : rows) {
+    Evidence evidence;
+    evidence.process = row.process;
+    evidence.quiet = row.quiet;
+    const Status status = derive_status(evidence, row.summary);
+    CHECK(status.state == row.state);
+    CHECK(status.source == row.source);
+    const earshot::RegistryEntry busy = entry("busy");
+    evidence.entry = &busy;
+    evidence.liveness = Liveness::alive;
+    CHECK(derive_status(evidence, row.summary).source == "registry");
+  }
+  Evidence seen;
+  seen.process = Process::gone;
+  CHECK(derive_status(seen, turn_open()).since == "2023-11-14T22:12:00.000Z");  // the last line
+  seen.process_ended_ms = noon_ms + 5;
+  CHECK(derive_status(seen, turn_open()).since == "2023-11-14T22:13:20.005Z");
 }
 
 TEST_CASE("an open turn that has not grown for ten minutes is unknown, by the clock") {

@@ -1,7 +1,9 @@
 // A status tracker on a temporary root. The test runs the loop; the observer records what is published.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "status/process_table.hpp"
 #include "status/status_tracker.hpp"
 #include "unit/status/child.hpp"
 #include "unit/support/temporary_directory.hpp"
@@ -71,7 +74,8 @@ struct ManualFixture : Loop {
   SilentWatcher watcher;
   RecordingObserver observer;
   std::unique_ptr<StatusTracker> tracker;
-  explicit ManualFixture(StatusTrackerOptions options = {}) {
+  explicit ManualFixture(StatusTrackerOptions options = {}) { make(options); }
+  void make(StatusTrackerOptions options) {
     tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{"r", root.path()}},
                                               watcher, observer, options);
   }
@@ -82,6 +86,23 @@ struct ManualFixture : Loop {
   void start() {
     tracker->start();
     drain();
+  }
+  void start_until(const std::string& session, const std::string& expected) {
+    tracker->start();
+    REQUIRE(until([&] { return state(session) == expected; }));
+  }
+  /// A hint, and what follows from it.
+  void change(const std::string& name) {
+    tracker->on_change(root / name);
+    read();
+  }
+  /// Waits for the disk tasks so far and what follows from them.
+  void read() {
+    for (int task = 0; task < 2; ++task) {
+      bool done = false;
+      boost::asio::post(disk, [&] { boost::asio::post(io, [&] { done = true; }); });
+      REQUIRE(until([&] { return done; }));
+    }
   }
   std::string state(const std::string& session) const { return tracker->status_of(session).state; }
 };

@@ -441,3 +441,24 @@ TEST_CASE("a file folded at start is verified again only if it may have changed 
   while (stat_file(file).changed_ns + settled_ns > wall_now().count()) std::this_thread::yield();
   REQUIRE(verifications_of_a_start() == 0);
 }
+
+TEST_CASE("fault 78: a large file that is only partly in the page cache is read without a problem") {
+  TemporaryDirectory root;
+  fs::create_directories(root / "projects/p");
+  const std::string text = prompts(0, 20'000), outside = root / "s.jsonl", file = root / "projects/p/s.jsonl";
+  append(outside, text);
+  const int fd = ::open(outside.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  REQUIRE(::fsync(fd) == 0);
+  REQUIRE(::posix_fadvise(fd, 1 << 20, 0, POSIX_FADV_DONTNEED) == 0);  // the first MiB stays in the cache
+  ::close(fd);
+  TailFixture fixture(root.path(), Mode::inotify);
+  fixture.start();
+  fs::rename(outside, file);
+  fixture.until([&] {
+    REQUIRE(fixture.tail->problems().empty());
+    const auto* stream = fixture.tail->find("r/p/s");
+    return stream && stream->transcript() && stream->transcript()->bytes_read() == text.size();
+  });
+  fixture.same("r/p/s", file);
+}

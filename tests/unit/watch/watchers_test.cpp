@@ -19,6 +19,7 @@
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
+using namespace earshot;
 using namespace earshot::watch;
 using namespace earshot::test;
 using namespace std::chrono_literals;
@@ -354,4 +355,37 @@ TEST_CASE("a path that was notified once is never a suspect") {
   REQUIRE_FALSE(probe.is_suspicious());
   for (int n = 20'000; n < 20'100; ++n) probe.swept(path(n), true, start);
   REQUIRE(probe.is_silent(start + NotificationProbe::patience));
+}
+
+TEST_CASE("fault 83: a hot file that changes silently is reported, and only when it changes") {
+  TemporaryDirectory dir;
+  append(dir / "hot", "1");
+  asio::io_context io;
+  asio::thread_pool disk{1};
+  int hints = 0;
+  Sweep sweep(io, disk.get_executor(), [&](const ChangeHint&) { ++hints; },
+              {2ms, 60'000ms, 60'000ms, 60'000ms});
+  const auto run_until = [&](const auto& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!condition()) {
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      io.restart();
+      io.run_one_for(10ms);
+    }
+  };
+  sweep.mark_hot(dir / "hot");
+  run_until([&] { return hints == 1; });  // the first look
+  for (int changes = 2; changes < 6; ++changes) {
+    append(dir / "hot", "2");
+    run_until([&] { return hints == changes; });
+    int looks = 0;
+    while (++looks < 10) {
+      bool done = false;
+      asio::post(disk, [&] { asio::post(io, [&] { done = true; }); });
+      run_until([&] { return done; });
+      io.run_one_for(5ms);
+    }
+    CHECK(hints == changes);
+  }
+  disk.join();
 }
