@@ -1,14 +1,12 @@
-#include "status/pending_prompt.hpp"
-
+// What a call that waits for the user asks, by tool.
 #include <simdjson.h>
 
 #include <algorithm>
 #include <array>
 
-#include "base/display_text.hpp"
+#include "agents/claude_code/program.hpp"
 
-namespace earshot::status {
-
+namespace earshot::claude_code {
 namespace {
 
 using simdjson::dom::array;
@@ -82,67 +80,34 @@ std::string_view first_line(std::string_view text) {
 
 std::string join(std::string_view head, std::string_view separator, std::string_view text) {
   std::string line(head);
-  if (!text.empty())
-    line.append(separator).append(
-        text.substr(0, 4 * detail_bytes_max));  // replace_controls() cuts it exactly
+  if (!text.empty()) line.append(separator).append(text.substr(0, AgentProgram::prompt_bytes_max));
   return line;
-}
-
-/// `input` is null if it is not an object.
-std::string describe(const OpenCall& call, const object* input) {
-  const std::string_view reason = prompt_reason(call);
-  if (reason == "question") return join("", "", question_in(input));
-  if (reason == "plan") return join("plan", ": ", first_line(field(input, "plan")));
-  const auto shown = std::find_if(shown_fields.begin(), shown_fields.end(),
-                                  [&](const ShownField& row) { return row.tool == call.tool; });
-  const std::string_view what = shown == shown_fields.end() ? std::string_view() : field(input, shown->field);
-  return join("approve " + call.tool, ": ", what);
 }
 
 }  // namespace
 
-std::string_view prompt_reason(const OpenCall& call) {
-  for (const PromptTool& row : prompt_tools) {
-    if (row.tool == call.tool) return row.reason;
-  }
-  return {};
+std::string_view ClaudeCode::prompt_reason(std::string_view tool) const {
+  const auto found = std::find_if(prompt_tools.begin(), prompt_tools.end(),
+                                  [&](const PromptTool& row) { return row.tool == tool; });
+  return found == prompt_tools.end() ? std::string_view() : found->reason;
 }
 
-const OpenCall* newest_prompt(const std::vector<OpenCall>& calls) {
-  const auto found = std::find_if(calls.rbegin(), calls.rend(),
-                                  [](const OpenCall& call) { return !prompt_reason(call).empty(); });
-  return found == calls.rend() ? nullptr : &*found;
+bool ClaudeCode::may_need_permission(std::string_view tool) const {
+  return std::find(never_approved.begin(), never_approved.end(), tool) == never_approved.end();
 }
 
-std::vector<const OpenCall*> calls_to_approve(const std::vector<OpenCall>& calls,
-                                              const std::set<std::string>& answered) {
-  std::vector<const OpenCall*> found;
-  for (const OpenCall& call : calls) {
-    const bool needs_none =
-        std::find(never_approved.begin(), never_approved.end(), call.tool) != never_approved.end();
-    if (!needs_none && !answered.contains(call.call)) found.push_back(&call);
-  }
-  return found;
-}
-
-std::string detail_of(const OpenCall& call) {
+std::string ClaudeCode::describe_prompt(std::string_view tool, std::string_view json) const {
   simdjson::dom::parser parser;
-  object input;
-  if (parser.parse(call.input).get(input) == simdjson::SUCCESS)
-    return replace_controls(describe(call, &input), detail_bytes_max);
-  return replace_controls(describe(call, nullptr), detail_bytes_max);
+  object parsed;
+  const object* input =
+      parser.parse(json.data(), json.size()).get(parsed) == simdjson::SUCCESS ? &parsed : nullptr;
+  const std::string_view reason = prompt_reason(tool);
+  if (reason == "question") return join("", "", question_in(input));
+  if (reason == "plan") return join("plan", ": ", first_line(field(input, "plan")));
+  const auto shown = std::find_if(shown_fields.begin(), shown_fields.end(),
+                                  [&](const ShownField& row) { return row.tool == tool; });
+  const std::string_view what = shown == shown_fields.end() ? std::string_view() : field(input, shown->field);
+  return join("approve " + std::string(tool), ": ", what);
 }
 
-std::string detail_of(const std::vector<const OpenCall*>& calls) {
-  if (calls.size() == 1) return detail_of(*calls.front());
-  constexpr std::string_view verb = "approve ";
-  std::string text = "approve one of " + std::to_string(calls.size()) + ":";
-  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
-    std::string one = detail_of(**call);
-    if (one.starts_with(verb)) one.erase(0, verb.size());
-    text += (call == calls.rbegin() ? " " : "; ") + one;
-  }
-  return replace_controls(text, detail_bytes_max);
-}
-
-}  // namespace earshot::status
+}  // namespace earshot::claude_code

@@ -1,4 +1,4 @@
-#include "tail/roots.hpp"
+#include "agents/roots.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,12 +6,14 @@
 #include <system_error>
 #include <utility>
 
-#include "agents/stream_name.hpp"
-
-namespace earshot::tail {
+namespace earshot {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
 
 std::string absolute(std::string_view directory, const Environment& environment) {
   std::string path(directory);
@@ -47,6 +49,16 @@ std::string free_name(const std::vector<Root>& roots, const std::string& path) {
 }
 
 }  // namespace
+
+std::string root_name(std::string_view directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+  std::string_view last = directory.substr(directory.rfind('/') + 1);
+  if (last.starts_with('.')) last.remove_prefix(1);
+  std::string name(last);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !is_name_char(c); }, '-');
+  return name.empty() ? "root" : name;
+}
 
 std::optional<std::string> process_environment(const char* name) {
   const char* value = std::getenv(name);
@@ -102,4 +114,4 @@ Roots default_roots(const Environment& environment) {
   return result;
 }
 
-}  // namespace earshot::tail
+}  // namespace earshot

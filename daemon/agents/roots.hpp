@@ -7,7 +7,7 @@
 
 #include "agents/agent.hpp"
 
-namespace earshot::tail {
+namespace earshot {
 
 struct Root {
   std::string name;      // [A-Za-z0-9_-]+
@@ -24,6 +24,10 @@ struct Roots {
 
 std::optional<std::string> process_environment(const char* name);
 
+/// The last component of a directory without a leading dot, with other characters than [A-Za-z0-9_-] replaced
+/// by `-`.
+std::string root_name(std::string_view directory);
+
 /// Each argument is `[NAME=]DIR`. A leading `~/` is the home directory; a relative path starts at the working
 /// directory. The default name is root_name(DIR). Two roots of one name, or an invalid NAME, are an error.
 Roots parse_roots(const std::vector<std::string>& arguments,
@@ -32,4 +36,4 @@ Roots parse_roots(const std::vector<std::string>& arguments,
 /// The default directories of all programs, whether they exist or not; each directory once.
 Roots default_roots(const Environment& environment = process_environment);
 
-}  // namespace earshot::tail
+}  // namespace earshot

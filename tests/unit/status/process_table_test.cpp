@@ -1,4 +1,4 @@
-#include "status/process_registry.hpp"
+#include "status/process_table.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -7,34 +7,13 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <map>
 
 #include "unit/status/child.hpp"
-#include "unit/status/scratch.hpp"
+#include "unit/status/fake_proc.hpp"
 
+using namespace earshot;
 using namespace earshot::status;
-
-namespace {
-
-/// A simulated /proc.
-struct FakeProc {
-  Scratch scratch;
-  FakeProc() {
-    scratch.write("machine-id", "abc123\n");
-    std::filesystem::create_directories(scratch.at("proc/self/ns"));
-    std::filesystem::create_symlink("pid:[4026531836]", scratch.at("proc/self/ns/pid"));
-  }
-  void stat(int pid, const std::string& text) const {
-    scratch.write("proc/" + std::to_string(pid) + "/stat", text);
-  }
-  ProcessTable processes() const { return ProcessTable(scratch.at("proc"), scratch.at("machine-id")); }
-};
-
-std::string stat_line(const std::string& name, const std::string& state, const std::string& start) {
-  return "77 (" + name + ") " + state + " 1 77 77 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 " + start +
-         " 12000 30 18446744073709551615\n";
-}
-
-}  // namespace
 
 #ifdef __linux__
 
@@ -77,7 +56,7 @@ TEST_CASE("the domain is machine and pid namespace; any other one is foreign eve
   CHECK(processes.check(77, "5", "linux:abc123:pid:[4026531836]") == Liveness::alive);
   CHECK(processes.check(77, "5", "linux:abc123:pid:[4026532000]") == Liveness::foreign);
   CHECK(processes.check(99, "5", "linux:other:pid:[4026531836]") == Liveness::foreign);
-  CHECK(ProcessTable(proc.scratch.at("proc"), "/nowhere").pid_domain() == "linux::pid:[4026531836]");
+  CHECK(ProcessTable(proc.scratch / "proc", "/nowhere").pid_domain() == "linux::pid:[4026531836]");
 }
 
 TEST_CASE("this process is alive in its own domain") {
@@ -99,6 +78,43 @@ TEST_CASE("a killed child is dead before it is waited for, and after") {
   const pid_t pid = child.pid();
   child.end();
   CHECK(processes.check(pid, start, "") == Liveness::dead);
+}
+
+TEST_CASE("a scan finds the running instances of agent programs") {
+  const FakeProc proc;
+  proc.process(70, {"claude", "--resume"}, "/home/x");
+  proc.process(71, {"vim", "claude"}, "/home/x");
+  proc.process(72, {"/usr/bin/node", "/usr/bin/claude"}, "/gone (deleted)");
+  proc.process(73, {"claude"}, "");
+  proc.process(74, {"claude"}, "/home/x", "Z");
+  const ProcessScan scan = proc.processes().scan();
+  CHECK(scan.shows_all);
+  std::map<std::int64_t, std::string> found;
+  for (const AgentProcess& process : scan.processes) {
+    CHECK(process.program == &default_program());
+    CHECK(process.start == "5");
+    found[process.pid] = process.cwd;
+  }
+  CHECK(found == std::map<std::int64_t, std::string>{{70, "/home/x"}, {72, "/gone"}, {73, ""}});
+}
+
+TEST_CASE("a scan is incomplete where processes may be hidden") {
+  const FakeProc proc;
+  const std::string mount = "proc " + proc.scratch / "proc" + " proc rw,relatime";
+  struct Row {
+    std::string mounts;
+    bool shows_all;
+  };
+  for (const Row& row : {Row{mount + " 0 0\n", true}, Row{mount + ",hidepid=0 0 0\n", true},
+                         Row{mount + ",hidepid=2 0 0\n", false},
+                         Row{mount + ",hidepid=invisible 0 0\n", false}, Row{"", false}}) {
+    CAPTURE(row.mounts);
+    proc.scratch.write("proc/self/mounts", row.mounts);
+    CHECK(proc.processes().scan().shows_all == row.shows_all);
+  }
+  proc.scratch.write("proc/self/mounts", mount + " 0 0\n");
+  proc.set_namespace("pid:[4026532000]");
+  CHECK_FALSE(proc.processes().scan().shows_all);
 }
 
 TEST_CASE("an exit watch calls back at once") {

@@ -1,13 +1,12 @@
-#include "tail/roots.hpp"
+#include "agents/roots.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <map>
 
-#include "unit/watch/scratch.hpp"
+#include "unit/support/raw_files.hpp"
 
 using namespace earshot;
-using namespace earshot::tail;
 
 namespace {
 
@@ -38,7 +37,7 @@ TEST_CASE("roots are given as [NAME=]DIR") {
 }
 
 TEST_CASE("default roots are listed once each, whether they exist or not") {
-  test::Scratch home;
+  test::TemporaryDirectory home;
   const auto of = [&](std::map<std::string, std::string> more = {}) {
     more["HOME"] = home.path();
     return default_roots(environment(std::move(more))).roots;

@@ -1,36 +1,15 @@
-// A temporary directory and functions that change files in it.
+// Changes files with single system calls, as an agent program does.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "unit/support/temporary_directory.hpp"
+
 namespace earshot::test {
-
-class Scratch {
- public:
-  Scratch() {
-    char name[] = "/tmp/earshot-test-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(std::string_view below) const { return path_ + '/' + std::string(below); }
-
- private:
-  std::string path_;
-};
 
 inline void put(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
