@@ -37,6 +37,7 @@ struct EngineState {
     Notice notice;
     std::int64_t due_ms = 0;
     bool is_grouped = false;  // waits to be sent as part of a group
+    friend bool operator==(const Held&, const Held&) = default;
   };
   std::int64_t since_ms = 0;                    // the first start; older events cause no notices
   std::map<std::string, std::int64_t> handled;  // notice id → time of the decision
@@ -44,6 +45,7 @@ struct EngineState {
   std::vector<Notice> open;                     // sent and not answered yet, oldest first
   std::map<std::string, std::pair<std::int64_t, std::string>>
       throttles;  // rule and scope → time and notice id
+  friend bool operator==(const EngineState&, const EngineState&) = default;
 };
 
 class RuleEngine {

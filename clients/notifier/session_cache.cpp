@@ -1,10 +1,10 @@
 #include "notifier/session_cache.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "base/duration.hpp"
+#include "base/json_writer.hpp"
 #include "common/format.hpp"
 #include "notifier/notice.hpp"
 
@@ -13,8 +13,35 @@ namespace {
 
 using common::Fields;
 
+// Members that the meta view leaves out, at any depth, unless they are numbers (token counts).
+constexpr std::string_view text_members[] = {"text",  "prompt", "input",     "output", "summary",
+                                             "title", "error",  "detail",    "todos",  "description",
+                                             "files", "agents", "last_text", "media",  "truncated"};
+
+bool is_text(std::string_view key, simdjson::dom::element value) {
+  return !value.is_number() && contains(text_members, key);
+}
+
+void write_without_text(JsonWriter& writer, simdjson::dom::element value) {
+  simdjson::dom::object object;
+  simdjson::dom::array array;
+  if (value.get(object) == simdjson::SUCCESS) {
+    writer.begin_object();
+    for (const auto& [key, item] : object) {
+      if (!is_text(key, item)) write_without_text(writer.key(key), item);
+    }
+    writer.end_object();
+  } else if (value.get(array) == simdjson::SUCCESS) {
+    writer.begin_array();
+    for (const simdjson::dom::element item : array) write_without_text(writer, item);
+    writer.end_array();
+  } else {
+    writer.raw(simdjson::minify(value));
+  }
+}
+
 // Calls that run subagents are open while the subagent asks; they are not the tool that needs permission.
-constexpr std::array<std::string_view, 2> agent_tools{"Agent", "Task"};
+constexpr std::string_view agent_tools[] = {"Agent", "Task"};
 
 void set_if_known(std::string& field, std::string_view text) {
   if (!text.empty()) field = text;
@@ -38,14 +65,42 @@ std::string number_text(const Fields& fields, std::string_view key) {
 }
 
 // Variables with the name of a member of the frame.
-constexpr std::array<std::string_view, 13> member_variables{
-    "tool",   "outcome",     "origin",  "agent_type", "model", "prompt", "text",
-    "output", "description", "summary", "error",      "state", "reason"};
+constexpr std::string_view member_variables[] = {"tool",   "outcome", "origin", "agent_type",  "model",
+                                                 "prompt", "text",    "output", "description", "summary",
+                                                 "error",  "state",   "reason"};
 // Members that distinguish events of the same type, turn and time.
-constexpr std::array<std::string_view, 8> identity_members{"agent",   "call",    "task",        "subagent",
-                                                           "message", "outcome", "duration_ms", "attempt"};
+constexpr std::string_view identity_members[] = {"agent",   "call",    "task",        "subagent",
+                                                 "message", "outcome", "duration_ms", "attempt"};
 
 }  // namespace
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string EventContext::value(std::string_view name, View view) const {
+  if (view == View::meta && contains(text_variables, name)) return {};
+  const auto found = values.find(name);
+  return found == values.end() ? std::string() : found->second;
+}
+
+std::string frame_for(std::string_view json, View view) {
+  common::FrameParser parser;
+  const auto frame = parser.parse(json);
+  if (!frame) return "{}";
+  std::string out;
+  JsonWriter writer(out);
+  writer.begin_object();
+  for (const auto& [key, value] : frame->raw()) {
+    if (view == View::full) {
+      writer.raw_member(key, simdjson::minify(value));
+    } else if (!is_text(key, value)) {
+      write_without_text(writer.key(key), value);
+    }
+  }
+  writer.end_object();
+  return out;
+}
 
 void SessionCache::update(const Fields& frame) {
   if (frame.text("type") == "welcome") daemon_host_ = frame.text("host");
@@ -101,7 +156,7 @@ void SessionCache::update_facts(const Fields& frame, Session& session) {
 std::string SessionCache::waiting_tool(const Session& session) const {
   std::string tool;
   for (const Call& each : session.calls) {
-    if (std::find(agent_tools.begin(), agent_tools.end(), each.tool) != agent_tools.end()) continue;
+    if (contains(agent_tools, each.tool)) continue;
     if (!tool.empty() && tool != each.tool) return {};
     tool = each.tool;
   }

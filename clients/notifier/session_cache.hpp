@@ -1,18 +1,46 @@
-// Remembers facts of sessions from earlier frames (project, open tool calls, cost), for the variables of
-// rules.
+// One frame as input for rules: its type, its origin, and the variables of templates and conditions. Facts of
+// sessions (project, open tool calls, cost) are remembered from earlier frames.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/bounded_map.hpp"
+#include "base/text_filter.hpp"
 #include "common/frame.hpp"
-#include "notifier/event_context.hpp"
 
 namespace earshot::notifier {
+
+/// The variables of templates.
+constexpr std::string_view meta_variables[] = {
+    "type",  "name",  "project",    "host",       "elsewhere", "session", "short",    "branch",
+    "model", "turn",  "state",      "reason",     "tool",      "outcome", "duration", "cost",
+    "tools", "agent", "agent_type", "api_status", "origin",    "time"};
+/// Session text: only in the full view.
+constexpr std::string_view text_variables[] = {"title", "prompt", "text",        "detail",
+                                               "error", "output", "description", "summary"};
+bool contains(std::span<const std::string_view> names, std::string_view name);
+
+struct EventContext {
+  std::string type;  // of the event, or `status`
+  std::string host, session, stream, agent;
+  std::string id;            // equal for repeats and copies of the same event
+  std::int64_t time_ms = 0;  // 0: unknown
+  std::optional<double> duration_ms, cost_usd;
+  bool fatal = false;
+  std::map<std::string, std::string, std::less<>> values;
+  std::string frame;  // the JSON as received
+
+  /// The value of a variable; empty: unknown, or not part of this view.
+  std::string value(std::string_view name, View view) const;
+};
+
+/// The frame, without session text in the meta view; `{}` if it is not a JSON object.
+std::string frame_for(std::string_view frame, View view);
 
 class SessionCache {
  public:

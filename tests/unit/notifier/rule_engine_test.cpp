@@ -240,19 +240,13 @@ TEST_CASE("many notices at once are grouped after the first few") {
 
 TEST_CASE("throttling limits notices per session") {
   EngineHarness harness(
-      "[[rule]]\nname = \"errors\"\non = \"tool.finished\"\noutcome = \"error\"\nhold = \"0\"\nthrottle = "
-      "\"1m\"\n");
-  const auto fails = [&](const std::string& session, int call) {
-    harness.receive(
-        harness.event(session, "tool.finished", 1,
-                      R"(,"call":"c)" + std::to_string(call) + R"(","tool":"Bash","outcome":"error")"));
-  };
-  fails("s", 1);
-  fails("s", 2);
-  fails("t", 3);
+      "[[rule]]\nname = \"tools\"\non = \"tool.finished\"\nhold = \"0\"\nthrottle = \"1m\"\n");
+  harness.finish_tool("s", "c1");
+  harness.finish_tool("s", "c2");
+  harness.finish_tool("t", "c3");
   CHECK(harness.notices.size() == 2);
   harness.advance(60'000);
-  fails("s", 4);
+  harness.finish_tool("s", "c4");
   CHECK(harness.notices.size() == 3);
   CHECK(harness.outcomes() == "notified throttled notified notified");
 }
@@ -323,35 +317,22 @@ TEST_CASE("without view = full no text is sent, even if frames contain it") {
   const std::string rule = "[[rule]]\nname = \"failed\"\non = \"tool.finished\"\nhold = \"0\"\n";
   EngineHarness meta(rule + "title = \"{tool}\"\n"),
       full(rule + "view = \"full\"\ntitle = \"{tool}: {output}\"\n");
-  for (EngineHarness* harness : {&meta, &full})
-    harness->receive(harness->event("s", "tool.finished", 1,
-                                    R"(,"call":"c","tool":"Bash","outcome":"ok","output":"the secret")"));
+  for (EngineHarness* harness : {&meta, &full}) harness->finish_tool("s", "c", R"(,"output":"the secret")");
   REQUIRE(meta.notices.size() == 1);
   std::string json;
-  append_notice(json, meta.notices[0]);
+  JsonWriter writer(json);
+  write_notice(writer, meta.notices[0]);
   CHECK(json.find("secret") == std::string::npos);
   CHECK(meta.notices[0].event.find("\"call\":\"c\"") != std::string::npos);
   CHECK(full.notices[0].title == "Bash: the secret");
   CHECK(full.notices[0].event.find("the secret") != std::string::npos);
 }
 
-TEST_CASE("the meta view of a frame omits text at all levels") {
-  const std::string frame =
-      R"({"type":"session","status":{"state":"waiting","detail":"secret"},"turn":{"number":1,"prompt":"secret"},"tools":[{"tool":"Bash","input":{"command":"secret"}}],"usage":{"input":20},"truncated":{"turn/prompt":9000}})";
-  CHECK(
-      frame_for(frame, View::meta) ==
-      R"({"type":"session","status":{"state":"waiting"},"turn":{"number":1},"tools":[{"tool":"Bash"}],"usage":{"input":20}})");
-  CHECK(frame_for(frame, View::full) == frame);
-  CHECK(frame_for("[]", View::meta) == "{}");
-}
-
 TEST_CASE("control characters and line breaks in untrusted text are escaped") {
   EngineHarness harness(
       "[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"0\"\nview = \"full\"\ntitle = "
       "\"{output}\"\nbody = \"{output}\"\n");
-  harness.receive(
-      harness.event("s", "tool.finished", 1,
-                    R"(,"call":"c","tool":"Bash","outcome":"ok","output":"a\u001b[31mb\nc\u202ed")"));
+  harness.finish_tool("s", "c", R"(,"output":"a\u001b[31mb\nc\u202ed")");
   REQUIRE(harness.notices.size() == 1);
   CHECK(harness.notices[0].title == "a\\x1b[31mb c\\u202ed");
   CHECK(harness.notices[0].body == "a\\x1b[31mb\nc\\u202ed");
@@ -375,8 +356,7 @@ TEST_CASE("a project matches by its last component or its path") {
 TEST_CASE("above the limit of held notices the oldest are sent, not lost") {
   EngineHarness harness("defaults = false\n[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"1h\"\n");
   for (std::size_t i = 0; i < RuleEngine::held_max + 20; ++i)
-    harness.receive(harness.event("s", "tool.finished", 1,
-                                  R"(,"outcome":"ok","tool":"T","call":"c)" + std::to_string(i) + "\""));
+    harness.finish_tool("s", "c" + std::to_string(i));
   CHECK(harness.state().held.size() == RuleEngine::held_max);
   CHECK(harness.notices.size() == 20);
   CHECK(harness.state().open.size() <= RuleEngine::open_max);

@@ -1,4 +1,5 @@
 // `earshot-notify test EVENT`: shows what the rules would send; --send sends it.
+#include <algorithm>
 #include <condition_variable>
 #include <fstream>
 #include <iostream>
@@ -7,17 +8,14 @@
 #include <sstream>
 
 #include "base/duration.hpp"
+#include "base/time.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
-#include "notifier/command.hpp"
 #include "notifier/commands.hpp"
-#include "notifier/desktop.hpp"
-#include "notifier/http_sender.hpp"
-#include "notifier/payload.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
-#include "notifier/sample_events.hpp"
-#include "notifier/session_cache.hpp"
+#include "notifier/sinks/http.hpp"
+#include "notifier/sinks/sinks.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -27,6 +25,60 @@ constexpr std::size_t event_bytes_max = 1 << 20;
 // The session frame of the sample events.
 constexpr const char* sample_session =
     R"({"type":"session","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001","directory":"-home-ada-lighthouse","project":"/home/ada/lighthouse","title":"Repair the fog signal","model":"a-model","git_branch":"main","tools":[{"call":"toolu_1","tool":"Bash"}],"usage":{"cost_usd":6.4}})";
+
+struct Sample {
+  std::string_view name;
+  std::string_view type;
+  std::string_view fields;  // NOW is replaced by the time
+};
+constexpr Sample samples[] = {
+    {"permission", "status",
+     R"("state":"waiting","reason":"permission","detail":"approve Bash: make soak","source":"registry","since":"NOW")"},
+    {"question", "status",
+     R"("state":"waiting","reason":"question","detail":"Which database?","source":"registry","since":"NOW")"},
+    {"plan", "status",
+     R"("state":"waiting","reason":"plan","detail":"1. add an index","source":"registry","since":"NOW")"},
+    {"status", "status",
+     R"("state":"waiting","reason":"permission","detail":"approve Bash: make soak","source":"registry","since":"NOW")"},
+    {"turn.started", "turn.started", R"("turn":3,"prompt":"Repair the fog signal.","origin":"human")"},
+    {"turn.finished", "turn.finished",
+     R"("turn":3,"outcome":"completed","stop_reason":"end_turn","duration_ms":95000,"tools":7,"usage":{"input":20,"output":900,"cache_read":0,"cache_write":0})"},
+    {"turn.failed", "turn.finished",
+     R"("turn":3,"outcome":"failed","duration_ms":12000,"tools":2,"usage":{"input":20,"output":0,"cache_read":0,"cache_write":0})"},
+    {"api.failed", "api.failed", R"("turn":3,"fatal":true,"status":529,"error":"Overloaded")"},
+    {"tool.invoked", "tool.invoked",
+     R"("turn":3,"call":"toolu_1","tool":"Bash","input":{"command":"make soak"},"message":"msg_1")"},
+    {"tool.finished", "tool.finished",
+     R"("turn":3,"call":"toolu_1","tool":"Bash","outcome":"error","output":"make: *** No rule to make target 'soak'.","duration_ms":64000)"},
+    {"agent.finished", "agent.finished",
+     R"("turn":3,"outcome":"completed","call":"toolu_2","subagent":"a1","duration_ms":48000,"tokens":5200,"tools":9)"},
+    {"task.finished", "task.finished",
+     R"("turn":3,"task":"b1","outcome":"completed","summary":"the soak is over")"},
+    {"usage.updated", "usage.updated",
+     R"("turn":3,"message":"msg_1","total":{"input":20,"output":900,"cache_read":0,"cache_write":0},"cost_usd":6.4)"},
+    {"message.added", "message.added",
+     R"("turn":3,"role":"assistant","kind":"text","text":"The index is added.","message":"msg_1")"},
+    {"compaction.finished", "compaction.finished",
+     R"("turn":3,"kind":"full","trigger":"auto","pre_tokens":160000,"duration_ms":40000)"},
+    {"todo.updated", "todo.updated", R"("turn":3,"todos":[],"source":"tool")"},
+};
+
+// The frame of a sample with the given time; empty: unknown name.
+std::string sample_event(std::string_view name, std::int64_t now_ms) {
+  const auto found = std::find_if(std::begin(samples), std::end(samples),
+                                  [&](const Sample& each) { return each.name == name; });
+  if (found == std::end(samples)) return {};
+  const std::string time = format_time(now_ms);
+  std::string fields(found->fields);
+  if (const std::size_t at = fields.find("NOW"); at != fields.npos) fields.replace(at, 3, time);
+  std::string frame = R"({"type":")" + std::string(found->type) +
+                      R"(","host":"here","session":"5a3b1e00-0000-4000-8000-000000000001")";
+  if (found->type != "status")
+    frame +=
+        R"(,"stream":"claude/-home-ada-lighthouse/5a3b1e00-0000-4000-8000-000000000001","cursor":"1.1.0000000000000001","time":")" +
+        time + "\"";
+  return frame + "," + fields + "}";
+}
 
 // The frame of a sample, a file or stdin. Empty: none, and an error was printed.
 std::string read_frame(const std::string& event) {
@@ -42,8 +94,7 @@ std::string read_frame(const std::string& event) {
   std::string json = text.str();
   if (event != "-" && !file) {
     std::string names;
-    for (const std::string_view each : sample_names())
-      names += (names.empty() ? "" : ", ") + std::string(each);
+    for (const Sample& each : samples) names += (names.empty() ? "" : ", ") + std::string(each.name);
     common::print_message("no event and no file is named " + common::safe_text(event) +
                           "; events are: " + names);
     return {};
@@ -55,34 +106,19 @@ std::string read_frame(const std::string& event) {
   return json;
 }
 
-// Sends one notice to one sink and waits for the result.
+// Sends one notice at a time and waits for the result.
 class SyncSender {
  public:
+  SyncSender()
+      : sinks_({[this](const std::string&, const Delivery& delivery) {
+                  const std::lock_guard lock(mutex_);
+                  delivery_ = delivery;
+                  wake_.notify_one();
+                },
+                [] {}, [](const ShownNotices&) {}, [](const std::string&) {}},
+               {}) {}
   Delivery send(const Sink& sink, const Notice& notice) {
-    if (sink.kind == SinkKind::command) return run_command(sink, notice);
-    if (sink.kind == SinkKind::bell) return write_bell(sink);
-    QueuedNotice queued;
-    queued.notice = notice;
-    queued.sink = sink.name;
-    const auto done = [this](const std::string&, const Delivery& delivery) {
-      const std::lock_guard lock(mutex_);
-      delivery_ = delivery;
-      wake_.notify_one();
-    };
-    std::unique_ptr<Desktop> desktop;
-    std::unique_ptr<HttpSender> sender;
-    if (sink.kind == SinkKind::desktop) {
-      Desktop::Callbacks callbacks{done, [] {}, [](const ShownNotices&) {}, [](const std::string&) {}};
-      desktop = Desktop::make(std::move(callbacks), {});
-      desktop->show(queued);
-    } else {
-      const auto credentials = read_credentials(sink);
-      if (const auto* error = std::get_if<SecretError>(&credentials)) return {.why = error->why};
-      auto request = make_request(sink, std::get<Credentials>(credentials), notice, now_ms());
-      if (const auto* error = std::get_if<SecretError>(&request)) return {.why = error->why};
-      sender = std::make_unique<HttpSender>(done);
-      sender->send(queued.key(), std::get<WebhookRequest>(std::move(request)));
-    }
+    sinks_.send(sink, {notice, sink.name});
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return delivery_.has_value(); });
     return *std::exchange(delivery_, std::nullopt);
@@ -92,6 +128,7 @@ class SyncSender {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::optional<Delivery> delivery_;
+  Sinks sinks_;
 };
 
 // What would go out, with secrets as dots.
@@ -157,7 +194,8 @@ int test_command(const Options& options) {
     const Notice notice = RuleEngine::make_notice(rule, context, rule.sinks);
     if (options.json) {
       std::string line;
-      append_notice(line, notice);
+      JsonWriter writer(line);
+      write_notice(writer, notice);
       std::cout << line << "\n";
     } else {
       std::cout << rule.name << ": yes\n";
