@@ -23,20 +23,6 @@ namespace {
 using common::print_message;
 using common::safe_text;
 
-// Prints a message unless it repeats the previous one: failed attempts are reported once.
-class StatusPrinter {
- public:
-  void print(const std::string& text) {
-    if (text == last_) return;
-    last_ = text;
-    print_message(text);
-  }
-  void reset() { last_.clear(); }
-
- private:
-  std::string last_;
-};
-
 // Deletes what write_private_file() leaves behind when the process is killed while it writes.
 void remove_unfinished_files(const std::string& directory) {
   std::error_code error;
@@ -143,12 +129,16 @@ int run_command(const Options& options) {
   common::Client client;
   Notifier notifier(rules, options.daemon, client, paths, options.verbose);
   common::Backoff backoff;
-  StatusPrinter printer;
+  std::string last_message;
+  const auto print_once = [&](const std::string& text) {  // failed attempts are reported once
+    if (text != last_message) print_message(text);
+    last_message = text;
+  };
   while (true) {
     // On each attempt, as a restarted daemon may have another address and token.
     auto found = common::find_daemon(options.daemon);
     if (const auto* why = std::get_if<std::string>(&found)) {
-      printer.print(safe_text(*why));
+      print_once(safe_text(*why));
       if (!options.daemon.connect.empty() || !options.daemon.socket.empty()) return exit_usage;
       if (!client.pause(backoff.next_ms())) return exit_ok;
       continue;
@@ -167,16 +157,16 @@ int run_command(const Options& options) {
     };
     handlers.on_idle = [&] {
       notifier.process();
-      if (!is_live && notifier.live()) printer.print("listening to the daemon");
+      if (!is_live && notifier.live()) print_once("listening to the daemon");
       is_live = is_live || notifier.live();
     };
     const common::ConnectResult result = client.run_any(addresses, handlers);
     if (result.last().end_reason == common::EndReason::stopped) return exit_ok;
     if (is_open) {
       backoff.reset();
-      printer.print("lost the daemon (" + safe_text(result.last().text) + "); reconnecting");
+      print_once("lost the daemon (" + safe_text(result.last().text) + "); reconnecting");
     } else {
-      printer.print(format_connect_error(result, addresses) + "\n  Retrying until it is available.");
+      print_once(format_connect_error(result, addresses) + "\n  Retrying until it is available.");
     }
     if (!client.pause(backoff.next_ms())) return exit_ok;
   }

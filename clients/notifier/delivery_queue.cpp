@@ -76,8 +76,9 @@ std::string DeliveryQueue::load(SavedState& state, std::int64_t now_ms) {
     auto notice = parse_notice(each.object("notice"));
     if (!notice || each.text("sink").empty()) continue;
     const bool interrupted = each.flag("is_sending"), resend = each.flag("is_resend");
-    QueuedNotice queued{std::move(*notice), std::string(each.text("sink")), time_of(each, "queued_ms"),
-                        static_cast<int>(each.count("attempts")), interrupted || resend};
+    QueuedNotice queued{std::move(*notice),         std::string(each.text("sink")),
+                        time_of(each, "queued_ms"), static_cast<int>(each.count("attempts")),
+                        interrupted || resend,      each.flag("is_update")};
     if (interrupted && resend) {
       add_event(Event::What::dead, queued,
                 "the notifier was killed twice while sending it; not sent a third time");
@@ -100,6 +101,7 @@ std::string DeliveryQueue::save(const EngineState& engine, const SavedState::Cur
     const QueuedNotice& queued = each.queued;
     writer.begin_object().member("sink", queued.sink).member("queued_ms", queued.queued_ms);
     writer.member("attempts", queued.attempts).member("is_resend", queued.is_resend);
+    writer.member("is_update", queued.is_update);
     writer.member("is_sending", each.in_flight && !can_retract(each)).key("notice");
     write_notice(writer, queued.notice);
     writer.end_object();
@@ -136,19 +138,40 @@ void DeliveryQueue::add(const Notice& notice, std::int64_t now_ms) {
   }
 }
 
+void DeliveryQueue::update(const Notice& notice, std::int64_t now_ms) {
+  for (const std::string& sink : notice.sinks) {
+    Entry entry{{notice, sink, now_ms}, now_ms};
+    const auto queued = std::find_if(notices_.begin(), notices_.end(), [&](const Entry& each) {
+      return !each.in_flight && each.queued.key() == entry.queued.key();
+    });
+    if (queued != notices_.end()) {
+      if (!notice.event.empty()) queued->queued.notice.event = notice.event;
+      queued->queued.notice.title = notice.title;
+      queued->queued.notice.body = notice.body;
+      queued->queued.notice.project = notice.project;
+    } else if (can_retract(entry)) {
+      entry.queued.is_update = true;
+      notices_.push_back(std::move(entry));
+    }
+    changed_ = true;
+  }
+}
+
 std::vector<QueuedNotice> DeliveryQueue::take_due(std::int64_t now_ms, bool can_retract_now) {
-  std::set<std::string> busy;  // sinks
+  // One delivery at a time per sink, or per notice where notices can be replaced.
+  const auto lane = [&](const Entry& each) {
+    return can_retract(each) ? each.queued.key() : each.queued.sink;
+  };
+  std::set<std::string> busy;
   for (const Entry& each : notices_) {
-    if (each.in_flight && !can_retract(each)) busy.insert(each.queued.sink);
+    if (each.in_flight) busy.insert(lane(each));
   }
   std::vector<QueuedNotice> out;
   for (Entry& each : notices_) {
     if (each.in_flight || each.due_ms > now_ms || can_retract(each) != can_retract_now) continue;
-    if (!can_retract_now) {
-      const auto paused = paused_until_.find(each.queued.sink);
-      if (paused != paused_until_.end() && paused->second > now_ms) continue;
-      if (!busy.insert(each.queued.sink).second) continue;
-    }
+    const auto paused = paused_until_.find(each.queued.sink);
+    if (paused != paused_until_.end() && paused->second > now_ms) continue;
+    if (!busy.insert(lane(each)).second) continue;
     each.in_flight = changed_ = true;
     out.push_back(each.queued);
   }

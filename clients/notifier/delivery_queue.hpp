@@ -48,6 +48,8 @@ class DeliveryQueue {
   bool changed() { return std::exchange(changed_, false); }
 
   void add(const Notice& notice, std::int64_t now_ms);
+  /// Replaces the content of queued deliveries; where it was sent, sinks that can retract receive the update.
+  void update(const Notice& notice, std::int64_t now_ms);
   /// The deliveries to start now, to sinks that can retract or to the others. Save before starting the
   /// latter. Each is in flight until report().
   std::vector<QueuedNotice> take_due(std::int64_t now_ms, bool can_retract);

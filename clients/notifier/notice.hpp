@@ -47,6 +47,7 @@ struct QueuedNotice {
   std::int64_t queued_ms = 0;
   int attempts = 0;        // failed ones
   bool is_resend = false;  // a crash interrupted the delivery: it is repeated once
+  bool is_update = false;  // a refined version of a notice that was sent: shown only if that still is
   std::string key() const { return notice.id + "-" + sink; }
 };
 

@@ -209,6 +209,7 @@ void Notifier::apply_decisions(std::int64_t now_ms) {
     });
   };
   for (const Notice& notice : notices) queue_.add(notice, now_ms);
+  for (const Notice& refined : engine_.take_refinements()) queue_.update(refined, now_ms);
   for (const Close& close : engine_.take_closings()) {  // possibly of notices added just above
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);

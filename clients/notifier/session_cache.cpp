@@ -102,41 +102,37 @@ std::string frame_for(std::string_view json, View view) {
   return out;
 }
 
-void SessionCache::update(const Fields& frame) {
+bool SessionCache::update(const Fields& frame) {
   if (frame.text("type") == "welcome") daemon_host_ = frame.text("host");
   const std::string_view id = frame.text("session");
-  if (id.empty()) return;
+  if (id.empty()) return false;
   Session& session = sessions_[id];
   set_if_known(session.host, frame.text("host"));
-  update_facts(frame, session);
+  return update_facts(frame, session);
 }
 
-void SessionCache::update_facts(const Fields& frame, Session& session) {
+bool SessionCache::update_facts(const Fields& frame, Session& session) {
   const std::string_view type = frame.text("type");
   const std::string_view stream = frame.text("stream");
   const bool main = frame.text("agent").empty();
-  if (type == "session") {
-    set_if_known(session.project, frame.text("project"));
+  const bool is_session = type == "session";
+  if (is_session || ((type == "session.started" || type == "session.updated") && main)) {
+    if (is_session || session.project.empty()) set_if_known(session.project, frame.text("project"));
+    if (session.project.empty()) set_if_known(session.project, frame.text("cwd"));
     set_if_known(session.directory, frame.text("directory"));
     set_if_known(session.branch, frame.text("git_branch"));
     set_if_known(session.model, frame.text("model"));
     set_if_known(session.title, frame.text("title"));
+  }
+  if (is_session) {
     if (const auto cost = number(frame.object("usage"), "cost_usd")) session.cost_usd = cost;
     session.calls.clear();
-    for (const Fields& tool : frame.objects("tools"))
-      session.calls.push_back({std::string(tool.text("call")), std::string(tool.text("tool")), {}});
-    for (const Fields& agent : frame.objects("agents")) {
-      for (const Fields& tool : agent.objects("tools"))
+    const auto add_calls = [&](const Fields& of) {
+      for (const Fields& tool : of.objects("tools"))
         session.calls.push_back({std::string(tool.text("call")), std::string(tool.text("tool")), {}});
-    }
-  } else if ((type == "session.started" || type == "session.updated") && main) {
-    if (session.project.empty()) {
-      set_if_known(session.project, frame.text("project"));
-      if (session.project.empty()) set_if_known(session.project, frame.text("cwd"));
-    }
-    set_if_known(session.branch, frame.text("git_branch"));
-    set_if_known(session.model, frame.text("model"));
-    set_if_known(session.title, frame.text("title"));
+    };
+    add_calls(frame);
+    for (const Fields& agent : frame.objects("agents")) add_calls(agent);
   } else if (type == "tool.invoked") {
     if (session.calls.size() < open_calls_max)
       session.calls.push_back(
@@ -151,6 +147,7 @@ void SessionCache::update_facts(const Fields& frame, Session& session) {
   } else if (type == "api.failed" && main) {
     session.api_status = number_text(frame, "status");
   }
+  return type.starts_with("session") || type.starts_with("tool.");
 }
 
 std::string SessionCache::waiting_tool(const Session& session) const {
@@ -198,7 +195,8 @@ std::string_view SessionCache::offline_id(std::string_view session) const {
 
 EventContext SessionCache::event_context(const Fields& frame, std::string_view json, std::int64_t now_ms) {
   EventContext context;
-  context.type = frame.text("type");
+  const bool is_session = frame.text("type") == "session";
+  context.type = is_session ? "status" : frame.text("type");
   context.host = frame.text("host");
   context.session = frame.text("session");
   context.stream = frame.text("stream");
@@ -206,7 +204,7 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
   context.frame = json;
   Session& session = sessions_[context.session];
   if (context.type == "status") {
-    apply_status(frame, session, context, now_ms);
+    apply_status(is_session ? frame.object("status") : frame, session, context, now_ms);
     return context;
   }
   const auto time = parse_time(frame.text("time"));
@@ -236,17 +234,8 @@ EventContext SessionCache::event_context(const Fields& frame, std::string_view j
   return context;
 }
 
-EventContext SessionCache::status_context(const Fields& frame, std::string_view json, std::int64_t now_ms) {
-  EventContext context;
-  context.type = "status";
-  context.host = frame.text("host");
-  context.session = frame.text("session");
-  context.frame = json;
-  apply_status(frame.object("status"), sessions_[context.session], context, now_ms);
-  return context;
-}
-
-// The daemon repeats a status with more detail or from another source: it keeps its id.
+// The daemon repeats a status with more detail or from another source: it keeps its id, and the reason and
+// detail that the repetition lacks.
 void SessionCache::apply_status(const Fields& status, Session& session, EventContext& context,
                                 std::int64_t now_ms) {
   const std::string_view state = status.text("state"), since = status.text("since"),
@@ -266,20 +255,38 @@ void SessionCache::apply_status(const Fields& status, Session& session, EventCon
   if (!same) {
     session.state = state;
     session.since = since;
+    session.reason.clear();
+    session.detail.clear();
     const std::string when = since.empty() ? std::to_string(now_ms) : std::string(since);
     session.status_id =
         digest("status\n" + context.host + '\n' + context.session + '\n' + session.state + '\n' + when);
   }
   session.source = source;
+  set_if_known(session.reason, status.text("reason"));
+  set_if_known(session.detail, status.text("detail"));
+  set_status(session, context);
+}
+
+void SessionCache::set_status(const Session& session, EventContext& context) const {
   context.id = session.status_id;
   context.time_ms = parse_time(session.since).value_or(0);
-  context.values["state"] = state;
-  for (const char* key : {"reason", "detail"}) {
-    if (const std::string_view text = status.text(key); !text.empty()) context.values[key] = text;
-  }
+  context.values["state"] = session.state;
+  if (!session.reason.empty()) context.values["reason"] = session.reason;
+  if (!session.detail.empty()) context.values["detail"] = session.detail;
   context.values["time"] = session.since;
-  if (status.text("reason") == "permission") context.values["tool"] = waiting_tool(session);
+  if (session.reason == "permission") context.values["tool"] = waiting_tool(session);
   set_variables(session, context);
+}
+
+std::optional<EventContext> SessionCache::current_status(std::string_view id) const {
+  const Session* const session = sessions_.find(id);
+  if (session == nullptr || session->status_id.empty() || !session->offline_id.empty()) return std::nullopt;
+  EventContext context;
+  context.type = "status";
+  context.host = session->host;
+  context.session = id;
+  set_status(*session, context);
+  return context;
 }
 
 }  // namespace earshot::notifier

@@ -47,13 +47,14 @@ class SessionCache {
   static constexpr std::size_t sessions_max = 8192;  // the oldest is evicted
   static constexpr std::size_t open_calls_max = 64;  // per session; further calls are ignored
 
-  void update(const common::Fields& frame);
+  /// Returns whether variables of the session's status may have changed.
+  bool update(const common::Fields& frame);
 
-  /// The input for rules of an event or a `status` frame.
+  /// The input for rules of an event, a `status` frame, or the status in a `session` frame.
   EventContext event_context(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
-  /// The input for rules of the status in a session frame.
-  EventContext status_context(const common::Fields& session_frame, std::string_view json,
-                              std::int64_t now_ms);
+  /// The latest status again, with what became known since, without a frame. Nothing while the host is
+  /// offline.
+  std::optional<EventContext> current_status(std::string_view session) const;
 
   /// The id of the `host_offline` status while a hub reports the session's host as offline; otherwise empty.
   std::string_view offline_id(std::string_view session) const;
@@ -67,12 +68,13 @@ class SessionCache {
     std::vector<Call> calls;
     std::optional<double> cost_usd;
     std::string api_status, api_error;
-    std::string state, since, source, status_id;  // latest status that the host reported
+    std::string state, reason, detail, since, source, status_id;  // latest status that the host reported
     std::string offline_id;
   };
-  void update_facts(const common::Fields& frame, Session& session);
+  bool update_facts(const common::Fields& frame, Session& session);
   void apply_status(const common::Fields& status, Session& session, EventContext& context,
                     std::int64_t now_ms);
+  void set_status(const Session& session, EventContext& context) const;
   void set_variables(const Session& session, EventContext& context) const;
   std::string waiting_tool(const Session& session) const;
 

@@ -1,13 +1,10 @@
 // `earshot-notify test EVENT`: shows what the rules would send; --send sends it.
 #include <algorithm>
-#include <condition_variable>
-#include <fstream>
+#include <future>
 #include <iostream>
-#include <iterator>
-#include <mutex>
-#include <sstream>
 
 #include "base/duration.hpp"
+#include "base/file.hpp"
 #include "base/time.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
@@ -83,53 +80,30 @@ std::string sample_event(std::string_view name, std::int64_t now_ms) {
 // The frame of a sample, a file or stdin. Empty: none, and an error was printed.
 std::string read_frame(const std::string& event) {
   if (std::string made = sample_event(event, now_ms()); !made.empty()) return made;
-  std::ostringstream text;
-  std::ifstream file;
   if (event == "-") {
-    text << std::cin.rdbuf();
-  } else {
-    file.open(event, std::ios::binary);
-    if (file) text << file.rdbuf();
+    std::string text(event_bytes_max, '\0');  // a longer frame is cut, and then not valid
+    std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(std::cin.gcount()));
+    return text;
   }
-  std::string json = text.str();
-  if (event != "-" && !file) {
-    std::string names;
-    for (const Sample& each : samples) names += (names.empty() ? "" : ", ") + std::string(each.name);
-    common::print_message("no event and no file is named " + common::safe_text(event) +
-                          "; events are: " + names);
-    return {};
-  }
-  if (json.size() > event_bytes_max) {
-    common::print_message("the frame is longer than 1 MiB");
-    return {};
-  }
-  return json;
+  SmallFile file = read_small_file(event, event_bytes_max, Symlinks::follow);
+  if (file.ok()) return std::move(file.text);
+  std::string names;
+  for (const Sample& each : samples) names += (names.empty() ? "" : ", ") + std::string(each.name);
+  common::print_message(
+      common::safe_text(event) + ": " +
+      (file.is_missing() ? "no event and no file has this name; events are: " + names : file.error_text()));
+  return {};
 }
 
-// Sends one notice at a time and waits for the result.
-class SyncSender {
- public:
-  SyncSender()
-      : sinks_({[this](const std::string&, const Delivery& delivery) {
-                  const std::lock_guard lock(mutex_);
-                  delivery_ = delivery;
-                  wake_.notify_one();
-                },
-                [] {}, [](const ShownNotices&) {}, [](const std::string&) {}},
-               {}) {}
-  Delivery send(const Sink& sink, const Notice& notice) {
-    sinks_.send(sink, {notice, sink.name});
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return delivery_.has_value(); });
-    return *std::exchange(delivery_, std::nullopt);
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::optional<Delivery> delivery_;
-  Sinks sinks_;
-};
+// Sends the notice and waits for the result.
+Delivery send(const Sink& sink, const Notice& notice) {
+  std::promise<Delivery> result;
+  const auto on_done = [&](const std::string&, const Delivery& delivery) { result.set_value(delivery); };
+  Sinks sinks({on_done, [] {}, [](const ShownNotices&) {}, [](const std::string&) {}}, {});
+  sinks.send(sink, {notice, sink.name});
+  return result.get_future().get();
+}
 
 // What would go out, with secrets as dots.
 std::string preview(const Sink& sink, const Notice& notice) {
@@ -178,10 +152,7 @@ int test_command(const Options& options) {
   SessionCache session_cache;
   if (const auto session_frame = session_parser.parse(sample_session)) session_cache.update(*session_frame);
   session_cache.update(*frame);
-  const bool is_session = frame->text("type") == "session";
-  const EventContext context = is_session ? session_cache.status_context(*frame, json, now_ms())
-                                          : session_cache.event_context(*frame, json, now_ms());
-  SyncSender sender;
+  const EventContext context = session_cache.event_context(*frame, json, now_ms());
   bool all_sent = true;
   std::size_t matched = 0;
   for (const Rule& rule : read.rules.rules) {
@@ -209,7 +180,7 @@ int test_command(const Options& options) {
                   << (hold > 0 ? " after " + duration_literal(common::Ms(hold)) : " immediately") << ": "
                   << preview(*sink, notice);
       if (!options.send) continue;
-      const Delivery delivery = sender.send(*sink, notice);
+      const Delivery delivery = send(*sink, notice);
       all_sent = all_sent && delivery.done;
       common::print_message(name + ": " +
                             (delivery.done ? "sent" : "not sent: " + common::safe_text(delivery.why)));

@@ -200,6 +200,20 @@ class Rules(NotifierCase):
         self.assertRegex(texts.stdout, r"answered +waiting .* the session is working")
         self.assertEqual(receiver.requests, [])
 
+    def test_104_a_wait_that_is_refined_while_its_notice_is_held_is_delivered_refined(self):
+        daemon = self.start()
+        receiver = self.receiver()
+        self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "5s"', 1))
+        session = Session(self.root, cwd="/home/ada/i_plan")
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("waiting", "permission prompt")
+        self.wait_state(daemon.subscriber(), session, "waiting")
+        session.prompt("plan it")
+        session.tool_call("ExitPlanMode", {"plan": "# Add an index"})
+        notice = self.wait_notices(receiver, 1)[0]
+        self.assertEqual((notice["title"], notice["body"], notice["project"]), ("i_plan needs you", "plan", "/home/ada/i_plan"))
+        self.assertEqual(len(receiver.requests), 1)
+
     def test_a_short_turn_is_not_delivered_and_why_gives_its_duration(self):
         self.start()
         notifier = self.notifier(hook_rules(self.receiver()))

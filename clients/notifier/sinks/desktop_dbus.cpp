@@ -225,6 +225,8 @@ class BusDesktop : public Desktop {
   void notify(const QueuedNotice& queued) {
     const Notice& notice = queued.notice;
     const ShownNotices::Entry* const before = find(notice.slot);
+    if (queued.is_update && (before == nullptr || before->notice != notice.id))
+      return callbacks_.on_done(queued.key(), {.done = true});  // it was closed or replaced
     const std::string body = markup_ ? escape_markup(notice.body) : notice.body;
     sd_bus_message* message = nullptr;
     int made =

@@ -9,6 +9,7 @@ class FallbackDesktop : public Desktop {
   explicit FallbackDesktop(Callbacks callbacks) : Desktop(std::move(callbacks)) {}
   void show(const QueuedNotice& queued) override {
 #ifdef __APPLE__
+    if (queued.is_update) return callbacks_.on_done(queued.key(), {.done = true});  // it cannot be replaced
     worker_.post([this, queued] {
       callbacks_.on_done(queued.key(), run_program(osascript_command(queued.notice), {}, {}, reply_ms_max));
     });

@@ -198,6 +198,29 @@ TEST_CASE("an answered notice is withdrawn unless its delivery is in flight") {
   CHECK(harness.queue->size() == 1);
 }
 
+TEST_CASE("fault 104: a queued delivery is refined, and a sent notice where the sink can retract") {
+  TemporaryDirectory directory;
+  QueueHarness harness(directory);
+  harness.queue->add(notice("a", {"hook", "desktop"}), harness.now_ms);
+  Notice refined = notice("a", {"hook", "desktop"});
+  refined.title = "refined";
+  CHECK(harness.keys(true) == Keys{"a-desktop"});
+  harness.queue->update(refined, harness.now_ms);
+  CHECK(harness.keys(true).empty());  // after the reply
+  harness.report("a-desktop", {.done = true});
+  const auto updates = harness.queue->take_due(harness.now_ms, true);
+  REQUIRE(updates.size() == 1);
+  CHECK(updates[0].is_update);
+  CHECK(updates[0].notice.title == "refined");
+  const auto hooks = harness.queue->take_due(harness.now_ms, false);
+  REQUIRE(hooks.size() == 1);
+  CHECK_FALSE(hooks[0].is_update);
+  CHECK(hooks[0].notice.title == "refined");
+  harness.report("a-hook", {.done = true});
+  harness.queue->update(refined, harness.now_ms);
+  CHECK(harness.keys(false).empty());
+}
+
 TEST_CASE("the queue is bounded: the oldest notice becomes a dead letter") {
   TemporaryDirectory directory;
   QueueHarness harness(directory);
@@ -229,7 +252,7 @@ TEST_CASE("the state is read as it was written") {
   CHECK(read.engine == state.engine);
   CHECK(read.engine.held.size() == 2);
   CHECK(read.shown == state.shown);
-  REQUIRE(again.size() == 2);
+  REQUIRE(again.size() == 3);
   CHECK(again.take_due(harness.now_ms, true).at(0).notice == harness.notices.at(0));
 }
 

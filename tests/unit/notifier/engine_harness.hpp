@@ -79,9 +79,11 @@ class EngineHarness {
     now_ms = until;
   }
 
+  /// A wait that is not refined.
   void set_waiting(const std::string& session, const std::string& reason = "permission",
                    std::int64_t since = 0) {
     set_status(session, "waiting", reason, since);
+    advance(RuleEngine::refine_ms);
   }
   void set_status(const std::string& session, const std::string& state, const std::string& reason = {},
                   std::int64_t since = 0) {
@@ -125,6 +127,7 @@ class EngineHarness {
   }
   void clear() {
     notices.clear();
+    refined.clear();
     closed.clear();
     decisions.clear();
   }
@@ -133,13 +136,14 @@ class EngineHarness {
   const Rules& rules() const { return rules_; }
 
   std::int64_t now_ms;
-  std::vector<Notice> notices;
+  std::vector<Notice> notices, refined;
   std::vector<Close> closed;
   std::vector<Decision> decisions;
 
  private:
   void drain() {
     for (Notice& each : engine_->take_notices()) notices.push_back(std::move(each));
+    for (Notice& each : engine_->take_refinements()) refined.push_back(std::move(each));
     for (Close& each : engine_->take_closings()) closed.push_back(std::move(each));
     for (Decision& each : engine_->take_decisions()) decisions.push_back(std::move(each));
   }
