@@ -1,4 +1,4 @@
-#include "notifier/command.hpp"
+#include "notifier/sinks/command.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +16,6 @@
 #include "base/quantities.hpp"
 #include "base/system.hpp"
 #include "common/format.hpp"
-#include "notifier/payload.hpp"
 
 extern char** environ;
 
@@ -80,7 +79,7 @@ void end_group(pid_t child, int& status) {
 }  // namespace
 
 Delivery run_program(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                     const std::string& input, std::int64_t timeout_ms) {
+                     std::string_view input, std::int64_t timeout_ms) {
   int in[2], out[2];
   // A socket instead of a pipe: MSG_NOSIGNAL avoids SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return {.why = std::strerror(errno)};
@@ -149,6 +148,38 @@ Delivery write_bell(const Sink& sink) {
   if (::write(terminal.get(), "\a", 1) != 1)
     return {.permanent = errno != EAGAIN, .why = path + ": " + std::strerror(errno)};
   return {.done = true};
+}
+
+Worker::Worker() : thread_([this] { run(); }) {}
+
+void Worker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::post(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(work));
+  }
+  wake_.notify_one();
+}
+
+void Worker::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !work_.empty(); });
+    if (stopping_) return;
+    const std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
 }
 
 }  // namespace earshot::notifier

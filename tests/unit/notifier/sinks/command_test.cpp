@@ -1,13 +1,9 @@
-#include "notifier/command.hpp"
+#include "notifier/sinks/command.hpp"
 
 #include <fcntl.h>
 
 #include <chrono>
-#include <fstream>
-#include <sstream>
 
-#include "base/file.hpp"
-#include "notifier/payload.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
 using namespace earshot;
@@ -25,26 +21,19 @@ Sink shell(const std::string& script, std::int64_t timeout_ms = 20'000) {
   return sink;
 }
 
-Notice notice() {
-  Notice made;
-  made.id = "0123";
-  made.rule = "r";
-  made.title = "$(touch /tmp/never); `x`";
-  made.body = "b";
-  return made;
-}
+Notice notice() { return sample_notice("$(touch /tmp/never); `x`", "b"); }
 
 }  // namespace
 
 TEST_CASE("a command receives the notice on stdin and in its environment, without a shell") {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   const Delivery delivery = run_command(
       shell("cat > " + (scratch / "in") + "; printf %s \"$EARSHOT_TITLE\" > " + (scratch / "title")),
       notice());
   INFO(delivery.why);
   CHECK(delivery.done);
-  CHECK(read_small_file(scratch / "in", 10'000).text == notice_json(notice()) + "\n");
-  CHECK(read_small_file(scratch / "title", 1000).text == notice().title);
+  CHECK(scratch.read("in") == notice_json(notice()) + "\n");
+  CHECK(scratch.read("title") == notice().title);
 }
 
 TEST_CASE("the error of a failed command contains its stderr; a missing program is a permanent failure") {
@@ -58,7 +47,7 @@ TEST_CASE("the error of a failed command contains its stderr; a missing program 
 }
 
 TEST_CASE("a command that exceeds its timeout is killed with its children, even if it ignores SIGTERM") {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   const auto begin = std::chrono::steady_clock::now();
   const Delivery delivery = run_command(
       shell("trap '' TERM; (sleep 600; touch " + (scratch / "late") + ") & sleep 600", 300), notice());
@@ -75,11 +64,11 @@ TEST_CASE("a command may ignore its stdin and write much to stderr") {
 }
 
 TEST_CASE("the bell needs a terminal") {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   Sink sink;
   sink.kind = SinkKind::bell;
   sink.tty = scratch / "file";
-  std::ofstream(sink.tty) << "";
+  scratch.write("file", "");
   CHECK(write_bell(sink).permanent);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);

@@ -1,7 +1,5 @@
-// The state file, and resuming the subscription from it.
-#include "notifier/state_file.hpp"
+#include "notifier/notifier.hpp"
 
-#include "notifier/subscription.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
 using namespace earshot;
@@ -19,49 +17,6 @@ std::string session(const std::string& cursor, std::int64_t activity_ms) {
 }
 
 }  // namespace
-
-TEST_CASE("the state is read as it was written") {
-  EngineHarness harness(
-      "sinks = [\"desktop\", \"bell\"]\n[[rule]]\nname = \"t\"\non = \"tool.finished\"\nhold = "
-      "\"0\"\nthrottle = \"1h\"\n");
-  harness.set_project("s", R"(/home/ada/ö \"quoted\")");
-  harness.set_waiting("s");
-  harness.finish_turn("t", 1);
-  harness.receive(harness.event("s", "tool.finished", 1, R"(,"call":"c","tool":"B","outcome":"ok")"));
-  State state;
-  state.engine = harness.state();
-  state.cursors = {{"c/p/s", "1.1.ab"}, {"c/a:b", ""}};
-  state.engine.since_ms = 7;
-  state.outgoing = harness.notices;
-  state.bus = "bus:1.5";
-  state.shown = {{"s", 7}};
-  state.shown_ids = {{"s", "abc"}};
-  const auto read = parse_state(to_json(state));
-  REQUIRE(read);
-  CHECK(read->cursors == state.cursors);
-  CHECK(read->engine.handled == state.engine.handled);
-  CHECK(read->engine.open == state.engine.open);
-  CHECK(read->engine.throttles == state.engine.throttles);
-  REQUIRE(read->engine.held.size() == state.engine.held.size());
-  CHECK(read->engine.held.size() == 2);
-  for (std::size_t i = 0; i < read->engine.held.size(); ++i) {
-    CHECK(read->engine.held[i].notice == state.engine.held[i].notice);
-    CHECK(read->engine.held[i].due_ms == state.engine.held[i].due_ms);
-  }
-  CHECK(read->engine.since_ms == 7);
-  CHECK(read->outgoing == harness.notices);
-  CHECK(read->outgoing.size() == 2);
-  CHECK(read->bus == state.bus);
-  CHECK(read->shown == state.shown);
-  CHECK(read->shown_ids == state.shown_ids);
-  CHECK(to_json(*read) == to_json(state));
-}
-
-TEST_CASE("invalid state files are rejected") {
-  for (const char* text : {"", "{}", "[]", R"({"version":2})", R"({"version":1)"})
-    CHECK_FALSE(parse_state(text));
-  CHECK(parse_state(R"({"version":1,"held":[{"due_ms":3}],"cursors":[3,"x"],"handled":"no"})"));
-}
 
 TEST_CASE("after a restart known streams resume; of others the recent events are requested") {
   EngineHarness harness;
@@ -91,11 +46,11 @@ TEST_CASE("each event is handled once, and the cursors advance") {
   subscription.receive(own_ready, harness.now_ms);
   CHECK(subscription.live());  // nothing was missed
   subscription.receive(harness.event("s", "turn.finished", 1, R"(,"outcome":"failed")"), harness.now_ms);
-  CHECK(subscription.cursors(10) == Subscription::Cursors{{"c/p/s", "1.1.0000000000000001"}});
+  CHECK(subscription.cursors(10) == SavedState::Cursors{{"c/p/s", "1.1.0000000000000001"}});
   harness.advance(5000);
   CHECK(harness.notices.size() == 1);
   subscription.receive(R"({"type":"bookmark","cursors":["c/p/s:9.1.ff"]})", harness.now_ms);
-  CHECK(subscription.cursors(10) == Subscription::Cursors{{"c/p/s", "9.1.ff"}});
+  CHECK(subscription.cursors(10) == SavedState::Cursors{{"c/p/s", "9.1.ff"}});
   subscription.receive(R"({"type":"stream.removed","stream":"c/p/s"})", harness.now_ms);
   CHECK(subscription.cursors(10).empty());
 }

@@ -1,28 +1,23 @@
-#include "notifier/payload.hpp"
+#include "notifier/sinks/http.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
 
 #include <cstring>
-#include <fstream>
 
-#include "notifier/desktop.hpp"
-#include "notifier/http_sender.hpp"
-#include "notifier/public_address.hpp"
+#include "base/display_text.hpp"
+#include "notifier/sinks/sinks.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
+using namespace earshot;
 using namespace earshot::notifier;
 using namespace earshot::notifier::test;
 
 namespace {
 
 Notice notice() {
-  Notice made;
-  made.id = "0123";
-  made.rule = "waiting";
-  made.title = "api & <!channel> needs you";
-  made.body = "permission: *Bash*\n@everyone";
+  Notice made = sample_notice("api & <!channel> needs you", "permission: *Bash*\n@everyone");
   made.urgency = Urgency::critical;
   made.time_ms = noon_ms;
   made.type = "status";
@@ -33,11 +28,11 @@ Notice notice() {
   return made;
 }
 
-WebhookRequest request(const std::string& sink_text, const Credentials& credentials,
-                       const Notice& of = notice()) {
-  const Rules rules = rules_of(sink_text);
-  const Sink& sink = *rules.sink("x");
-  auto made = make_request(sink, credentials, of, noon_ms);
+// The request to a sink `x` of this kind.
+WebhookRequest request(const std::string& kind, const Credentials& credentials, const Notice& of = notice()) {
+  const Rules rules = rules_of("[sink.x]\nkind = \"" + kind + "\"\nurl = \"" + credentials.url + "\"\n" +
+                               (kind == "gotify" ? "token_env = \"T\"\n" : ""));
+  auto made = make_request(*rules.sink("x"), credentials, of, noon_ms);
   REQUIRE(std::holds_alternative<WebhookRequest>(made));
   return std::get<WebhookRequest>(std::move(made));
 }
@@ -67,8 +62,7 @@ bool is_private_text(const std::string& text) {
 }  // namespace
 
 TEST_CASE("json: the complete notice, signed with a timestamp") {
-  const WebhookRequest made = request("[sink.x]\nkind = \"json\"\nurl = \"https://a.test/hook\"\n",
-                                      {"https://a.test/hook", "t0ken", "s3cret"});
+  const WebhookRequest made = request("json", {"https://a.test/hook", "t0ken", "s3cret"});
   CHECK(made.url == "https://a.test/hook");
   CHECK(
       made.body ==
@@ -87,27 +81,22 @@ TEST_CASE("the signature is HMAC-SHA256 (test case 2 of RFC 4231)") {
 }
 
 TEST_CASE("slack: untrusted text cannot mention users") {
-  CHECK(
-      request("[sink.x]\nkind = \"slack\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}).body ==
-      R"({"text":"*api &amp; &lt;!channel&gt; needs you*\npermission: *Bash*\n@everyone"})");
+  CHECK(request("slack", {"https://a.test/", "", ""}).body ==
+        R"({"text":"*api &amp; &lt;!channel&gt; needs you*\npermission: *Bash*\n@everyone"})");
 }
 
 TEST_CASE("discord: no mentions, no markdown, at most 2,000 characters") {
-  const std::string body =
-      request("[sink.x]\nkind = \"discord\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}).body;
+  const std::string body = request("discord", {"https://a.test/", "", ""}).body;
   CHECK(body.find(R"("allowed_mentions":{"parse":[]})") != std::string::npos);
   CHECK(body.find(R"(\\*Bash\\*)") != std::string::npos);
   Notice large = notice();
   for (int i = 0; i < 1500; ++i) large.body += "é";
-  CHECK(
-      request("[sink.x]\nkind = \"discord\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}, large)
-          .body.size() < 2000);
+  CHECK(request("discord", {"https://a.test/", "", ""}, large).body.size() < 2000);
 }
 
 TEST_CASE("teams: an adaptive card") {
-  earshot::common::FrameParser parser;
-  const auto fields = parser.parse(
-      request("[sink.x]\nkind = \"teams\"\nurl = \"https://a.test/\"\n", {"https://a.test/", "", ""}).body);
+  common::FrameParser parser;
+  const auto fields = parser.parse(request("teams", {"https://a.test/", "", ""}).body);
   REQUIRE(fields);
   CHECK(fields->text("type") == "message");
   const auto cards = fields->objects("attachments");
@@ -117,8 +106,7 @@ TEST_CASE("teams: an adaptive card") {
 }
 
 TEST_CASE("ntfy: the topic moves from the URL to the body, the token is a secret header") {
-  const WebhookRequest made = request("[sink.x]\nkind = \"ntfy\"\nurl = \"https://ntfy.test/mine\"\n",
-                                      {"https://ntfy.test/mine", "tk", ""});
+  const WebhookRequest made = request("ntfy", {"https://ntfy.test/mine", "tk", ""});
   CHECK(made.url == "https://ntfy.test/");
   CHECK(
       made.body ==
@@ -130,25 +118,23 @@ TEST_CASE("ntfy: the topic moves from the URL to the body, the token is a secret
 }
 
 TEST_CASE("gotify: key header and priorities") {
-  const WebhookRequest made =
-      request("[sink.x]\nkind = \"gotify\"\nurl = \"https://g.test\"\ntoken_env = \"T\"\n",
-              {"https://g.test", "key", ""});
+  const WebhookRequest made = request("gotify", {"https://g.test", "key", ""});
   CHECK(made.url == "https://g.test/message");
   CHECK(made.body.find(R"("priority":8)") != std::string::npos);
   CHECK(has(made.secret_headers, "X-Gotify-Key: key"));
 }
 
 TEST_CASE("secrets come from a file that only its owner can read, or from the environment") {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   const std::string file = scratch / "token";
-  std::ofstream(file) << "  t0ken\n";
+  scratch.write("token", "  t0ken\n");
   ::chmod(file.c_str(), 0644);
   const auto open = read_secret({file, {}});
   REQUIRE(std::holds_alternative<SecretError>(open));
   CHECK(std::get<SecretError>(open).why == "others can read or change " + file + ": chmod 600 " + file);
   ::chmod(file.c_str(), 0600);
   CHECK(std::get<std::string>(read_secret({file, {}})) == "t0ken");
-  std::ofstream(file) << "two\nlines";
+  scratch.write("token", "two\nlines");
   CHECK(std::holds_alternative<SecretError>(read_secret({file, {}})));
   CHECK(std::holds_alternative<SecretError>(read_secret({scratch / "none", {}})));
   ::setenv("EARSHOT_TEST_TOKEN", "env", 1);
