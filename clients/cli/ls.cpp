@@ -1,8 +1,7 @@
 // `earshot ls`: the sessions and their status.
-#include <memory>
 #include <vector>
 
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 #include "cli/session_table.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
@@ -28,13 +27,7 @@ std::string json_array(const std::vector<std::string>& frames, bool for_terminal
   return out + "]\n";
 }
 
-}  // namespace
-
-int list_command(const ListOptions& options) {
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
-
+int list(const ListOptions& options, const DaemonAddresses& addresses) {
   const DisplayOptions display = stdout_display(options.colour);
   const std::int64_t now = now_ms();
   FrameParser parser;
@@ -61,13 +54,13 @@ int list_command(const ListOptions& options) {
     }
     return !ready && !refused;
   };
-  const ConnectResult result = client.run_any(*addresses, handlers);
-  if (const std::string& warning = result.address(*addresses).warning; !warning.empty())
+  const ConnectResult result = client.run_any(addresses, handlers);
+  if (const std::string& warning = result.address(addresses).warning; !warning.empty())
     print_message(safe_text(warning));
   if (refused) return exit_failed;
   if (!ready) {
     if (result.last().end_reason == EndReason::stopped) return exit_ok;  // ^C
-    print_message(format_connect_error(result, *addresses));
+    print_message(format_connect_error(result, addresses));
     return exit_failed;
   }
   Output out;
@@ -83,21 +76,25 @@ int list_command(const ListOptions& options) {
   return finish(out);
 }
 
+}  // namespace
+
+int list_command(const ListOptions& options) {
+  return with_daemon(options.daemon, [&](const auto& addresses) { return list(options, addresses); });
+}
+
 Command add_ls(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("ls", "list sessions and their status; waiting ones come first");
-  const auto options = std::make_shared<ListOptions>();
-  command->add_flag("--all", options->all, "also list sessions that are no longer live");
-  command->add_flag("--json", options->json, "print a JSON array of session frames");
-  add_colour(*command, options->colour);
-  add_filters(*command, options->filters, false);
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      std::string(filter_help) +
-      "\n\nCONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache "
-      "reads.\n\n"
-      "Examples:\n  earshot ls --project 'api*'\n  earshot ls --json | jq -r '.[] | "
-      "select(.status.state == \"waiting\") | .session'");
-  return {command, [options] { return list_command(*options); }};
+  const auto define = [](CLI::App& command, ListOptions& options) {
+    command.add_flag("--all", options.all, "also list sessions that are no longer live");
+    command.add_flag("--json", options.json, "print a JSON array of session frames");
+    command.footer(
+        std::string(filter_help) +
+        "\n\nCONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache "
+        "reads.\n\n"
+        "Examples:\n  earshot ls --project 'api*'\n  earshot ls --json | jq -r '.[] | "
+        "select(.status.state == \"waiting\") | .session'");
+  };
+  return add_command(app, "ls", "list sessions and their status; waiting ones come first", list_command,
+                     define);
 }
 
 }  // namespace earshot::cli

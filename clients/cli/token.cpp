@@ -5,11 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "base/fd.hpp"
-#include "cli/options.hpp"
-#include "common/http.hpp"
+#include "cli/commands.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
@@ -61,37 +60,40 @@ int print_existing(const ConnectOptions& options) {
   return print_token(file.text);
 }
 
-}  // namespace
-
-int token_command(const TokenOptions& options) {
-  if (!options.rotate) return print_existing(options.daemon);
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
-  const HttpResult result = send_request(*addresses, {.method = "POST", .target = "/v1/token/rotate"});
-  if (result.response.unreachable) return delete_token(options.daemon, result, *addresses);
-  if (!result.response.ok()) return print_http_error(result, *addresses);
+int rotate(const ConnectOptions& options, const DaemonAddresses& addresses) {
+  const HttpResult result = send_request(addresses, {.method = "POST", .target = "/v1/token/rotate"});
+  if (result.response.unreachable) return delete_token(options, result, addresses);
+  if (!result.response.ok()) return print_http_error(result, addresses);
   FrameParser parser;
   const auto response = parser.parse(result.response.body);
   const std::string token(response ? response->text("token") : std::string_view());
   if (!token.empty()) return print_token(token);
-  print_message("the daemon returned no token; it may be in " + safe_text(token_path(options.daemon)));
+  print_message("the daemon returned no token; it may be in " + safe_text(token_path(options)));
   return exit_failed;
 }
 
+}  // namespace
+
+int token_command(const TokenOptions& options) {
+  if (!options.rotate) return print_existing(options.daemon);
+  return with_daemon(options.daemon,
+                     [&](const auto& addresses) { return rotate(options.daemon, addresses); });
+}
+
 Command add_token(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("token", "print the token that other programs need to connect through TCP");
-  const auto options = std::make_shared<TokenOptions>();
-  command->add_flag("--rotate", options->rotate,
-                    "create a new token; clients with the old one are disconnected");
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      "A program that has the token can read everything that you and your agents write on this machine. The\n"
-      "commands of earshot do not need it: they use the Unix socket.\n\n"
-      "Example:\n  curl -sN -H \"Authorization: Bearer $(earshot token)\" http://127.0.0.1:7717/v1/events\n\n"
-      "Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.");
-  return {command, [options] { return token_command(*options); }};
+  const auto define = [](CLI::App& command, TokenOptions& options) {
+    command.add_flag("--rotate", options.rotate,
+                     "create a new token; clients with the old one are disconnected");
+    command.footer(
+        "A program that has the token can read everything that you and your agents write on this machine. "
+        "The\n"
+        "commands of earshot do not need it: they use the Unix socket.\n\n"
+        "Example:\n  curl -sN -H \"Authorization: Bearer $(earshot token)\" "
+        "http://127.0.0.1:7717/v1/events\n\n"
+        "Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.");
+  };
+  return add_command(app, "token", "print the token that other programs need to connect through TCP",
+                     token_command, define);
 }
 
 }  // namespace earshot::cli

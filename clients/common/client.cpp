@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 
 namespace earshot::common {
 namespace {

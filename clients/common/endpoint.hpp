@@ -6,6 +6,10 @@
 #include <variant>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace earshot::common {
 
 struct Endpoint {
@@ -33,6 +37,7 @@ struct ConnectOptions {
   std::string state_directory() const;
   bool names_address() const { return !connect.empty() || !socket.empty(); }
 };
+void add_connect_options(CLI::App& command, ConnectOptions& options);
 
 struct DaemonAddress {
   Endpoint endpoint;
@@ -54,8 +59,7 @@ std::string default_socket();
 
 /// With --connect or --socket only that address. Otherwise: the socket named in STATE/socket; the default
 /// socket if it exists and no other STATE was given; STATE/address or the default TCP address. The token is
-/// read from
-/// --token-file or STATE/token. Returns the reason if an option or a file holds no valid address.
+/// read from --token-file or STATE/token. Returns the reason if an option or a file holds no valid address.
 std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& options);
 
 /// The host's secret key of prefix hashes, from STATE/key. Returns the reason if there is none.

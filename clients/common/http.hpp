@@ -1,4 +1,5 @@
-// One HTTP request to the daemon and its response. Blocking, bounded in time and bytes.
+// The daemon over HTTP: one request and its response, blocking, bounded in time and bytes; and its page in
+// the user's browser.
 #pragma once
 #include <string>
 #include <string_view>
@@ -32,5 +33,14 @@ struct HttpResult {
   ConnectResult connect;
 };
 HttpResult send_request(const DaemonAddresses& addresses, const HttpRequest& request);
+
+/// The program that opens addresses where there is something to see them on; null: there is no display.
+const char* browser_command();
+
+/// Only an http address of printable characters is ever handed to another program or printed.
+bool is_web_address(std::string_view url);
+
+/// False: it could not be started, or failed at once. Takes as long as the program does, 3 s at most.
+bool open_in_browser(const char* program, const std::string& url);
 
 }  // namespace earshot::common

@@ -5,7 +5,6 @@
 
 #include "base/duration.hpp"
 #include "base/json_writer.hpp"
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/commands.hpp"
 #include "notifier/payload.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/file.hpp"
 #include "common/client.hpp"
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "notifier/commands.hpp"
 #include "notifier/notifier.hpp"
 #include "notifier/rules_file.hpp"

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "base/duration.hpp"
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/command.hpp"
 #include "notifier/commands.hpp"

@@ -3,7 +3,6 @@
 
 #include <iostream>
 
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/bounded_log.hpp"
 #include "notifier/commands.hpp"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <variant>
 
-#include "common/web_page.hpp"
+#include "common/http.hpp"
 #include "notifier/desktop.hpp"
 
 namespace earshot::notifier {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "notifier/public_address.hpp"
 
 namespace earshot::notifier {

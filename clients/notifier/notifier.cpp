@@ -7,10 +7,8 @@
 #include "base/file.hpp"
 #include "base/json_writer.hpp"
 #include "base/time.hpp"
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "common/http.hpp"
-#include "common/web_page.hpp"
 #include "notifier/command.hpp"
 #include "notifier/payload.hpp"
 

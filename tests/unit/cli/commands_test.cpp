@@ -1,17 +1,14 @@
-#include "cli/commands.hpp"
-
 #include <signal.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
 
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
+#include "unit/cli/fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::common::test;
+using namespace earshot::cli::test;
 
 namespace {
 

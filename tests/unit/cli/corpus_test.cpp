@@ -72,7 +72,7 @@ TEST_CASE("the lines of recorded sessions fit the terminal and contain no contro
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
-    Transcript transcript({.own_agent = place_of(file).own_agent, .reader = &claude_code::reader()});
+    Transcript transcript({.own_agent = place_of(file).agent, .reader = &claude_code::reader()});
     LineChecker audience(40 + told % 100);
     transcript.feed({text.data(), size}, workspace, audience);
     told += audience.told;

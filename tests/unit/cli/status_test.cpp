@@ -1,33 +1,13 @@
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 
-#include "cli/commands.hpp"
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
+#include "unit/cli/fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::common::test;
-
-namespace {
-
-ConnectOptions by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
-
-// Writes STATE/socket, as the daemon does.
-std::string socket_of(const TemporaryDirectory& state) {
-  state.put("socket", state.path("sock") + "\n");
-  return state.path("sock");
-}
-
-}  // namespace
+using namespace earshot::cli::test;
 
 TEST_CASE("status prints what the daemon monitors and its problems") {
-  const TemporaryDirectory state;
+  const State state;
   const std::string health =
       R"({"version":"1.0.0","host":"dev7","pid":42,"uptime_s":125,"sessions":3,"socket":"/s",)"
       R"("roots":[{"name":"claude","path":"/home/u/.claude","there":true,"transcripts":12,"live":3}],)"
@@ -38,9 +18,8 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
   const auto answer = [](std::string json) { return [json](Peer& peer) { peer.answer("200 OK", json); }; };
   const std::string metrics =
       "earshot_sessions{state=\"working\"} 2\nearshot_sessions{state=\"waiting\"} 1\n";
-  FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)},
-                    socket_of(state));
-  const StatusOptions options{.daemon = by_state(state), .colour = ColourMode::never};
+  FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)}, state.socket());
+  const StatusOptions options{.daemon = state.options(), .colour = ColourMode::never};
   const Printed good = printed_by([&] { return status_command(options); });
   CHECK(good.exit_code == exit_ok);
   CHECK(good.out ==
@@ -55,9 +34,9 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
 }
 
 TEST_CASE("status without a daemon has its own exit code") {
-  const TemporaryDirectory state;
+  const State state;
   state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = printed_by([&] { return status_command({.daemon = by_state(state)}); });
+  const Printed printed = printed_by([&] { return status_command({.daemon = state.options()}); });
   CHECK(printed.exit_code == exit_no_daemon);
   CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }
