@@ -84,6 +84,19 @@ class Dev(unittest.TestCase):
         for task in ("build", "test", "package"):
             self.assertRegex(text, rf"(?m)^    {task}\) .* && need_npm ;;$")
 
+    def test_every_program_that_tests_start_has_a_package(self):
+        """The package that contains each program; on Debian 12 the others come with g++, cmake or an essential package."""
+        with open(os.path.join(TOP, "dev")) as file:
+            text = file.read()
+        listed = " ".join(re.findall(r'^(?:build|test)_packages="([^"]*)"', text, re.MULTILINE)).split()
+        for package, programs in {
+                "chromium": "chromium", "curl": "curl", "dbus": "dbus-run-session", "dpkg-dev": "dpkg-shlibdeps", "dunst": "dunst dunstctl", "faketime": "faketime",
+                "fish": "fish", "git": "git", "i3blocks": "i3blocks", "iproute2": "ip", "jq": "jq", "lintian": "lintian", "man-db": "man", "nats-server": "nats-server",
+                "nodejs": "node", "openssl": "openssl", "python3": "python3", "ruby": "ruby", "strace": "strace", "systemd": "busctl systemctl systemd-analyze",
+                "tmux": "tmux", "util-linux": "nsenter prlimit setpriv unshare", "mount": "mount", "xvfb": "Xvfb", "zsh": "zsh", "ninja-build": "ninja", "cmake": "cmake ctest cpack"}.items():
+            self.assertIn(package, listed, f"contains {programs}")
+        self.assertIn(" file ", re.search(r'^package_packages="([^"]*)"', text, re.MULTILINE)[1], "CPack's dependency scan runs file(1)")
+
     def test_the_script_is_plain_posix_shell(self):
         if not shutil.which("dash"):
             self.skipTest("dash is not installed")
@@ -102,8 +115,11 @@ class Dev(unittest.TestCase):
         self.assertTrue(os.access(os.path.join(TOP, ".ci", "run"), os.X_OK))
 
 
+CMAKE = 'echo "configure${3:+ }${3:-}" >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja'
+
+
 class Configure(unittest.TestCase):
-    """./dev build in a copy of the tree's outline, with only the listed tools in PATH."""
+    """Fault 106: ./dev build in a copy of the tree's outline, with only the listed tools in PATH."""
 
     UTILITIES = ("sh", "dirname", "cat", "cut", "sha256sum", "mkdir", "env", "nice")
 
@@ -121,7 +137,7 @@ class Configure(unittest.TestCase):
         shutil.copy(os.path.join(TOP, "dev"), self.top)
         self.tool("uname", "echo Linux")
         self.tool("getconf", "echo 1")
-        self.tool("cmake", 'echo configure >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja')
+        self.tool("cmake", CMAKE)
         self.tool("ninja", 'echo build >>"$LOG"')
 
     def tool(self, name, script="exit 0"):
@@ -136,10 +152,10 @@ class Configure(unittest.TestCase):
         done = subprocess.run([os.path.join(self.top, "dev"), "build"], capture_output=True, text=True, env={"PATH": self.bin, "LOG": self.log})
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(self.log) as file:
-            return file.read().split()
+            return file.read().splitlines()
 
     def test_a_new_tool_configures_the_build_again(self):
-        self.assertEqual(self.build(), ["configure", "build"])
+        self.assertEqual(self.build(), ["configure --fresh", "build"])
         self.assertEqual(self.build(), ["build"])
         self.tool("dpkg-shlibdeps")
         self.assertEqual(self.build(), ["configure", "build"])
@@ -148,13 +164,86 @@ class Configure(unittest.TestCase):
         self.tool("npm", 'mkdir -p node_modules; echo modules >>"$LOG"')
         self.assertEqual(self.build(), ["modules", "modules", "configure", "build"])
         self.assertEqual(self.build(), ["build"])
+        self.tool("node", "echo v20.1.0")
+        self.assertEqual(self.build(), ["configure", "build"])
+        self.assertEqual(self.build(), ["build"])
+
+    def test_packages_are_fetched_again_after_a_failure_and_for_a_new_lock_file(self):
+        self.tool("node")
+        self.tool("npm", 'mkdir -p node_modules; echo failed >>"$LOG"; exit 1')
+        self.assertEqual(self.build(), ["failed", "failed", "configure --fresh", "build"])
+        self.tool("npm", 'mkdir -p node_modules; echo modules >>"$LOG"')
+        self.assertEqual(self.build(), ["modules", "modules", "configure", "build"])
+        with open(os.path.join(self.top, "clients", "dashboard", "package-lock.json"), "w") as file:
+            file.write('{"lockfileVersion": 3}')
+        self.assertEqual(self.build(), ["modules", "configure", "build"])
 
     def test_a_failed_configuration_is_repeated(self):
         self.tool("cmake", "exit 1")
         done = subprocess.run([os.path.join(self.top, "dev"), "build"], capture_output=True, text=True, env={"PATH": self.bin, "LOG": self.log})
         self.assertNotEqual(done.returncode, 0)
-        self.tool("cmake", 'echo configure >>"$LOG"; mkdir -p build/release; : >build/release/build.ninja')
-        self.assertEqual(self.build(), ["configure", "build"])
+        self.tool("cmake", CMAKE)
+        self.assertEqual(self.build(), ["configure --fresh", "build"])
+
+
+@unittest.skipUnless(shutil.which("cmake") and shutil.which("ninja"), "cmake and ninja are not installed")
+class Page(unittest.TestCase):
+    """Fault 106: page.cmake builds the dashboard again when its sources, Node or the npm packages change. Node and npm are scripts."""
+
+    SOURCES = ("clients/dashboard/src/main.tsx", "clients/dashboard/index.html", "clients/dashboard/vite.config.ts", "clients/dashboard/tsconfig.json",
+               "clients/dashboard/package-lock.json", "clients/sdk/src/client.ts", "clients/sdk/src/node/index.ts")
+
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="earshot-dev-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.top)
+        self.log = os.path.join(self.top, "log")
+        for name in self.SOURCES:
+            self.write(name, "{}")
+        shutil.copy(os.path.join(TOP, "clients", "dashboard", "page.cmake"), os.path.join(self.top, "clients", "dashboard"))
+        self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\nproject(page NONE)\ninclude(clients/dashboard/page.cmake)\n"
+                                     "add_custom_target(page ALL DEPENDS ${EARSHOT_PAGE_FILES})\n")
+        self.node(18)
+        self.tool("npm", f"mkdir -p node_modules; echo modules >>{self.log}")
+
+    def write(self, name, text):
+        path = os.path.join(self.top, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        built = os.path.join(self.top, "build", "page", "app.js")
+        while True:  # until it is newer than the page, whatever the resolution of the file system
+            with open(path, "w") as file:
+                file.write(text)
+            if not os.path.exists(built) or os.stat(path).st_mtime_ns > os.stat(built).st_mtime_ns:
+                return path
+
+    def tool(self, name, script):
+        os.chmod(self.write(f"bin/{name}", f"#!/bin/sh\n{script}\n"), stat.S_IRWXU)
+
+    def node(self, version):
+        self.tool("node", f'[ "$1" = -p ] && echo {version}.1.0 && exit\necho page >>{self.log}; mkdir -p $EARSHOT_PAGE_OUT\n'
+                          "for name in index.html app.js style.css; do echo x >$EARSHOT_PAGE_OUT/$name; done")
+
+    def build(self, configure=False):
+        open(self.log, "w").close()
+        environment = {"PATH": f"{self.top}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": self.top}
+        commands = [["cmake", "-S", self.top, "-B", f"{self.top}/build", "-G", "Ninja"]] if configure else []
+        for command in [*commands, ["cmake", "--build", f"{self.top}/build"]]:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(self.log) as file:
+            return file.read().split()
+
+    def test_the_dashboard_is_built_when_its_sources_or_tools_change(self):
+        self.assertEqual(self.build(configure=True), ["modules", "page"])
+        self.assertEqual(self.build(), [])
+        for name in ("clients/dashboard/src/main.tsx", "clients/dashboard/src/new.css", "clients/sdk/src/client.ts", "clients/dashboard/vite.config.ts"):
+            self.write(name, "changed")
+            self.assertEqual(self.build(), ["page"], name)
+            self.assertEqual(self.build(), [], name)
+        self.write("clients/dashboard/package-lock.json", "changed")
+        self.assertEqual(self.build(), ["modules", "page"])
+        self.node(20)
+        self.assertEqual(self.build(configure=True), ["page"])
+        self.assertEqual(self.build(configure=True), [])
 
 
 if __name__ == "__main__":

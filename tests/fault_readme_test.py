@@ -19,6 +19,8 @@ def tests_of(path):
         text = file.read()
     if path.endswith(".py"):
         return frozenset(re.findall(r"^\s+def (test_\w+)\(", text, re.MULTILINE))
+    if path.endswith(".ts"):
+        return frozenset(re.findall(r'^\s*test\("([^"]+)"', text, re.MULTILINE))
     literal = r'"((?:[^"\\]|\\.)*)"'
     found = re.findall(rf"\bTEST_CASE\(\s*((?:{literal.replace('(', '(?:', 1)}\s*)+)", text)
     return frozenset("".join(re.findall(literal, pieces)).replace('\\"', '"') for pieces in found)

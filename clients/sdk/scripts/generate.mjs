@@ -47,6 +47,7 @@ function typeOf(schema, at) {
   throw new Error(`${at}: unsupported type '${schema.type}'`);
 }
 
+const short_type_max = 60; // characters of an object type that is one line
 const comment = (text, indent = "") => (text ? `${indent}/** ${text.replaceAll("*/", "* /")} */\n` : "");
 
 function objectType(schema, at, indent = "  ") {
@@ -57,7 +58,8 @@ function objectType(schema, at, indent = "  ") {
     const optional = (!required.has(name) && !(name === "type" && "const" in value)) || value["x-full"] !== undefined ? "?" : "";
     return `${comment(value.description, indent)}${indent}${name}${optional}: ${inner};`;
   });
-  return `{\n${lines.join("\n")}\n${indent.slice(2)}}`;
+  const short = `{ ${lines.map((line) => line.trim()).join(" ").replace(/;$/, "")} }`;
+  return short.length <= short_type_max && !short.includes("/**") ? short : `{\n${lines.join("\n")}\n${indent.slice(2)}}`;
 }
 
 function frameType(name) {

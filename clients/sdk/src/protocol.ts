@@ -396,23 +396,13 @@ export type SessionFrame = {
 };
 
 /** The snapshot is complete. Missed events, if requested, and live events follow. */
-export type Ready = {
-  type: "ready";
-  id: Id;
-};
+export type Ready = { type: "ready"; id: Id };
 
 /** What a session is doing now. Has no cursor and is never replayed; the latest one is valid. */
-export type StatusFrame = Omit<SessionStatus, "type"> & {
-  type: "status";
-  host: Host;
-  session: SessionName;
-};
+export type StatusFrame = Omit<SessionStatus, "type"> & { type: "status"; host: Host; session: SessionName };
 
 /** The client was too slow and events are missing here. `session` frames of the sessions that changed follow. */
-export type Lagged = {
-  type: "lagged";
-  id: Id;
-};
+export type Lagged = { type: "lagged"; id: Id };
 
 /** Sent when no other frame was sent for 30 s: the connection works. */
 export type Heartbeat = {
@@ -422,10 +412,7 @@ export type Heartbeat = {
 };
 
 /** Answers `unsubscribe`: nothing more of this subscription follows. */
-export type Unsubscribed = {
-  type: "unsubscribed";
-  id: Id;
-};
+export type Unsubscribed = { type: "unsubscribed"; id: Id };
 
 /** The transcript no longer begins with what was sent of this stream. Discard the stream's events and cursor. */
 export type Reset = {
@@ -517,18 +504,10 @@ export type Subscribe = {
 };
 
 /** Ends a subscription. */
-export type Unsubscribe = {
-  type: "unsubscribe";
-  id: Id;
-};
+export type Unsubscribe = { type: "unsubscribe"; id: Id };
 
 /** Requests the complete record behind a cursor. */
-export type Read = {
-  type: "read";
-  id: Id;
-  stream: Stream;
-  cursor: Cursor;
-};
+export type Read = { type: "read"; id: Id; stream: Stream; cursor: Cursor };
 
 /** An event in a transcript. */
 export type EarshotEvent = SessionStarted | SessionUpdated | TurnStarted | TurnFinished | MessageAdded | ToolInvoked | ToolFinished | TodoUpdated | CompactionStarted | CompactionFinished | AgentStarted | AgentFinished | TaskFinished | QueueChanged | UsageUpdated | ApiFailed | FilesSnapshotted | LineSkipped;

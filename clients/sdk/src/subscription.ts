@@ -61,6 +61,7 @@ export class Subscription implements AsyncIterable<Frame> {
   private last_frame_ms = 0;
   private tries = 0;
   private rejected_token: string | undefined;
+  private rejected_reason = "";
   private had_snapshot = false; // reconnects resume from here on
   private frame_is_replayed = false;
   private readonly received: StreamResumer;
@@ -150,25 +151,30 @@ export class Subscription implements AsyncIterable<Frame> {
     clearTimeout(this.retry_timer);
     if (this.queue?.isFull) return this.setState({ state: "paused" });
     this.setState({ state: "connecting" });
-    let token: string;
+    let what = "cannot read the token";
     try {
-      token = await this.context.token();
+      const token = await this.context.token();
+      if (this.current.state !== "connecting" || this.socket) return;
+      if (token !== "" && token === this.rejected_token) return this.setState({ state: "unauthorized", reason: this.rejected_reason });
+      what = "cannot connect";
+      this.socket = this.connect(token);
     } catch (error) {
-      if (this.current.state === "connecting") this.retryLater(0, `cannot read the token: ${error instanceof Error ? error.message : String(error)}`);
+      if (this.current.state === "connecting") this.retryLater(0, `${what}: ${error instanceof Error ? error.message : String(error)}`);
       return;
     }
-    if (this.current.state !== "connecting" || this.socket) return;
-    if (token !== "" && token === this.rejected_token) return this.setState({ state: "unauthorized", reason: "the token is not valid" });
-    const socket: Socket = this.context.connect(token, this.options.view)({
+    this.watchSilence();
+  }
+
+  private connect(token: string): Socket {
+    const { view } = this.options;
+    const socket: Socket = this.context.connect(token, view)({
       opened: () => {
-        const view = this.options.view;
         if (!socket.authorized) this.send({ type: "hello", token, client: this.context.client, ...(view && { view }) });
       },
       message: (text) => this.socket === socket && this.receive(JSON.parse(text) as Frame),
       closed: (code, reason, status) => this.socket === socket && this.lost(code, reason, status, token),
     });
-    this.socket = socket;
-    this.watchSilence();
+    return socket;
   }
 
   private send(message: object): void {
@@ -208,8 +214,9 @@ export class Subscription implements AsyncIterable<Frame> {
       // The token may have been rotated since it was read: read it again, once.
       const first = this.rejected_token === undefined;
       this.rejected_token = token;
+      this.rejected_reason = reason || "the token is not valid";
       if (first && token !== "") return void this.open();
-      return this.setState({ state: "unauthorized", reason: reason || "the token is not valid" });
+      return this.setState({ state: "unauthorized", reason: this.rejected_reason });
     }
     const permanent = [1002, 1007, 1009].includes(code) || (code >= 4500 && code < 5000) || status === 400 || status === 403;
     if (permanent) {

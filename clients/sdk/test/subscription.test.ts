@@ -97,6 +97,7 @@ test("a connection without frames is closed and reopened; a heartbeat keeps it",
   earshot.close();
 });
 
+// Fault 103.
 test("a token function that throws or rejects is retried", async () => {
   for (const fail of [() => Promise.reject(new Error("keyring locked")), () => { throw new Error("keyring locked"); }]) {
     let tries = 0;
@@ -107,6 +108,16 @@ test("a token function that throws or rejects is retried", async () => {
     assert.deepEqual(retries, Array.from({ length: 2 }, () => "cannot read the token: keyring locked"));
     earshot.close();
   }
+});
+
+test("a socket that cannot be created is retried", async () => {
+  let tries = 0;
+  const states: ConnectionState[] = [];
+  const earshot = new Earshot({ backoff, connect: () => { tries++; throw new Error("no route"); } });
+  earshot.subscribe({}, { frame() {}, state: (state) => states.push(state) });
+  await until("three attempts", () => tries >= 3);
+  earshot.close();
+  assert.ok(states.some((state) => state.state === "retrying" && state.reason === "cannot connect: no route"));
 });
 
 test("a connection that is lost while the consumer is behind is reopened when the consumer has caught up", async () => {
