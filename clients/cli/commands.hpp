@@ -47,14 +47,14 @@ struct ListOptions {
   bool all = false;
   bool json = false;
 };
-int list_command(const ListOptions& options);
+int list_command(const ListOptions& options, const DaemonAddresses& addresses);
 
 struct StatusOptions {
   ConnectOptions daemon;
   ColourMode colour = ColourMode::automatic;
   bool json = false;
 };
-int status_command(const StatusOptions& options);
+int status_command(const StatusOptions& options, const DaemonAddresses& addresses);
 
 struct StatusLineOptions {
   Filters filters;
@@ -74,7 +74,7 @@ struct ShowOptions {
   bool json = false;
   bool no_pager = false;
 };
-int show_command(const ShowOptions& options);
+int show_command(const ShowOptions& options, const DaemonAddresses& addresses);
 
 struct DoctorOptions {
   ConnectOptions daemon;
@@ -87,7 +87,7 @@ struct OpenOptions {
   ConnectOptions daemon;
   bool print = false;  // only print the address
 };
-int open_command(const OpenOptions& options);
+int open_command(const OpenOptions& options, const DaemonAddresses& addresses);
 
 struct TokenOptions {
   ConnectOptions daemon;
@@ -138,24 +138,55 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name);
 /// `\tdirectory`: a path.
 std::string complete_words(const CLI::App& app, std::vector<std::string> words);
 
+/// Calls `run` with the daemon's addresses and returns its result. If there are none, prints the reason and
+/// returns the exit code. They are looked up anew at each call: a restarted daemon may have others.
+int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run);
+
 extern const char* const filter_help;
 /// `types`: also --type. A command with the argument SESSION has no --session.
 void add_filters(CLI::App& command, Filters& filters, bool types);
 void add_colour(CLI::App& command, ColourMode& colour);
 
-/// Adds a command. `define` adds its own options; those for colours, filters and the connection follow if
-/// `Options` has members for them.
-template <class Options, class Define>
-Command add_command(CLI::App& app, const char* name, const char* description, int (*run)(const Options&),
-                    Define&& define) {
-  CLI::App* const command = app.add_subcommand(name, description);
+/// What the help of a command shows, and its flags.
+template <class Options>
+struct CommandText {
+  struct Flag {
+    const char* names;
+    bool Options::*value;
+    const char* description;
+  };
+  const char* name;
+  const char* description;
+  std::vector<Flag> flags;
+  const char* footer;
+};
+
+/// Adds a command. `run` takes the options and, if the command needs the daemon, its addresses. `define` adds
+/// other options than flags. Those for colours, filters and the connection follow if `Options` has members
+/// for them.
+template <class Options, class Run>
+Command add_command(CLI::App& app, const CommandText<Options>& text, Run run,
+                    const std::function<void(CLI::App&, Options&)>& define = {}) {
+  CLI::App* const command = app.add_subcommand(text.name, text.description);
   const auto options = std::make_shared<Options>();
-  define(*command, *options);
+  for (const auto& flag : text.flags) command->add_flag(flag.names, (*options).*flag.value, flag.description);
+  if (define) define(*command, *options);
+  std::string footer = text.footer;
   if constexpr (requires { options->colour; }) add_colour(*command, options->colour);
-  if constexpr (requires { options->filters; })
+  if constexpr (requires { options->filters; }) {
     add_filters(*command, options->filters, std::is_same_v<Options, TailOptions>);
+    footer = std::string(filter_help) + "\n\n" + footer;
+  }
   if constexpr (requires { options->daemon; }) add_connect_options(*command, options->daemon);
-  return {command, [options, run] { return run(*options); }};
+  command->footer(footer);
+  if constexpr (std::is_invocable_v<Run, const Options&>) {
+    return {command, [options, run] { return run(*options); }};
+  } else {
+    return {command, [options, run] {
+              return with_daemon(options->daemon,
+                                 [&](const auto& addresses) { return run(*options, addresses); });
+            }};
+  }
 }
 
 /// Prints a usage error and returns its exit code.
@@ -164,10 +195,6 @@ int usage_error(const std::string& message);
 std::string unknown_word_message(const CLI::App& app, const std::vector<std::string>& words);
 
 // Shared by the commands.
-
-/// Calls `run` with the daemon's addresses and returns its result. If there are none, prints the reason and
-/// returns the exit code. They are looked up anew at each call: a restarted daemon may have others.
-int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run);
 
 /// Prints an `error` frame.
 void print_daemon_error(const Fields& error);

@@ -82,6 +82,12 @@ std::string report_json(const Findings& findings) {
 
 namespace {
 
+const CommandText<DoctorOptions> text = {
+    "doctor",
+    "find problems and explain how to solve them",
+    {{"--json", &DoctorOptions::json, "print one JSON object"}},
+    R"(Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.)"};
+
 doctor::Probe contact(const DaemonAddresses& addresses) {
   doctor::Probe probe;
   const HttpResult result = send_request(addresses, {.target = "/v1/health"});
@@ -171,12 +177,6 @@ int doctor_command(const DoctorOptions& options) {
   return doctor::has_problem(findings) ? exit_failed : exit_ok;
 }
 
-Command add_doctor(CLI::App& app) {
-  const auto define = [](CLI::App& command, DoctorOptions& options) {
-    command.add_flag("--json", options.json, "print one JSON object");
-    command.footer("Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.");
-  };
-  return add_command(app, "doctor", "find problems and explain how to solve them", doctor_command, define);
-}
+Command add_doctor(CLI::App& app) { return add_command(app, text, doctor_command); }
 
 }  // namespace earshot::cli

@@ -9,6 +9,17 @@
 namespace earshot::cli {
 namespace {
 
+const CommandText<ListOptions> text = {
+    "ls",
+    "list sessions and their status; waiting ones come first",
+    {{"--all", &ListOptions::all, "also list sessions that are no longer live"},
+     {"--json", &ListOptions::json, "print a JSON array of session frames"}},
+    R"(CONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache reads.
+
+Examples:
+  earshot ls --project 'api*'
+  earshot ls --json | jq -r '.[] | select(.status.state == "waiting") | .session')"};
+
 constexpr std::size_t sessions_max = 100'000;  // beyond this only their number is printed
 
 constexpr const char* no_sessions =
@@ -27,7 +38,9 @@ std::string json_array(const std::vector<std::string>& frames, bool for_terminal
   return out + "]\n";
 }
 
-int list(const ListOptions& options, const DaemonAddresses& addresses) {
+}  // namespace
+
+int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   const DisplayOptions display = stdout_display(options.colour);
   const std::int64_t now = now_ms();
   FrameParser parser;
@@ -76,25 +89,6 @@ int list(const ListOptions& options, const DaemonAddresses& addresses) {
   return finish(out);
 }
 
-}  // namespace
-
-int list_command(const ListOptions& options) {
-  return with_daemon(options.daemon, [&](const auto& addresses) { return list(options, addresses); });
-}
-
-Command add_ls(CLI::App& app) {
-  const auto define = [](CLI::App& command, ListOptions& options) {
-    command.add_flag("--all", options.all, "also list sessions that are no longer live");
-    command.add_flag("--json", options.json, "print a JSON array of session frames");
-    command.footer(
-        std::string(filter_help) +
-        "\n\nCONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache "
-        "reads.\n\n"
-        "Examples:\n  earshot ls --project 'api*'\n  earshot ls --json | jq -r '.[] | "
-        "select(.status.state == \"waiting\") | .session'");
-  };
-  return add_command(app, "ls", "list sessions and their status; waiting ones come first", list_command,
-                     define);
-}
+Command add_ls(CLI::App& app) { return add_command(app, text, list_command); }
 
 }  // namespace earshot::cli

@@ -9,7 +9,19 @@
 namespace earshot::cli {
 namespace {
 
-int open(const OpenOptions& options, const DaemonAddresses& addresses) {
+const CommandText<OpenOptions> text = {
+    "open",
+    "open the dashboard in a browser, signed in",
+    {{"--print", &OpenOptions::print, "only print the address"}},
+    R"(The address contains a code instead of the token: it is valid once, for a minute. Without a display it is
+only printed: open it in a browser on this machine, or on one that forwards the port
+(ssh -L 7717:127.0.0.1:7717 HOST).
+
+Exit codes: 0 success; 1 no daemon; 2 usage error.)"};
+
+}  // namespace
+
+int open_command(const OpenOptions& options, const DaemonAddresses& addresses) {
   const HttpResult result = send_request(addresses, {.method = "POST", .target = "/v1/codes"});
   if (!result.response.ok()) return print_http_error(result, addresses);
   FrameParser parser;
@@ -30,23 +42,6 @@ int open(const OpenOptions& options, const DaemonAddresses& addresses) {
   return exit_code;
 }
 
-}  // namespace
-
-int open_command(const OpenOptions& options) {
-  return with_daemon(options.daemon, [&](const auto& addresses) { return open(options, addresses); });
-}
-
-Command add_open(CLI::App& app) {
-  const auto define = [](CLI::App& command, OpenOptions& options) {
-    command.add_flag("--print", options.print, "only print the address");
-    command.footer(
-        "The address contains a code instead of the token: it is valid once, for a minute. Without a display "
-        "it is\n"
-        "only printed: open it in a browser on this machine, or on one that forwards the port\n"
-        "(ssh -L 7717:127.0.0.1:7717 HOST).\n\n"
-        "Exit codes: 0 success; 1 no daemon; 2 usage error.");
-  };
-  return add_command(app, "open", "open the dashboard in a browser, signed in", open_command, define);
-}
+Command add_open(CLI::App& app) { return add_command(app, text, open_command); }
 
 }  // namespace earshot::cli

@@ -28,6 +28,23 @@
 namespace earshot::cli {
 namespace {
 
+const CommandText<ReplayOptions> text = {
+    "replay",
+    "print the events of transcripts; needs no daemon",
+    {{"--pretty", &ReplayOptions::pretty, "print readable lines instead of JSON"},
+     {"--stats", &ReplayOptions::stats, "print statistics instead of events"},
+     {"-v,--verbose", &ReplayOptions::verbose,
+      "with --pretty: also thinking, token counts, messages of subagents"},
+     {"--events", &ReplayOptions::events, "with --stats: print the events, too"},
+     {"--json", &ReplayOptions::json, "with --stats: print one JSON object"}},
+    R"(Examples:
+  earshot replay session.jsonl | jq -r .type | sort | uniq -c
+  earshot replay --pretty session.jsonl | less -R
+  zcat old.jsonl.gz | earshot replay -
+  earshot replay --stats ~/.claude/projects
+
+Exit codes: 0 success; 1 a file could not be read; 2 usage error.)"};
+
 // --- statistics: every line is accounted for ---
 
 using Counts = std::map<std::string, std::uint64_t, std::less<>>;
@@ -440,28 +457,18 @@ int replay_command(const ReplayOptions& options) {
 }
 
 Command add_replay(CLI::App& app) {
-  const auto define = [](CLI::App& command, ReplayOptions& options) {
+  return add_command<ReplayOptions>(app, text, replay_command, [](CLI::App& command, ReplayOptions& options) {
     command
         .add_option("FILE", options.files,
                     "transcripts; directories are searched for transcripts; - is stdin")
         ->type_name("FILE")
         ->required();
-    CLI::Option* const pretty =
-        command.add_flag("--pretty", options.pretty, "print readable lines instead of JSON");
-    command
-        .add_flag("-v,--verbose", options.verbose,
-                  "with --pretty: also thinking, token counts, messages of subagents")
-        ->needs(pretty);
     const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
     command.add_option("--view", options.view, "full (default), or meta: no text, inputs or outputs")
         ->type_name("full|meta")
         ->transform(CLI::CheckedTransformer(views).description(""));
     command.add_flag_callback(
         "--no-redact", [&options] { options.redact = false; }, "do not redact secrets");
-    CLI::Option* const stats =
-        command.add_flag("--stats", options.stats, "print statistics instead of events");
-    command.add_flag("--events", options.events, "with --stats: print the events, too")->needs(stats);
-    command.add_flag("--json", options.json, "with --stats: print one JSON object")->needs(stats);
     const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
       command.add_option(name, value, description)->type_name(type);
     };
@@ -470,14 +477,10 @@ Command add_replay(CLI::App& app) {
     add("--host", options.host, "name of the host (default: this host)", "NAME");
     add("--state", options.state, "the daemon's state directory, to print the same cursors as the daemon",
         "DIR");
-    command.footer(
-        "Examples:\n  earshot replay session.jsonl | jq -r .type | sort | uniq -c\n"
-        "  earshot replay --pretty session.jsonl | less -R\n  zcat old.jsonl.gz | earshot replay -\n"
-        "  earshot replay --stats ~/.claude/projects\n\nExit codes: 0 success; 1 a file could not be read; 2 "
-        "usage error.");
-  };
-  return add_command(app, "replay", "print the events of transcripts; needs no daemon", replay_command,
-                     define);
+    for (const char* name : {"--events", "--json"})
+      command.get_option(name)->needs(command.get_option("--stats"));
+    command.get_option("--verbose")->needs(command.get_option("--pretty"));
+  });
 }
 
 }  // namespace earshot::cli

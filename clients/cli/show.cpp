@@ -13,6 +13,22 @@
 namespace earshot::cli {
 namespace {
 
+const CommandText<ShowOptions> text = {
+    "show",
+    "read a session turn by turn, from its beginning",
+    {{"-v,--verbose", &ShowOptions::verbose, "also show thinking, tool outputs, token counts, checkpoints"},
+     {"--json", &ShowOptions::json, "print the events as JSON, one per line"},
+     {"--no-pager", &ShowOptions::no_pager, "print directly instead of using a pager"}},
+    R"(On a terminal the output is shown in $PAGER (default: less -FRX).
+
+Examples:
+  earshot show
+  earshot show last --project api --turn 3 -v
+  earshot show 2eaa --json | jq -r 'select(.type == "tool.invoked") | .tool' | sort | uniq -c
+
+To read a transcript without a daemon:  earshot replay FILE --pretty
+Exit codes: 0 success; 1 no daemon, or no such session; 2 usage error, or several sessions match.)"};
+
 constexpr const char* find_id = "find";
 constexpr const char* find_all_id = "find-all";  // including sessions that are not live
 constexpr const char* suggest_id = "suggest";    // all sessions, for a name that matches none
@@ -163,7 +179,9 @@ int print(Reader& reader, const ShowOptions& options) {
   return exit_failed;
 }
 
-int show(const ShowOptions& options, const DaemonAddresses& addresses) {
+}  // namespace
+
+int show_command(const ShowOptions& options, const DaemonAddresses& addresses) {
   Reader reader(options);
   {
     Client client;
@@ -187,14 +205,8 @@ int show(const ShowOptions& options, const DaemonAddresses& addresses) {
   return print(reader, options);
 }
 
-}  // namespace
-
-int show_command(const ShowOptions& options) {
-  return with_daemon(options.daemon, [&](const auto& addresses) { return show(options, addresses); });
-}
-
 Command add_show(CLI::App& app) {
-  const auto define = [](CLI::App& command, ShowOptions& options) {
+  return add_command<ShowOptions>(app, text, show_command, [](CLI::App& command, ShowOptions& options) {
     command
         .add_option(
             "SESSION", options.session,
@@ -203,18 +215,7 @@ Command add_show(CLI::App& app) {
     command.add_option("--turn", options.turn, "only this turn")
         ->type_name("N")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
-    command.add_flag("-v,--verbose", options.verbose,
-                     "also show thinking, tool outputs, token counts, checkpoints");
-    command.add_flag("--json", options.json, "print the events as JSON, one per line");
-    command.add_flag("--no-pager", options.no_pager, "print directly instead of using a pager");
-    command.footer(
-        "On a terminal the output is shown in $PAGER (default: less -FRX).\n\n"
-        "Examples:\n  earshot show\n  earshot show last --project api --turn 3 -v\n"
-        "  earshot show 2eaa --json | jq -r 'select(.type == \"tool.invoked\") | .tool' | sort | uniq -c\n\n"
-        "To read a transcript without a daemon:  earshot replay FILE --pretty\n"
-        "Exit codes: 0 success; 1 no daemon, or no such session; 2 usage error, or several sessions match.");
-  };
-  return add_command(app, "show", "read a session turn by turn, from its beginning", show_command, define);
+  });
 }
 
 }  // namespace earshot::cli

@@ -12,6 +12,15 @@
 namespace earshot::cli {
 namespace {
 
+const CommandText<StatusOptions> text = {"status",
+                                         "show whether the daemon is all right, and what it monitors",
+                                         {{"--json", &StatusOptions::json, "print one JSON object"}},
+                                         R"(Example:
+  earshot status > /dev/null || earshot doctor
+
+For a status bar use `earshot statusline`; to list sessions `earshot ls`.
+Exit codes: 0 all right; 1 the daemon has problems or refused the request; 2 usage error; 3 no daemon.)"};
+
 // Older daemons use the second key.
 std::string either_text(const Fields& fields, std::string_view key, std::string_view old_key) {
   const std::string_view text = fields.text(key);
@@ -116,9 +125,11 @@ std::string status_json(const Health& health, const SessionCounts& counts) {
   return out + "\n";
 }
 
-int status(const StatusOptions& options, const DaemonAddresses& addresses) {
+}  // namespace
+
+int status_command(const StatusOptions& options, const DaemonAddresses& addresses) {
   const HttpResult result = send_request(addresses, {.target = "/v1/health"});
-  if (result.response.unreachable) {
+  if (result.response.unreachable()) {
     print_message(format_connect_error(result.connect, addresses));
     return exit_no_daemon;
   }
@@ -135,8 +146,6 @@ int status(const StatusOptions& options, const DaemonAddresses& addresses) {
                          : status_text(*health, counts, stdout_display(options.colour)));
   return finish(out) == exit_ok && !has_problem(*health) ? exit_ok : exit_failed;
 }
-
-}  // namespace
 
 std::optional<Health> parse_health(std::string_view json) {
   FrameParser parser;
@@ -176,21 +185,6 @@ std::optional<Health> parse_health(std::string_view json) {
   return health;
 }
 
-int status_command(const StatusOptions& options) {
-  return with_daemon(options.daemon, [&](const auto& addresses) { return status(options, addresses); });
-}
-
-Command add_status(CLI::App& app) {
-  const auto define = [](CLI::App& command, StatusOptions& options) {
-    command.add_flag("--json", options.json, "print one JSON object");
-    command.footer(
-        "Example:\n  earshot status > /dev/null || earshot doctor\n\n"
-        "For a status bar use `earshot statusline`; to list sessions `earshot ls`.\n"
-        "Exit codes: 0 all right; 1 the daemon has problems or refused the request; 2 usage error; 3 no "
-        "daemon.");
-  };
-  return add_command(app, "status", "show whether the daemon is all right, and what it monitors",
-                     status_command, define);
-}
+Command add_status(CLI::App& app) { return add_command(app, text, status_command); }
 
 }  // namespace earshot::cli

@@ -20,6 +20,21 @@
 namespace earshot::cli {
 namespace {
 
+const CommandText<StatusLineOptions> text = {
+    "statusline",
+    "print one line for a status bar: how many sessions wait and work",
+    {{"--follow", &StatusLineOptions::follow,
+      "print a new line at each change, until ^C; waits for the daemon if it is not running"},
+     {"--json", &StatusLineOptions::json,
+      "print one JSON object per line, as status bars expect: text, class, tooltip and counts"}},
+    R"(Examples:
+  earshot statusline
+  tmux set -g status-right '#(earshot statusline --follow)'
+  earshot statusline --follow --json       for waybar; other bars: RECIPES.md
+
+The line is empty if no session waits or works. With --follow and no daemon it is: earshot?
+Exit codes: 0 success, or stopped by ^C; 1 no daemon; 2 usage error.)"};
+
 // The counted states. The first one with a session is the class of the line.
 struct Kind {
   std::string_view state;
@@ -237,22 +252,6 @@ int StatusLineCommand::run() {
 
 int statusline_command(const StatusLineOptions& options) { return StatusLineCommand(options).run(); }
 
-Command add_statusline(CLI::App& app) {
-  const auto define = [](CLI::App& command, StatusLineOptions& options) {
-    command.add_flag("--follow", options.follow,
-                     "print a new line at each change, until ^C; waits for the daemon if it is not running");
-    command.add_flag(
-        "--json", options.json,
-        "print one JSON object per line, as status bars expect: text, class, tooltip and counts");
-    command.footer(
-        std::string(filter_help) +
-        "\n\nExamples:\n  earshot statusline\n  tmux set -g status-right '#(earshot statusline --follow)'\n"
-        "  earshot statusline --follow --json       for waybar; other bars: RECIPES.md\n\n"
-        "The line is empty if no session waits or works. With --follow and no daemon it is: earshot?\n"
-        "Exit codes: 0 success, or stopped by ^C; 1 no daemon; 2 usage error.");
-  };
-  return add_command(app, "statusline", "print one line for a status bar: how many sessions wait and work",
-                     statusline_command, define);
-}
+Command add_statusline(CLI::App& app) { return add_command(app, text, statusline_command); }
 
 }  // namespace earshot::cli

@@ -13,6 +13,20 @@
 namespace earshot::cli {
 namespace {
 
+const CommandText<TailOptions> text = {
+    "tail",
+    "follow what agents do, live, until ^C",
+    {{"-v,--verbose", &TailOptions::verbose,
+      "also show thinking, token counts, messages of subagents, checkpoints"}},
+    R"(Examples:
+  earshot tail --project api
+  earshot tail --since 2h --type turn --type agent
+  earshot tail --json --type 'tool.*' | jq -r '.tool'
+
+If the daemon is not running, tail waits for it; after a lost connection it prints the missed events.
+Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the connection;
+2 usage error.)"};
+
 constexpr std::size_t snapshot_sessions_max = 20'000;  // beyond this they are not shown
 constexpr std::size_t snapshot_lines_max = 12;         // idle sessions are shown up to this number of lines
 constexpr std::int64_t live_ms = 24LL * 3600 * 1000;   // the daemon's default age limit of live sessions
@@ -323,7 +337,7 @@ int tail_command(const TailOptions& options) {
 }
 
 Command add_tail(CLI::App& app) {
-  const auto define = [](CLI::App& command, TailOptions& options) {
+  return add_command<TailOptions>(app, text, tail_command, [](CLI::App& command, TailOptions& options) {
     command
         .add_option_function<std::string>(
             "--since",
@@ -344,21 +358,9 @@ Command add_tail(CLI::App& app) {
             "--pretty", [&options] { options.format = Format::pretty; },
             "print readable lines (default on a terminal)")
         ->excludes(json);
-    command.add_flag("-v,--verbose", options.verbose,
-                     "also show thinking, token counts, messages of subagents, checkpoints");
     command.add_flag_callback(
         "--no-snapshot", [&options] { options.snapshot = false; }, "do not start with the current sessions");
-    command.footer(
-        std::string(filter_help) +
-        "\n\nExamples:\n  earshot tail --project api\n  earshot tail --since 2h --type turn --type agent\n"
-        "  earshot tail --json --type 'tool.*' | jq -r '.tool'\n\n"
-        "If the daemon is not running, tail waits for it; after a lost connection it prints the missed "
-        "events.\n"
-        "Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the "
-        "connection;\n"
-        "2 usage error.");
-  };
-  return add_command(app, "tail", "follow what agents do, live, until ^C", tail_command, define);
+  });
 }
 
 }  // namespace earshot::cli

@@ -277,12 +277,12 @@ void TranscriptView::todo_updated(const Row& row) {
                        : status == "in_progress" ? Glyph::working
                                                  : Glyph::idle;
     print(row,
-         Line()
-             .add(row.margin, Style::dim)
-             .space(2)
-             .add(state_.glyph(mark), status == "completed" ? Style::good : Style::dim)
-             .space(1)
-             .add(state_.clean(todo.text("content")), status == "completed" ? Style::dim : Style::plain));
+          Line()
+              .add(row.margin, Style::dim)
+              .space(2)
+              .add(state_.glyph(mark), status == "completed" ? Style::good : Style::dim)
+              .space(1)
+              .add(state_.clean(todo.text("content")), status == "completed" ? Style::dim : Style::plain));
   }
 }
 

@@ -1,8 +1,7 @@
 // A state directory whose daemon listens at a Unix socket, for tests of commands.
 #pragma once
 #include <string>
-#include <utility>
-#include <vector>
+#include <type_traits>
 
 #include "cli/commands.hpp"
 #include "unit/common/captured.hpp"
@@ -20,5 +19,14 @@ struct State : TemporaryDirectory {
     return path("sock");
   }
 };
+
+/// What a command prints that needs the daemon.
+template <class Options>
+Printed run(int (*command)(const Options&, const DaemonAddresses&),
+            const std::type_identity_t<Options>& options) {
+  return printed_by([&] {
+    return with_daemon(options.daemon, [&](const auto& addresses) { return command(options, addresses); });
+  });
+}
 
 }  // namespace earshot::cli::test

@@ -15,8 +15,7 @@ TEST_CASE("open prints an address with a code that it requested through the sock
             peer.answer("200 OK", R"({"code":"ab","expires_in":60,"url":"http://127.0.0.1:7717/#code=ab"})");
       }},
       state.socket());
-  const Printed printed =
-      printed_by([&] { return open_command({.daemon = state.options(), .print = true}); });
+  const Printed printed = run(open_command, {.daemon = state.options(), .print = true});
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   CHECK(printed.out == "http://127.0.0.1:7717/#code=ab\n");
@@ -30,8 +29,7 @@ TEST_CASE("open accepts only web addresses") {
     const State state;
     FakeDaemon daemon({[&](Peer& peer) { peer.answer("200 OK", R"({"url":")" + std::string(url) + "\"}"); }},
                       state.socket());
-    const Printed printed =
-        printed_by([&] { return open_command({.daemon = state.options(), .print = true}); });
+    const Printed printed = run(open_command, {.daemon = state.options(), .print = true});
     CHECK(printed.exit_code == exit_failed);
     CHECK(printed.out.empty());
   }
@@ -40,8 +38,7 @@ TEST_CASE("open accepts only web addresses") {
 TEST_CASE("an older daemon is reported as such") {
   const State state;
   FakeDaemon daemon({[](Peer& peer) { peer.answer("404 Not Found", "{}"); }}, state.socket());
-  const Printed printed =
-      printed_by([&] { return open_command({.daemon = state.options(), .print = true}); });
+  const Printed printed = run(open_command, {.daemon = state.options(), .print = true});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("older than this program") != std::string::npos);
 }
@@ -59,7 +56,7 @@ TEST_CASE("the TCP address is used if nothing listens at the socket") {
     peer.close(1000, "");
   }});
   state.put("address", daemon.url());
-  const Printed printed = printed_by([&] { return list_command({.daemon = state.options()}); });
+  const Printed printed = run(list_command, {.daemon = state.options()});
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   CHECK(request.find("Authorization: Bearer t0ken") != request.npos);

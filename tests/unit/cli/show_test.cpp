@@ -31,8 +31,7 @@ TEST_CASE("show finds the session, then requests all its events") {
     peer.close(1000, "");
   };
   FakeDaemon daemon({script, script}, state.socket());
-  const Printed json =
-      printed_by([&] { return show_command({.session = "2eaa", .daemon = state.options(), .json = true}); });
+  const Printed json = run(show_command, {.session = "2eaa", .daemon = state.options(), .json = true});
   CHECK(json.exit_code == exit_ok);
   CHECK(json.out == one + "\n");
   CHECK(find.find(R"("session":["2eaa*"])") != find.npos);
@@ -40,9 +39,8 @@ TEST_CASE("show finds the session, then requests all its events") {
   CHECK(unsubscribe == R"({"type":"unsubscribe","id":"find-all"})");
   CHECK(show.find(R"("after":["c/p/2eaa1c04:","c/p/2eaa1c04/subagents/agent-x:"])") != show.npos);
   CHECK(show.find(R"("snapshot":false)") != show.npos);
-  const Printed pretty = printed_by([&] {
-    return show_command({.session = "2eaa", .daemon = state.options(), .colour = ColourMode::never});
-  });
+  const Printed pretty =
+      run(show_command, {.session = "2eaa", .daemon = state.options(), .colour = ColourMode::never});
   CHECK(daemon.join().empty());
   CHECK(pretty.out.starts_with("api\n2eaa1c04"));
   CHECK(pretty.out.find("turn 1") != std::string::npos);
@@ -51,7 +49,7 @@ TEST_CASE("show finds the session, then requests all its events") {
 TEST_CASE("show without a daemon refers to replay") {
   const State state;
   state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = printed_by([&] { return show_command({.daemon = state.options()}); });
+  const Printed printed = run(show_command, {.daemon = state.options()});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("earshot replay FILE --pretty") != std::string::npos);
 }
@@ -70,8 +68,7 @@ TEST_CASE("show suggests a session with a similar id") {
                       peer.close(1000, "");
                     }},
                     state.socket());
-  const Printed printed =
-      printed_by([&] { return show_command({.session = "2eab1c04", .daemon = state.options()}); });
+  const Printed printed = run(show_command, {.session = "2eab1c04", .daemon = state.options()});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("did you mean 2eaa1c04?") != std::string::npos);
 }

@@ -20,14 +20,14 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
       "earshot_sessions{state=\"working\"} 2\nearshot_sessions{state=\"waiting\"} 1\n";
   FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)}, state.socket());
   const StatusOptions options{.daemon = state.options(), .colour = ColourMode::never};
-  const Printed good = printed_by([&] { return status_command(options); });
+  const Printed good = run(status_command, options);
   CHECK(good.exit_code == exit_ok);
   CHECK(good.out ==
         "daemon    earshotd 1.0.0 on dev7: all right, up 2m05s, pid 42\n"
         "sessions  3: 1 waiting, 2 working\n"
         "root      /home/u/.claude: 12 transcripts\n"
         "watching  inotify, 7 directories\n");
-  const Printed bad = printed_by([&] { return status_command(options); });
+  const Printed bad = run(status_command, options);
   CHECK(daemon.join().empty());
   CHECK(bad.exit_code == exit_failed);
   CHECK(bad.out.find("problem   /x: Permission denied\n") != std::string::npos);
@@ -36,7 +36,7 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
 TEST_CASE("status without a daemon has its own exit code") {
   const State state;
   state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = printed_by([&] { return status_command({.daemon = state.options()}); });
+  const Printed printed = run(status_command, {.daemon = state.options()});
   CHECK(printed.exit_code == exit_no_daemon);
   CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }
