@@ -25,7 +25,7 @@ constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // the daemon or a file cannot be reached or read
 constexpr int exit_usage = 2;
 constexpr int exit_no_daemon = 3;  // `status` only
-constexpr int try_again = -1;      // no exit code: a command that reconnects goes on
+constexpr int try_again = -1;      // no exit code: a command that reconnects continues
 
 enum class Format { automatic, json, pretty };  // automatic: pretty on a terminal
 

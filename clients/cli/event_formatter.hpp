@@ -101,7 +101,7 @@ Style style_of_outcome(std::string_view outcome);
 Glyph glyph_of_outcome(std::string_view outcome);
 /// Tools whose effects have their own events, other than those that start agents.
 bool has_own_events(std::string_view tool);
-/// What a notification that came as a prompt is about: its summary, where it has one.
+/// The summary of a notification that was delivered as a prompt; other text unchanged.
 std::string_view notification_summary(std::string_view text);
 
 }  // namespace earshot::cli

@@ -22,7 +22,7 @@ struct DisplayOptions {
   std::size_t columns = 0;  // 0: not a terminal, lines are not cut
 };
 
-/// The meaning of a colour. name_first and the following ones tell names apart.
+/// The meaning of a colour. name_first and the following ones distinguish names.
 enum class Style { plain, dim, bold, good, bad, note, loud, name_first };
 
 constexpr int name_styles = 8;  // Style::name_first + 0…7

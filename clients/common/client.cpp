@@ -363,7 +363,7 @@ Client::Client() : impl_(std::make_unique<Impl>()) {}
 Client::~Client() = default;
 
 ConnectionOutcome Client::run(const DaemonAddress& address, const Handlers& handlers) {
-  if (!address.gone.empty()) return {EndReason::unreachable, 0, 0, address.gone};
+  if (!address.unusable.empty()) return {EndReason::unreachable, 0, 0, address.unusable};
   Impl& impl = *impl_;
   impl.context.restart();
   impl.context.poll();  // delivers a signal that arrived meanwhile

@@ -224,7 +224,7 @@ std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& opt
       return address.address_source + " contains no usable address: " + *error;
     }
     address.endpoint = std::get<Endpoint>(std::move(endpoint));
-    if (has_ended(state)) address.gone = "the daemon that wrote it has ended";
+    if (has_ended(state)) address.unusable = "the daemon that wrote it has ended";
   }
   address.tls_ca = options.tls_ca;
   read_token(address, options.token_file.empty() ? state + "/token" : options.token_file);

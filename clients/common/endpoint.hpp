@@ -1,4 +1,4 @@
-// Where the daemon listens, how a connection to it ended, and what the user is told when there is none.
+// Where the daemon listens, how a connection to it ended, and the messages when there is none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -49,7 +49,7 @@ struct DaemonAddress {
   std::string token_error;     // why there is no token
   std::string warning;         // the token's file is readable by other users
   std::string tls_ca;          // file with trusted certificates; empty: those of the system
-  std::string gone;            // why it is not used: the daemon that wrote the address has ended
+  std::string unusable;        // why it is not used: the daemon that wrote the address has ended
 
   /// Over plain TCP any local user may listen: the daemon proves that it has the token before that is sent.
   bool needs_proof() const { return !token.empty() && !endpoint.is_unix() && !endpoint.tls; }

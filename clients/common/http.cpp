@@ -81,7 +81,7 @@ class Transfer {
     set(CURLOPT_ERRORBUFFER, details_);
     if (address.endpoint.is_unix()) set(CURLOPT_UNIX_SOCKET_PATH, address.endpoint.socket.c_str());
     if (!address.tls_ca.empty()) set(CURLOPT_CAINFO, address.tls_ca.c_str());
-    set(CURLOPT_PROXY, "");  // the token goes to the daemon only, whatever http_proxy contains
+    set(CURLOPT_PROXY, "");  // the token is sent to the daemon only, whatever http_proxy contains
     set(CURLOPT_PATH_AS_IS, 1L);
     set(CURLOPT_USERAGENT, user_agent().c_str());
     set(CURLOPT_FOLLOWLOCATION, 0L);
@@ -173,7 +173,7 @@ class Transfer {
 }  // namespace
 
 HttpResponse send_request(const DaemonAddress& address, const HttpRequest& request) {
-  if (!address.gone.empty()) return {.error = address.gone, .end_reason = EndReason::unreachable};
+  if (!address.unusable.empty()) return {.error = address.unusable, .end_reason = EndReason::unreachable};
   Transfer transfer(address);
   if (address.needs_proof())
     if (auto failed = transfer.prove()) return std::move(*failed);

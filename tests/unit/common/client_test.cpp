@@ -291,8 +291,8 @@ TEST_CASE("fault 87: the connection that was proven is not replaced by another")
 
 TEST_CASE("fault 87: an address whose daemon has ended is not used") {
   DaemonAddress address = address_of(endpoint_of(FakeDaemon({})));
-  address.gone = "the daemon that wrote it has ended";
+  address.unusable = "the daemon that wrote it has ended";
   CHECK(Client().run(address, {}).end_reason == EndReason::unreachable);
   CHECK(send_request(address, {}).unreachable());
-  CHECK(send_request(address, {}).error == address.gone);
+  CHECK(send_request(address, {}).error == address.unusable);
 }

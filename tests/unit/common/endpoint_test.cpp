@@ -175,19 +175,19 @@ TEST_CASE("an address with TLS needs no proof") {
 TEST_CASE("fault 87: the address of a daemon that has ended is not used") {
   State state;
   state.put("address", "ws://127.0.0.1:40001/v1/ws\n");
-  CHECK(state.find().gone.empty());  // no daemon can be asked
+  CHECK(state.find().unusable.empty());  // no daemon can be asked
   const pid_t ended = fork();
   if (ended == 0) _exit(0);
   waitpid(ended, nullptr, 0);
   state.put("lock", std::to_string(ended) + "\n");
-  CHECK_FALSE(state.find().gone.empty());
-  CHECK(state.find({.connect = "ws://127.0.0.1:5/v1/ws"}).gone.empty());
+  CHECK_FALSE(state.find().unusable.empty());
+  CHECK(state.find({.connect = "ws://127.0.0.1:5/v1/ws"}).unusable.empty());
   const int lock = open((state.path() + "/lock").c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);  // by a process whose number has another meaning here
-  CHECK(state.find().gone.empty());
+  CHECK(state.find().unusable.empty());
   close(lock);
   state.put("lock", std::to_string(getpid()) + "\n");
-  CHECK(state.find().gone.empty());
+  CHECK(state.find().unusable.empty());
 }
 
 TEST_CASE("a proof is the HMAC of nonce and address") {

@@ -59,7 +59,7 @@ bool Peer::read(char* bytes, std::size_t size) {
 void Peer::raw(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;  // the client has gone: it may
+    if (sent <= 0) return;  // the client may close the connection at any time
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
@@ -208,7 +208,7 @@ FakeDaemon::FakeDaemon(std::vector<std::function<void(Peer&)>> scripts, const st
   } else {
     bind_socket(socket);
   }
-  if (::listen(listener_, 8) != 0) throw std::runtime_error("nobody can connect");
+  if (::listen(listener_, 8) != 0) throw std::runtime_error("cannot listen");
   limit_waits(listener_);
   thread_ = std::thread([this, scripts = std::move(scripts)] {
     try {

@@ -1,5 +1,5 @@
-// A daemon that does what a test tells it, byte by byte. No Beast: what the client is tested against must not
-// be itself.
+// A daemon that a test controls byte by byte. No Beast: the client must not be tested against the same
+// implementation.
 #pragma once
 #include <functional>
 #include <string>
