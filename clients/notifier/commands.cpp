@@ -11,7 +11,6 @@
 #include "base/file.hpp"
 #include "base/quantities.hpp"
 #include "common/client.hpp"
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/notifier.hpp"
 #include "notifier/rules_file.hpp"

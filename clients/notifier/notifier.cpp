@@ -6,9 +6,8 @@
 
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "common/http.hpp"
-#include "common/web_page.hpp"
 
 namespace earshot::notifier {
 namespace {

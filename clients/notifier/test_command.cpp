@@ -5,7 +5,6 @@
 
 #include "base/file.hpp"
 #include "base/quantities.hpp"
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/commands.hpp"
 #include "notifier/rule_engine.hpp"

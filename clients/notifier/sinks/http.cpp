@@ -15,7 +15,7 @@
 #include "base/hex.hpp"
 #include "base/quantities.hpp"
 #include "base/text.hpp"
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "common/endpoint.hpp"
 
 namespace earshot::notifier {

@@ -1,11 +1,10 @@
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 
-#include <cstring>
 #include <iostream>
 #include <map>
-#include <memory>
 
 #include "base/text.hpp"
+#include "common/format.hpp"
 #include "version/version.hpp"
 
 namespace earshot::cli {
@@ -27,16 +26,9 @@ constexpr const char* examples =
     "error.\n"
     "Run `earshot COMMAND --help` for the options of a command, `man earshot` for the manual.";
 
-const CLI::App* find_command(const CLI::App& app, const std::string& name) {
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (each->get_name() == name) return each;
-  }
-  return nullptr;
-}
-
 std::string unknown_command_message(const CLI::App& app, const std::string& name) {
   std::vector<std::string_view> names;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App* s) { return !s->get_group().empty(); }))
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(each->get_name());
   const std::string_view nearest = suggest_word(name, names);
   return "unknown command `" + name + "`" +
@@ -60,6 +52,13 @@ Command add_help(CLI::App& app) {
 const char* const filter_help =
     "Filters can be repeated; * and ? are wildcards. A plain word is a name: `--project api` matches */api,\n"
     "`--session 2eaa` the session whose id begins with it, `--type turn` all of turn.*";
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (each->get_name() == name) return each;
+  }
+  return nullptr;
+}
 
 int usage_error(const std::string& message) {
   print_message(safe_text(message));
@@ -93,7 +92,8 @@ void add_filters(CLI::App& command, Filters& filters, bool types) {
     command.add_option(name, values, description)->type_name(type)->group("Filters")->allow_extra_args(false);
   };
   add("--project", filters.project, "only sessions in this project directory", "GLOB");
-  add("--session", filters.session, "only this session", "SESSION");
+  if (command.get_option_no_throw("SESSION") == nullptr)
+    add("--session", filters.session, "only this session", "SESSION");
   add("--program", filters.program, "only sessions of this agent program, such as claude-code", "GLOB");
   add("--host", filters.host, "only sessions on this host", "GLOB");
   if (types) add("--type", filters.type, "only events of this type", "GLOB");
@@ -115,28 +115,17 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.set_help_flag("-h,--help", "show this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
-  app.formatter(std::make_shared<HelpFormatter>());
-  app.get_formatter()->column_width(28);
-  return {add_ls(app),
-          add_tail(app),
-          add_show(app),
-          add_status(app),
-          add_statusline(app),
-          add_replay(app),
-          add_open(app),
-          add_token(app),
-          add_doctor(app),
-          add_completions(app),
-          add_complete_sessions(app),
-          add_help(app)};
+  set_help_format(app);
+  return {add_ls(app),         add_tail(app),        add_show(app), add_status(app),
+          add_statusline(app), add_replay(app),      add_open(app), add_token(app),
+          add_doctor(app),     add_completions(app), add_help(app)};
 }
 
-std::optional<DaemonAddresses> find_addresses(const ConnectOptions& options, int& exit_code) {
-  auto found = find_daemon(options);
-  if (auto* addresses = std::get_if<DaemonAddresses>(&found)) return std::move(*addresses);
+int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run) {
+  const auto found = find_daemon(options);
+  if (const auto* addresses = std::get_if<DaemonAddresses>(&found)) return run(*addresses);
   print_message(safe_text(std::get<std::string>(found)));
-  exit_code = options.names_address() ? exit_usage : exit_failed;
-  return std::nullopt;
+  return options.names_address() ? exit_usage : exit_failed;
 }
 
 void print_daemon_error(const Fields& error) {
