@@ -45,10 +45,10 @@ export function proveDaemon(url: URL, token: string, agent: Agent): Promise<bool
         if (body.length > answer_bytes_max) asked.destroy(new Error(`${url.host} is not an earshot daemon: no proof`));
       });
       response.on("end", () => {
-        if (response.statusCode !== 200 || !/^[0-9a-f]{64}$/.test(body)) {
+        if (response.statusCode !== 200 || !/^[0-9a-f]{64}\n?$/.test(body)) {
           return reject(new Error(`${url.host} did not prove that it has the token, which was not sent (HTTP ${response.statusCode}): another program listens on the port, or the daemon is older than this SDK`));
         }
-        resolve(timingSafeEqual(Buffer.from(body), Buffer.from(expectedProof(token, nonce, peer))));
+        resolve(timingSafeEqual(Buffer.from(body.trimEnd()), Buffer.from(expectedProof(token, nonce, peer))));
       });
     });
     asked.end();
