@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "config/config_file.hpp"
 #include "config/option_table.hpp"
 #include "redact/redactor.hpp"
 #include "team/broker_client.hpp"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 
 namespace earshot::serve {
 namespace {

@@ -1,7 +1,7 @@
 #include "serve/stream/control_frames.hpp"
 
 #include "base/json_writer.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::serve {
 namespace {

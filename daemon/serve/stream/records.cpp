@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/control_frames.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/json_writer.hpp"
-#include "base/truncated_paths.hpp"
+#include "base/text_filter.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/control_frames.hpp"
 #include "serve/stream/session_store.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "base/fd.hpp"
+#include "base/system.hpp"
 
 namespace earshot::serve {
 

@@ -14,12 +14,14 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "scratch.hpp"
 #include "watch/watchers.hpp"
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
 using namespace earshot::watch;
+using earshot::Clock;
 using namespace earshot::test;
 using namespace std::chrono_literals;
 

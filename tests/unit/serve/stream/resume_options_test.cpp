@@ -1,7 +1,7 @@
 // `since`, `new_streams`, `unsubscribe`, and each event once per connection.
 #include <catch2/catch.hpp>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "unit/serve/stream/resume_fixture.hpp"
 
 using namespace earshot;

@@ -1,5 +1,5 @@
-// The system calls on files that the daemon watches. They stand in one translation unit so that the simulator
-// can replace them with its own file system. Errors are values of errno. Nothing is opened for writing.
+// The system calls that the simulator replaces with its own machine: files that the daemon watches, and the
+// clocks of base/clock.hpp. Errors are values of errno. Nothing is opened for writing.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -7,10 +7,37 @@
 #include <functional>
 #include <string>
 #include <string_view>
-
-#include "base/fd.hpp"
+#include <utility>
 
 namespace earshot {
+
+/// Closes a descriptor of open_for_reading() or of the system.
+void close_fd(int fd);
+
+/// Owns a file descriptor and closes it. A negative value means none.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  /// Gives up ownership.
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) {
+    const int old = std::exchange(fd_, fd);
+    if (old >= 0) close_fd(old);
+  }
+
+ private:
+  int fd_ = -1;
+};
 
 enum class FileType : std::uint8_t { regular, directory, symlink, other, unknown };
 

@@ -1,4 +1,4 @@
-#include "base/truncated_paths.hpp"
+#include "base/text_filter.hpp"
 
 #include <algorithm>
 

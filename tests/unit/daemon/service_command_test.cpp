@@ -1,24 +1,14 @@
-#include "service_manager.hpp"
+#include "service_command.hpp"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 
+#include "unit/support/temporary_directory.hpp"
+
 using namespace earshot::service;
+using earshot::test::TemporaryDirectory;
 
 namespace {
-
-struct Scratch {
-  Scratch() {
-    char name[] = "/tmp/earshot-test-XXXXXX";
-    REQUIRE(::mkdtemp(name));
-    path = name;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 std::size_t count(std::string_view text, std::string_view what) {
   std::size_t n = 0;
@@ -131,15 +121,15 @@ TEST_CASE("a property list contains arguments, variables and the home directory"
 }
 
 TEST_CASE("launchd unloads the old service before it loads the new one") {
-  const Scratch home;
-  const Manager manager = launchd(make_spec(home.path), 501);
+  const TemporaryDirectory home;
+  const Manager manager = launchd(make_spec(home.path()), 501);
   const std::string bootstrap = "launchctl bootstrap gui/501 " + manager.file;
   const std::string bootout = "launchctl bootout gui/501/dev.earshot.earshotd";
-  REQUIRE(manager.file == home.path + "/Library/LaunchAgents/dev.earshot.earshotd.plist");
+  REQUIRE(manager.file == home.path() + "/Library/LaunchAgents/dev.earshot.earshotd.plist");
   FakeManager fake;
   REQUIRE(install(manager, fake.run(), fake.print()) == done);
   REQUIRE(fake.commands == std::vector<std::string>{bootstrap});
-  ServiceSpec other = make_spec(home.path);
+  ServiceSpec other = make_spec(home.path());
   other.arguments = {"--no-redact"};
   fake.commands.clear();
   REQUIRE(install(launchd(other, 501), fake.run(), fake.print()) == done);
@@ -152,8 +142,8 @@ TEST_CASE("launchd unloads the old service before it loads the new one") {
 }
 
 TEST_CASE("without launchctl the commands to run are printed") {
-  const Scratch home;
-  const Manager manager = launchd(make_spec(home.path), 501);
+  const TemporaryDirectory home;
+  const Manager manager = launchd(make_spec(home.path()), 501);
   FakeManager fake;
   fake.code = -1;
   REQUIRE(install(manager, fake.run(), fake.print()) == no_manager);

@@ -1,4 +1,4 @@
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "base/clock.hpp"
 
 namespace earshot {
 namespace {
@@ -156,6 +158,15 @@ int Directory::for_each(const std::function<void(std::string_view, FileType)>& v
   const int error = errno;
   ::closedir(entries);
   return error;
+}
+
+Clock::time_point Clock::now() noexcept { return std::chrono::steady_clock::now(); }
+
+Clock::duration Clock::sleep(duration until_due) noexcept { return until_due; }
+
+std::chrono::nanoseconds wall_now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
 }
 
 }  // namespace earshot
