@@ -435,7 +435,8 @@ service::ServiceSpec spec_of(const config::Options& options, const config::Envir
     spec.writable.push_back(std::filesystem::path(absolute(options.socket)).parent_path().string());
   const tail::Roots roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
   for (const tail::Root& root : roots.roots) spec.readable.push_back(root.path);
-  for (const std::string& file : {options.config_file, options.tls_cert, options.tls_key})
+  for (const std::string& file :
+       {options.config_file, options.tls_cert, options.tls_key, options.metrics_token_file})
     if (!file.empty()) spec.readable.push_back(absolute(file));
   return spec;
 }

@@ -8,7 +8,7 @@
 
 #include "base/hex.hpp"
 #include "base/quantities.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 #include "team/subjects.hpp"
 
 namespace earshot::team {

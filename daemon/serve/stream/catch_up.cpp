@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "serve/stream/subscription.hpp"
+#include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -143,7 +143,7 @@ CatchUps::~CatchUps() = default;
 
 // --- Requests ---
 
-void CatchUps::want(CatchUpReader& reader, const std::string& stream, const EventRange& missing) {
+void CatchUps::want(Subscriber& reader, const std::string& stream, const EventRange& missing) {
   Waiter waiter{&reader, missing};
   // Join a fold that has not reached the cursor yet.
   for (const auto& fold : folds_) {
@@ -161,7 +161,7 @@ void CatchUps::want(CatchUpReader& reader, const std::string& stream, const Even
   start_soon();
 }
 
-void CatchUps::consumed(CatchUpReader& reader, const std::string& stream,
+void CatchUps::consumed(Subscriber& reader, const std::string& stream,
                         const std::optional<EventRange>& rest) {
   for (const auto& fold : folds_) {
     if (fold->stream != stream) continue;
@@ -179,7 +179,7 @@ void CatchUps::consumed(CatchUpReader& reader, const std::string& stream,
   start_soon();
 }
 
-void CatchUps::forget(CatchUpReader& reader) {
+void CatchUps::forget(Subscriber& reader) {
   if (loads_.erase(&reader) == 0) return;
   const auto is_theirs = [&](const Waiter& waiter) { return waiter.reader == &reader; };
   for (auto at = waiting_.begin(); at != waiting_.end();) {
@@ -358,13 +358,13 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
     account(chunk);
   }
   struct Ended {
-    CatchUpReader* reader;
+    Subscriber* reader;
     ReplayResult how;
     Cursor end;
     bool has_chunk;
   };
   std::vector<Ended> ended;
-  std::vector<CatchUpReader*> served;
+  std::vector<Subscriber*> served;
   std::vector<Waiter> left;
   for (Waiter& waiter : fold->waiters) {
     const bool gets_chunk = std::exchange(waiter.wants_chunk, false) && !waiter.differs;
@@ -387,7 +387,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   }
   fold->waiters = std::move(left);
   fold->published = Clock::now();
-  for (CatchUpReader* reader : served) reader->on_chunk(fold->stream, chunk);
+  for (Subscriber* reader : served) reader->on_chunk(fold->stream, chunk);
   for (const Ended& each : ended) {
     if (!each.has_chunk) release(*each.reader);
     each.reader->on_caught(fold->stream, each.how, each.end);
@@ -415,7 +415,7 @@ void CatchUps::advance(const std::shared_ptr<Fold>& fold) {
   });
 }
 
-void CatchUps::release(CatchUpReader& reader) {
+void CatchUps::release(Subscriber& reader) {
   const auto load = loads_.find(&reader);
   if (load != loads_.end() && load->second > 0) --load->second;
 }

@@ -63,15 +63,7 @@ enum class ReplayResult {
   failed,   // the file is missing or unreadable
 };
 
-class CatchUpReader {
- public:
-  virtual ~CatchUpReader() = default;
-  virtual Audience audience() const = 0;
-  /// Call CatchUps::consumed() when it was sent; the next chunk of this stream follows only then.
-  virtual void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) = 0;
-  /// The last call for this stream. After `up`, `end` is the reader's position behind its last chunk.
-  virtual void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) = 0;
-};
+class Subscriber;
 
 class CatchUps {
  public:
@@ -81,11 +73,11 @@ class CatchUps {
   CatchUps& operator=(const CatchUps&) = delete;
 
   /// Once per reader and stream. Never answers during the call.
-  void want(CatchUpReader& reader, const std::string& stream, const EventRange& missing);
+  void want(Subscriber& reader, const std::string& stream, const EventRange& missing);
   /// Once per chunk: it was sent, or found revoked. `rest` is still missing; empty after the last chunk.
-  void consumed(CatchUpReader& reader, const std::string& stream, const std::optional<EventRange>& rest);
+  void consumed(Subscriber& reader, const std::string& stream, const std::optional<EventRange>& rest);
   /// Cancels all requests of this reader; no call follows.
-  void forget(CatchUpReader& reader);
+  void forget(Subscriber& reader);
 
   std::size_t folds() const { return folds_.size(); }
   std::size_t waiting() const { return waiting_.size(); }  // streams
@@ -94,7 +86,7 @@ class CatchUps {
 
  private:
   struct Waiter {
-    CatchUpReader* reader;
+    Subscriber* reader;
     EventRange missing;
     bool verified = false, differs = false;
     bool reading = false;  // a chunk is being sent
@@ -115,7 +107,7 @@ class CatchUps {
   void advance(const std::shared_ptr<Fold>& fold);
   void abandon_oldest();
   void end(const std::shared_ptr<Fold>& fold);
-  void release(CatchUpReader& reader);
+  void release(Subscriber& reader);
   std::shared_ptr<Chunk> new_chunk();
   void account(const std::shared_ptr<Chunk>& chunk);
   void start_soon();
@@ -126,8 +118,8 @@ class CatchUps {
   std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // without a fold, by stream
   std::deque<std::string> line_;                                     // in order of arrival
   Folds folds_;
-  std::map<CatchUpReader*, std::size_t> loads_;  // requests in folds, and unread chunks
-  std::size_t running_ = 0;                      // folds with a pending read
+  std::map<Subscriber*, std::size_t> loads_;  // requests in folds, and unread chunks
+  std::size_t running_ = 0;                   // folds with a pending read
   std::deque<std::weak_ptr<Chunk>> chunks_;
   std::size_t bytes_ = 0;
   bool starting_ = false;

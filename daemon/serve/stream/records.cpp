@@ -5,11 +5,12 @@
 
 #include "base/text.hpp"
 #include "core/event_json.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
+#include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
 
-void Records::read(RecordReader& reader, const message::Read& asked) {
+void Records::read(Subscriber& reader, const message::Read& asked) {
   auto request = std::make_shared<Request>();
   request->reader = &reader;
   request->asked = asked;
@@ -79,10 +80,10 @@ void Records::show(const std::shared_ptr<Request>& request, const std::string& t
     at += std::max<std::size_t>(cut_utf8(rest, part_bytes).size(), 1);
   }
   request->ready = true;
-  request->reader->on_record_ready();
+  request->reader->wake();
 }
 
-void Records::send_next(RecordReader& reader) {
+void Records::send_next(Subscriber& reader) {
   const auto found = std::find_if(requests_.begin(), requests_.end(),
                                   [&](const auto& each) { return each->reader == &reader && each->ready; });
   if (found == requests_.end()) return;
@@ -101,17 +102,17 @@ void Records::send_next(RecordReader& reader) {
   out += '}';
   const bool last = request->part == request->parts;
   if (last) drop(request);
-  reader.on_record(out);
-  if (!last) reader.on_record_ready();  // the next part follows at once
+  reader.push_answer(out);
+  if (!last) reader.wake();  // the next part follows at once
 }
 
 void Records::refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,
                      bool retry) {
-  RecordReader& reader = *request->reader;
+  Subscriber& reader = *request->reader;
   const std::string payload = error_frame(request->asked.id, code, why, retry);
   drop(request);
-  reader.on_record(payload);
-  reader.on_record_ready();
+  reader.push_answer(payload);
+  reader.wake();
 }
 
 void Records::drop(const std::shared_ptr<Request>& request) {
@@ -121,7 +122,7 @@ void Records::drop(const std::shared_ptr<Request>& request) {
   begin();
 }
 
-void Records::forget(RecordReader& reader) {
+void Records::forget(Subscriber& reader) {
   const auto had = requests_.size();
   std::erase_if(requests_, [&](const auto& each) {
     if (each->reader != &reader) return false;

@@ -12,15 +12,7 @@
 
 namespace earshot::serve {
 
-class RecordReader {
- public:
-  virtual ~RecordReader() = default;
-  virtual Audience audience() const = 0;
-  /// A `record` or an `error` frame.
-  virtual void on_record(std::string_view payload) = 0;
-  /// send_next() has a part.
-  virtual void on_record_ready() = 0;
-};
+class Subscriber;
 
 class Records {
  public:
@@ -29,15 +21,15 @@ class Records {
   Records& operator=(const Records&) = delete;
 
   /// Answers by on_record(), possibly during the call.
-  void read(RecordReader& reader, const message::Read& asked);
+  void read(Subscriber& reader, const message::Read& asked);
   /// Sends the next part for this reader, if one is ready, by on_record().
-  void send_next(RecordReader& reader);
-  void forget(RecordReader& reader);
+  void send_next(Subscriber& reader);
+  void forget(Subscriber& reader);
   std::size_t held() const { return held_; }  // records in memory or being read
 
  private:
   struct Request {
-    RecordReader* reader;
+    Subscriber* reader;
     message::Read asked;
     bool begun = false;  // counted in held_
     bool ready = false;

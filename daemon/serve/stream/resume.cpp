@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
@@ -71,7 +71,7 @@ void Subscriber::add_after(const Subscription& subscription, const std::string& 
     return;
   }
   const Session* session = context_.sessions.find(stream->session());
-  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session)) return;
+  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session, *stream)) return;
   resume.missing.erase(parsed->stream);
   resume.cursors.push_back(stream_cursor(*stream, transcript->end()));
 }
@@ -81,7 +81,7 @@ bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream
                             const EventRange& range, Resume& resume) {
   const bool is_known = context_.sessions.contains(stream);
   const Session* session = context_.sessions.find(stream.session());
-  if (is_known && session && !wants(subscription, *session)) return false;
+  if (is_known && session && !wants(subscription, *session, stream)) return false;
   resume.missing[stream.name()] = range;
   if (is_known) resume.stream_ids[stream.name()] = context_.sessions.stream_id(stream);
   return true;
@@ -110,7 +110,7 @@ void Subscriber::exclude_delivered(const Subscription& subscription, Resume& res
       if (first == first_events.end() || missing == resume.missing.end()) continue;
       const tail::Stream* stream = context_.sessions.find_stream(id);
       const Session* session = stream ? context_.sessions.find(stream->session()) : nullptr;
-      if (!session || !wants(other, *session)) continue;
+      if (!session || !wants(other, *session, *stream)) continue;
       resume.delivered[name].push_back({other.bit, {first->second, true, UINT64_MAX, UINT32_MAX}});
     }
   }
@@ -172,16 +172,14 @@ void Subscriber::forget_resumed(Mask bit) {
 void Subscriber::on_evict(Position next) {
   if (!events_ || position_ >= next) return;
   if (!lost_from_) lost_from_ = position_;
-  Mask catching_up = 0;
-  for (const Subscription& subscription : subscriptions_)
-    if (subscription.catch_up) catching_up |= subscription.bit;
+  const Mask catches_up = catching_up();
   if (!missed_) {
     missed_ = std::make_unique<Resume>();
-    missed_->subscribers = catching_up;
+    missed_->subscribers = catches_up;
   }
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
-    const Mask who = types_[tags.type] & catching_up & active_at(at);
+    const Mask who = types_[tags.type] & catches_up & active_at(at);
     if (tags.stream == 0 || who == 0 || (mask_of_session(tags.session) & who) == 0) continue;
     if (is_muted(tags.stream, at)) continue;
     const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
@@ -209,8 +207,7 @@ void Subscriber::on_evict(Position next) {
 void Subscriber::on_lagged() {
   const Position missed_from = *std::exchange(lost_from_, std::nullopt);
   const Position head = log().head();
-  const auto catches_up = [](const Subscription& subscription) { return subscription.catch_up; };
-  const bool catch_up = catches_up_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), catches_up);
+  const bool catch_up = catching_up() != 0;
   ++context_.counters.lagged;
   position_ = catch_up ? std::max(position_, log().first()) : head;
 
@@ -258,12 +255,11 @@ void Subscriber::on_lagged() {
   context_.sessions.for_each([&](Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!shed_ && session.changed < missed_from) return;
-    const bool wanted =
-        std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-          if (!wants(subscription, session)) return false;
-          return subscription.all || session.changed >= missed_from || is_live(session, context_.recent);
-        });
-    if (wanted) push(Kind::snapshot, context_.sessions.frame(session, audience_));
+    const bool shown_to_all = session.changed >= missed_from || is_live(session, context_.recent);
+    if (mask_where([&](const Subscription& each) {
+          return (each.all || shown_to_all) && wants(each, session);
+        }) != 0)
+      push(Kind::snapshot, context_.sessions.frame(session, audience_));
   });
   shed_ = false;
   for (Queued& queued : rest) {
@@ -326,13 +322,13 @@ void Subscriber::finish(std::unique_ptr<Resume> resume) {
 
 void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
   if (Resume* to = resume()) to->reading.push_back({stream, std::move(chunk), 0, false, {}});
-  if (on_more) on_more();
+  wake();
 }
 
 void Subscriber::on_caught(const std::string& stream, ReplayResult how, const Cursor& end) {
   Resume* to = resume();
   if (!to) return;
-  if (on_more) on_more();
+  wake();
   if (how == ReplayResult::up) {
     for (Resume::Reading& reading : to->reading) {
       if (reading.stream != stream) continue;
@@ -383,7 +379,7 @@ void Subscriber::on_other_history(const std::string& stream, std::string_view re
   context_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
     if (alive.expired()) return;
     if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
-    if (on_more) on_more();
+    wake();
   });
 }
 
@@ -426,13 +422,11 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
       continue;
     }
     LiveLog& events = chunk.log(audience_);
-    Mask receivers = 0;
-    const bool allowed = !allowed_ || may_see(context_.sessions.find(chunk.session));
     const SessionKeys keys{context_.host_of(chunk.session), chunk.session, chunk.project, chunk.program};
-    for (const Subscription& subscription : subscriptions_) {
-      if (allowed && (subscription.bit & resume.subscribers) && subscription.filter.matches_session(keys))
-        receivers |= subscription.bit;
-    }
+    const bool allowed = !allowed_ || may_see(context_.archive->find(reading.stream));
+    const Mask receivers = mask_where([&](const Subscription& each) {
+      return allowed && (each.bit & resume.subscribers) != 0 && each.filter.matches_session(keys);
+    });
     const auto delivered = resume.delivered.find(reading.stream);
     const auto is_delivered = [&](const Tags& tags) {
       return delivered != resume.delivered.end() &&

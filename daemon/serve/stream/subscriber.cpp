@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -29,17 +29,36 @@ void Subscriber::close() {
 }
 
 bool Subscriber::may_see(const Session* session) const {
-  return !allowed_ || (session && context_.may_see(*allowed_, *session));
+  return !allowed_ || (session && serve::may_see(*allowed_, context_.sessions, *session));
 }
 
 /// False also for a missing stream and for one that was never read.
 bool Subscriber::may_see(const tail::Stream* stream) const {
   if (!allowed_) return true;
-  return stream && context_.sessions.contains(*stream) && may_see(context_.sessions.find(stream->session()));
+  if (!stream || !context_.sessions.contains(*stream)) return false;
+  const Session* session = context_.sessions.find(stream->session());
+  return session && serve::may_see(*allowed_, context_.sessions, *session, *stream);
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
   return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&session);
+}
+
+bool Subscriber::wants(const Subscription& subscription, const Session& session,
+                       const tail::Stream& stream) const {
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&stream);
+}
+
+/// Subscriptions that match a frame, for any type. A restricted client sees the streams of its projects, also
+/// if another project has a session of the same id.
+Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
+  if (!allowed_) return mask_of_session(tags.session);
+  const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
+  const Session* session = context_.sessions.find(tags.session);
+  if (!session) return 0;
+  return mask_where([&](const Subscription& each) {
+    return !each.state && (stream ? wants(each, *session, *stream) : wants(each, *session));
+  });
 }
 
 bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
@@ -48,11 +67,9 @@ bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session&
 }
 
 void Subscriber::subscriptions_changed() {
-  const auto is_state = [](const Subscription& subscription) { return subscription.state; };
-  const bool states = std::any_of(subscriptions_.begin(), subscriptions_.end(), is_state);
-  const bool events = !std::all_of(subscriptions_.begin(), subscriptions_.end(), is_state);
-  const bool catches_up = std::any_of(subscriptions_.begin(), subscriptions_.end(),
-                                      [](const Subscription& each) { return each.catch_up; });
+  const bool states = mask_where([](const Subscription& each) { return each.state; }) != 0;
+  const bool events = mask_where([](const Subscription& each) { return !each.state; }) != 0;
+  const bool catches_up = catching_up() != 0;
   auto& listeners = audience_log().catch_up_subscribers;
   if (events != events_) events ? ++audience_log().readers : --audience_log().readers;
   if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
@@ -68,11 +85,9 @@ void Subscriber::subscriptions_changed() {
   cached_masks_.reset();
   types_.fill(all_subscriptions);
   for (std::size_t type = 0; type < event_types; ++type) {
-    types_[type] = 0;
-    for (const Subscription& subscription : subscriptions_) {
-      if (!subscription.state && subscription.filter.matches_type(event_type_names()[type]))
-        types_[type] |= subscription.bit;
-    }
+    types_[type] = mask_where([name = event_type_names()[type]](const Subscription& each) {
+      return !each.state && each.filter.matches_type(name);
+    });
   }
 }
 
@@ -97,8 +112,7 @@ void Subscriber::subscribe(message::Subscribe asked) {
                                " entries: use several subscriptions");
   }
 
-  Mask taken = 0;
-  for (const Subscription& subscription : subscriptions_) taken |= subscription.bit;
+  const Mask taken = mask_where([](const Subscription&) { return true; });
   const Mask bit = ~taken & (taken + 1);  // the lowest free one
   Subscription& subscription =
       subscriptions_.emplace_back(Subscription{.id = asked.id,
@@ -149,10 +163,8 @@ void Subscriber::read(const message::Read& asked) {
 
 void Subscriber::session_changed(const Session& session) {
   if (!states_) return;
-  const bool wanted = std::any_of(
-      subscriptions_.begin(), subscriptions_.end(),
-      [&](const Subscription& subscription) { return subscription.state && wants(subscription, session); });
-  if (wanted) states_due_.insert(session.id);
+  if (mask_where([&](const Subscription& each) { return each.state && wants(each, session); }) != 0)
+    states_due_.insert(session.id);
 }
 
 void Subscriber::session_shown(const Session& session) {
@@ -180,18 +192,9 @@ Subscriber::Mask Subscriber::mask_of_session(std::uint32_t id) {
   if (!cached_masks_) cached_masks_ = std::make_unique<std::array<CachedMask, cached_masks>>();
   CachedMask& cached = (*cached_masks_)[id % cached_masks];
   if (cached.session == id && cached.generation == session->generation) return cached.mask;
-  cached = {id, session->generation, 0};
-  for (const Subscription& subscription : subscriptions_)
-    if (!subscription.state && wants(subscription, *session)) cached.mask |= subscription.bit;
+  cached = {id, session->generation,
+            mask_where([&](const Subscription& each) { return !each.state && wants(each, *session); })};
   return cached.mask;
-}
-
-/// Subscriptions that receive frames at this position.
-Subscriber::Mask Subscriber::active_at(Position at) const {
-  Mask active = 0;
-  for (const Subscription& subscription : subscriptions_)
-    if (!subscription.state && subscription.since <= at) active |= subscription.bit;
-  return active;
 }
 
 bool Subscriber::is_muted(std::uint32_t stream, Position at) const {
@@ -204,11 +207,8 @@ std::vector<std::string> Subscriber::moved_cursors(Position since) {
   std::vector<std::string> cursors;
   context_.sessions.for_each([&](Session& session) {
     if (session.changed < since || session.name.empty()) return;
-    const bool wanted =
-        std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-          return !subscription.state && !subscription.filter.empty() && wants(subscription, session);
-        });
-    if (!wanted) return;
+    if (mask_where([&](const Subscription& each) { return is_filtered(each) && wants(each, session); }) == 0)
+      return;
     for (const Member& member : session.members) {
       if (!member.stream->transcript()) continue;
       cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));
@@ -220,9 +220,7 @@ std::vector<std::string> Subscriber::moved_cursors(Position since) {
 void Subscriber::tick(Clock::time_point now) {
   if (!events_ || now - bookmarked_at_ < context_.limits.bookmark) return;
   bookmarked_at_ = now;
-  const bool filtered = std::any_of(
-      subscriptions_.begin(), subscriptions_.end(),
-      [](const Subscription& subscription) { return !subscription.state && !subscription.filter.empty(); });
+  const bool filtered = mask_where(is_filtered) != 0;
   const Position head = log().head();
   const Position since = std::exchange(bookmarked_, head);
   // A subscriber that is behind receives the cursors with its events.
@@ -300,10 +298,8 @@ void Subscriber::add_log(Batch& batch, Position until) {
   std::erase_if(mutes_, [&](const Mute& mute) { return mute.until <= batch.scanned; });
   const Mask active = active_at(batch.scanned);
   const bool everything =
-      mutes_.empty() &&
-      std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-        return !allowed_ && (subscription.bit & active) != 0 && subscription.filter.empty();
-      });
+      mutes_.empty() && !allowed_ &&
+      (active & mask_where([](const Subscription& each) { return each.filter.empty(); })) != 0;
   // Stop where another subscription starts: it is active from there on.
   for (const Subscription& subscription : subscriptions_) {
     if (!subscription.state && subscription.since > batch.scanned)
@@ -313,7 +309,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   Position at = batch.scanned;
   const auto wanted = [&](const Tags& tags) {
     const Mask typed = types_[tags.type] & active;
-    if (typed == 0 || (mask_of_session(tags.session) & typed) == 0) return false;
+    if (typed == 0 || (mask_of(tags) & typed) == 0) return false;
     return mutes_.empty() || tags.type == type_removed || !is_muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {

@@ -21,7 +21,6 @@
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
-#include "serve/stream/resume.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
@@ -48,9 +47,45 @@ class Batch {
   Position scanned = 0;  // frames before it are in the batch, were sent or are not wanted
 };
 
-class Subscriber final : private CatchUpReader, private RecordReader, private EvictionListener {
- public:
+/// The part of a connection's queue that is read from files. Frames behind it wait until it is done.
+struct Resume {
+  using Mask = std::uint32_t;
 
+  struct Reading {  // a chunk that is being sent
+    std::string stream;
+    std::shared_ptr<Chunk> chunk;
+    Position at = 0;
+    bool last = false;  // of this stream
+    Cursor end = {};    // the position of the reader after the last chunk
+  };
+  struct OtherHistory {  // a stream whose file does not match the client's cursor
+    std::string stream, reason;
+  };
+  struct Delivered {  // a subscription of the connection sends these events of a stream anyway
+    Mask by = 0;
+    EventRange range;
+  };
+  template <class Value>
+  using ByStream = std::map<std::string, Value, std::less<>>;
+
+  std::string id;          // of the subscription; empty: the client fell behind
+  Mask subscribers = 0;    // subscriptions it is for
+  bool is_silent = false;  // no bookmark at the end
+  bool begun = false;
+  ByStream<EventRange> requested;                    // before the exclusion of what others deliver
+  ByStream<EventRange> missing;                      // not sent yet
+  ByStream<std::vector<Delivered>> delivered;        // not to be repeated
+  ByStream<std::uint32_t> stream_ids;                // of streams that are not cold
+  std::set<std::string, std::less<>> new_histories;  // streams that a `reset` precedes
+  std::deque<Reading> reading;
+  std::vector<OtherHistory> others;  // reported after everything else
+  std::vector<std::string> cursors;  // `<stream>:<cursor>` that the client has reached
+
+  bool done() const { return begun && missing.empty() && reading.empty(); }
+};
+
+class Subscriber final : private EvictionListener {
+ public:
   explicit Subscriber(ServerContext& context) : context_(context) {}
   ~Subscriber() { close(); }
   Subscriber(const Subscriber&) = delete;
@@ -61,9 +96,13 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   /// The sessions this connection may see; null: all. Other sessions, and streams that were never read, do
   /// not exist for it. Before the first subscription; `allowed` outlives this object.
   void restrict_to(const Filter* allowed) { allowed_ = allowed && !allowed->empty() ? allowed : nullptr; }
-  Audience audience() const override { return audience_; }
+  Audience audience() const { return audience_; }
   /// Called when frames may be ready without growth of the log. Call gather() later, not during the call.
   std::function<void()> on_more;
+  /// Frames are ready.
+  void wake() const {
+    if (on_more) on_more();
+  }
 
   /// Queues a frame for this connection, behind the frames in the log but before missed events from files.
   void push_answer(std::string_view payload);
@@ -96,6 +135,13 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   /// Too many unsent answers: read no further message.
   bool is_congested() const { return answer_bytes_ > context_.limits.own_bytes_max; }
   std::size_t subscriptions() const { return subscriptions_.size(); }
+
+  // Called by CatchUps
+
+  /// Calls CatchUps::consumed() when the chunk was sent; the next one of this stream follows only then.
+  void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk);
+  /// The last call for this stream. After `up`, `end` is the position behind the last chunk.
+  void on_caught(const std::string& stream, ReplayResult how, const Cursor& end);
 
  private:
   using Mask = Resume::Mask;  // one bit per subscription
@@ -135,13 +181,31 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   AudienceLog& audience_log() { return context_.logs.of(audience_); }
   LiveLog& log() { return audience_log().log; }
 
+  /// The bits of the subscriptions for which `is(subscription)` is true.
+  template <class Predicate>
+  Mask mask_where(Predicate is) const {
+    Mask mask = 0;
+    for (const Subscription& subscription : subscriptions_)
+      if (is(subscription)) mask |= subscription.bit;
+    return mask;
+  }
+  /// Those that receive frames at this position.
+  Mask active_at(Position at) const {
+    return mask_where([at](const Subscription& each) { return !each.state && each.since <= at; });
+  }
+  static bool is_filtered(const Subscription& each) { return !each.state && !each.filter.empty(); }
+  Mask catching_up() const {
+    return mask_where([](const Subscription& each) { return each.catch_up; });
+  }
+
   // subscriber.cpp: subscriptions and the queue
   bool wants(const Subscription& subscription, const Session& session) const;
+  bool wants(const Subscription& subscription, const Session& session, const tail::Stream& stream) const;
   bool is_in_snapshot(const Subscription& subscription, const Session& session) const;
   bool may_see(const Session* session) const;
   bool may_see(const tail::Stream* stream) const;
   Mask mask_of_session(std::uint32_t session);
-  Mask active_at(Position at) const;
+  Mask mask_of(const Tags& tags);
   bool is_muted(std::uint32_t stream, Position at) const;
   void subscriptions_changed();
   void set_start(Subscription& subscription, Position since);
@@ -174,12 +238,6 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   void on_lagged();
   Resume* resume();
   void on_evict(Position next) override;
-  void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) override;
-  void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) override;
-  void on_record(std::string_view payload) override { push_answer(payload); }
-  void on_record_ready() override {
-    if (on_more) on_more();
-  }
 
   ServerContext& context_;  // outlives all connections
   Audience audience_ = Audience::full;

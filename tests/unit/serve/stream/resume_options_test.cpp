@@ -2,19 +2,13 @@
 #include <catch2/catch.hpp>
 
 #include "base/quantities.hpp"
-#include "unit/serve/stream/resume_fixture.hpp"
+#include "unit/serve/stream/subscriber_fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
-using namespace earshot::serve::test_resume;
+using namespace earshot::serve::test_subscriber;
 
 namespace {
-
-message::Subscribe request(const std::string& id) {
-  message::Subscribe asked;
-  asked.id = id;
-  return asked;
-}
 
 message::Subscribe since(const std::string& id, std::string_view time) {
   message::Subscribe asked = request(id);
@@ -24,9 +18,14 @@ message::Subscribe since(const std::string& id, std::string_view time) {
 }
 
 message::Subscribe after(const std::string& id, std::vector<std::string> cursors) {
-  message::Subscribe asked = request(id);
-  asked.snapshot = false;
+  message::Subscribe asked = request(id, false);
   asked.after = std::move(cursors);
+  return asked;
+}
+
+message::Subscribe from_beginning() {
+  message::Subscribe asked = request("a");
+  asked.from_beginning = true;
   return asked;
 }
 
@@ -115,8 +114,7 @@ TEST_CASE("`new_streams: beginning` sends the snapshot's streams from their firs
   FakeStream& two = daemon.stream("two");
   daemon.turn(one);
   daemon.turn(two);
-  message::Subscribe asked = request("a");
-  asked.from_beginning = true;
+  message::Subscribe asked = from_beginning();
   asked.after.emplace().push_back(place(two, two.transcript()->last_event()));
   Client client(daemon);
   client.send(std::move(asked));
@@ -128,10 +126,8 @@ TEST_CASE("`new_streams: beginning` sends the snapshot's streams from their firs
 
 TEST_CASE("`new_streams: beginning` sends a stream with history when a session frame mentions it first") {
   Daemon daemon;
-  message::Subscribe asked = request("a");
-  asked.from_beginning = true;
   Client client(daemon);
-  client.send(std::move(asked));
+  client.send(from_beginning());
   client.take_all();
   FakeStream& late = daemon.stream("late");
   late.write(test::prompt(10, "history") + test::answer(11, "done"), nullptr);
@@ -148,10 +144,8 @@ TEST_CASE("`new_streams: beginning` sends a stream with history when a session f
 
 TEST_CASE("a stream that starts while `new_streams: beginning` is subscribed is sent once") {
   Daemon daemon;
-  message::Subscribe asked = request("a");
-  asked.from_beginning = true;
   Client client(daemon);
-  client.send(std::move(asked));
+  client.send(from_beginning());
   FakeStream& fresh = daemon.stream("fresh");
   client.subscriber->stream_appeared(daemon.context.sessions.stream_id(fresh));
   daemon.turn(fresh);
@@ -216,11 +210,7 @@ TEST_CASE("an event is sent once per connection, whatever the subscriptions resu
       client.take_all();
       client.send(after("c", {one.name() + ":"}));  // after it
       client.take_all();
-      std::vector<std::string> received = client.events[one.name()];
-      std::sort(received.begin(), received.end());
-      std::vector<std::string> all = expected(one);
-      std::sort(all.begin(), all.end());
-      REQUIRE(received == all);
+      REQUIRE(same_events(client.events[one.name()], one));
       REQUIRE(client.resets == 0);
     }
   }
@@ -238,11 +228,7 @@ TEST_CASE("a resume is not shortened by a subscription to other types") {
   client.take_all();
   client.send(after("all", {one.name() + ":"}));
   client.take_all();
-  std::vector<std::string> received = client.events[one.name()];
-  std::sort(received.begin(), received.end());
-  std::vector<std::string> all = expected(one);
-  std::sort(all.begin(), all.end());
-  REQUIRE(received == all);
+  REQUIRE(same_events(client.events[one.name()], one));
 }
 
 TEST_CASE("events that the log has evicted are not repeated either") {

@@ -2,13 +2,13 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "unit/serve/stream/resume_fixture.hpp"
+#include "unit/serve/stream/subscriber_fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
-using namespace earshot::serve::test_resume;
+using namespace earshot::serve::test_subscriber;
 
-TEST_CASE("what was missed comes after ready, then a bookmark, then what is live") {
+TEST_CASE("missed events follow ready, then a bookmark, then live events") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -26,7 +26,7 @@ TEST_CASE("what was missed comes after ready, then a bookmark, then what is live
   REQUIRE(client.count("bookmark") == 1);
 }
 
-TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it reads no file") {
+TEST_CASE("an empty cursor is the beginning; a cursor at the end reads no file") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -42,7 +42,7 @@ TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it read
   REQUIRE(daemon.archive.doubted == std::set<std::string>{one.name()});
 }
 
-TEST_CASE("an event in the middle of a line is a place like any other") {
+TEST_CASE("a cursor within a line resumes after that event") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -57,7 +57,7 @@ TEST_CASE("an event in the middle of a line is a place like any other") {
   }
 }
 
-TEST_CASE("a cursor that does not fit is a reset with its session, never an event") {
+TEST_CASE("a cursor that does not match gets a reset and its session, never an event") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -94,7 +94,7 @@ TEST_CASE("a cursor that does not fit is a reset with its session, never an even
   }
 }
 
-TEST_CASE("an entry that cannot be read is an error; the others are served") {
+TEST_CASE("a malformed entry is an error; the others are served") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -106,7 +106,7 @@ TEST_CASE("an entry that cannot be read is an error; the others are served") {
   REQUIRE(client.events[one.name()] == expected(one));
 }
 
-TEST_CASE("a transcript that cannot be read is told, and its session is shown") {
+TEST_CASE("an unreadable transcript gets a reset and its session") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -118,7 +118,7 @@ TEST_CASE("a transcript that cannot be read is told, and its session is shown") 
   REQUIRE(at(client.frames[1], "/reason") == "\"unreadable\"");
 }
 
-TEST_CASE("to whom only some may be shown, the others are as if they were not") {
+TEST_CASE("for a restricted client, other sessions do not exist") {
   Daemon daemon;
   FakeStream &hers = daemon.stream("hers"), &his = daemon.stream("his");
   daemon.turn(hers);
@@ -151,7 +151,7 @@ TEST_CASE("to whom only some may be shown, the others are as if they were not") 
   daemon.archive.remove(cold);
 }
 
-TEST_CASE("what becomes another's while it is read again is not shown when that is done") {
+TEST_CASE("a session that becomes forbidden during a resume is not shown at its end") {
   Daemon daemon;
   FakeStream &one = daemon.stream("one"), &other = daemon.stream("other");
   daemon.turn(one), daemon.turn(other);
@@ -173,7 +173,7 @@ TEST_CASE("what becomes another's while it is read again is not shown when that 
   REQUIRE(at(client.frames[2], "/cursors") == "[]");
 }
 
-TEST_CASE("fifty clients that want the same streams are served by one fold each") {
+TEST_CASE("fifty clients that resume the same streams share one fold per stream") {
   Daemon daemon;
   for (int i = 0; i < 40; ++i) {
     FakeStream& stream = daemon.stream("s" + std::to_string(i));
@@ -202,7 +202,7 @@ TEST_CASE("fifty clients that want the same streams are served by one fold each"
   REQUIRE(daemon.catch_ups.bytes() == 0);
 }
 
-TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
+TEST_CASE("a client that does not read delays no other client and holds bounded memory") {
   Daemon daemon;
   daemon.context.limits.catch_up_bytes = 1 << 20;
   daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
@@ -236,7 +236,7 @@ TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
   }
 }
 
-TEST_CASE("a second subscription from the beginning repeats nothing that the first one was told") {
+TEST_CASE("a second subscription from the beginning does not repeat events of the first") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -248,16 +248,10 @@ TEST_CASE("a second subscription from the beginning repeats nothing that the fir
   client.subscribe({one.name() + ":"}, false, {}, "b");
   daemon.turn(one);
   client.take_all();
-  auto got = client.events[one.name()];
-  REQUIRE(got.size() == expected(one).size());
-  std::sort(got.begin(), got.end());
-  auto all = expected(one);
-  std::sort(all.begin(), all.end());
-  REQUIRE(got == all);
+  REQUIRE(same_events(client.events[one.name()], one));
 }
 
-TEST_CASE(
-    "for any random lives of clients and files, a client that resumes has each event once and in order") {
+TEST_CASE("after random operations, a client that resumes has each event once and in order") {
   const unsigned seed = GENERATE(range(0u, 12u));
   CAPTURE(seed);
   std::mt19937 random(seed);

@@ -19,7 +19,7 @@ std::string payload_of(SessionStore& sessions, Session& session) {
 
 }  // namespace
 
-TEST_CASE("a session's frame says where it stands") {
+TEST_CASE("a session frame has the state of its session") {
   FakeStream stream("claude/-home-u-api/s1", "s1");
   stream.write(test::prompt(0, "fix the flaky test"), nullptr);
   stream.write(test::call(1, "Bash", R"({"command":"npm test"})", "call-1"), nullptr);
@@ -56,7 +56,7 @@ TEST_CASE("a session's frame says where it stands") {
   REQUIRE(at(frame, "/title") == "absent");
 }
 
-TEST_CASE("what people and tools wrote goes through the filter, ids do not") {
+TEST_CASE("texts of users and tools are redacted, ids are not") {
   const test::FakeFilter fake_filter;
   FakeStream stream("claude/-home-lamp/s-lamp", "s-lamp");
   stream.write(test::prompt(0, "light the lamp", "/home/lamp"), nullptr);
@@ -98,7 +98,7 @@ TEST_CASE("a cut text is a string, and `truncated` has its path and size") {
   REQUIRE(at(meta, "/truncated") == "absent");
 }
 
-TEST_CASE("a frame is encoded once, until something changes") {
+TEST_CASE("a session frame is encoded once until the session changes") {
   FakeStream stream("claude/p/s1", "s1");
   stream.write(test::prompt(0, "hello"), nullptr);
   SessionStore sessions("h");
@@ -114,7 +114,7 @@ TEST_CASE("a frame is encoded once, until something changes") {
   REQUIRE(at(test::unframe(*first).front(), "/turn/open") == "true");  // the old frame is unchanged
 }
 
-TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") {
+TEST_CASE("a subagent is listed with its call, its tools and its tokens") {
   FakeStream main("claude/p/s1", "s1"), agent("claude/p/s1/subagents/agent-a7", "s1", "a7");
   main.write(test::prompt(0, "look around"), nullptr);
   main.write(
@@ -143,13 +143,13 @@ TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") 
     REQUIRE(at(frame, "/usage/input") == "20");
     REQUIRE(at(frame, "/cursors/1").find("agent-a7:") != std::string::npos);
   }
-  SECTION("not attached, it is shown beside the call while it works") {
+  SECTION("not attached, it is listed beside the call while it works") {
     const std::string frame = payload_of(sessions, session);
     REQUIRE(at(frame, "/agents/0/call") == "\"call-9\"");
     REQUIRE(at(frame, "/agents/0/agent") == "absent");
     REQUIRE(at(frame, "/agents/1/agent") == "\"a7\"");
   }
-  SECTION("the status board hears of every open call, oldest first") {
+  SECTION("the status tracker receives every open call, oldest first") {
     const status::TranscriptSummary said = transcript_summary(session);
     REQUIRE(said.known);
     REQUIRE(said.turn_open);
@@ -163,7 +163,7 @@ TEST_CASE("a subagent is shown at its call, with its own tools and its tokens") 
   }
 }
 
-TEST_CASE("a stream without a session joins it when its lines name one") {
+TEST_CASE("a stream without a session joins the session that its lines name") {
   FakeStream stream("claude/p/agent-a1", "", "a1");
   SessionStore sessions("h");
   Session& nameless = sessions.session_of(stream);
@@ -177,7 +177,7 @@ TEST_CASE("a stream without a session joins it when its lines name one") {
   REQUIRE(&sessions.session_of(stream) == &named);
 }
 
-TEST_CASE("the project is the first working directory; until then the directory's name stands for it") {
+TEST_CASE("the project is the first working directory; before, it is the directory's name") {
   FakeStream stream("claude/-home-u-api/s1", "s1");
   SessionStore sessions("h");
   Session& session = sessions.session_of(stream);
@@ -194,7 +194,7 @@ TEST_CASE("the project is the first working directory; until then the directory'
   REQUIRE(session.generation == known);
 }
 
-TEST_CASE("todos come from the files only when the transcript's are older") {
+TEST_CASE("todos of files are used only if those of the transcript are older") {
   FakeStream stream("claude/p/s1", "s1");
   stream.write(test::prompt(0, "x"), nullptr);
   SessionStore sessions("h");
@@ -217,7 +217,7 @@ TEST_CASE("todos come from the files only when the transcript's are older") {
   REQUIRE(at(payload_of(sessions, session), "/todos/0/content") == "\"from a file\"");
 }
 
-TEST_CASE("a session is live while its transcript is young or its process lives") {
+TEST_CASE("a session is live while its transcript is recent or its process is running") {
   FakeStream stream("claude/p/s1", "s1");
   SessionStore sessions("h");
   Session& session = sessions.session_of(stream);
@@ -237,7 +237,7 @@ TEST_CASE("a session is live while its transcript is young or its process lives"
   REQUIRE_FALSE(is_live(session, recent));
 }
 
-TEST_CASE("a session without streams is forgotten once no frame in the log speaks of it") {
+TEST_CASE("a session without streams is purged when no frame in the log refers to it") {
   FakeStream stream("claude/p/s1", "s1");
   SessionStore sessions("h");
   const std::uint32_t id = sessions.session_of(stream).id;

@@ -1,9 +1,7 @@
-// Requests: Host, Origin, token, path and method. No socket.
-#include "serve/http/request.hpp"
+// Paths and who may use them. No socket.
+#include "serve/http/router.hpp"
 
 #include <catch2/catch.hpp>
-
-#include "serve/http/router.hpp"
 
 using namespace earshot::serve;
 
@@ -22,15 +20,14 @@ struct ServerFixture {
     Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
     return route(request, {{TransportKind::tcp, auth_result}, now}, context);
   }
+  HttpResponse prove(std::string_view target, std::string endpoint = "127.0.0.1:7717",
+                     std::vector<std::string_view> origins = {}) {
+    return route({"GET", target, {"127.0.0.1:7717"}, std::move(origins), {}},
+                 {{TransportKind::tcp, AuthResult::anonymous}, now, false, std::move(endpoint)}, context);
+  }
   ServerContext context;
   std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
 };
-
-unsigned judged(std::vector<std::string_view> hosts, std::vector<std::string_view> origins,
-                TransportKind transport_kind, const OwnAddress& own) {
-  const auto refused = refuse({"GET", "/", std::move(hosts), std::move(origins), {}}, transport_kind, own);
-  return refused ? refused->status : 200;
-}
 
 /// The string value of `name` in a JSON text.
 std::string text_after(const std::string& json, const std::string& name) {
@@ -43,90 +40,7 @@ std::string text_after(const std::string& json, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("over TCP the Host is a loopback name with our port, and the Origin is ours or absent") {
-  const OwnAddress own{"127.0.0.1", 7717};
-  struct Row {
-    std::vector<std::string_view> hosts, origins;
-    unsigned status;
-  };
-  const Row rows[] = {
-      {{"127.0.0.1:7717"}, {}, 200},
-      {{"localhost:7717"}, {}, 200},
-      {{"LocalHost:7717"}, {}, 200},
-      {{"[::1]:7717"}, {}, 200},
-      {{}, {}, 403},
-      {{"127.0.0.1"}, {}, 403},
-      {{"127.0.0.1:80"}, {}, 403},
-      {{"evil.example:7717"}, {}, 403},
-      {{"localhost.evil.example:7717"}, {}, 403},
-      {{"evil-localhost:7717"}, {}, 403},
-      {{"0.0.0.0:7717"}, {}, 403},
-      {{":7717"}, {}, 403},
-      {{"localhost:7717", "localhost:7717"}, {}, 403},
-      {{"localhost:7717"}, {"http://localhost:7717"}, 200},
-      {{"localhost:7717"}, {"http://127.0.0.1:7717"}, 200},
-      {{"localhost:7717"}, {"https://localhost:7717"}, 403},
-      {{"localhost:7717"}, {"http://localhost:3000"}, 403},
-      {{"localhost:7717"}, {"http://evil.example"}, 403},
-      {{"localhost:7717"}, {"http://localhost:7717.evil.example"}, 403},
-      {{"localhost:7717"}, {"http://evil-localhost:7717"}, 403},
-      {{"localhost:7717"}, {"http://evil.localhost:7717"}, 403},
-      {{"localhost:7717"}, {"http://evil.example/localhost:7717"}, 403},
-      {{"localhost:7717"}, {"http://evil-127.0.0.1:7717"}, 403},
-      {{"localhost:7717"}, {"null"}, 403},
-      {{"localhost:7717"}, {""}, 403},
-      {{"localhost:7717"}, {"http://localhost:7717", "http://evil.example"}, 403},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.hosts, row.origins);
-    REQUIRE(judged(row.hosts, row.origins, TransportKind::tcp, own) == row.status);
-  }
-  REQUIRE(judged({"127.0.0.5:1"}, {}, TransportKind::tcp, {"127.0.0.5", 1}) == 200);
-  REQUIRE(judged({"dev7.example:7717"}, {}, TransportKind::tcp, {"127.0.0.1", 7717, {"dev7.example"}}) ==
-          403);
-}
-
-TEST_CASE("over TLS the names of the configuration are ours, too") {
-  const OwnAddress own{"0.0.0.0", 7717, {"dev7.example"}};
-  REQUIRE(judged({"dev7.example:7717"}, {}, TransportKind::tls, own) == 200);
-  REQUIRE(judged({"Dev7.Example:7717"}, {"https://dev7.example:7717"}, TransportKind::tls, own) == 200);
-  REQUIRE(judged({"dev7.example:7717"}, {"http://dev7.example:7717"}, TransportKind::tls, own) == 403);
-  REQUIRE(judged({"dev7.example"}, {}, TransportKind::tls, own) == 403);
-  REQUIRE(judged({"evil.dev7.example:7717"}, {}, TransportKind::tls, own) == 403);
-  REQUIRE(judged({"localhost:7717"}, {"https://localhost:7717"}, TransportKind::tls, own) == 200);
-  const OwnAddress usual_port{"0.0.0.0", 443, {"dev7.example"}};
-  REQUIRE(judged({"dev7.example"}, {"https://dev7.example"}, TransportKind::tls, usual_port) == 200);
-  REQUIRE(judged({"evil.example"}, {}, TransportKind::tls, usual_port) == 403);
-}
-
-TEST_CASE("on the Unix socket any Host is right, and no Origin is") {
-  const OwnAddress own{"127.0.0.1", 7717};
-  REQUIRE(judged({"localhost"}, {}, TransportKind::unix_socket, own) == 200);
-  REQUIRE(judged({"anything.example:1"}, {}, TransportKind::unix_socket, own) == 200);
-  REQUIRE(judged({}, {}, TransportKind::unix_socket, own) == 200);
-  REQUIRE(judged({"localhost"}, {"http://localhost"}, TransportKind::unix_socket, own) == 403);
-}
-
-TEST_CASE("the owner has the right token, or comes by the Unix socket") {
-  const auto auth_result = [](std::vector<std::string_view> authorizations,
-                              TransportKind transport_kind = TransportKind::tcp) {
-    return authenticate({"GET", "/", {}, {}, std::move(authorizations)}, transport_kind, "right");
-  };
-  REQUIRE(auth_result({}) == AuthResult::anonymous);
-  REQUIRE(auth_result({"Bearer right"}) == AuthResult::owner);
-  REQUIRE(auth_result({"bearer right"}) == AuthResult::owner);
-  for (const std::string_view wrong :
-       {"Bearer wrong", "Basic right", "", "Bearer", "Bearer ", "Bearer righ", "Bearer right ", "right"}) {
-    CAPTURE(wrong);
-    REQUIRE(auth_result({wrong}) == AuthResult::wrong_token);
-  }
-  REQUIRE(auth_result({"Bearer right", "Bearer right"}) == AuthResult::wrong_token);
-  REQUIRE(auth_result({"Bearer right"}, TransportKind::tls) == AuthResult::owner);
-  REQUIRE(auth_result({}, TransportKind::tls) == AuthResult::anonymous);
-  REQUIRE(auth_result({}, TransportKind::unix_socket) == AuthResult::owner);
-}
-
-TEST_CASE("each path has its methods and its door") {
+TEST_CASE("each path has its methods and its required permission") {
   ServerFixture fixture;
   struct Row {
     std::string_view method, target;
@@ -172,7 +86,7 @@ TEST_CASE("each path has its methods and its door") {
   REQUIRE(fixture.ask("GET", "/v1/events").kind == HttpResponse::Kind::events);
 }
 
-TEST_CASE("an upgrade is granted to the owner, and to whoever may still prove to be the owner") {
+TEST_CASE("an upgrade is accepted without a token, but not with a wrong one") {
   ServerFixture fixture;
   const auto upgrade = [&](std::string_view target, AuthResult auth_result) {
     return route({"GET", target, {}, {}, {}, true}, {{TransportKind::tcp, auth_result}, fixture.now},
@@ -189,7 +103,7 @@ TEST_CASE("an upgrade is granted to the owner, and to whoever may still prove to
   REQUIRE(upgrade("/v1/ws?token=" + token, AuthResult::anonymous).status == 400);
 }
 
-TEST_CASE("a one-time code is traded for the token once") {
+TEST_CASE("a one-time code is exchanged for a token once") {
   ServerFixture fixture;
   const std::string made = fixture.ask("POST", "/v1/codes").body;
   const std::string code = text_after(made, "code");
@@ -209,7 +123,8 @@ TEST_CASE("a one-time code is traded for the token once") {
   REQUIRE(trade("{\"code\":\"\"}").status == 401);
   const HttpResponse good = trade(body, "application/json; charset=utf-8");
   REQUIRE(good.status == 200);
-  REQUIRE(text_after(good.body, "token") == token);
+  REQUIRE(text_after(good.body, "token").size() == 64);
+  REQUIRE(text_after(good.body, "token") != token);
   REQUIRE(trade(body).status == 401);
 
   const std::string late = text_after(fixture.ask("POST", "/v1/codes").body, "code");
@@ -217,7 +132,71 @@ TEST_CASE("a one-time code is traded for the token once") {
   REQUIRE(trade("{\"code\":\"" + late + "\"}").status == 401);
 }
 
-TEST_CASE("a new token is kept first, and told to the connections then") {
+TEST_CASE("fault 87: the daemon proves that it has the token, for one nonce and its own endpoint") {
+  ServerFixture fixture;
+  const std::string path = "/v1/proof?nonce=", nonce = "00112233445566778899aabbccddeeff";
+  const HttpResponse proof = fixture.prove(path + nonce);
+  REQUIRE(proof.status == 200);
+  REQUIRE(proof.content_type.starts_with("text/plain"));
+  REQUIRE(proof.body == "315f3b5ee41a036965f47389341b9ef708f7b1d8298c2ef49de5945375229ba9\n");
+  REQUIRE(fixture.prove(path + nonce, "[::1]:7717").body ==
+          "9665f430d290406b9ca06edba2ae00e1d20627a5209bd7a1418eca5223054cb2\n");
+  for (const std::string& wrong :
+       {std::string("/v1/proof"), path, path + nonce.substr(1), path + nonce + "0", path + nonce + "&x=1",
+        path + nonce + "&nonce=" + nonce, path + "00112233445566778899AABBCCDDEEFF"}) {
+    CAPTURE(wrong);
+    REQUIRE(fixture.prove(wrong).status == 400);
+  }
+  REQUIRE(fixture.prove(path + nonce, "127.0.0.1:7717", {"http://127.0.0.1:7717"}).status == 403);
+  REQUIRE(fixture.prove(path + nonce, "").status == 404);
+}
+
+TEST_CASE("fault 87: a page receives a token for its own origin only, until the token is rotated") {
+  ServerFixture fixture;
+  fixture.context.callbacks.store_token = [](const std::string&) { return std::string(); };
+  const std::string code = text_after(fixture.ask("POST", "/v1/codes").body, "code");
+  const std::string body = "{\"code\":\"" + code + "\"}", origin = "http://127.0.0.1:7717";
+  RequestContext request_context{{TransportKind::tcp, AuthResult::anonymous}, fixture.now};
+  request_context.caller.origin = origin;
+  const HttpResponse response =
+      route({"POST", "/v1/token", {"127.0.0.1:7717"}, {origin}, {}, false, "application/json", {}, body},
+            request_context, fixture.context);
+  const std::string page_token = text_after(response.body, "token");
+  const auto identified = [&](std::string_view from) {
+    return fixture.context.access.identify(page_token, from, TransportKind::tcp).auth_result;
+  };
+  REQUIRE(identified(origin) == AuthResult::owner);
+  REQUIRE(identified("http://localhost:7717") == AuthResult::wrong_token);
+  REQUIRE(identified("") == AuthResult::wrong_token);
+  ServerFixture restarted;
+  REQUIRE(restarted.context.access.identify(page_token, origin, TransportKind::tcp).auth_result ==
+          AuthResult::wrong_token);
+  REQUIRE(fixture.ask("POST", "/v1/token/rotate").status == 200);
+  REQUIRE(identified(origin) == AuthResult::wrong_token);
+}
+
+TEST_CASE("fault 95: the metrics token reads /metrics and nothing else") {
+  ServerFixture fixture;
+  const std::string metrics_token(64, 'b');
+  fixture.context.access.metrics_token = metrics_token;
+  const std::string authorization = "Bearer " + metrics_token;
+  const auto ask = [&](std::string_view method, std::string_view target) {
+    const Request request{method, target, {"127.0.0.1:7717"}, {}, {authorization}, true, "application/json"};
+    const Caller caller = fixture.context.access.identify(request, TransportKind::tcp);
+    REQUIRE(caller.auth_result == AuthResult::metrics);
+    REQUIRE_FALSE(caller.is_authenticated());
+    return route(request, {caller, fixture.now}, fixture.context).status;
+  };
+  REQUIRE(ask("GET", "/metrics") == 200);
+  REQUIRE(ask("GET", "/healthz") == 200);
+  for (const std::string_view path : {"/v1/health", "/v1/sessions", "/v1/events", "/v1/ws"})
+    REQUIRE(ask("GET", path) == 403);
+  for (const std::string_view path : {"/v1/codes", "/v1/token/rotate"}) REQUIRE(ask("POST", path) == 403);
+  REQUIRE(fixture.context.access.identify(metrics_token, "", TransportKind::tcp).auth_result ==
+          AuthResult::wrong_token);  // in a hello
+}
+
+TEST_CASE("a rotated token is stored before connections are notified") {
   ServerFixture fixture;
   std::string kept;
   int told = 0;
@@ -242,7 +221,7 @@ TEST_CASE("a new token is kept first, and told to the connections then") {
   REQUIRE(told == 1);
 }
 
-TEST_CASE("the live stream's query is the subscription that it stands for") {
+TEST_CASE("the query of an event stream is the equivalent subscription") {
   ServerFixture fixture;
   const auto stream = [&](std::string_view target) { return fixture.ask("GET", target); };
   REQUIRE(stream("/v1/events").subscription ==
@@ -262,7 +241,7 @@ TEST_CASE("the live stream's query is the subscription that it stands for") {
   }
 }
 
-TEST_CASE("the page may talk to nobody but the daemon that it came from") {
+TEST_CASE("the page may connect only to the daemon that served it") {
   ServerFixture fixture;
   const auto policy = [&](std::vector<std::string_view> hosts, TransportKind transport_kind) {
     return route({"GET", "/", std::move(hosts), {}, {}},

@@ -1,5 +1,5 @@
-// The transport over a socket or over TLS; included by the two files that instantiate it.
-#pragma once
+#include "serve/websocket/transport.hpp"
+
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "serve/websocket/ordered_stream.hpp"
-#include "serve/websocket/transport.hpp"
 
 namespace earshot::serve {
 
@@ -20,6 +19,9 @@ namespace http = beast::http;
 namespace websocket = beast::websocket;
 using boost::system::error_code;
 
+namespace {
+
+/// Over a socket, or over TLS.
 template <class Stream>
 class TransportOf final : public Transport {
  public:
@@ -264,5 +266,17 @@ class TransportOf final : public Transport {
   std::size_t out_done_ = 0, dropped_ = 0;
   std::uint64_t written_ = 0, heard_before_ = 0;
 };
+
+}  // namespace
+
+std::unique_ptr<Transport> make_plain_transport(Transport::Socket socket, const Limits& limits) {
+  return std::make_unique<TransportOf<Transport::Socket>>(std::move(socket), limits);
+}
+
+std::unique_ptr<Transport> make_tls_transport(Transport::Socket socket, const Limits& limits,
+                                              asio::ssl::context& context) {
+  return std::make_unique<TransportOf<asio::ssl::stream<Transport::Socket>>>(std::move(socket), limits,
+                                                                             context);
+}
 
 }  // namespace earshot::serve

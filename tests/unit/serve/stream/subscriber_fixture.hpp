@@ -1,5 +1,7 @@
-// A daemon without sockets, and a client that resumes: the streams, the log and the files of a test.
+// A daemon without sockets, and clients: the streams, the log and the files of a test.
 #pragma once
+#include <algorithm>
+#include <catch2/catch.hpp>
 #include <deque>
 #include <map>
 #include <memory>
@@ -13,7 +15,7 @@
 #include "unit/serve/memory_archive.hpp"
 #include "unit/serve/support.hpp"
 
-namespace earshot::serve::test_resume {
+namespace earshot::serve::test_subscriber {
 
 using test::at;
 using test::FakeStream;
@@ -91,22 +93,18 @@ struct Daemon final : tail::StreamObserver {
   std::map<FakeStream*, int> turns;
 };
 
-/// A client with a socket that takes as many bytes as the test allows.
-struct Client {
-  explicit Client(Daemon& daemon)
-      : daemon(daemon), subscriber(std::make_unique<Subscriber>(daemon.context)) {}
+inline message::Subscribe request(const std::string& id, bool snapshot = true) {
+  message::Subscribe asked;
+  asked.id = id;
+  asked.snapshot = snapshot;
+  return asked;
+}
 
-  void subscribe(std::vector<std::string> after, bool catch_up = false, Filter filter = {},
-                 const std::string& id = "a", bool snapshot = false) {
-    message::Subscribe asked;
-    asked.id = id;
-    asked.filter = std::move(filter);
-    asked.snapshot = snapshot;
-    asked.catch_up = catch_up;
-    asked.after = std::move(after);
-    subscriber->subscribe(std::move(asked));
-  }
-  void send(message::Subscribe asked) { subscriber->subscribe(std::move(asked)); }
+/// A subscriber and a socket that takes as many bytes as the test allows.
+struct Socket {
+  explicit Socket(ServerContext& context) : subscriber(std::make_unique<Subscriber>(context)) {}
+
+  /// The socket takes `bytes` more; false if nothing was ready.
   bool take(std::size_t bytes) {
     if (!rest.empty()) {
       const std::size_t n = std::min(bytes, rest.size());
@@ -120,12 +118,31 @@ struct Client {
     std::string offered;
     for (const iovec& piece : batch.iovecs())
       offered.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
+    REQUIRE(offered.size() == batch.bytes());
     const std::size_t n = std::min(bytes, offered.size());
     received += offered.substr(0, n);
     const auto left = subscriber->sent(batch, n);
     rest.assign(left.data(), left.size());
     return true;
   }
+
+  std::unique_ptr<Subscriber> subscriber;
+  std::string received, rest;  // rest: of a frame that was sent partly
+};
+
+/// Keeps what it received, and resumes from there.
+struct Client : Socket {
+  explicit Client(Daemon& daemon) : Socket(daemon.context), daemon(daemon) {}
+
+  void subscribe(std::vector<std::string> after, bool catch_up = false, Filter filter = {},
+                 const std::string& id = "a", bool snapshot = false) {
+    message::Subscribe asked = request(id, snapshot);
+    asked.filter = std::move(filter);
+    asked.catch_up = catch_up;
+    asked.after = std::move(after);
+    send(std::move(asked));
+  }
+  void send(message::Subscribe asked) { subscriber->subscribe(std::move(asked)); }
   /// Receives everything, including events from files.
   void take_all() {
     for (int quiet = 0; quiet < 3;) {
@@ -167,8 +184,6 @@ struct Client {
   }
 
   Daemon& daemon;
-  std::unique_ptr<Subscriber> subscriber;
-  std::string received, rest;
   std::vector<std::string> frames, types;
   std::map<std::string, std::vector<std::string>> events;
   std::size_t resets = 0;
@@ -182,8 +197,16 @@ inline std::vector<std::string> expected(const FakeStream& stream, const Filter&
   return all;
 }
 
+/// The same events, in any order.
+inline bool same_events(std::vector<std::string> received, const FakeStream& stream) {
+  std::vector<std::string> all = expected(stream);
+  std::sort(received.begin(), received.end());
+  std::sort(all.begin(), all.end());
+  return received == all;
+}
+
 inline std::string place(const FakeStream& stream, const Cursor& cursor) {
   return stream.name() + ":" + to_string(cursor);
 }
 
-}  // namespace earshot::serve::test_resume
+}  // namespace earshot::serve::test_subscriber

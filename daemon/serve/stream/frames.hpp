@@ -1,11 +1,11 @@
-// Payloads of the frames that concern a subscription or a connection, not a session.
+// The payloads of all frames but events: sessions, and what concerns a subscription or a connection.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tail/stream.hpp"
+#include "serve/stream/session_store.hpp"
 
 namespace earshot::serve {
 
