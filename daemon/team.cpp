@@ -47,7 +47,7 @@ void Team::create_hub(const config::HubOptions& hub, const std::string& state, s
         server_.status_changed(session, status);
       },
       [this](const status::HostStatuses& hosts) { server_.hosts_changed(hosts); });
-  record_client_ = team::make_record_client(io_, hub.broker);
+  record_client_ = std::make_unique<team::RecordClient>(io_, hub.broker);
   server_.set_remote_record_reader(
       [this](const std::string& event_json, std::function<void(serve::RemoteRecord)> done) {
         record_client_->read(event_json, std::move(done));
@@ -80,6 +80,13 @@ void Team::create_publisher(const config::RelayOptions& relay, const config::Opt
   publisher.full = relay.full;
   publisher.read = relay.read;
   publisher_ = std::make_unique<team::Publisher>(io_, server_, std::move(for_each), std::move(publisher));
+}
+
+Team::~Team() {
+  publisher_.reset();
+  ingestor_.reset();
+  record_client_.reset();
+  team::BrokerThread::wait_for_all();
 }
 
 void Team::start() {
@@ -127,6 +134,8 @@ serve::TeamMetrics Team::metrics() const {
            {"hosts_refused", "Events dropped because of the limit of hosts.", true, m.store.hosts_refused},
            {"files_refused", "Events dropped because of the limit of streams of a host.", true,
             m.store.files_refused},
+           {"repairs_refused", "Repairs of a file after a gap refused because of the limit of a host.", true,
+            m.store.repairs_refused},
            {"retired", "Files deleted because of the age or size limit.", true, m.store.retired}}};
 }
 

@@ -12,8 +12,8 @@
 #include "tail/roots.hpp"
 #include "team/host_registry.hpp"
 #include "team/ingestor.hpp"
+#include "team/nats_client.hpp"
 #include "team/publisher.hpp"
-#include "team/record_client.hpp"
 
 namespace earshot {
 
@@ -24,6 +24,7 @@ class Team {
   /// Throws std::runtime_error with a message for users.
   Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options,
        std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
+  ~Team();
   void start();
   void stop();
 

@@ -9,6 +9,7 @@
 
 #include "base/hex.hpp"
 #include "core/event_json.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
@@ -49,6 +50,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
       context_(*shared_context_),
       catch_ups_(io, context_),
       records_(context_),
+      scans_(io, context_.sessions),
       ticker_(io),
       states_(io),
       stop_deadline_(io),
@@ -61,6 +63,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.limits = options.limits;
   context_.catch_ups = &catch_ups_;
   context_.records = &records_;
+  context_.scans = &scans_;
   log_bytes_max_ = options.log_bytes_max;
   context_.fill_metrics = [this](Metrics& metrics) { fill(metrics); };
   context_.fill_health = [this](Health& health) { fill(health); };

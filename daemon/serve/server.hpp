@@ -137,6 +137,7 @@ class Server final : public tail::StreamObserver {
   ServerContext& context_;
   CatchUps catch_ups_;
   Records records_;
+  SessionScans scans_;
   Timer ticker_, states_, stop_deadline_, releases_;
   std::vector<std::shared_ptr<Connection>> connections_;  // in order of arrival
   std::size_t refusals_ = 0;                              // of connections_: those waiting for their 503

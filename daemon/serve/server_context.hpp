@@ -64,6 +64,7 @@ struct ServerContext {
   tail::Archive* archive = nullptr;              // outlives all connections; null: streams cannot be resumed
   CatchUps* catch_ups = nullptr;                 // likewise
   Records* records = nullptr;                    // likewise
+  SessionScans* scans = nullptr;                 // likewise; null: sessions are visited at once
   const TextFilter* filter = nullptr;            // the redactor; outlives all connections
 
   ReadColdSessions read_cold_sessions;  // null: there are no cold transcripts

@@ -8,7 +8,7 @@
 namespace earshot::tail {
 namespace {
 
-constexpr std::size_t chunk_bytes = 256 << 10;
+constexpr std::size_t chunk_bytes = 256 << 10;  // one buffer a thread, however many checks are pending
 constexpr std::size_t slice_bytes = 8 << 20;  // between slices the disk thread can do other work
 
 std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
@@ -20,13 +20,14 @@ std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
 class PrefixReader {
  public:
   explicit PrefixReader(PrefixCheck check)
-      : check_(std::move(check)), prefix_hash_(check_.hash_key), buffer_(chunk_bytes) {
+      : check_(std::move(check)), prefix_hash_(check_.hash_key) {
     tail_hash_.begin(check_.hash_key);
   }
 
   /// On the disk thread. True if the result is complete.
   bool read_slice() {
     if (!fd_ && !open()) return true;
+    const auto buffer = std::make_unique_for_overwrite<char[]>(chunk_bytes);
     for (std::size_t spent = 0; spent < slice_bytes;) {
       const bool in_lines = offset_ < check_.end.offset;
       const std::uint64_t end = in_lines ? check_.end.offset : check_.end.offset + check_.tail_bytes;
@@ -36,10 +37,10 @@ class PrefixReader {
         return true;
       }
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end - offset_));
-      const long got = read_at(fd_.get(), buffer_.data(), wanted, offset_);
+      const long got = read_at(fd_.get(), buffer.get(), wanted, offset_);
       if (got < 0) result_.error = static_cast<int>(-got);
       if (got <= 0) return true;  // the file is shorter than the prefix
-      const std::span<const char> chunk(buffer_.data(), static_cast<std::size_t>(got));
+      const std::span<const char> chunk(buffer.get(), static_cast<std::size_t>(got));
       if (in_lines)
         prefix_hash_.add(chunk);
       else
@@ -66,7 +67,6 @@ class PrefixReader {
   const PrefixCheck check_;
   PrefixHasher prefix_hash_;
   LineHash tail_hash_;
-  std::vector<char> buffer_;
   Fd fd_;
   std::uint64_t offset_ = 0;
   PrefixCheck::Result result_;

@@ -121,6 +121,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool check_pending = false;    // a check is queued, or due when the file is no longer busy
   bool retry_scheduled = false;  // a check is due at a later time
   bool verify_requested = false;
+  bool verify_queued = false;  // requested later: see Follower::requested_verifications_max
   std::uint64_t verified_bytes = 0;  // prefix known to match the file; bytes after it were appended since
   std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver
   int short_reads = 0;               // in a row: fewer bytes than the file's size promised

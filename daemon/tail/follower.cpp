@@ -58,9 +58,26 @@ void Follower::check_soon(FollowedFile& file) {
 }
 
 void Follower::request_verify(FollowedFile& file) {
-  if (file.verified_bytes == file.bytes_read()) return;
-  file.verify_requested = true;
-  check_soon(file);
+  if (file.verified_bytes == file.bytes_read() || std::exchange(file.verify_queued, true)) return;
+  verify_queue_.push_back(file.weak_from_this());
+  end_batch_soon();
+}
+
+void Follower::start_verifications() {
+  // One that failed is tried again with its file.
+  std::erase_if(verifying_, [](const auto& file) {
+    return file->is_removed() || !file->verify_requested || (!file->check_pending && !file->is_busy());
+  });
+  while (verifying_.size() < requested_verifications_max && !verify_queue_.empty()) {
+    const auto file = verify_queue_.front().lock();
+    verify_queue_.pop_front();
+    if (!file) continue;
+    file->verify_queued = false;
+    if (file->is_removed() || file->verified_bytes == file->bytes_read()) continue;
+    file->verify_requested = true;
+    check_soon(*file);
+    verifying_.push_back(file);
+  }
 }
 
 void Follower::verify_published(FollowedFile& file, const Cursor& end) {
@@ -98,6 +115,7 @@ void Follower::run_batch() {
     if (std::exchange(file->check_pending, false)) check(*file);
   }
   if (stopped_) return;
+  start_verifications();
   observer_.on_batch_end();
   if (!queue_.empty()) end_batch_soon();
 }
@@ -207,6 +225,7 @@ void Follower::verify(FollowedFile& file, const FileStat& now, std::string_view 
   check_prefix(disk_, file.prefix(),
                [this, holder = file.shared_from_this(), now, reason](const PrefixCheck::Result& result) {
                  if (!holder->is_removed()) on_verified(*holder, now, reason, result);
+                 end_batch_soon();  // the next requested one
                });
 }
 

@@ -26,6 +26,8 @@ class Follower {
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
   static constexpr std::size_t folds_max = 2;  // at a time, with one open file each
+  /// Requested by clients, at a time; the others wait, and their files are followed meanwhile.
+  static constexpr std::size_t requested_verifications_max = 2;
 
   /// `on_removed` is called for each removed stream, before the observer.
   Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
@@ -54,12 +56,14 @@ class Follower {
   void fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then);
   std::size_t pending_folds() const { return pending_folds_; }
   std::size_t open_files() const { return open_.size(); }
+  std::size_t requested_verifications() const { return verifying_.size(); }  // in progress
   void stop() { stopped_ = true; }
 
  private:
   struct Fold;
 
   void run_batch();
+  void start_verifications();
   void check(FollowedFile& file);
   void read(FollowedFile& file, const FileStat& now);
   void read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted);
@@ -97,6 +101,8 @@ class Follower {
   Workspace workspace_;
   ReadPool::Buffer buffer_;
   std::deque<std::shared_ptr<FollowedFile>> queue_;
+  std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
+  std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
   std::vector<std::shared_ptr<FollowedFile>> open_;  // files with a descriptor
   std::size_t open_max_;
   std::size_t batch_read_ = 0;                    // bytes of this batch

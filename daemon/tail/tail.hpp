@@ -35,6 +35,7 @@ struct Options {
 struct Counters {
   std::uint64_t bytes_read = 0;  // fed to transcripts
   std::uint64_t checks = 0, resets = 0, verifications = 0, events = 0;
+  std::size_t requested_verifications = 0;  // in progress
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
   std::uint64_t pending_bytes = 0;  // read, but of unterminated lines
 };

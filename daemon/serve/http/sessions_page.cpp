@@ -6,6 +6,7 @@
 #include <set>
 
 #include "serve/http/router.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {

@@ -1,5 +1,5 @@
 // Events from the files, for clients that resume. One fold of a transcript serves all readers that wait for
-// it. No positions are stored: a reader whose chunk was revoked requests the rest from its own cursor.
+// it. No positions are stored: a reader of a revoked chunk requests the rest from its own cursor.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -80,6 +80,7 @@ class CatchUps {
   void forget(Subscriber& reader);
 
   std::size_t folds() const { return folds_.size(); }
+  std::size_t reading() const { return running_; }         // folds, with one buffer each
   std::size_t waiting() const { return waiting_.size(); }  // streams
   std::size_t bytes() const { return bytes_; }             // of chunks with readers
   std::uint64_t folds_begun = 0, bytes_read = 0, revoked = 0, resets = 0;
@@ -115,11 +116,15 @@ class CatchUps {
   boost::asio::io_context& io_;
   ServerContext& context_;
   Workspace workspace_;
+  struct Reader {
+    std::size_t busy = 0;             // requests in folds, and unread chunks
+    std::deque<std::string> streams;  // wanted, in order; those served with another reader are skipped
+  };
   std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // without a fold, by stream
-  std::deque<std::string> line_;                                     // in order of arrival
+  std::map<Subscriber*, Reader> readers_;
+  std::deque<Subscriber*> turns_;  // readers that want streams: they take turns
   Folds folds_;
-  std::map<Subscriber*, std::size_t> loads_;  // requests in folds, and unread chunks
-  std::size_t running_ = 0;                   // folds with a pending read
+  std::size_t running_ = 0;  // folds with a pending read
   std::deque<std::weak_ptr<Chunk>> chunks_;
   std::size_t bytes_ = 0;
   bool starting_ = false;

@@ -291,6 +291,20 @@ status::TranscriptSummary transcript_summary(const Session& session) {
 
 // --- Subscriptions and connections ---
 
+namespace {
+
+/// Members without a value are omitted.
+std::string text_frame(std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  for (const auto& [name, value] : members) json.member_if_any(name, value);
+  json.end_object();
+  return out;
+}
+
+}  // namespace
+
 std::string control_frame(std::string_view type, std::string_view id) {
   std::string out;
   JsonWriter(out).begin_object().member("type", type).member("id", id).end_object();
@@ -299,25 +313,14 @@ std::string control_frame(std::string_view type, std::string_view id) {
 
 std::string error_frame(std::string_view id, std::string_view code, std::string_view text, bool retry) {
   std::string out;
-  JsonWriter(out)
-      .begin_object()
-      .member("type", "error")
-      .member_if_any("id", id)
-      .member("code", code)
-      .member("message", text)
-      .member("retry", retry)
-      .end_object();
+  JsonWriter json(out);
+  json.begin_object().member("type", "error").member_if_any("id", id).member("code", code);
+  json.member("message", text).member("retry", retry).end_object();
   return out;
 }
 
 std::string heartbeat_frame(std::int64_t time_ms) {
-  std::string out;
-  JsonWriter(out)
-      .begin_object()
-      .member("type", "heartbeat")
-      .member("time", format_time(time_ms))
-      .end_object();
-  return out;
+  return text_frame({{"type", "heartbeat"}, {"time", format_time(time_ms)}});
 }
 
 std::string stream_cursor(const tail::Stream& stream, const Cursor& cursor) {
@@ -343,28 +346,16 @@ std::vector<std::string> bookmark_frames(std::string_view id, const std::vector<
 
 std::string reset_frame(std::string_view id, std::string_view host, std::string_view session,
                         std::string_view stream, std::string_view reason) {
-  std::string out;
-  JsonWriter(out)
-      .begin_object()
-      .member("type", "reset")
-      .member_if_any("id", id)
-      .member_if_any("host", host)
-      .member_if_any("session", session)
-      .member_if_any("stream", stream)
-      .member_if_any("reason", reason)
-      .end_object();
-  return out;
+  return text_frame({{"type", "reset"},
+                     {"id", id},
+                     {"host", host},
+                     {"session", session},
+                     {"stream", stream},
+                     {"reason", reason}});
 }
 
 std::string removed_frame(std::string_view host, std::string_view stream) {
-  std::string out;
-  JsonWriter(out)
-      .begin_object()
-      .member("type", "stream.removed")
-      .member_if_any("host", host)
-      .member_if_any("stream", stream)
-      .end_object();
-  return out;
+  return text_frame({{"type", "stream.removed"}, {"host", host}, {"stream", stream}});
 }
 
 }  // namespace earshot::serve

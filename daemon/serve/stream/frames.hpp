@@ -9,6 +9,12 @@
 
 namespace earshot::serve {
 
+/// The payload of a `session` frame; uses the view and filter of `options`.
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options = {});
+
+/// The state of the transcripts, for the status tracker.
+status::TranscriptSummary transcript_summary(const Session& session);
+
 /// {"type":…,"id":…}
 std::string control_frame(std::string_view type, std::string_view id);
 

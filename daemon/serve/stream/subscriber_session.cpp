@@ -44,8 +44,10 @@ std::optional<message::Invalid> SubscriberSession::check_limits(const message::S
 }
 
 bool SubscriberSession::check_progress(Clock::time_point now, bool has_unsent) {
-  if (std::exchange(bytes_out_, transport_.bytes_out()) != transport_.bytes_out() || !has_unsent)
+  if (!has_unsent || transport_.bytes_out() - bytes_out_ >= progress_bytes_min) {
+    bytes_out_ = transport_.bytes_out();
     progress_ = now;
+  }
   if (now - progress_ <= context_.limits.stall) return true;
   context_.counters.end(Ending::stalled);
   return false;
@@ -69,7 +71,7 @@ struct SubscriberSession::ColdRead {
 };
 
 /// With `all`, the snapshot requires all cold sessions that may match. A restricted client's streams are read
-/// to know their sessions.
+/// to determine their sessions.
 void SubscriberSession::subscribe(message::Subscribe asked) {
   auto request = std::make_shared<ColdRead>();
   if (asked.all && asked.snapshot && context_.read_cold_sessions) {

@@ -354,3 +354,32 @@ TEST_CASE("decisions do not depend on the cached indexes") {
     }
   CHECK(store.write().empty());
 }
+
+TEST_CASE("fault 88: forged predecessors cost a host a limited number of repairs, and other hosts none") {
+  Hub hub;
+  EventStoreLimits limits;
+  limits.repairs_burst = 4;
+  limits.repairs_per_second = 0;
+  EventStore store(hub.directory, limits);
+  for (const std::uint64_t n : {1, 2, 3}) store.add(follows(make_event(n, n * 10), (n - 1) * 10));
+  CHECK(store.write().empty());
+  std::uint64_t sequence = 3;
+  for (std::uint64_t n = 0; n < 20; ++n) {  // each diverges after the first event
+    store.add(follows(make_event(++sequence, 100 + n, "one", n), 10));
+    CHECK(store.write().empty());
+  }
+  CHECK(store.metrics().restarted == 3);  // the first one also reads the file
+  CHECK(store.metrics().repairs_refused == 17);
+  CHECK(hub.offsets().size() == 2 + 17);  // newer events are appended
+
+  ReceivedMessage other = follows(make_event(++sequence, 10), 0);
+  other.host = "bob";
+  CHECK(store.add(other) == IngestAction::append);
+  other = follows(make_event(++sequence, 20), 10);
+  other.host = "bob";
+  CHECK(store.add(other) == IngestAction::append);
+  other = follows(make_event(++sequence, 15, "one", 9), 10);
+  other.host = "bob";
+  CHECK(store.write().empty());
+  CHECK(store.add(other) == IngestAction::restart);
+}

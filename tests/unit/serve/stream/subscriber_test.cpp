@@ -261,3 +261,143 @@ TEST_CASE("unsent answers are counted, so that the next message can wait") {
   bench.take_all();
   REQUIRE_FALSE(bench.subscriber.is_congested());
 }
+
+// --- Many sessions, slow filters, unread snapshots ---
+
+namespace {
+
+constexpr int many = 5000;
+
+/// Sessions m0, m1, … of running processes, and a loop that matches them in slices.
+struct ManySessions : Bench {
+  explicit ManySessions(int count = many) : scans(io, context.sessions) {
+    context.scans = &scans;
+    status::Status status;
+    status.source = "registry";
+    status.state = "working";
+    for (int i = 0; i < count; ++i) context.sessions.find_or_create("m" + std::to_string(i)).status = status;
+  }
+  bool turn() {
+    io.restart();
+    return io.poll_one() > 0;
+  }
+  bool finish() {
+    return test::run_until(io, [&] { return scans.pending() == 0; });
+  }
+  Session& find(int i) { return *context.sessions.find("m" + std::to_string(i)); }
+
+  boost::asio::io_context io{1};
+  SessionScans scans;
+};
+
+Filter slow_filter() {
+  Filter filter;
+  for (std::size_t i = 0; i + 1 < Filter::patterns_max; ++i) {
+    filter.session.push_back("*a*b*c" + std::to_string(i));
+    filter.host.push_back("*a*b*c" + std::to_string(i));
+    filter.project.push_back("*a*b*c" + std::to_string(i));
+  }
+  filter.session.push_back("m*");
+  filter.host.push_back("dev*");
+  filter.project.push_back("*");
+  return filter;
+}
+
+}  // namespace
+
+TEST_CASE("fault 93: a snapshot of many sessions is matched in slices, and describes one moment") {
+  ManySessions bench;
+  Socket other(bench.context);
+  other.subscriber->subscribe(request("other", false));
+  bench.subscribe("a", slow_filter(), true);
+  REQUIRE(bench.names() == Names{});
+  int turns = 0;
+  for (; bench.scans.pending() > 0; ++turns) {
+    // Other clients receive events meanwhile. The snapshot includes these.
+    bench.event(bench.find(0), turns);
+    bench.event(bench.find(many - 1), turns);
+    REQUIRE(other.take(1 << 30));
+    bool posted = false;  // a turn of the loop
+    boost::asio::post(bench.io, [&] { posted = true; });
+    while (!posted) REQUIRE(bench.turn());
+  }
+  REQUIRE(turns >= many / static_cast<int>(SessionScans::slice_sessions_max));
+  bench.event(bench.find(0), 0);
+  Names expected(many, "session");
+  expected.insert(expected.end(), {"ready", "0"});
+  REQUIRE(bench.names() == expected);
+}
+
+TEST_CASE("fault 93: several clients that match many sessions take turns") {
+  ManySessions bench;
+  std::vector<std::unique_ptr<Socket>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<Socket>(bench.context));
+    message::Subscribe asked = request("a");
+    asked.filter = slow_filter();
+    clients.back()->subscriber->subscribe(std::move(asked));
+  }
+  REQUIRE(bench.scans.pending() == clients.size());
+  clients.front() = nullptr;  // disconnects
+  REQUIRE(bench.scans.pending() == 3);
+  REQUIRE(bench.finish());
+  for (std::size_t i = 1; i < clients.size(); ++i) {
+    while (clients[i]->take(1 << 30)) {
+    }
+    REQUIRE(test::unframe(clients[i]->received).size() == many + 1);
+  }
+}
+
+TEST_CASE("fault 93: a subscription can end while its sessions are matched") {
+  ManySessions bench;
+  bench.subscribe("a", slow_filter(), true);
+  bench.subscriber.unsubscribe("a");
+  REQUIRE(bench.scans.pending() == 0);
+  REQUIRE(bench.names() == Names{"unsubscribed"});
+}
+
+TEST_CASE("fault 93: after lagging, changed sessions are matched in slices, too") {
+  ManySessions bench;
+  bench.subscribe("a", slow_filter());
+  REQUIRE(bench.names() == Names{"ready"});
+  for (int i = 0; i < many; ++i) bench.event(bench.find(i), i, turn_started, 10'000);
+  REQUIRE(bench.names() == Names{});
+  REQUIRE(bench.scans.pending() == 1);
+  REQUIRE(bench.finish());
+  Names expected(many + 1, "session");
+  expected.front() = "lagged";
+  REQUIRE(bench.names() == expected);
+  bench.event(bench.find(1), 1);
+  REQUIRE(bench.names() == Names{"1"});
+}
+
+TEST_CASE("fault 89: snapshots that are not read are bounded, and then requests wait") {
+  ManySessions bench(20'000);
+  bench.context.limits.own_bytes_max = 64 << 10;
+  bench.context.limits.subscriptions_max = 4;
+  std::size_t most = 0;
+  for (int round = 0; round < 3000 && !bench.subscriber.is_congested(); ++round) {
+    bench.subscribe("a" + std::to_string(round), {}, true);
+    if (round % 2) bench.subscriber.unsubscribe("a" + std::to_string(round));
+    REQUIRE(bench.finish());
+    bench.event(bench.find(round), round);  // each snapshot has a frame of its own
+    bench.socket.take(1);
+    most = std::max(most, bench.subscriber.snapshot_bytes());
+    REQUIRE(bench.subscriber.subscriptions() <= bench.context.limits.subscriptions_max);
+  }
+  REQUIRE(bench.subscriber.is_congested());  // its connection reads no further message
+  std::size_t one_snapshot = 0;
+  bench.context.sessions.for_each([&](Session& session) {
+    one_snapshot += bench.context.sessions.frame(session, Audience::full)->size();
+  });
+  REQUIRE(most <= one_snapshot + (4 << 20));
+  // A client that reads receives everything.
+  for (bool more = true; more;) {
+    more = bench.socket.take(1 << 30);
+    REQUIRE(bench.finish());
+    more |= bench.socket.take(1 << 30);
+    bench.socket.received.clear();
+  }
+  REQUIRE_FALSE(bench.subscriber.is_congested());
+  REQUIRE(bench.subscriber.snapshot_bytes() == 0);
+}

@@ -1,5 +1,4 @@
 #include "serve/stream/subscription.hpp"
-#include "serve/stream/frames.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -103,11 +102,4 @@ TEST_CASE("any invalid message is an error with a code") {
     CAPTURE(row.text.substr(0, 100));
     REQUIRE(code_of(row.text) == row.code);
   }
-}
-
-TEST_CASE("an error frame has its id, code and message") {
-  REQUIRE(error_frame("a", "limit", "too many") ==
-          R"({"type":"error","id":"a","code":"limit","message":"too many","retry":false})");
-  REQUIRE(error_frame("", "bad_message", "\"") ==
-          R"({"type":"error","code":"bad_message","message":"\"","retry":false})");
 }

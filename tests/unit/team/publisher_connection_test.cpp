@@ -1,4 +1,4 @@
-#include "team/outbox.hpp"
+#include "team/publisher_connection.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,19 +1,22 @@
-// Messages that are waiting for JetStream or for its acknowledgement, in one queue per subject. Pure.
-//
-// An event subject has one message in flight at a time, with the expected last sequence of the subject. This
-// prevents duplicates and gaps and detects a second publisher, independently of the broker's duplicate
-// window. Subjects do not block each other. A status subject keeps the latest message only and expects no
-// sequence.
+// The publisher's messages that wait for JetStream or for its acknowledgement, and the connection that sends
+// them.
 #pragma once
+#include <atomic>
+#include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
+
+#include "team/nats_client.hpp"
+#include "team/payload.hpp"
 
 namespace earshot::team {
 
@@ -29,6 +32,12 @@ struct Outgoing : Message {
   std::optional<std::uint64_t> expected;  // the sequence of the subject's last message; 0: none
 };
 
+/// Queues messages by subject. Pure.
+///
+/// An event subject has one message in flight at a time, with the expected last sequence of the subject. This
+/// prevents duplicates and gaps and detects a second publisher, independently of the broker's duplicate
+/// window. Subjects do not block each other. A status subject keeps the latest message only and expects no
+/// sequence.
 class Outbox {
  public:
   // Above either limit has_room() is false; the publisher reads further events from the files later.
@@ -86,6 +95,61 @@ class Outbox {
   std::deque<std::string> ready_subjects_;
   std::unordered_map<std::uint64_t, InFlight> in_flight_;
   std::size_t pending_ = 0, bytes_ = 0;
+};
+
+/// The last message of one of the host's event subjects.
+struct LastMessage {
+  std::string subject, id, type;
+  std::string time;   // of the event, RFC 3339; may be empty
+  std::string owner;  // Heartbeat::owner of the publisher
+  std::uint64_t sequence = 0;
+};
+
+/// The connection is open: the streams exist and the host name is available.
+struct BrokerOpened {
+  std::vector<LastMessage> published;    // of each event subject
+  std::uint64_t heartbeat_sequence = 0;  // 0: none
+};
+/// The connection could not be established or was lost. Unacknowledged messages may have been stored.
+struct BrokerFailed {
+  std::string reason;  // for users
+};
+struct MessageAcked {
+  std::uint64_t number = 0, sequence = 0;
+};
+struct MessageRefused {
+  std::uint64_t number = 0;
+  int error = 0;  // of JetStream
+  std::string reason;
+};
+/// A hub requests a complete record.
+struct RecordRequest {
+  std::string reply, text;  // the reply subject; a `read` frame
+};
+using BrokerEvent = std::variant<BrokerOpened, BrokerFailed, MessageAcked, MessageRefused, RecordRequest>;
+
+/// JetStream's error code for an unexpected last message of the subject.
+constexpr int wrong_last_sequence = 10071;
+/// JetStream's error code for a message above the stream's size limit. A retry fails as well.
+constexpr int message_too_long = 10054;
+
+/// One connection to the broker. All calls and callbacks run on the event loop's thread and do not block.
+class PublisherConnection {
+ public:
+  static constexpr std::size_t requests_max = 64;  // waiting for the event loop; further ones are dropped
+
+  /// Connects. `on_event` is not called after the destruction, nor after BrokerFailed.
+  PublisherConnection(boost::asio::io_context& io, BrokerConfig config, Heartbeat heartbeat,
+                      std::function<void(BrokerEvent)> on_event);
+  ~PublisherConnection();
+  /// REQUIRES: open. Each message results in MessageAcked or MessageRefused, unless the connection is lost.
+  void publish(std::vector<Outgoing> messages);
+  void send_reply(std::string reply, std::string text);
+
+ private:
+  struct Worker;
+  const std::shared_ptr<BrokerThread> thread_;
+  std::shared_ptr<Worker> worker_;
 };
 
 }  // namespace earshot::team
