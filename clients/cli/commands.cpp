@@ -3,7 +3,7 @@
 #include <iostream>
 #include <map>
 
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "common/format.hpp"
 #include "version/version.hpp"
 

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 #include "cli/place.hpp"
 #include "common/format.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/bounded_map.hpp"
+#include "base/containers.hpp"
 #include "cli/name_resolver.hpp"
 #include "cli/style.hpp"
 #include "common/format.hpp"

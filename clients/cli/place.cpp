@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 
 namespace earshot::cli {
 

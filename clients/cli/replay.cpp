@@ -15,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/fd.hpp"
 #include "base/json_writer.hpp"
+#include "base/system.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/place.hpp"

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/system.hpp"
 #include "cli/commands.hpp"
 #include "common/format.hpp"
 

@@ -12,9 +12,9 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "base/fd.hpp"
 #include "base/file.hpp"
 #include "base/hex.hpp"
+#include "base/system.hpp"
 #include "common/format.hpp"
 
 namespace earshot::common {

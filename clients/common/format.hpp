@@ -1,5 +1,4 @@
-// Texts for the user: names, messages on stderr, help. Durations, counts, times: base/duration.hpp and
-// base/time.hpp.
+// Texts for the user: names, messages on stderr, help. Durations, counts, times: base/quantities.hpp.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -7,8 +6,7 @@
 #include <string_view>
 
 #include "base/display_text.hpp"
-#include "base/duration.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace CLI {
 class App;
