@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "serve/http/health.hpp"
 #include "serve/http/metrics.hpp"
 
 namespace earshot {
@@ -27,6 +26,7 @@ serve::ServerOptions server_options(const config::Options& options, const serve:
   result.host = options.host;
   result.version = version;
   result.token = secrets.token;
+  result.metrics_token = secrets.metrics_token;
   result.recent = options.recent;
   result.log_bytes_max = options.log_bytes_max;
   result.limits = options.limits;
@@ -198,9 +198,9 @@ void Daemon::fill(serve::Metrics& metrics) const {
   metrics.streams_live = counters.streams;
   metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
   for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
-  metrics.troubles = tail_.problems().size();
+  metrics.problems = tail_.problems().size();
   metrics.inotify_watches = watchers_.watches();
-  metrics.watch_trouble = !watchers_.problem().empty();
+  metrics.watch_problem = !watchers_.problem().empty();
   team_.fill(metrics);
 }
 
@@ -223,7 +223,7 @@ void Daemon::fill(serve::Health& health) const {
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
   health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
   for (const tail::FileProblem& problem : tail_.problems())
-    health.troubles.push_back({problem.path, problem.reason, problem.advice});
+    health.problems.push_back({problem.path, problem.reason, problem.advice});
   team_.fill(health);
 }
 

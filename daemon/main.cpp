@@ -10,9 +10,8 @@
 #include "config/options.hpp"
 #include "daemon.hpp"
 #include "demo.hpp"
-#include "log.hpp"
 #include "service_command.hpp"
-#include "service_notify.hpp"
+#include "startup.hpp"
 #include "team/relayed_reader.hpp"
 #include "version/version.hpp"
 

@@ -135,13 +135,13 @@ void Team::fill(serve::Metrics& metrics) const { metrics.team = this->metrics();
 void Team::fill(serve::Health& health) const {
   health.team = metrics();
   const auto add_problem = [&](const char* part, const std::string& reason) {
-    if (!reason.empty()) health.troubles.push_back({part, reason, "the daemon retries"});
+    if (!reason.empty()) health.problems.push_back({part, reason, "the daemon retries"});
   };
   if (publisher_) add_problem("[relay]", publisher_->metrics().problem);
   if (!ingestor_) return;
   add_problem("[hub]", ingestor_->metrics().problem);
   if (ingestor_->metrics().store.hosts_refused > 0)
-    health.troubles.push_back(
+    health.problems.push_back(
         {"[hub]",
          "more than " + std::to_string(hosts_max_) + " hosts publish: events of the others are dropped",
          "raise `hosts` in [hub]"});

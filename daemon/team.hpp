@@ -7,7 +7,6 @@
 #include <string>
 
 #include "config/options.hpp"
-#include "serve/http/health.hpp"
 #include "serve/http/metrics.hpp"
 #include "serve/server.hpp"
 #include "tail/roots.hpp"

@@ -7,7 +7,7 @@
 #include <deque>
 #include <fstream>
 
-#include "base/fd.hpp"
+#include "base/system.hpp"
 #include "base/file.hpp"
 
 namespace earshot::notifier {

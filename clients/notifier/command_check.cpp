@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "base/duration.hpp"
+#include "base/quantities.hpp"
 #include "base/json_writer.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "base/duration.hpp"
+#include "base/quantities.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/command.hpp"

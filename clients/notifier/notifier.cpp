@@ -6,7 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/json_writer.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "common/http.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/json_writer.hpp"
-#include "base/time.hpp"
-#include "base/utf8.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 #include "notifier/desktop.hpp"
 
 namespace earshot::notifier {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/duration.hpp"
-#include "base/glob.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 #include "common/format.hpp"
 
 namespace earshot::notifier {

@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "notifier/rules_reader.hpp"
 
 namespace earshot::notifier {

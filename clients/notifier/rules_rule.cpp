@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "base/glob.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "common/resumer.hpp"
 #include "notifier/rules_reader.hpp"
 

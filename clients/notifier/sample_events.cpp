@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::notifier {
 namespace {

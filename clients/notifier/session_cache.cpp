@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "base/duration.hpp"
+#include "base/quantities.hpp"
 #include "common/format.hpp"
 #include "notifier/notice.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/containers.hpp"
 #include "common/frame.hpp"
 #include "notifier/event_context.hpp"
 

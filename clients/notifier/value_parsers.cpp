@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 
-#include "base/duration.hpp"
-#include "base/utf8.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::notifier {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/event.hpp"
-#include "core/record_reader.hpp"
+#include "core/record.hpp"
 
 namespace earshot {
 

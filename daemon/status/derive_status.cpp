@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "status/pending_prompt.hpp"
 
 namespace earshot::status {

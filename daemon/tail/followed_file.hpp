@@ -13,8 +13,8 @@
 
 #include "agents/agent.hpp"
 #include "base/clock.hpp"
-#include "base/file_system.hpp"
-#include "core/prefix_hash.hpp"
+#include "base/system.hpp"
+#include "core/cursor.hpp"
 #include "tail/io_thread.hpp"
 #include "tail/stream.hpp"
 

@@ -319,6 +319,15 @@ void Follower::add(FollowedFile& file) {
   end_batch_soon();
 }
 
+bool Follower::release(FollowedFile& file) {
+  const bool is_in_use =
+      file.state != State::idle || file.check_pending || file.retry_scheduled || !file.waiters.empty();
+  if (is_in_use || file.stat.size > file.bytes_read()) return false;
+  file.state = State::removed;
+  close(file);
+  return true;
+}
+
 void Follower::remove(FollowedFile& file) {
   if (std::exchange(file.state, State::removed) == State::removed) return;
   const auto holder = file.shared_from_this();

@@ -47,6 +47,8 @@ class Follower {
   /// Announces the stream.
   void add(FollowedFile& file);
   void remove(FollowedFile& file);
+  /// Stops following the file without removing the stream. False: it is in use.
+  bool release(FollowedFile& file);
   /// Its directory was removed: delivers what an open descriptor still provides, then removes the stream.
   void drain_and_remove(FollowedFile& file);
   /// Reads the first `bytes` bytes without delivering events; `then(true)` if they were read. The stream is

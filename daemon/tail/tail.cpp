@@ -120,6 +120,17 @@ class Tail::Impl final : private Discovery::Observer {
     file.followed->waiters.push_back(std::move(then));
   }
 
+  void release(std::string_view name) {
+    const auto located = locate(name);
+    const auto file = located.file ? located.file->followed : nullptr;
+    if (!file || !file->is_added || !follower_.release(*file)) return;
+    observer_.on_released(*file);
+    update_cold(*located.file, file->stat);
+    located.file->size = file->bytes_read();  // later bytes are still to be delivered
+    located.file->followed = nullptr;
+    --streams_;
+  }
+
   void request_verify(const Stream& stream) {
     const auto located = locate(stream.name());
     if (located.file && located.file->followed && located.file->followed->is_added)
@@ -475,6 +486,7 @@ void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) 
   impl_->fold(name, std::move(then));
 }
 void Tail::request_verify(const Stream& stream) { impl_->request_verify(stream); }
+void Tail::release(std::string_view name) { impl_->release(name); }
 void Tail::mark_published(const Stream& stream, const Cursor& end) { impl_->mark_published(stream, end); }
 std::unique_ptr<History> Tail::history(const Stream& stream) { return impl_->history(stream); }
 void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {

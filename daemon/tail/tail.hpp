@@ -61,6 +61,7 @@ class Tail final : public Archive {
   const Stream* find(std::string_view name) const override;
   /// Calls `then` after on_added(), or at once if the stream is not cold.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
+  void release(std::string_view name) override;
   void request_verify(const Stream& stream) override;
   void mark_published(const Stream& stream, const Cursor& end) override;
   std::unique_ptr<History> history(const Stream& stream) override;

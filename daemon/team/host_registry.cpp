@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "tail/host_names.hpp"
 #include "team/broker_client.hpp"
 #include "team/payload.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "base/conflating_queue.hpp"
+#include "base/containers.hpp"
 #include "team/consumer.hpp"
 #include "team/event_store.hpp"
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "base/hex.hpp"
-#include "base/json_dom.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_rewrite.hpp"
 #include "base/json_writer.hpp"
-#include "base/truncated_paths.hpp"
-#include "base/utf8.hpp"
-#include "core/prefix_hash.hpp"
+#include "base/text_filter.hpp"
+#include "base/text.hpp"
+#include "core/cursor.hpp"
 
 namespace earshot::team {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/hex.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "serve/stream/frames.hpp"
 #include "team/subjects.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/json_writer.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "core/event_fields.hpp"
 #include "tail/host_names.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.hpp"
+#include "base/system.hpp"
 #include "team/ingest_action.hpp"
 
 namespace earshot::team {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::watch {

@@ -1,7 +1,7 @@
 // Client messages: parsed or refused with an error; a parsed message round-trips as JSON.
 #include <memory>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
 #include "serve/stream/frames.hpp"

@@ -67,7 +67,7 @@ KILLERS = {
         SIMULATOR,
     ],
     "08-origin-by-suffix": [
-        ("unit/serve/http/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
+        ("unit/serve/http/message_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
     ],
     "09-redaction-on-raw-text": [
         ("unit/core/redaction_test.cpp", "JSON is redacted decoded and rewritten only where something was replaced"),

@@ -12,7 +12,6 @@
 #include "client.hpp"
 #include "core/cursor.hpp"
 #include "core/event_json.hpp"
-#include "core/prefix_hash.hpp"
 #include "machine.hpp"
 #include "serve/server.hpp"
 #include "tail/tail.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::claude_code {
 namespace {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/record_reader.hpp"
+#include "core/record.hpp"
 
 namespace earshot::claude_code {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/json_writer.hpp"
-#include "base/time.hpp"
-#include "base/truncated_paths.hpp"
+#include "base/quantities.hpp"
+#include "base/text_filter.hpp"
 #include "core/event_json.hpp"
 
 namespace earshot::serve {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/json_writer.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "serve/stream/frames.hpp"
 #include "serve/stream/subscriber.hpp"
 

@@ -71,7 +71,7 @@ void Subscriber::add_after(const Subscription& subscription, const std::string& 
     return;
   }
   const Session* session = context_.sessions.find(stream->session());
-  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session)) return;
+  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session, *stream)) return;
   resume.missing.erase(parsed->stream);
   resume.cursors.push_back(stream_cursor(*stream, transcript->end()));
 }
@@ -81,7 +81,7 @@ bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream
                             const EventRange& range, Resume& resume) {
   const bool is_known = context_.sessions.contains(stream);
   const Session* session = context_.sessions.find(stream.session());
-  if (is_known && session && !wants(subscription, *session)) return false;
+  if (is_known && session && !wants(subscription, *session, stream)) return false;
   resume.missing[stream.name()] = range;
   if (is_known) resume.stream_ids[stream.name()] = context_.sessions.stream_id(stream);
   return true;
@@ -110,7 +110,7 @@ void Subscriber::exclude_delivered(const Subscription& subscription, Resume& res
       if (first == first_events.end() || missing == resume.missing.end()) continue;
       const tail::Stream* stream = context_.sessions.find_stream(id);
       const Session* session = stream ? context_.sessions.find(stream->session()) : nullptr;
-      if (!session || !wants(other, *session)) continue;
+      if (!session || !wants(other, *session, *stream)) continue;
       resume.delivered[name].push_back({other.bit, {first->second, true, UINT64_MAX, UINT32_MAX}});
     }
   }
@@ -180,7 +180,7 @@ void Subscriber::on_evict(Position next) {
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
     const Mask who = types_[tags.type] & catches_up & active_at(at);
-    if (tags.stream == 0 || who == 0 || (mask_of_session(tags.session) & who) == 0) continue;
+    if (tags.stream == 0 || who == 0 || (mask_of(tags) & who) == 0) continue;
     if (is_muted(tags.stream, at)) continue;
     const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
     if (!stream) continue;  // deleted
@@ -442,7 +442,7 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
     }
     LiveLog& events = chunk.log(audience_);
     const SessionKeys keys{context_.host_of(chunk.session), chunk.session, chunk.project, chunk.program};
-    const bool allowed = !allowed_ || may_see(context_.sessions.find(chunk.session));
+    const bool allowed = !allowed_ || may_see(context_.archive->find(reading.stream));
     const Mask receivers = mask_where([&](const Subscription& each) {
       return allowed && (each.bit & resume.subscribers) != 0 && each.filter.matches_session(keys);
     });

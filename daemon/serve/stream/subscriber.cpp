@@ -43,17 +43,39 @@ void Subscriber::close() {
 }
 
 bool Subscriber::may_see(const Session* session) const {
-  return !allowed_ || (session && context_.may_see(*allowed_, *session));
+  return !allowed_ || (session && serve::may_see(*allowed_, context_.sessions, *session));
 }
 
 /// False also for a missing stream and for one that was never read.
 bool Subscriber::may_see(const tail::Stream* stream) const {
   if (!allowed_) return true;
-  return stream && context_.sessions.contains(*stream) && may_see(context_.sessions.find(stream->session()));
+  if (!stream || !context_.sessions.contains(*stream)) return false;
+  const Session* session = context_.sessions.find(stream->session());
+  return session && serve::may_see(*allowed_, context_.sessions, *session, *stream);
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
   return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&session);
+}
+
+bool Subscriber::wants(const Subscription& subscription, const Session& session,
+                       const tail::Stream& stream) const {
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&stream);
+}
+
+/// Subscriptions that match a frame, for any type. A restricted client sees the streams of its projects, also
+/// if another project has a session of the same id.
+Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
+  const Mask mask = filter_mask(tags.session);
+  if (!allowed_ || mask == 0) return mask;
+  const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
+  const bool visible = stream ? may_see(stream) : may_see(context_.sessions.find(tags.session));
+  return visible ? mask : 0;
+}
+
+Subscriber::Mask Subscriber::mask_of(const Session& session) {
+  const Mask mask = filter_mask(session.id);
+  return mask != 0 && may_see(&session) ? mask : 0;
 }
 
 bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
@@ -232,12 +254,12 @@ void Subscriber::read(const message::Read& asked) {
 }
 
 void Subscriber::session_changed(const Session& session) {
-  if (states_ && (mask_of_session(session.id) & mask_where(is_state)) != 0) states_due_.insert(session.id);
+  if (states_ && (mask_of(session) & mask_where(is_state)) != 0) states_due_.insert(session.id);
 }
 
 void Subscriber::session_shown(const Session& session) {
   for (Subscription& subscription : subscriptions_) {
-    if (!subscription.from_beginning || (mask_of_session(session.id) & subscription.bit) == 0) continue;
+    if (!subscription.from_beginning || (mask_of(session) & subscription.bit) == 0) continue;
     auto resume = std::make_unique<Resume>();
     resume->id = subscription.id;
     resume->subscribers = subscription.bit;
@@ -253,15 +275,16 @@ void Subscriber::stream_appeared(std::uint32_t stream) {
     if (subscription.from_beginning) subscription.known_streams.insert(stream);
 }
 
-/// Subscriptions that match this session, for any type.
-Subscriber::Mask Subscriber::mask_of_session(std::uint32_t id) {
+/// Subscriptions with a filter that matches this session, for any type.
+Subscriber::Mask Subscriber::filter_mask(std::uint32_t id) {
   const Session* session = context_.sessions.find(id);
   if (!session) return 0;
   if (!cached_masks_) cached_masks_ = std::make_unique<std::array<CachedMask, cached_masks>>();
   CachedMask& cached = (*cached_masks_)[id % cached_masks];
   if (cached.session == id && cached.generation == session->generation) return cached.mask;
+  const SessionKeys keys = context_.sessions.keys_of(*session);
   cached = {id, session->generation,
-            mask_where([&](const Subscription& each) { return wants(each, *session); })};
+            mask_where([&](const Subscription& each) { return each.filter.matches_session(keys); })};
   return cached.mask;
 }
 
@@ -275,7 +298,7 @@ std::vector<std::string> Subscriber::moved_cursors(Position since) {
   std::vector<std::string> cursors;
   context_.sessions.for_each([&](Session& session) {
     if (session.changed < since || session.name.empty()) return;
-    if ((mask_of_session(session.id) & mask_where(is_filtered)) == 0) return;
+    if ((mask_of(session) & mask_where(is_filtered)) == 0) return;
     for (const Member& member : session.members) {
       if (!member.stream->transcript()) continue;
       cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));
@@ -381,7 +404,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   Position at = batch.scanned;
   const auto wanted = [&](const Tags& tags) {
     const Mask typed = types_[tags.type] & active;
-    if (typed == 0 || (mask_of_session(tags.session) & typed) == 0) return false;
+    if (typed == 0 || (mask_of(tags) & typed) == 0) return false;
     return mutes_.empty() || tags.type == type_removed || !is_muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {

@@ -77,7 +77,7 @@ void SubscriberSession::subscribe(message::Subscribe asked) {
   if (asked.all && asked.snapshot && context_.read_cold_sessions) {
     request->wanted = [this, filter = asked.filter](std::string_view session) {
       return filter.matches_name(context_.host_of(session), session) &&
-             (!caller_.user || context_.may_see_by_name(caller_.user->allowed, session));
+             (!caller_.user || may_see_by_name(caller_.user->allowed, context_.sessions, session));
     };
   }
   if (caller_.user && asked.after && asked.after->size() <= context_.limits.after_entries) {
@@ -105,7 +105,8 @@ void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
     const tail::Stream* stream = context_.archive->find(name);
     if (!stream || context_.sessions.contains(*stream)) continue;
     if (!stream->session().empty()) {
-      if (context_.may_see_by_name(*allowed, stream->session())) request->sessions.insert(stream->session());
+      if (may_see_by_name(*allowed, context_.sessions, stream->session()))
+        request->sessions.insert(stream->session());
       continue;
     }
     reading_cold_ = true;
@@ -113,7 +114,7 @@ void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
                             request](const tail::Stream* read) {
       const auto owner = weak.lock();
       if (!owner || owner->is_closed() || !is_open()) return;
-      if (read && context_.may_see_by_name(*allowed, read->session()))
+      if (read && may_see_by_name(*allowed, context_.sessions, read->session()))
         request->sessions.insert(read->session());
       boost::asio::post(transport_.socket().get_executor(), [this, owner, request] {
         if (!owner->is_closed() && is_open()) read_cold(request);

@@ -8,8 +8,9 @@
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
-#include "serve/connection.hpp"
+#include "serve/server_context.hpp"
 #include "serve/stream/subscriber.hpp"
+#include "serve/websocket/transport.hpp"
 
 namespace earshot::serve {
 

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <thread>
 
-#include "base/conflating_queue.hpp"
-#include "base/json_dom.hpp"
+#include "base/containers.hpp"
+#include "base/json_scan.hpp"
 #include "tail/host_names.hpp"
 #include "team/broker_client.hpp"
 #include "team/nats/nats_connection.hpp"

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
-#include "base/json_dom.hpp"
-#include "base/time.hpp"
+#include "base/json_scan.hpp"
+#include "base/quantities.hpp"
 #include "team/broker_client.hpp"
 #include "team/consumer.hpp"
 #include "team/nats/nats_connection.hpp"

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/json_dom.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_writer.hpp"
 
 namespace earshot::team::nats {

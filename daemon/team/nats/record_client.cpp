@@ -10,7 +10,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 
-#include "base/json_dom.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_writer.hpp"
 #include "team/nats/nats_connection.hpp"
 #include "team/payload.hpp"

@@ -82,6 +82,22 @@ struct ServerFixture {
     REQUIRE(until([&] { return made->has("ready"); }));
     return made;
   }
+  /// A client that reads nothing until read().
+  std::unique_ptr<Client> sleeper() {
+    ClientOptions options = with_token();
+    options.receive_buffer = 4096;
+    options.reading = false;
+    return client(std::move(options));
+  }
+  /// A sleeper with a subscription, and more events than its buffers have room for.
+  std::unique_ptr<Client> overwhelmed() {
+    FakeStream& busy = stream("s1");
+    auto made = sleeper();
+    made->send(R"({"type":"subscribe","id":"z"})");
+    REQUIRE(until([&] { return server.context().logs.readers() == 1; }));
+    for (int n = 1; n <= 400; ++n) turn(busy, n, std::string(3000, 'x'));
+    return made;
+  }
 
   asio::io_context io{1};
   std::vector<std::unique_ptr<FakeStream>> streams;

@@ -5,7 +5,7 @@
 
 #include "agents/claude_code/evidence.hpp"
 #include "base/display_text.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "status/pending_prompt.hpp"
 
 using namespace earshot::status;

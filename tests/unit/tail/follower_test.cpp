@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 #include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;

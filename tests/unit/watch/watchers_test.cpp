@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "scratch.hpp"
 #include "watch/watchers.hpp"
 

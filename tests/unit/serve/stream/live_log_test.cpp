@@ -54,6 +54,16 @@ TEST_CASE("a frame's header has the shortest form for its length") {
   }
 }
 
+TEST_CASE("a frame longer than limits.outbound_bytes is replaced by an error") {
+  const std::string longest(outbound_bytes_max, 'x'), longer = longest + 'x';
+  REQUIRE(make_frame(longest)->size() == longest.size() + frame_header_bytes_max);
+  const std::string error = test::unframe(*make_frame(longer)).front();
+  REQUIRE(test::at(error, "/code") == "\"limit\"");
+  LiveLog log;
+  log.append(longer, {});
+  REQUIRE(text(log.contiguous(0, 1, 1 << 20).bytes) == *make_frame(longer));
+}
+
 TEST_CASE("frames are adjacent and unchanged") {
   LiveLog log(8 << 20);
   std::vector<std::string> payloads;

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "unit/serve/stream/subscriber_fixture.hpp"
 
 using namespace earshot;
