@@ -14,9 +14,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "agents/roots.hpp"
 #include "base/file.hpp"
 #include "base/hex.hpp"
-#include "tail/roots.hpp"
 
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
@@ -433,8 +433,8 @@ service::ServiceSpec spec_of(const config::Options& options, const config::Envir
   }
   if (options.socket_given)
     spec.writable.push_back(std::filesystem::path(absolute(options.socket)).parent_path().string());
-  const tail::Roots roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
-  for (const tail::Root& root : roots.roots) spec.readable.push_back(root.path);
+  const Roots roots = options.roots.empty() ? default_roots() : parse_roots(options.roots);
+  for (const Root& root : roots.roots) spec.readable.push_back(root.path);
   for (const std::string& file :
        {options.config_file, options.tls_cert, options.tls_key, options.metrics_token_file})
     if (!file.empty()) spec.readable.push_back(absolute(file));
@@ -456,7 +456,7 @@ int run_service_command(const config::Options& options, const config::Environmen
   if (!home || !home->starts_with('/'))
     return fail("HOME is not set: it names the user whose service this is", service::invalid);
   if (!options.roots.empty()) {
-    if (const tail::Roots roots = tail::parse_roots(options.roots); !roots.error.empty())
+    if (const Roots roots = parse_roots(options.roots); !roots.error.empty())
       return fail(roots.error, service::invalid);
   }
   const service::ServiceSpec spec = spec_of(options, environment, *home);

@@ -10,8 +10,8 @@
 
 #include "config/option_table.hpp"
 #include "redact/redactor.hpp"
-#include "team/broker_client.hpp"
-#include "team/subjects.hpp"
+#include "team/nats_client.hpp"
+#include "team/payload.hpp"
 
 namespace earshot::config {
 namespace {

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "serve/server_context.hpp"
-#include "team/broker_config.hpp"
+
 #include "team/event_store.hpp"
+#include "team/nats_client.hpp"
 
 namespace earshot::config {
 
