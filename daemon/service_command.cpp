@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "agents/roots.hpp"
+#include "base/display_text.hpp"
 #include "base/file.hpp"
 #include "base/hex.hpp"
 
@@ -52,22 +53,6 @@ std::string quote(std::string_view text, std::string_view doubled) {
     out += c;
   }
   return out + '"';
-}
-
-std::string escape_xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 /// Neither format can hold control characters. Empty: all values are valid.
@@ -220,13 +205,13 @@ RenderedFile render_unit(const ServiceSpec& spec) {
 RenderedFile render_plist(const ServiceSpec& spec) {
   if (std::string error = find_invalid(spec); !error.empty()) return {{}, std::move(error)};
   const auto line = [](const std::string& argument) {
-    return "    <string>" + escape_xml(argument) + "</string>\n";
+    return "    <string>" + escape_markup(argument) + "</string>\n";
   };
   std::string arguments = line(spec.program);
   for (const std::string& argument : spec.arguments) arguments += line(argument);
   std::string environment;
   for (const auto& [name, value] : spec.environment)
-    environment.append("    <key>").append(escape_xml(name)).append("</key>\n").append(line(value));
+    environment.append("    <key>").append(escape_markup(name)).append("</key>\n").append(line(value));
   if (!environment.empty())
     environment = "  <key>EnvironmentVariables</key>\n  <dict>\n" + environment + "  </dict>\n";
 
@@ -235,7 +220,7 @@ RenderedFile render_plist(const ServiceSpec& spec) {
   replace(text, "  <key>RunAtLoad</key>\n", environment + "  <key>RunAtLoad</key>\n");
   for (int log = 0; log < 2; ++log)  // standard output and standard error
     replace(text, "/Users/you/Library/Logs/earshotd.log",
-            escape_xml(spec.home) + "/Library/Logs/earshotd.log");
+            escape_markup(spec.home) + "/Library/Logs/earshotd.log");
   return {with_checksum(std::move(text), "<!-- ", " -->"), {}};
 }
 
