@@ -191,11 +191,16 @@ void Server::on_batch_end() {
 void Server::status_changed(const std::string& name, const status::Status& status) {
   Session& session = context_.sessions.find_or_create(name);
   session.status = status;
+  const std::uint32_t generation = session.generation;
+  context_.sessions.refresh(session);
   touch(session, false);
+  if (session.members.empty() && session.generation != generation) append_session(session);
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
     append_field(out, "type", "status");
     append_field(out, "host", context_.host_of(name));
     append_field(out, "session", name);
+    append_field(out, "program", session.program);
+    if (!session.project.empty()) append_redacted(out += R"(,"project":)", session.project, context_.filter);
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);
     if (audience != Audience::meta && !status.detail.empty())

@@ -11,7 +11,6 @@
 
 #include "core/transcript.hpp"
 #include "tail/followed_file.hpp"
-#include "tail/health.hpp"
 #include "tail/io_thread.hpp"
 #include "tail/stream.hpp"
 #include "tail/tail.hpp"
@@ -66,7 +65,8 @@ class Follower {
   void start_verifications();
   void check(FollowedFile& file);
   void read(FollowedFile& file, const FileStat& now);
-  void read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted);
+  void read_on_disk(FollowedFile& file, const FileStat& now);
+  void compare_later(FollowedFile& file);
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
   void verify(FollowedFile& file, const FileStat& now, std::string_view reason);
@@ -78,7 +78,7 @@ class Follower {
   void remove_irregular(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);
   void mark_current(FollowedFile& file);
-  std::size_t next_read_bytes(const FollowedFile& file, std::uint64_t size) const;
+  static std::size_t next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max);
   int open(FollowedFile& file);
   bool close_least_recent();
   void close(FollowedFile& file);

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tail/health.hpp"
+#include "agents/roots.hpp"
+#include "tail/followed_file.hpp"
 #include "tail/history.hpp"
-#include "tail/roots.hpp"
 #include "tail/stream.hpp"
 #include "watch/watchers.hpp"
 
@@ -57,6 +57,9 @@ class Tail final : public Archive {
 
   /// Visits all known streams; those of cold ones are valid during the call.
   void for_each(const std::function<void(const Stream&)>& visit) const;
+  /// The names of the session's cold streams. After the first call the work does not depend on the number of
+  /// files.
+  std::vector<std::string> cold_streams_of(std::string_view session) const;
   /// A cold stream is valid until the next call of find() or for_each().
   const Stream* find(std::string_view name) const override;
   /// Calls `then` after on_added(), or at once if the stream is not cold.

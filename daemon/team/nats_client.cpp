@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "base/json_dom.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_writer.hpp"
 #include "serve/server_context.hpp"
 

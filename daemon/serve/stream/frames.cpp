@@ -237,7 +237,7 @@ std::string session_payload(const Session& session, std::string_view host, const
   append_cursors(frame.json, session);
   frame.name("project", session.project);
   frame.redacted("directory", session.directory);
-  frame.text("title", main.title);
+  frame.text("title", main.title.empty() && session.status ? session.status->title : main.title);
   frame.name("model", main.model);
   frame.name("version", main.version);
   frame.name("git_branch", main.git_branch);
@@ -283,7 +283,12 @@ status::TranscriptSummary transcript_summary(const Session& session) {
     summary.turn_open = main->turn_open;
     summary.turn_started = main->turn_started;
     summary.turn_finished = main->last_finished;
+    summary.version = main->version;
+    summary.path = session.main()->path();
+    for (const std::string& directory : {main->project, main->cwd})
+      if (!directory.empty()) summary.directories.push_back(directory);
   }
+  summary.program = session.program;
   summary.last_growth_ms = session.modified_ms();
   summary.last_activity = last_activity(session);
   return summary;

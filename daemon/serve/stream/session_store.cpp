@@ -109,6 +109,10 @@ void SessionStore::refresh(Session& session) {
   for (const Member& member : session.members)
     if (program.empty() && member.stream->transcript())
       program = member.stream->transcript()->state().program;
+  if (session.status) {  // a process that has not written a line yet
+    if (project.empty()) project = session.status->project;
+    if (program.empty()) program = session.status->program;
+  }
   if (project == session.project && directory == session.directory && program == session.program) return;
   session.project = project;
   session.directory = directory;

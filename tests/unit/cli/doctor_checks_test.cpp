@@ -112,7 +112,7 @@ TEST_CASE("a root is scanned without opening files") {
   const TemporaryDirectory home;
   home.put("r/projects/a/one.jsonl", "");
   home.put("r/projects/a/x/subagents/agent-1.jsonl", "");
-  home.put("r/projects/a/journal.jsonl", "");
+  home.put("r/projects/a/agent-acompact-1.jsonl", "");
   home.put("r/history.jsonl", "");
   home.put("r/sessions/1.key", "secret");
   doc::Root root;
