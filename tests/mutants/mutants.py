@@ -88,6 +88,10 @@ KILLERS = {
     "14-handlers-outlive-the-server": [
         ("unit/serve/websocket/session_test.cpp", "fault 97: handlers that are destroyed after the server use nothing of it"),
     ],
+    "15-dead-process-unnoticed": [
+        ("unit/status/session_processes_test.cpp", "fault 105: an open turn whose process is gone has ended"),
+        ("unit/status/session_processes_test.cpp", "fault 105: a session is not ended while a process runs in its directory"),
+    ],
 }
 
 
