@@ -59,7 +59,7 @@ AGENT_NAMES = {
 }
 WRITES_TRANSCRIPTS = ("daemon/demo", "clients/sdk/test/")  # prefixes of files that may name all of them
 # Prefixes of files that may name files and directories: defaults of options, their help, and diagnostics.
-NAMES_DIRECTORIES = ("daemon/config/", "daemon/tail/roots", "daemon/tail/tail.cpp", "daemon/service_command", "clients/")
+NAMES_DIRECTORIES = ("daemon/config/", "daemon/agents/roots", "daemon/tail/tail.cpp", "daemon/service_command", "clients/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")

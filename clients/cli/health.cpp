@@ -3,15 +3,6 @@
 #include "common/frame.hpp"
 
 namespace earshot::cli {
-namespace {
-
-// Older daemons use the second key.
-std::string either_text(const Fields& fields, std::string_view key, std::string_view old_key) {
-  const std::string_view text = fields.text(key);
-  return std::string(text.empty() ? fields.text(old_key) : text);
-}
-
-}  // namespace
 
 std::optional<Health> parse_health(std::string_view json) {
   FrameParser parser;
@@ -27,20 +18,17 @@ std::optional<Health> parse_health(std::string_view json) {
   health.uptime_s = frame->integer("uptime_s").value_or(0);
   for (const Fields& root : frame->objects("roots"))
     health.roots.push_back({std::string(root.text("name")), std::string(root.text("path")),
-                            root.flag("present") || root.flag("there"), root.count("transcripts"),
-                            root.count("live")});
+                            root.flag("present"), root.count("transcripts"), root.count("live")});
   const Fields watch = frame->object("watch");
   health.watch_mode = watch.text("mode");
-  health.watch_problem = either_text(watch, "problem", "trouble");
+  health.watch_problem = watch.text("problem");
   health.inotify_watches = watch.count("inotify_watches");
-  for (const char* key : {"problems", "troubles"}) {
-    for (const Fields& problem : frame->objects(key))
-      health.problems.push_back({std::string(problem.text("path")), std::string(problem.text("reason")),
-                                 std::string(problem.text("advice"))});
-  }
+  for (const Fields& problem : frame->objects("problems"))
+    health.problems.push_back({std::string(problem.text("path")), std::string(problem.text("reason")),
+                               std::string(problem.text("advice"))});
   for (const Fields& host : frame->objects("hosts"))
     health.hosts.push_back(
-        {std::string(host.text("name")), either_text(host, "last_seen", "heard"), host.flag("online")});
+        {std::string(host.text("name")), std::string(host.text("last_seen")), host.flag("online")});
   if (const Fields redaction = frame->object("redaction")) {
     health.redaction = redaction.flag("on");
     health.redaction_rules = redaction.array_size("rules");

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "version/version.hpp"
 
 namespace earshot::cli {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/containers.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
 #include "cli/name_resolver.hpp"

@@ -3,8 +3,7 @@
 #include <ctime>
 #include <string>
 
-#include "base/duration.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::cli {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "base/fd.hpp"
+#include "base/system.hpp"
 #include "cli/options.hpp"
 #include "common/http.hpp"
 

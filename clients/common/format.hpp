@@ -1,12 +1,11 @@
-// Names for display. Pure functions. Durations, counts, times: base/duration.hpp and base/time.hpp.
+// Names for display. Pure functions. Durations, counts, times: base/quantities.hpp.
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "base/duration.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::common {
 

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/duration.hpp"
 #include "base/file.hpp"
+#include "base/quantities.hpp"
 #include "common/client.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"

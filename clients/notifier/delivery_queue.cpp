@@ -7,8 +7,8 @@
 #include <fstream>
 #include <set>
 
-#include "base/fd.hpp"
 #include "base/file.hpp"
+#include "base/system.hpp"
 #include "common/resumer.hpp"
 
 namespace earshot::notifier {

@@ -7,7 +7,7 @@
 
 #include "base/display_text.hpp"
 #include "base/hex.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::notifier {
 namespace {

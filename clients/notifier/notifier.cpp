@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/json_writer.hpp"
+#include "base/quantities.hpp"
 #include "common/diagnostics.hpp"
 #include "common/http.hpp"
 #include "common/web_page.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "common/client.hpp"
 #include "common/frame.hpp"
 #include "common/resumer.hpp"

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <limits>
 
-#include "base/duration.hpp"
-#include "base/glob.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 #include "common/format.hpp"
 
 namespace earshot::notifier {

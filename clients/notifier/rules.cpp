@@ -6,10 +6,9 @@
 #include <array>
 #include <charconv>
 
-#include "base/duration.hpp"
-#include "base/glob.hpp"
 #include "base/json_writer.hpp"
-#include "base/utf8.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 #include "common/format.hpp"
 
 namespace earshot::notifier {

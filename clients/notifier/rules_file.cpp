@@ -7,8 +7,7 @@
 #include <set>
 
 #include "base/file.hpp"
-#include "base/glob.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "common/resumer.hpp"
 #include "notifier/rules_reader.hpp"
 

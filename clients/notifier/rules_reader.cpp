@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/duration.hpp"
-#include "base/suggest.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::notifier {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/duration.hpp"
 #include "base/json_writer.hpp"
+#include "base/quantities.hpp"
 #include "common/format.hpp"
 #include "notifier/notice.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/containers.hpp"
 #include "base/text_filter.hpp"
 #include "common/frame.hpp"
 

@@ -3,9 +3,8 @@
 #include <future>
 #include <iostream>
 
-#include "base/duration.hpp"
 #include "base/file.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "notifier/commands.hpp"

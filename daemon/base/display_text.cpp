@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 
 namespace earshot {
 namespace {

@@ -53,6 +53,15 @@ class Tls(EndpointCase):
         session.turn("secret")
         self.assert_delivered(daemon, client, session.path)
 
+    def test_97_a_stop_during_a_handshake_ends_cleanly(self):
+        daemon = self.encrypted()
+        silent, torn = (socket.create_connection(("127.0.0.1", daemon.port)) for _ in range(2))
+        with silent, torn:
+            torn.sendall(b"\x16\x03\x01\x02\x00\x01\x00")  # the beginning of a ClientHello
+            accepted = 'earshot_connections{kind="http",via="tls"} 2'
+            wait_for(lambda: accepted in curl(daemon, "/metrics", unix=True)[2].decode(), "both connections")
+            daemon.stop()
+
     def test_bulk_data_arrives_complete_while_pings_are_answered(self):
         daemon = self.encrypted()
         client = self.tls(daemon)

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <thread>
 
-#include "base/duration.hpp"
-#include "base/fd.hpp"
+#include "base/quantities.hpp"
+#include "base/system.hpp"
 #include "common/format.hpp"
 
 extern char** environ;

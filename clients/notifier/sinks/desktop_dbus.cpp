@@ -16,7 +16,7 @@
 #include <variant>
 
 #include "base/display_text.hpp"
-#include "base/fd.hpp"
+#include "base/system.hpp"
 #include "notifier/sinks/sinks.hpp"
 
 namespace earshot::notifier {

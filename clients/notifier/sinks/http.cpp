@@ -13,8 +13,8 @@
 
 #include "base/display_text.hpp"
 #include "base/hex.hpp"
-#include "base/time.hpp"
-#include "base/utf8.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 #include "common/diagnostics.hpp"
 #include "common/endpoint.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
 #include "unit/support/temporary_directory.hpp"

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/fd.hpp"
+#include "base/system.hpp"
 #include "notifier/sinks/sinks.hpp"
 #include "unit/notifier/engine_harness.hpp"
 
