@@ -19,19 +19,22 @@ bool includes(const Filter& allowed, const SessionStore& sessions, const Session
   return allowed.matches_session(keys);
 }
 
-/// A subagent belongs to the main stream whose name its own one begins with. Empty: unknown.
+/// Of a stream; a subagent belongs to the main stream whose name its own one begins with. Empty: unknown.
 std::string_view project_of(const Session& session, const tail::Stream& stream) {
-  std::string_view own;
+  std::string_view project;
   int main_streams = 0;
+  bool is_subagent_of_main = false;
   for (const Member& member : session.members) {
     const bool is_main = member.stream->agent().empty();
-    if (is_main) ++main_streams;
+    const bool is_its_main = is_main && stream.name().starts_with(member.stream->name() + "/");
+    main_streams += is_main;
+    is_subagent_of_main |= is_its_main;
     const Transcript* transcript = member.stream->transcript();
-    if (!transcript || transcript->state().project.empty()) continue;
-    if (is_main && stream.name().starts_with(member.stream->name() + "/")) return transcript->state().project;
-    if (member.stream == &stream) own = transcript->state().project;
+    if (!transcript || (!is_its_main && (is_subagent_of_main || member.stream != &stream))) continue;
+    project = transcript->state().project;
   }
-  return own.empty() && main_streams <= 1 ? std::string_view(session.project) : own;
+  const bool is_only_project = main_streams <= 1 && (stream.agent().empty() || is_subagent_of_main);
+  return is_only_project || main_streams == 0 ? std::string_view(session.project) : project;
 }
 
 }  // namespace
