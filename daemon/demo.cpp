@@ -19,8 +19,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/time.hpp"
-#include "demo_script.hpp"
+#include "base/hex.hpp"
+#include "base/quantities.hpp"
 #include "status/process_registry.hpp"
 
 namespace earshot::demo {
@@ -32,12 +32,6 @@ namespace {
 constexpr int pause_ms = 3000;  // between two sessions
 constexpr std::string_view cwd = "/home/keeper/lighthouse";
 constexpr std::string_view project = "projects/-home-keeper-lighthouse";
-
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 /// Registry members of a step; empty without a status, as older versions write it.
 std::string status_fields(const Step& step) {
@@ -135,9 +129,8 @@ std::string Demo::Impl::digits(std::string_view alphabet, std::size_t count) {
 }
 
 std::string Demo::Impl::uuid() {
-  constexpr std::string_view hex = "0123456789abcdef";
-  return digits(hex, 8) + "-" + digits(hex, 4) + "-4" + digits(hex, 3) + "-" + digits("89ab", 1) +
-         digits(hex, 3) + "-" + digits(hex, 12);
+  return random_hex(4) + "-" + random_hex(2) + "-4" + random_hex(2).substr(1) + "-" + digits("89ab", 1) +
+         random_hex(2).substr(1) + "-" + random_hex(6);
 }
 
 void Demo::Impl::wait(int ms, void (Impl::*then)()) {
@@ -158,8 +151,8 @@ void Demo::Impl::wait(int ms, void (Impl::*then)()) {
 void Demo::Impl::begin() {
   session = Session{};
   session.id = uuid();
-  session.agent = "a" + digits("0123456789abcdef", 16);
-  session.compaction = "acompact-" + digits("0123456789abcdef", 16);
+  session.agent = "a" + random_hex(8);
+  session.compaction = "acompact-" + random_hex(8);
   session.started_ms = now_ms();
   wait(script()[0].after_ms, &Impl::next);
 }

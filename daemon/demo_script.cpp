@@ -1,4 +1,4 @@
-#include "demo_script.hpp"
+#include "demo.hpp"
 
 #include <iterator>
 

@@ -55,8 +55,8 @@ class Seeded(unittest.TestCase):
 
     def test_permitted_includes_are_not_reported(self):
         for path, text in (("daemon/base/seeded.cpp", "#include <simdjson.h>\n#include <re2/re2.h>\n#include <utf8proc.h>\n#include <unistd.h>\n#include <sys/stat.h>"),
-                           ("daemon/core/seeded.cpp", '#include <xxhash.h>\n#include "base/utf8.hpp"'), ("daemon/team/seeded.cpp", '#include "serve/server.hpp"'),
-                           ("daemon/seeded.cpp", '#include "config/options.hpp"'), ("clients/cli/seeded.cpp", '#include "base/time.hpp"\n#include "version/version.hpp"'),
+                           ("daemon/core/seeded.cpp", '#include <xxhash.h>\n#include "base/text.hpp"'), ("daemon/team/seeded.cpp", '#include "serve/server.hpp"'),
+                           ("daemon/seeded.cpp", '#include "config/options.hpp"'), ("clients/cli/seeded.cpp", '#include "base/quantities.hpp"\n#include "version/version.hpp"'),
                            ("clients/cli/replay_seeded.cpp", '#include "core/transcript.hpp"\n#include "redact/redactor.hpp"')):
             with self.subTest(path=path):
                 self.assertEqual(self.new_violations(path, text), [])

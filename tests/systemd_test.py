@@ -12,6 +12,9 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 UNITS = os.path.join(TOP, "systemd")
 BUILD = os.path.join(TOP, "build", "release")
+# Sockets through which a process could leave its sandbox: those of every unit, and those in a user's runtime directory.
+SOCKETS = ("/run/docker.sock", "/run/podman", "/run/containerd", "/run/crio", "/run/libvirt", "/run/dbus", "/var/lib/lxd/unix.socket", "/tmp/.X11-unix")
+USER_SOCKETS = ("%t/docker.sock", "%t/podman", "%t/keyring", "%t/gcr", "%t/ssh-agent.socket", "%t/gnupg", "%t/systemd/private", "%t/wayland-0", "%h/.Xauthority")
 # unit → the highest permitted exposure of `systemd-analyze security` (version 252), times ten
 EXPOSURE = {"user/earshot.service": 17, "user/earshot-notify.service": 16, "system/earshot@.service": 9, "system/earshot-hub.service": 9}
 
@@ -83,6 +86,18 @@ class Units(unittest.TestCase):
                 self.assertNotIn("yes", unit["ProtectHome"])
         self.assertEqual(directives("user/earshot.service")["PrivateNetwork"], ["no"])
         self.assertEqual(directives("user/earshot.service")["RuntimeDirectoryPreserve"], ["yes"])
+
+    def test_sockets_of_other_programs_are_hidden(self):
+        """Fault 96. integration/sandbox_test.py and units_test.py connect to them."""
+        for name in EXPOSURE:
+            with self.subTest(unit=name):
+                hidden = {path.lstrip("-") for line in directives(name)["InaccessiblePaths"] for path in line.split()}
+                self.assertLessEqual(set(SOCKETS), hidden)
+                if name.startswith("user/"):
+                    self.assertLessEqual(set(USER_SOCKETS), hidden)
+                else:  # /run/user
+                    self.assertIn(directives(name)["ProtectHome"], (["tmpfs"], ["yes"]))
+        self.assertIn("-%t/bus", " ".join(directives("user/earshot.service")["InaccessiblePaths"]).split())
 
     def test_the_sandbox_leaves_the_notifier_the_desktop_the_daemon_and_the_network(self):
         unit = directives("user/earshot-notify.service")

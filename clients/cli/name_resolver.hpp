@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/containers.hpp"
 #include "common/format.hpp"
 #include "common/frame.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json_writer.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "common/client.hpp"
 
 namespace earshot::common {

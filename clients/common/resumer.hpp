@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/bounded_map.hpp"
+#include "base/containers.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::common {

@@ -1,5 +1,5 @@
-// The current time. The simulator links its own definitions: use these and not std::chrono's clocks for
-// waiting, ages and comparisons with file times.
+// The current time. Defined in base/system.cpp, which the simulator replaces: use these and not std::chrono's
+// clocks for waiting, ages and comparisons with file times.
 #pragma once
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <chrono>

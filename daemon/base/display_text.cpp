@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 
 namespace earshot {
 namespace {
@@ -259,6 +259,22 @@ std::string replace_controls(std::string_view text, std::size_t bytes_max) {
     if (byte == 0xC2 && at + 1 < out.size() && static_cast<unsigned char>(out[at + 1]) < 0xA0) {
       out[at] = ' ';
       out[at + 1] = ' ';
+    }
+  }
+  return out;
+}
+
+std::string escape_markup(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else {
+      out += c;
     }
   }
   return out;

@@ -15,6 +15,10 @@
 namespace earshot {
 namespace {
 
+// The name of a file that write_private_file() has not finished.
+constexpr std::string_view temporary_suffix = ".tmp";
+constexpr std::size_t temporary_random_bytes = 4;
+
 constexpr std::size_t read_bytes = 4096;  // at first, of a file that reports no size
 
 std::string with_reason(const std::string& path, int error) { return path + ": " + std::strerror(error); }
@@ -121,7 +125,8 @@ std::string make_private_directory(const std::string& path) {
 }
 
 std::string write_private_file(const std::string& path, std::string_view content, IfExists if_exists) {
-  const std::string temporary = path + "." + random_hex(4) + ".tmp";
+  std::string temporary = path + "." + random_hex(temporary_random_bytes);
+  temporary += temporary_suffix;
   {
     const Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) return with_reason(temporary, errno);
@@ -138,6 +143,19 @@ std::string write_private_file(const std::string& path, std::string_view content
   if (!done || !replace) ::unlink(temporary.c_str());
   if (error == EEXIST && !replace) return {};
   return done ? std::string() : with_reason(path, error);
+}
+
+void remove_unfinished_files(const std::string& directory) {
+  const auto is_unfinished = [](std::string_view name) {
+    if (!name.ends_with(temporary_suffix)) return false;
+    name.remove_suffix(temporary_suffix.size());
+    const std::size_t dot = name.rfind('.');
+    return dot != name.npos && name.size() - dot - 1 == 2 * temporary_random_bytes &&
+           is_hex(name.substr(dot + 1));
+  };
+  for (const DirectoryEntry& entry : list_directory(directory, {}, is_unfinished).entries)
+    if (entry.stat.is_regular() && is_unfinished(entry.name))
+      ::unlink((directory + "/" + entry.name).c_str());
 }
 
 PrivateFile read_private_file(const std::string& path, std::size_t bytes_max) {

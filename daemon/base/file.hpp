@@ -1,4 +1,4 @@
-// Small files, listings and private files. Built on base/file_system.hpp.
+// Small files, listings and private files. Built on base/system.hpp.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 
 namespace earshot {
 
@@ -60,6 +60,10 @@ enum class IfExists { keep, replace };
 /// Returns an error for users; empty: done.
 std::string write_private_file(const std::string& path, std::string_view content,
                                IfExists if_exists = IfExists::replace);
+
+/// Deletes what write_private_file() leaves in `directory` when its process is killed. No other process may be
+/// writing there.
+void remove_unfinished_files(const std::string& directory);
 
 /// The content of a file that holds a secret.
 struct PrivateFile {

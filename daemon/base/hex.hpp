@@ -1,10 +1,17 @@
 // Bytes and numbers as lower-case hexadecimal digits.
 #pragma once
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace earshot {
 
@@ -34,9 +41,22 @@ inline void append_hex(std::string& out, std::uint64_t value, int digits = 16) {
 }
 
 /// 1 to 16 lower-case digits and nothing else.
-std::optional<std::uint64_t> parse_hex(std::string_view text);
+inline std::optional<std::uint64_t> parse_hex(std::string_view text) {
+  if (text.empty() || text.size() > 16 || !is_hex(text)) return std::nullopt;
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return value;
+}
 
 /// `bytes` random bytes of the system's generator as digits.
-std::string random_hex(std::size_t bytes);
+inline std::string random_hex(std::size_t bytes) {
+  constexpr std::size_t call_bytes_max = 256;  // of getentropy()
+  std::string random(bytes, '\0');
+  for (std::size_t done = 0; done < bytes; done += call_bytes_max) {
+    if (::getentropy(random.data() + done, std::min(call_bytes_max, bytes - done)) != 0)
+      throw std::system_error(errno, std::generic_category(), "getentropy");
+  }
+  return to_hex(random);
+}
 
 }  // namespace earshot

@@ -8,7 +8,6 @@
 
 #include "base/json_scan.hpp"
 #include "base/text_filter.hpp"
-#include "base/truncated_paths.hpp"
 
 namespace earshot {
 

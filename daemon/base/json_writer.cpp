@@ -4,7 +4,7 @@
 
 #include "base/hex.hpp"
 #include "base/json_scan.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 
 namespace earshot {
 namespace {

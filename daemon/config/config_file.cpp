@@ -1,15 +1,123 @@
-#include "config/config_file.hpp"
-
+// Reads and writes earshot.toml. Every error names the file, the line and the nearest known key.
 #include <algorithm>
+#include <cctype>
+#include <cstdint>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "base/duration.hpp"
-#include "base/suggest.hpp"
-#include "config/users.hpp"
+#include "base/hex.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
+#include "base/toml.hpp"
+#include "config/option_table.hpp"
+#include "serve/auth/access.hpp"
 #include "serve/limits.hpp"
 
 namespace earshot::config {
 namespace {
+
+std::string place_of(const std::string& file, const toml::source_region& at) {
+  return file + ":" + std::to_string(at.begin.line) + ": ";
+}
+
+/// A TOML value with its place, for error messages. `node` outlives it.
+struct TomlValue {
+  const std::string& file;
+  std::string_view key;
+  const toml::node& node;
+
+  /// Throws Error: `earshot.toml:12: <what>`.
+  [[noreturn]] void fail(const std::string& what) const;
+  /// Throws Error: the value is not `expected` ("a string").
+  [[noreturn]] void fail_type(std::string_view expected) const;
+  /// Throws Error: `name`, a key of this table, is none of `known`.
+  [[noreturn]] void fail_unknown(const toml::key& name, const std::vector<std::string_view>& known) const;
+
+  std::string text(std::string_view expected = "a string") const;  // not empty
+  bool flag() const;
+  std::uint64_t number(std::uint64_t min, std::uint64_t max) const;
+  std::uint64_t size(std::uint64_t min, std::uint64_t max) const;         // "16MiB"; or a number of bytes
+  std::uint64_t duration_ms(std::uint64_t min, std::uint64_t max) const;  // "20s"
+  std::vector<std::string> texts(std::string_view expected) const;        // a string or an array of strings
+  const toml::table& table(std::string_view expected) const;
+  TomlValue member(const toml::key& name, const toml::node& value) const { return {file, name.str(), value}; }
+};
+
+void TomlValue::fail(const std::string& what) const { throw Error(place_of(file, node.source()) + what); }
+
+void TomlValue::fail_type(std::string_view expected) const {
+  std::ostringstream type;
+  type << node.type();
+  fail("`" + std::string(key) + "` must be " + std::string(expected) + ", not " +
+       (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
+}
+
+void TomlValue::fail_unknown(const toml::key& name, const std::vector<std::string_view>& known) const {
+  throw Error(place_of(file, name.source()) + "unknown key `" + std::string(name.str()) +
+              "`; did you mean `" + std::string(nearest_word(name.str(), known)) + "`?");
+}
+
+std::string TomlValue::text(std::string_view expected) const {
+  const auto text = node.value_exact<std::string>();
+  if (!text || text->empty()) fail_type(expected);
+  return *text;
+}
+
+bool TomlValue::flag() const {
+  const auto value = node.value_exact<bool>();
+  if (!value) fail_type("true or false");
+  return *value;
+}
+
+std::uint64_t TomlValue::number(std::uint64_t min, std::uint64_t max) const {
+  const std::string expected = "a number from " + std::to_string(min) + " to " + std::to_string(max);
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value) fail_type(expected);
+  if (*value < 0 || static_cast<std::uint64_t>(*value) < min || static_cast<std::uint64_t>(*value) > max)
+    fail("`" + std::string(key) + "` must be " + expected + ", not " + std::to_string(*value));
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::uint64_t TomlValue::size(std::uint64_t min, std::uint64_t max) const {
+  const std::string expected = "a size from \"" + size_literal(min) + "\" to \"" + size_literal(max) + "\"";
+  if (node.is_integer()) return number(min, max);
+  const auto value = node.value_exact<std::string>();
+  if (!value) fail_type(expected);
+  const auto bytes = parse_size(*value);
+  if (!bytes || *bytes < min || *bytes > max)
+    fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
+  return *bytes;
+}
+
+std::uint64_t TomlValue::duration_ms(std::uint64_t min, std::uint64_t max) const {
+  const auto literal = [](std::uint64_t ms) {
+    return duration_literal(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
+  };
+  const std::string expected = "a duration from \"" + literal(min) + "\" to \"" + literal(max) + "\"";
+  const auto value = node.value_exact<std::string>();
+  if (!value) fail_type(expected);
+  const auto duration = parse_duration(*value);
+  const auto ms = duration ? static_cast<std::uint64_t>(duration->count()) : 0;
+  if (!duration || ms < min || ms > max)
+    fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
+  return ms;
+}
+
+std::vector<std::string> TomlValue::texts(std::string_view expected) const {
+  const toml::array* array = node.as_array();
+  if (!array) return {text(expected)};
+  std::vector<std::string> all;
+  for (const toml::node& item : *array) all.push_back(TomlValue{file, key, item}.text(expected));
+  return all;
+}
+
+const toml::table& TomlValue::table(std::string_view expected) const {
+  const toml::table* table = node.as_table();
+  if (!table) fail_type(expected);
+  return *table;
+}
 
 /// One key of a section. `T` is the struct that the section fills.
 template <class T>
@@ -131,6 +239,86 @@ void read_broker_section(const TomlValue& section, T& into, const std::vector<Se
     section.fail("`tls_cert` and `tls_key` are used together");
 }
 
+std::vector<std::string> read_patterns(const TomlValue& value) {
+  constexpr std::string_view expected = "an array of patterns, such as [\"dev*\"]";
+  const toml::array* array = value.node.as_array();
+  if (!array) value.fail_type(expected);
+  if (array->empty())
+    value.fail("`" + std::string(value.key) +
+               "` is empty: list what the user may see; to show everything, remove the key; to show nothing, "
+               "remove the user");
+  std::vector<std::string> patterns = value.texts(expected);
+  for (const std::string& pattern : patterns)
+    if (pattern.size() > serve::Filter::pattern_bytes_max) value.fail_type(expected);
+  return patterns;
+}
+
+/// The value is never repeated in an error: it may be the token itself.
+std::string read_hash(const TomlValue& value) {
+  const std::string expected =
+      "the SHA-256 of a token, 64 hex digits in lower case, as `printf %s \"$TOKEN\" | sha256sum` prints it";
+  const auto hash = value.node.value_exact<std::string>();
+  if (!hash) value.fail_type(expected);
+  const bool is_hash = hash->size() == 64 && hash->find_first_not_of("0123456789abcdef") == hash->npos;
+  if (!is_hash) value.fail("`" + std::string(value.key) + "` must be " + expected);
+  for (const std::string_view empty : {"", "\n"})
+    if (*hash == serve::sha256_hex(empty))
+      value.fail("`" + std::string(value.key) +
+                 "` is the SHA-256 of nothing: $TOKEN was not set. Make a token first: TOKEN=$(openssl rand "
+                 "-hex 32)");
+  return *hash;
+}
+
+serve::User read_user(const std::string& user_name, const TomlValue& section) {
+  const toml::table& table = section.table("a table, [hub.users." + user_name + "]");
+  // Audit lines print names, and `nobody` for connections without a user.
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '@';
+  };
+  if (user_name.empty() || user_name.size() > 64 || user_name == "nobody" ||
+      !std::all_of(user_name.begin(), user_name.end(), is_plain))
+    section.fail(
+        "`" + user_name +
+        "` is not a valid user name: use letters, digits, `.`, `-`, `_` and `@`; `nobody` is reserved");
+  serve::User user;
+  user.name = user_name;
+  for (const auto& [name, node] : table) {
+    const TomlValue value = section.member(name, node);
+    if (name.str() == "token_sha256") {
+      user.token_sha256 = read_hash(value);
+    } else if (name.str() == "hosts") {
+      user.allowed.host = read_patterns(value);
+    } else if (name.str() == "projects") {
+      user.allowed.project = read_patterns(value);
+    } else if (name.str() == "view") {
+      const std::string view = value.text("\"meta\" or \"full\"");
+      if (view != "meta" && view != "full") value.fail_type("\"meta\" or \"full\"");
+      user.view = view == "full" ? View::full : View::meta;
+    } else {
+      section.fail_unknown(name, {"token_sha256", "hosts", "projects", "view"});
+    }
+  }
+  if (user.token_sha256.empty())
+    section.fail("user `" + user_name + "` needs `token_sha256`, the SHA-256 of a token");
+  return user;
+}
+
+/// [hub.users.NAME]: users in addition to the owner. Throws Error for anything that could show more than
+/// intended: no token, a token of two users, an empty list of hosts or projects.
+std::vector<serve::User> read_users(const TomlValue& section) {
+  std::vector<serve::User> users;
+  for (const auto& [name, node] : section.table("a table of users, [hub.users.NAME]")) {
+    const TomlValue value = section.member(name, node);
+    serve::User user = read_user(std::string(name.str()), value);
+    for (const serve::User& other : users)
+      if (other.token_sha256 == user.token_sha256)
+        value.fail("users `" + other.name + "` and `" + user.name +
+                   "` have the same token: each needs a token of its own");
+    users.push_back(std::move(user));
+  }
+  return users;
+}
+
 void read_relay(const TomlValue& section, Options& options) {
   RelayOptions& relay = options.relay.emplace();
   read_broker_section(section, relay, relay_keys(), [](const TomlValue&) { return false; });
@@ -214,122 +402,7 @@ std::vector<std::string> read_values(const Option& option, const TomlValue& valu
   }
 }
 
-std::string place_of(const std::string& file, const toml::source_region& at) {
-  return file + ":" + std::to_string(at.begin.line) + ": ";
-}
-
-}  // namespace
-
-void TomlValue::fail(const std::string& what) const { throw Error(place_of(file, node.source()) + what); }
-
-void TomlValue::fail_type(std::string_view expected) const {
-  std::ostringstream type;
-  type << node.type();
-  fail("`" + std::string(key) + "` must be " + std::string(expected) + ", not " +
-       (type.str() == "integer" || type.str() == "array" ? "an " : "a ") + type.str());
-}
-
-void TomlValue::fail_unknown(const toml::key& name, const std::vector<std::string_view>& known) const {
-  throw Error(place_of(file, name.source()) + "unknown key `" + std::string(name.str()) +
-              "`; did you mean `" + std::string(nearest_word(name.str(), known)) + "`?");
-}
-
-std::string TomlValue::text(std::string_view expected) const {
-  const auto text = node.value_exact<std::string>();
-  if (!text || text->empty()) fail_type(expected);
-  return *text;
-}
-
-bool TomlValue::flag() const {
-  const auto value = node.value_exact<bool>();
-  if (!value) fail_type("true or false");
-  return *value;
-}
-
-std::uint64_t TomlValue::number(std::uint64_t min, std::uint64_t max) const {
-  const std::string expected = "a number from " + std::to_string(min) + " to " + std::to_string(max);
-  const auto value = node.value_exact<std::int64_t>();
-  if (!value) fail_type(expected);
-  if (*value < 0 || static_cast<std::uint64_t>(*value) < min || static_cast<std::uint64_t>(*value) > max)
-    fail("`" + std::string(key) + "` must be " + expected + ", not " + std::to_string(*value));
-  return static_cast<std::uint64_t>(*value);
-}
-
-std::uint64_t TomlValue::size(std::uint64_t min, std::uint64_t max) const {
-  const std::string expected = "a size from \"" + size_literal(min) + "\" to \"" + size_literal(max) + "\"";
-  if (node.is_integer()) return number(min, max);
-  const auto value = node.value_exact<std::string>();
-  if (!value) fail_type(expected);
-  const auto bytes = parse_size(*value);
-  if (!bytes || *bytes < min || *bytes > max)
-    fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
-  return *bytes;
-}
-
-std::uint64_t TomlValue::duration_ms(std::uint64_t min, std::uint64_t max) const {
-  const auto literal = [](std::uint64_t ms) {
-    return duration_literal(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
-  };
-  const std::string expected = "a duration from \"" + literal(min) + "\" to \"" + literal(max) + "\"";
-  const auto value = node.value_exact<std::string>();
-  if (!value) fail_type(expected);
-  const auto duration = parse_duration(*value);
-  const auto ms = duration ? static_cast<std::uint64_t>(duration->count()) : 0;
-  if (!duration || ms < min || ms > max)
-    fail("`" + std::string(key) + "` must be " + expected + ", not \"" + *value + "\"");
-  return ms;
-}
-
-std::vector<std::string> TomlValue::texts(std::string_view expected) const {
-  const toml::array* array = node.as_array();
-  if (!array) return {text(expected)};
-  std::vector<std::string> all;
-  for (const toml::node& item : *array) all.push_back(TomlValue{file, key, item}.text(expected));
-  return all;
-}
-
-const toml::table& TomlValue::table(std::string_view expected) const {
-  const toml::table* table = node.as_table();
-  if (!table) fail_type(expected);
-  return *table;
-}
-
-Settings read_config_file(const std::string& file, Options& options) {
-  toml::table table;
-  try {
-    table = toml::parse_file(file);
-  } catch (const toml::parse_error& error) {
-    if (error.source().begin.line == 0) throw Error(file + ": " + std::string(error.description()));
-    throw Error(place_of(file, error.source()) + std::string(error.description()));
-  }
-  Settings settings;
-  const TomlValue root{file, "", table};
-  for (const auto& [name, node] : table) {
-    const TomlValue value = root.member(name, node);
-    const auto section = std::find_if(std::begin(sections), std::end(sections),
-                                      [&](const Section& each) { return each.name == name.str(); });
-    if (section != std::end(sections)) {
-      section->read(value, options);
-      continue;
-    }
-    std::vector<std::string_view> known;
-    const Option* option = nullptr;
-    for (const Option& each : option_table()) {
-      if (each.scope == Scope::command_line) continue;
-      known.push_back(each.key);
-      if (each.key == name.str()) option = &each;
-    }
-    for (const Section& each : sections) known.push_back(each.name);
-    if (!option) root.fail_unknown(name, known);
-    settings[option->key] = {read_values(*option, value), true,
-                             place_of(file, node.source()) + std::string(option->key)};
-  }
-  return settings;
-}
-
 // --- The example file ---
-
-namespace {
 
 void append_comment(std::string& out, std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
@@ -369,6 +442,39 @@ void append_section_keys(std::string& out, const std::vector<SectionKey<T>>& key
 }
 
 }  // namespace
+
+Settings read_config_file(const std::string& file, Options& options) {
+  toml::table table;
+  try {
+    table = toml::parse_file(file);
+  } catch (const toml::parse_error& error) {
+    if (error.source().begin.line == 0) throw Error(file + ": " + std::string(error.description()));
+    throw Error(place_of(file, error.source()) + std::string(error.description()));
+  }
+  Settings settings;
+  const TomlValue root{file, "", table};
+  for (const auto& [name, node] : table) {
+    const TomlValue value = root.member(name, node);
+    const auto section = std::find_if(std::begin(sections), std::end(sections),
+                                      [&](const Section& each) { return each.name == name.str(); });
+    if (section != std::end(sections)) {
+      section->read(value, options);
+      continue;
+    }
+    std::vector<std::string_view> known;
+    const Option* option = nullptr;
+    for (const Option& each : option_table()) {
+      if (each.scope == Scope::command_line) continue;
+      known.push_back(each.key);
+      if (each.key == name.str()) option = &each;
+    }
+    for (const Section& each : sections) known.push_back(each.name);
+    if (!option) root.fail_unknown(name, known);
+    settings[option->key] = {read_values(*option, value), true,
+                             place_of(file, node.source()) + std::string(option->key)};
+  }
+  return settings;
+}
 
 std::string example_file() {
   std::string out =

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <filesystem>
 
-#include "base/duration.hpp"
-#include "base/suggest.hpp"
+#include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::config {
 namespace {
@@ -36,208 +36,87 @@ std::optional<boost::asio::ip::tcp::endpoint> parse_endpoint(const std::string& 
   return boost::asio::ip::tcp::endpoint{parsed, port};
 }
 
+const std::string& not_empty(const std::string& value, std::string_view what_it_is) {
+  if (value.empty()) throw Error(std::string(what_it_is) + " is needed");
+  return value;
+}
+
 const std::vector<Option>& table() {
   static const std::vector<Option> options = {
-      {"root",
-       Kind::root,
-       Scope::everywhere,
-       what,
-       "[NAME=]DIR",
-       "",
-       "[\"~/.claude\", \"work=/srv/agents\"]",
-       "A directory that an agent program writes to. Repeatable.\n"
-       "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude",
-       {},
-       [](Options& o, const Values& v) { o.roots = v; }},
-      {"recent",
-       Kind::duration,
-       Scope::everywhere,
-       what,
-       "DURATION",
-       "24h",
-       "",
-       "Transcripts that changed within this time are read at start; their sessions are live",
-       {},
-       [](Options& o, const Values& v) { o.recent = *parse_duration(v[0]); }},
-      {"watch",
-       Kind::choice,
-       Scope::everywhere,
-       what,
-       "HOW",
-       "both",
-       "",
-       "How changes are detected: inotify, sweep (periodic stat of every file) or both",
-       {"inotify", "sweep", "both"},
-       [](Options& o, const Values& v) { o.watch = v[0]; }},
-      {"sweep",
-       Kind::duration,
-       Scope::everywhere,
-       what,
-       "DURATION",
-       "",
-       "\"60s\"",
-       "Interval of the sweep over every known transcript.\n"
-       "Default: 60s, and 10s where inotify is unreliable (NFS, sshfs)",
-       {},
-       [](Options& o, const Values& v) { o.sweep = *parse_duration(v[0]); }},
-      {"demo",
-       Kind::flag,
-       Scope::everywhere,
-       what,
-       "",
-       "false",
-       "",
-       "Play a small demo session in a directory of its own",
-       {},
-       [](Options& o, const Values& v) { o.demo = v[0] == "true"; }},
-      {"hub",
-       Kind::flag,
-       Scope::command_line,
-       what,
-       "",
-       "false",
-       "",
-       "Run as a team hub: serve what other daemons publish instead of monitoring this machine.\n"
-       "The broker is set in [hub] of earshot.toml. Default: nats://127.0.0.1:4222",
-       {},
-       [](Options&, const Values&) {}},
-      {"listen",
-       Kind::text,
-       Scope::everywhere,
-       where,
-       "ADDR:PORT",
-       "127.0.0.1:7717",
-       "",
-       "TCP address to listen on; port 0 picks a free one. Addresses beyond loopback need TLS and\n"
-       "`allow_remote` in earshot.toml",
-       {},
-       [](Options& o, const Values& v) {
-         const auto endpoint = parse_endpoint(v[0]);
-         if (!endpoint) throw Error("`" + v[0] + "` is not ADDR:PORT, such as 127.0.0.1:7717 or [::1]:7717");
-         o.listen = *endpoint;
-       }},
-      {"socket",
-       Kind::path,
-       Scope::everywhere,
-       where,
-       "PATH",
-       "",
-       "\"/run/user/1000/earshot/sock\"",
-       "Unix socket for programs of this user; needs no token.\n"
-       "Default: $XDG_RUNTIME_DIR/earshot/sock, or `sock` in the state directory",
-       {},
-       [](Options& o, const Values& v) {
-         if (v[0].empty()) throw Error("a path is needed");
-         o.socket = v[0];
-         o.socket_given = true;
-       }},
-      {"host",
-       Kind::text,
-       Scope::everywhere,
-       where,
-       "NAME",
-       "",
-       "\"dev7\"",
-       "This machine's name in events. Default: its host name",
-       {},
-       [](Options& o, const Values& v) {
-         if (v[0].empty()) throw Error("a name is needed");
-         o.host = v[0];
-       }},
-      {"redact",
-       Kind::flag,
-       Scope::everywhere,
-       secrets,
-       "",
-       "true",
-       "",
-       "Replace secrets of known formats with [redacted:KIND]",
-       {},
-       [](Options& o, const Values& v) { o.redact = v[0] == "true"; }},
-      {"allow_remote",
-       Kind::flag,
-       Scope::file,
-       remote,
-       "",
-       "false",
-       "",
-       "Allow `listen` on an address that other machines reach; needs a certificate",
-       {},
-       [](Options&, const Values&) {}},
-      {"tls_cert",
-       Kind::path,
-       Scope::file,
-       remote,
-       "FILE",
-       "",
-       "\"earshot.crt\"",
-       "TLS certificate chain in PEM; relative to this file",
-       {},
-       [](Options& o, const Values& v) { o.tls_cert = v[0]; }},
-      {"tls_key",
-       Kind::path,
-       Scope::file,
-       remote,
-       "FILE",
-       "",
-       "\"earshot.key\"",
-       "The certificate's private key",
-       {},
-       [](Options& o, const Values& v) { o.tls_key = v[0]; }},
-      {"names",
-       Kind::names,
-       Scope::file,
-       remote,
-       "NAMES",
-       "",
-       "[\"dev7.example\"]",
-       "Further host names by which clients may address this machine",
-       {},
-       [](Options& o, const Values& v) { o.names = v; }},
-      {"remote_view",
-       Kind::choice,
-       Scope::file,
-       remote,
-       "VIEW",
-       "meta",
-       "",
-       "What TLS clients receive: meta (no text, inputs or outputs) or full",
-       {"meta", "full"},
-       [](Options& o, const Values& v) { o.remote_view = v[0] == "full" ? View::full : View::meta; }},
-      {"state",
-       Kind::path,
-       Scope::everywhere,
-       general,
-       "DIR",
-       "",
-       "\"/home/ada/.local/state/earshot\"",
-       "Directory of the token and the keys.\n"
-       "Default: $XDG_STATE_HOME/earshot or ~/.local/state/earshot",
-       {},
-       [](Options& o, const Values& v) {
-         if (v[0].empty()) throw Error("a directory is needed");
-         o.state = v[0];
-       }},
-      {"config",
-       Kind::path,
-       Scope::command_line,
-       general,
-       "FILE",
-       "",
-       "",
-       "Configuration file. Default: $XDG_CONFIG_HOME/earshot/earshot.toml, if it exists",
-       {},
-       [](Options& o, const Values& v) { o.config_file = v[0]; }},
-      {"log_level",
-       Kind::choice,
-       Scope::everywhere,
-       general,
-       "LEVEL",
-       "info",
-       "",
-       "Log level on stderr: trace, debug, info, warn, error or off",
-       {"trace", "debug", "info", "warn", "error", "off"},
-       [](Options& o, const Values& v) { o.log_level = v[0]; }},
+      Option("root", Kind::root, Scope::everywhere, what, "[NAME=]DIR", "",
+             "[\"~/.claude\", \"work=/srv/agents\"]",
+             "A directory that an agent program writes to. Repeatable.\n"
+             "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude",
+             {}, [](Options& o, const Values& v) { o.roots = v; }),
+      Option("recent", Kind::duration, Scope::everywhere, what, "DURATION", "24h", "",
+             "Transcripts that changed within this time are read at start; their sessions are live", {},
+             [](Options& o, const Values& v) { o.recent = *parse_duration(v[0]); }),
+      Option("watch", Kind::choice, Scope::everywhere, what, "HOW", "both", "",
+             "How changes are detected: inotify, sweep (periodic stat of every file) or both",
+             {"inotify", "sweep", "both"}, [](Options& o, const Values& v) { o.watch = v[0]; }),
+      Option("sweep", Kind::duration, Scope::everywhere, what, "DURATION", "", "\"60s\"",
+             "Interval of the sweep over every known transcript.\n"
+             "Default: 60s, and 10s where inotify is unreliable (NFS, sshfs)",
+             {}, [](Options& o, const Values& v) { o.sweep = *parse_duration(v[0]); }),
+      Option("demo", Kind::flag, Scope::everywhere, what, "", "false", "",
+             "Play a small demo session in a directory of its own", {},
+             [](Options& o, const Values& v) { o.demo = v[0] == "true"; }),
+      Option("hub", Kind::flag, Scope::command_line, what, "", "false", "",
+             "Run as a team hub: serve what other daemons publish instead of monitoring this machine.\n"
+             "The broker is set in [hub] of earshot.toml. Default: nats://127.0.0.1:4222",
+             {}, [](Options&, const Values&) {}),
+      Option("listen", Kind::text, Scope::everywhere, where, "ADDR:PORT", "127.0.0.1:7717", "",
+             "TCP address to listen on; port 0 picks a free one. Addresses beyond loopback need TLS and\n"
+             "`allow_remote` in earshot.toml",
+             {},
+             [](Options& o, const Values& v) {
+               const auto endpoint = parse_endpoint(v[0]);
+               if (!endpoint)
+                 throw Error("`" + v[0] + "` is not ADDR:PORT, such as 127.0.0.1:7717 or [::1]:7717");
+               o.listen = *endpoint;
+             }),
+      Option("socket", Kind::path, Scope::everywhere, where, "PATH", "", "\"/run/user/1000/earshot/sock\"",
+             "Unix socket for programs of this user; needs no token.\n"
+             "Default: $XDG_RUNTIME_DIR/earshot/sock, or `sock` in the state directory",
+             {},
+             [](Options& o, const Values& v) {
+               o.socket = not_empty(v[0], "a path");
+               o.socket_given = true;
+             }),
+      Option("host", Kind::text, Scope::everywhere, where, "NAME", "", "\"dev7\"",
+             "This machine's name in events. Default: its host name", {},
+             [](Options& o, const Values& v) { o.host = not_empty(v[0], "a name"); }),
+      Option("redact", Kind::flag, Scope::everywhere, secrets, "", "true", "",
+             "Replace secrets of known formats with [redacted:KIND]", {},
+             [](Options& o, const Values& v) { o.redact = v[0] == "true"; }),
+      Option("allow_remote", Kind::flag, Scope::file, remote, "", "false", "",
+             "Allow `listen` on an address that other machines reach; needs a certificate", {},
+             [](Options&, const Values&) {}),
+      Option("tls_cert", Kind::path, Scope::file, remote, "FILE", "", "\"earshot.crt\"",
+             "TLS certificate chain in PEM; relative to this file", {},
+             [](Options& o, const Values& v) { o.tls_cert = v[0]; }),
+      Option("tls_key", Kind::path, Scope::file, remote, "FILE", "", "\"earshot.key\"",
+             "The certificate's private key", {}, [](Options& o, const Values& v) { o.tls_key = v[0]; }),
+      Option("names", Kind::names, Scope::file, remote, "NAMES", "", "[\"dev7.example\"]",
+             "Further host names by which clients may address this machine", {},
+             [](Options& o, const Values& v) { o.names = v; }),
+      Option("remote_view", Kind::choice, Scope::file, remote, "VIEW", "meta", "",
+             "What TLS clients receive: meta (no text, inputs or outputs) or full", {"meta", "full"},
+             [](Options& o, const Values& v) { o.remote_view = v[0] == "full" ? View::full : View::meta; }),
+      Option("metrics_token_file", Kind::path, Scope::file, general, "FILE", "", "\"metrics_token\"",
+             "Token that reads /metrics and nothing else; created if there is none; relative to this file",
+             {}, [](Options& o, const Values& v) { o.metrics_token_file = v[0]; }),
+      Option("state", Kind::path, Scope::everywhere, general, "DIR", "", "\"/home/ada/.local/state/earshot\"",
+             "Directory of the token and the keys.\n"
+             "Default: $XDG_STATE_HOME/earshot or ~/.local/state/earshot",
+             {}, [](Options& o, const Values& v) { o.state = not_empty(v[0], "a directory"); }),
+      Option("config", Kind::path, Scope::command_line, general, "FILE", "", "",
+             "Configuration file. Default: $XDG_CONFIG_HOME/earshot/earshot.toml, if it exists", {},
+             [](Options& o, const Values& v) { o.config_file = v[0]; }),
+      Option("log_level", Kind::choice, Scope::everywhere, general, "LEVEL", "info", "",
+             "Log level on stderr: trace, debug, info, warn, error or off",
+             {"trace", "debug", "info", "warn", "error", "off"},
+             [](Options& o, const Values& v) { o.log_level = v[0]; }),
   };
   return options;
 }

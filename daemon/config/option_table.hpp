@@ -60,6 +60,10 @@ void check(const Option& option, const Setting& setting);
 /// Applies defaults, then `settings`. Throws Error as check() does.
 void apply_settings(const Settings& settings, Options& options);
 
+/// The top-level options of `file`; its sections ([limits], [redaction], [relay], [hub]) are stored in
+/// `options`. Throws Error.
+Settings read_config_file(const std::string& file, Options& options);
+
 /// The command line that reproduces `settings` from any working directory: what was set outside earshot.toml,
 /// and relative paths from it, as absolute paths.
 std::vector<std::string> service_arguments(const Settings& settings);

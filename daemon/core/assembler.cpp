@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "core/event_json.hpp"
 
 namespace earshot {
@@ -439,8 +439,6 @@ void Assembler::apply(const fact::Summary& summary) {
   emit(event::MessageAdded{"summary", "text", summary.text, {}, {}, std::nullopt});
 }
 
-void Assembler::apply(const fact::Queue& queue) { emit(event::QueueChanged{queue.operation, queue.text}); }
-
 void Assembler::apply(const fact::Notification& notification) {
   const std::uint64_t task = hash(notification.task, HashKind::task);
   const auto resumed = resume_counts_.find(task);
@@ -472,13 +470,6 @@ void Assembler::apply(const fact::AgentLink& link) {
   for (RunningAgent& one : state_.agents)
     if (one.call == link.call && one.subagent.empty()) one.subagent = link.subagent;
 }
-
-void Assembler::apply(const fact::ApiError& error) {
-  emit(event::ApiFailed{error.status, error.error, error.attempt, error.max_attempts, error.retry_in_ms,
-                        error.fatal});
-}
-
-void Assembler::apply(const fact::Files& files) { emit(event::FilesSnapshotted{files.message, files.files}); }
 
 std::size_t Assembler::memory_bytes() const {
   std::size_t bytes = sizeof *this + uuids_.memory_bytes() + sidechain_of_uuid_.memory_bytes() +

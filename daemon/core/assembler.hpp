@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/hash_map.hpp"
+#include "base/containers.hpp"
 #include "base/text_filter.hpp"
 #include "core/event.hpp"
 #include "core/record.hpp"
@@ -113,13 +113,13 @@ class Assembler {
   void apply(const fact::Interrupted&);
   void apply(const fact::Compaction& compaction);
   void apply(const fact::Summary& summary);
-  void apply(const fact::Queue& queue);
   void apply(const fact::Notification& notification);
   void apply(const fact::TodoList& list);
   void apply(const fact::AgentLink& link);
-  void apply(const fact::ApiError& error);
-  void apply(const fact::Files& files);
   void apply(const fact::Cost& cost);
+  void apply(const fact::Queue& queue) { emit(queue); }
+  void apply(const fact::ApiError& error) { emit(error); }
+  void apply(const fact::Files& files) { emit(files); }
   void apply(const fact::Title&) {}  // handled by emit_session_changes
   void apply(const fact::Mode&) {}
   void apply(const fact::PermissionMode&) {}

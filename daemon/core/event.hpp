@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/truncated_paths.hpp"
+#include "base/text_filter.hpp"
 #include "core/cursor.hpp"
 
 namespace earshot {

@@ -7,7 +7,6 @@
 
 #include "base/json_writer.hpp"
 #include "base/text_filter.hpp"
-#include "base/truncated_paths.hpp"
 #include "core/event.hpp"
 
 namespace earshot {

@@ -1,5 +1,5 @@
 // The content of one record, independent of program and dialect: a header and facts in the order of their
-// events.
+// events; and the interface through which a transcript reads the records of one agent program.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/json_scan.hpp"
 #include "core/event.hpp"
 
 namespace earshot {
@@ -97,10 +98,6 @@ struct Compaction {
 struct Summary {
   OptionalText text;
 };
-struct Queue {
-  std::string_view operation;
-  OptionalText text;
-};
 struct Notification {
   std::string_view task, call, status;
   OptionalText summary;
@@ -113,16 +110,6 @@ struct TodoList {
 };
 struct AgentLink {
   std::string_view call, subagent;
-};
-struct ApiError {
-  std::optional<std::int64_t> status;
-  std::string_view error;
-  std::optional<std::int64_t> attempt, max_attempts, retry_in_ms;
-  bool fatal = false;
-};
-struct Files {
-  std::string_view message;
-  std::vector<std::string_view> files;
 };
 struct Cost {
   double usd = 0;
@@ -137,6 +124,10 @@ struct Mode {
 struct PermissionMode {
   std::string_view mode;
 };
+// Emitted as they are.
+using ApiError = event::ApiFailed;
+using Files = event::FilesSnapshotted;
+using Queue = event::QueueChanged;
 
 }  // namespace fact
 
@@ -186,6 +177,28 @@ struct Record : RecordHeader {
 
  private:
   std::deque<std::string> texts_;
+};
+
+/// One era of one program's record format. Stateless and thread-safe.
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+  /// As in session.started; empty where the records themselves name it.
+  virtual std::string_view name() const = 0;
+  /// `raw` is the text that `json` was parsed from. Views in `out` may point into both.
+  virtual void read(const dom::element& json, std::string_view raw, Record& out) const = 0;
+};
+
+/// Selects the dialect of a transcript. Stateless and thread-safe; outlives the transcripts that use it.
+class RecordReader {
+ public:
+  virtual ~RecordReader() = default;
+  /// The agent program, as on the wire (`claude-code`); empty where the records themselves name it.
+  virtual std::string_view program() const = 0;
+  /// The dialect that this record proves; null if it proves none. Asked until a record proves one.
+  virtual const Dialect* detect(const dom::element& json) const = 0;
+  /// Reads metadata before the first record that proves a dialect; null if this record is no such metadata.
+  virtual const Dialect* metadata_dialect(const dom::element& json) const = 0;
 };
 
 }  // namespace earshot

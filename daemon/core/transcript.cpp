@@ -4,7 +4,7 @@
 
 #include "base/json_rewrite.hpp"
 #include "core/assembler.hpp"
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 
 namespace earshot {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/text_filter.hpp"
 #include "core/cursor.hpp"
 #include "core/event.hpp"
-#include "core/record_reader.hpp"
+#include "core/record.hpp"
 #include "core/stream_state.hpp"
 
 namespace earshot {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "redact/rules.hpp"
-#include "redact/value_shape.hpp"
 
 namespace earshot::redact {
 namespace {

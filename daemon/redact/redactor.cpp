@@ -6,7 +6,6 @@
 
 #include "redact/prefilter.hpp"
 #include "redact/rules.hpp"
-#include "redact/value_shape.hpp"
 
 namespace earshot::redact {
 namespace {

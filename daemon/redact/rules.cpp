@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "redact/value_shape.hpp"
-
 namespace earshot::redact {
 namespace {
 

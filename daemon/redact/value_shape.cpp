@@ -1,4 +1,4 @@
-#include "redact/value_shape.hpp"
+#include "redact/rules.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::status {
 namespace {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 #include "tail/followed_file.hpp"
 
 namespace earshot::tail {

@@ -12,10 +12,10 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "agents/stream_name.hpp"
 #include "base/clock.hpp"
 #include "base/file.hpp"
 #include "base/json_writer.hpp"
-#include "tail/host_names.hpp"
 #include "team/payload.hpp"
 
 namespace earshot::team {
@@ -363,7 +363,7 @@ bool EventStore::may_repair(const std::string& name, const StreamFile& file) {
 }
 
 IngestAction EventStore::add(const ReceivedMessage& message) {
-  const std::string name = tail::escape(message.host) + "/" + tail::escape(message.stream);
+  const std::string name = escape_token(message.host) + "/" + escape_token(message.stream);
   auto found = files_.find(name);
   if (found == files_.end()) {
     const auto removed = removed_.find(name);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.hpp"
+#include "base/file.hpp"
 #include "core/cursor.hpp"
 #include "serve/auth/access.hpp"
 

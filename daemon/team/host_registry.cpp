@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include "base/time.hpp"
-#include "tail/host_names.hpp"
+#include "agents/stream_name.hpp"
+#include "base/quantities.hpp"
 #include "team/payload.hpp"
 
 namespace earshot::team {
@@ -70,7 +70,7 @@ void HostRegistry::on_message(const StatusMessage& message) {
   if (is_heartbeat) return on_heartbeat(found->first, host, message);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
   if (frame->session.size() > session_bytes_max) return;
-  const std::string session = tail::session_on_host(frame->session, frame->host);
+  const std::string session = session_on_host(frame->session, frame->host);
   const auto known = host.sessions.find(session);
   if (known != host.sessions.end() && known->second.status == *frame->status) return;
   if (!store_status(host, session, *frame->status)) return;

@@ -13,8 +13,8 @@
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
-#include "base/json_dom.hpp"
-#include "base/time.hpp"
+#include "base/json_scan.hpp"
+#include "base/quantities.hpp"
 #include "team/payload.hpp"
 
 namespace earshot::team {

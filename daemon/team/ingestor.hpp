@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/containers.hpp"
 #include "team/event_store.hpp"
 #include "team/host_registry.hpp"
 #include "team/nats_client.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "base/json_dom.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_writer.hpp"
 #include "serve/server_context.hpp"
 
@@ -281,7 +281,8 @@ NatsClient::~NatsClient() {
   if (!impl_->changed.wait_for(lock, close_wait,
                                [&] { return impl_->is_closed && impl_->deliveries == 0; })) {
     lock.unlock();
-    return void(impl_.release());  // a thread of libnats still uses it
+    [[maybe_unused]] const Impl* leaked = impl_.release();  // a thread of libnats still uses it
+    return;
   }
   lock.unlock();
   for (const auto& each : impl_->subscriptions) natsSubscription_Destroy(each->handle);

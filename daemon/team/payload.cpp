@@ -6,13 +6,12 @@
 
 #include "agents/stream_name.hpp"
 #include "base/hex.hpp"
-#include "base/json_dom.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_rewrite.hpp"
 #include "base/json_writer.hpp"
-#include "base/truncated_paths.hpp"
-#include "base/utf8.hpp"
-#include "core/prefix_hash.hpp"
-#include "tail/host_names.hpp"
+#include "base/text.hpp"
+#include "base/text_filter.hpp"
+#include "core/cursor.hpp"
 
 namespace earshot::team {
 namespace {
@@ -85,27 +84,27 @@ std::string main_subject(std::string_view host, std::string_view stream) {
   const std::string_view project = project_of(stream);
   const std::string_view rest = project.empty() ? project : stream.substr(project.size() + 1);
   if (rest.empty() || rest.find('/') != rest.npos) return {};
-  return std::string(events) + tail::escape(host) + '.' + tail::escape(project) + '.' + tail::escape(rest);
+  return std::string(events) + escape_token(host) + '.' + escape_token(project) + '.' + escape_token(rest);
 }
 std::string event_subject(std::string_view host, std::string_view session, std::string_view stream) {
   const std::string main = main_subject(host, stream);
   if (!main.empty() && stream.substr(stream.rfind('/') + 1) == session) return main;
-  return std::string(events) + tail::escape(host) + '.' + tail::escape(project_of(stream)) + '.' +
-         tail::escape(session) + '.' + tail::escape(stream);
+  return std::string(events) + escape_token(host) + '.' + escape_token(project_of(stream)) + '.' +
+         escape_token(session) + '.' + escape_token(stream);
 }
 bool is_subject_of(std::string_view subject, std::string_view host, std::string_view stream) {
   if (!subject.empty() && subject == main_subject(host, stream)) return true;
   const auto tokens = tokens_of(subject);
-  return tokens && tokens->host == tail::escape(host) && tokens->stream == tail::escape(stream);
+  return tokens && tokens->host == escape_token(host) && tokens->stream == escape_token(stream);
 }
 std::string all_events() { return std::string(events) + '>'; }
-std::string events_of(std::string_view host) { return std::string(events) + tail::escape(host) + ".>"; }
+std::string events_of(std::string_view host) { return std::string(events) + escape_token(host) + ".>"; }
 std::string status_subject(std::string_view host, std::string_view session) {
-  return std::string(statuses) + tail::escape(host) + '.' + tail::escape(session);
+  return std::string(statuses) + escape_token(host) + '.' + escape_token(session);
 }
-std::string heartbeat_subject(std::string_view host) { return std::string(statuses) + tail::escape(host); }
+std::string heartbeat_subject(std::string_view host) { return std::string(statuses) + escape_token(host); }
 std::string all_statuses() { return std::string(statuses) + '>'; }
-std::string read_subject(std::string_view host) { return std::string(reads) + tail::escape(host); }
+std::string read_subject(std::string_view host) { return std::string(reads) + escape_token(host); }
 
 std::optional<SubjectTokens> tokens_of(std::string_view subject) {
   if (!subject.starts_with(events)) return {};

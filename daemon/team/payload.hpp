@@ -6,7 +6,7 @@
 //   earshot.status.v1.<host>                         the host's heartbeat
 //   earshot.read.v1.<host>                           requests for complete records
 //
-// Each token is tail::escape() of the name: injective; letters, digits, `-`, `_` and `=`; at most 160 bytes.
+// Each token is escape_token() of the name: injective; letters, digits, `-`, `_` and `=`; at most 160 bytes.
 // A stream has one subject: the subject's last message is the stream's published position.
 #pragma once
 #include <cstddef>

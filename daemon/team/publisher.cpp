@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/hex.hpp"
-#include "base/time.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "base/quantities.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::team {
 namespace {

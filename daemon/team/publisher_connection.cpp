@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/json_dom.hpp"
-#include "tail/host_names.hpp"
+#include "base/json_scan.hpp"
+#include "agents/stream_name.hpp"
 
 namespace earshot::team {
 
@@ -201,7 +201,7 @@ std::uint64_t PublisherConnection::Worker::claim_host_name() {
 std::vector<LastMessage> PublisherConnection::Worker::last_messages() {
   NatsClient::Inbox messages(*client);
   // The name contains the host, so that permissions can restrict a host to its own consumer.
-  const std::string name = "last_" + tail::escape(heartbeat.host);
+  const std::string name = "last_" + escape_token(heartbeat.host);
   const std::string subjects = events_of(heartbeat.host);
   client->api("CONSUMER.DELETE." + config.stream + "." + name, "");
   const std::string request = consumer_request(config.stream, {{"name", name},

@@ -14,6 +14,10 @@ struct Build {
 extern const Build build;
 
 /// What `--version` prints after the program's name: `0.1.0 (commit 0123456789ab, Release, GNU 12.2.0)`.
-std::string version_text();
+inline std::string version_text() {
+  std::string text(build.version);
+  text.append(" (commit ").append(build.commit);
+  return text.append(", ").append(build.type).append(", ").append(build.compiler).append(")");
+}
 
 }  // namespace earshot

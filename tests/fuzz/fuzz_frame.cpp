@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/display_text.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "cli/event_formatter.hpp"
 #include "common/endpoint.hpp"
 #include "common/format.hpp"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "agents/claude_code/reader.hpp"
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 #include "fuzz.hpp"
 #include "transcript_check.hpp"
 

@@ -1,10 +1,10 @@
 // Client messages: parsed or refused with an error; a parsed message round-trips as JSON.
 #include <memory>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace {

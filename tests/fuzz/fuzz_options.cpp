@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/duration.hpp"
+#include "base/quantities.hpp"
 #include "config/options.hpp"
 #include "fuzz.hpp"
 #include "serve/limits.hpp"

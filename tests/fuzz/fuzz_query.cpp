@@ -2,11 +2,10 @@
 // as a filter it is a pattern, an LF and a text.
 #include <vector>
 
-#include "base/glob.hpp"
-#include "base/utf8.hpp"
+#include "base/text.hpp"
 #include "fuzz.hpp"
 #include "serve/http/event_stream.hpp"
-#include "serve/http/query.hpp"
+#include "serve/http/message.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace {

@@ -5,8 +5,9 @@
 #include <memory>
 #include <set>
 
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 #include "fuzz.hpp"
+#include "unit/support/transcript_summary.hpp"
 
 namespace earshot::fuzz {
 namespace {
@@ -35,51 +36,6 @@ void feed(Transcript& transcript, Workspace& workspace, Sink& sink, std::string_
   if (!bytes.empty()) std::memcpy(room.get(), bytes.data(), bytes.size());
   std::memset(room.get() + bytes.size(), '"', feed_padding);
   transcript.feed({room.get(), bytes.size()}, workspace, sink);
-}
-
-std::string state_text(const Transcript& transcript) {
-  const RecordCounts& c = transcript.counts();
-  const StreamState& s = transcript.state();
-  std::string out = to_string(transcript.end()) + " " + to_string(transcript.last_event());
-  for (const std::uint64_t n : {c.lines,
-                                c.empty_lines,
-                                c.records,
-                                c.skipped_lines,
-                                c.duplicates,
-                                c.late_results,
-                                c.events,
-                                c.repaired_lines,
-                                c.undecided_records,
-                                transcript.bytes_read(),
-                                std::uint64_t{transcript.pending_bytes()},
-                                std::uint64_t{s.turn},
-                                std::uint64_t{s.turn_open},
-                                std::uint64_t{s.started},
-                                std::uint64_t{s.warmup},
-                                s.usage.input,
-                                s.usage.output,
-                                s.usage.cache_read,
-                                s.usage.cache_write,
-                                s.context_tokens,
-                                s.turn_prompt_truncated,
-                                s.last_text_truncated,
-                                static_cast<std::uint64_t>(s.last_activity_ms)})
-    out += " " + std::to_string(n);
-  for (const std::string& text :
-       {s.program, s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode,
-        s.permission_mode, s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished,
-        s.todos_time, s.last_activity, s.last_text, transcript.recorded_session()})
-    out += "|" + text;
-  for (const OpenTool& tool : s.tools) {
-    require(is_json(tool.input.empty() ? "null" : tool.input), "an open call's input is JSON");
-    out += "\ntool " + tool.call + " " + tool.tool + " " + tool.agent + " " + tool.input + " " + tool.started;
-  }
-  for (const RunningAgent& agent : s.agents)
-    out += "\nagent " + agent.call + " " + agent.subagent + " " + agent.agent_type + " " + agent.started;
-  for (const Todo& todo : s.todos) out += "\ntodo " + todo.id + " " + todo.content + " " + todo.status;
-  for (const auto& [type, count] : c.types) out += "\n" + type + " " + std::to_string(count);
-  for (const auto& [type, count] : c.unknown_types) out += "\nunknown " + type + " " + std::to_string(count);
-  return out;
 }
 
 void require_cursors(const Run& run, const TranscriptOptions& options, std::string_view bytes) {
@@ -139,7 +95,9 @@ Run run(const TranscriptOptions& options, std::string_view bytes, std::size_t pi
     feed(transcript, workspace, sink, bytes.substr(0, piece));
     bytes.remove_prefix(std::min(piece, bytes.size()));
   }
-  result.state = state_text(transcript);
+  result.state = test::summary_of(transcript);
+  for (const OpenTool& tool : transcript.state().tools)
+    require(is_json(tool.input.empty() ? "null" : tool.input), "an open call's input is JSON");
   result.end = transcript.end();
   result.counts = transcript.counts();
   result.pending = transcript.pending_bytes();

@@ -429,7 +429,7 @@ class Users(TeamCase):
         self.assertEqual(browser.request("GET /")[0], 200)
         expect("anonymous from HERE requests / and receives nothing")
         self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 200)
-        expect("the bearer of a one-time code from HERE requests /v1/token and receives the owner's token")
+        expect("the bearer of a one-time code from HERE requests /v1/token and receives a page token")
         self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 401)
         expect("anonymous from HERE requests /v1/token and receives nothing")
         stderr = hub.stderr().decode()

@@ -84,7 +84,7 @@ class Sandboxed(EndpointCase):
         registry.fields["procStart"] = "1"
         registry.set_status("busy")
         by_tcp.wait_frame(type="status", session=session.session, state="ended")
-        self.assertEqual(self.health(daemon)["watch"]["trouble"], "")
+        self.assertEqual(self.health(daemon)["watch"]["problem"], "")
         pings = notify.messages.count("WATCHDOG=1")
         wait_for(lambda: notify.messages.count("WATCHDOG=1") > pings + 2, "the watchdog's pings")
         daemon.stop()
@@ -93,6 +93,30 @@ class Sandboxed(EndpointCase):
     def test_the_daemon_works_in_the_user_unit_s_sandbox(self):
         unit = "user/earshot.service"
         self.check_daemon(unit, self.sandbox_prefix(unit))
+
+    def test_sockets_of_other_programs_are_out_of_reach(self):
+        """Fault 96."""
+        prefix = self.sandbox_prefix("user/earshot.service")
+        kept = os.path.join(self.runtime, "earshot", "sock")
+        hidden = [os.path.join(self.runtime, name) for name in (
+            "bus", "docker.sock", "podman/podman.sock", "containerd/containerd.sock", "keyring/control", "gcr/ssh", "ssh-agent.socket", "wayland-0")]
+        for path in (kept, *hidden):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            listener = socket.socket(socket.AF_UNIX)
+            self.addCleanup(listener.close)
+            listener.bind(path)
+            listener.listen()
+        connect = """
+import socket, sys
+for path in sys.argv[1:]:
+    with socket.socket(socket.AF_UNIX) as end:
+        try: end.connect(path); print("open")
+        except OSError: print("closed")
+"""
+        environment = {**os.environ, "HOME": self.home, "XDG_RUNTIME_DIR": self.runtime}
+        for words, expected in (([], "open"), (prefix, "closed")):
+            done = subprocess.run([*words, PYTHON, "-c", connect, kept, *hidden], capture_output=True, text=True, env=environment)
+            self.assertEqual((done.stderr, done.stdout.split()), ("", ["open"] + [expected] * len(hidden)))
 
 
 if __name__ == "__main__":

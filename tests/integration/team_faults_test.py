@@ -209,7 +209,7 @@ class Faults(TeamCase):
         health = self.health(hub)
         self.assertEqual({n: health["team"][n] for n in ("hosts", "files", "appended", "hosts_refused", "unsound")},
                          {"hosts": 1000, "files": 1000, "appended": 1000, "hosts_refused": 1, "unsound": 0})
-        self.assertIn("1000", next(t["reason"] for t in health["troubles"] if t["path"] == "[hub]"))
+        self.assertIn("1000", next(t["reason"] for t in health["problems"] if t["path"] == "[hub]"))
         self.assertEqual({e["host"] for events in self.hub_events(hub).values() for e in events}, {f"host{n:04}" for n in range(1000)})
 
     def test_forged_messages_affect_only_their_sender(self):
@@ -351,7 +351,7 @@ class Faults(TeamCase):
         hosts = wait_for(lambda: len(all := self.health(hub)["hosts"]) == 2 and all, "both hosts")
         for host in hosts:  # measured by the broker's clock
             self.assertTrue(host["online"])
-            last_seen = datetime.datetime.fromisoformat(host["heard"].replace("Z", "+00:00"))
+            last_seen = datetime.datetime.fromisoformat(host["last_seen"].replace("Z", "+00:00"))
             self.assertLess(abs((datetime.datetime.now(datetime.timezone.utc) - last_seen).days), 1)
         broker.kill()
         for one in sessions:

@@ -63,11 +63,11 @@ KILLERS = {
         ("unit/tail/discovery_test.cpp", "a directory is watched before it is scanned: a file created in between is found without a hint"),
     ],
     "07-resume-without-the-mark": [
-        ("unit/serve/stream/resume_test.cpp", "a cursor that does not fit is a reset with its session, never an event"),
+        ("unit/serve/stream/resume_test.cpp", "a cursor that does not match gets a reset and its session, never an event"),
         SIMULATOR,
     ],
     "08-origin-by-suffix": [
-        ("unit/serve/http/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
+        ("unit/serve/http/message_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
     ],
     "09-redaction-on-raw-text": [
         ("unit/core/redaction_test.cpp", "JSON is redacted decoded and rewritten only where something was replaced"),

@@ -1,5 +1,5 @@
 // A simulated machine: a file system in memory that reuses inodes, has coarse file times and fails randomly,
-// and a clock that advances on request. seam.cpp defines base/file_system.hpp and base/clock.hpp with it, so
+// and a clock that advances on request. seam.cpp defines base/system.hpp and base/clock.hpp with it, so
 // that the code under test is that of the daemon.
 #pragma once
 #include <chrono>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 
 namespace earshot::sim {
 

@@ -1,4 +1,4 @@
-// Replaces the calls on files and clocks: defines base/file_system.hpp and base/clock.hpp on the simulated
+// Replaces the calls on files and clocks: defines base/system.hpp and base/clock.hpp on the simulated
 // machine. This library is linked before earshot_base, so the linker does not use the real ones.
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
-#include "base/file_system.hpp"
+#include "base/system.hpp"
 #include "machine.hpp"
 
 using earshot::sim::Machine;

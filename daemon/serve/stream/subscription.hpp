@@ -37,7 +37,7 @@ struct SessionKeys {
   std::string_view program;  // empty: unknown; matches an empty list only
 };
 
-/// Patterns in a list are ORed, keys are ANDed; an empty list matches everything (base/glob.hpp).
+/// Patterns in a list are ORed, keys are ANDed; an empty list matches everything (base/text.hpp).
 struct Filter {
   static constexpr std::size_t patterns_max = 64;        // per key; more: error `bad_filter`
   static constexpr std::size_t pattern_bytes_max = 256;  // longer: error `bad_filter`

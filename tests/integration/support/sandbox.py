@@ -4,7 +4,8 @@
 usage: sandbox.py UNIT WRITABLE… -- COMMAND…
 
 Directives taken from the unit: SystemCallFilter=, RestrictAddressFamilies=, MemoryDenyWriteExecute=, RestrictNamespaces=, NoNewPrivileges=,
-CapabilityBoundingSet=, UMask=, Limit…=, PrivateUsers=, PrivateIPC=, ProtectHostname= and ProtectSystem=strict with its WRITABLE exceptions.
+CapabilityBoundingSet=, UMask=, Limit…=, PrivateUsers=, PrivateIPC=, ProtectHostname=, ProtectSystem=strict with its WRITABLE exceptions and
+InaccessiblePaths=, of which %h is $HOME and %t is $XDG_RUNTIME_DIR.
 Exit code 77: this machine does not allow it; standard error names the refused operation.
 """
 import ctypes
@@ -20,7 +21,7 @@ import sys
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE = {"user": 0x10000000, "mnt": 0x00020000, "ipc": 0x08000000, "uts": 0x04000000}
 ALL_NAMESPACES = 0x7E020080
-MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE = 1, 4096, 16384, 1 << 18
 AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY, SYS_mount_setattr = -100, 0x8000, 1, 442
 PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 24, 47, 4
 
@@ -125,6 +126,15 @@ def read_only_but(writable):
         set_mount_attributes(path, 0, MOUNT_ATTR_RDONLY, AT_RECURSIVE)
 
 
+def hide(paths):
+    for path in paths:
+        path = path.lstrip("-").replace("%h", os.environ["HOME"]).replace("%t", os.environ["XDG_RUNTIME_DIR"])
+        if os.path.isdir(path):
+            call(f"hide {path}", libc.mount(b"tmpfs", path.encode(), b"tmpfs", MS_RDONLY, b"mode=0"))
+        elif os.path.exists(path):
+            call(f"hide {path}", libc.mount(b"/dev/null", path.encode(), None, MS_BIND, None))
+
+
 def main():
     split = sys.argv.index("--")
     unit, writable, command = directives(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1:]
@@ -132,6 +142,8 @@ def main():
     groups_by_name = groups()
     own_namespaces(unit)
     read_only_but(writable)
+    if "XDG_RUNTIME_DIR" in os.environ:
+        hide(unit["InaccessiblePaths"])
     os.umask(int(unit["UMask"][0], 8))
     for key, values in unit.items():
         if key.startswith("Limit"):

@@ -3,8 +3,7 @@
 #include <map>
 #include <random>
 
-#include "base/bounded_map.hpp"
-#include "base/hash_map.hpp"
+#include "base/containers.hpp"
 
 using namespace earshot;
 

@@ -200,6 +200,21 @@ TEST_CASE("a private file is replaced or kept, and nothing temporary is left") {
         std::vector<std::string>{"a", "b"});
 }
 
+TEST_CASE("what a killed process left unfinished is deleted, and nothing else") {
+  const TemporaryDirectory home;
+  REQUIRE(write_private_file(home / "token", "secret") == "");
+  for (const char* name : {"token.0a1b2c3d.tmp", "key.ffffffff.tmp"}) home.write(name, "half");
+  for (const char* name :
+       {"a.tmp", "token.0a1b2c3.tmp", "token.0a1b2c3g.tmp", "token.0a1b2c3d", "0a1b2c3d.tmp"})
+    home.write(name, "kept");
+  fs::create_directories(home / "hub.0a1b2c3d.tmp");
+  remove_unfinished_files(home.path());
+  remove_unfinished_files(home / "none");
+  CHECK(names(list_directory(home.path(), {}, [](const std::string&) { return true; })) ==
+        std::vector<std::string>{"0a1b2c3d.tmp", "a.tmp", "hub.0a1b2c3d.tmp", "token", "token.0a1b2c3.tmp",
+                                 "token.0a1b2c3d", "token.0a1b2c3g.tmp"});
+}
+
 TEST_CASE("a private file that others may have read is refused") {
   const TemporaryDirectory home;
   REQUIRE(write_private_file(home / "a", "secret\n") == "");

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "base/time.hpp"
+#include "base/quantities.hpp"
 
 using namespace earshot::common;
 

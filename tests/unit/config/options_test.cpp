@@ -3,7 +3,7 @@
 #include <map>
 #include <sstream>
 
-#include "base/duration.hpp"
+#include "base/quantities.hpp"
 #include "config/option_table.hpp"
 #include "serve/limits.hpp"
 #include "unit/places.hpp"
@@ -34,6 +34,25 @@ struct Fixture {
     return parse(words);
   }
 };
+
+/// An input that is refused, and a part of the message.
+template <class Input>
+struct Refused {
+  Input input;
+  std::string error;
+};
+/// Requires that each input, parsed by `parse`, ends with exit code 2 and its message.
+template <class Input>
+void require_refused(const std::vector<Refused<Input>>& rows, const auto& parse) {
+  for (const Refused<Input>& row : rows) {
+    CAPTURE(row.input);
+    const ParseResult parsed = parse(row.input);
+    CAPTURE(parsed.err);
+    CHECK_FALSE(parsed.options);
+    CHECK(parsed.exit_code == 2);
+    CHECK(parsed.err.find(row.error) != std::string::npos);
+  }
+}
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -128,10 +147,7 @@ TEST_CASE("the default file is optional, a named one is required") {
 
 TEST_CASE("an error in the file names the line") {
   const Fixture fixture;
-  struct Row {
-    std::string_view text, error;
-  };
-  const Row rows[] = {
+  const std::vector<Refused<std::string>> rows = {
       {"host = \"a\"\nrecnt = \"24h\"\n", "e.toml:2: unknown key `recnt`; did you mean `recent`?"},
       {"lissten = 7\n", "e.toml:1: unknown key `lissten`; did you mean `listen`?"},
       {"log-level = \"info\"\n", "did you mean `log_level`?"},
@@ -142,23 +158,12 @@ TEST_CASE("an error in the file names the line") {
       {"host = \"a\"\nhost = \"b\"\n", "e.toml:2: "},
       {"host = \n", "e.toml:1: "},
   };
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    const ParseResult parsed = fixture.parse_file(row.text);
-    CAPTURE(parsed.err);
-    REQUIRE_FALSE(parsed.options);
-    REQUIRE(parsed.exit_code == 2);
-    REQUIRE(contains(parsed.err, row.error));
-  }
+  require_refused(rows, [&](const std::string& text) { return fixture.parse_file(text); });
 }
 
 TEST_CASE("an error on the command line exits with code 2") {
   const Fixture fixture;
-  struct Row {
-    std::vector<std::string> words;
-    std::string_view error;
-  };
-  const Row rows[] = {
+  const std::vector<Refused<std::vector<std::string>>> rows = {
       {{"--lisen", "x"}, "--lisen"},
       {{"stray"}, "stray"},
       {{"--listen"}, "--listen"},
@@ -174,14 +179,7 @@ TEST_CASE("an error on the command line exits with code 2") {
       {{"--host", ""}, "host"},
       {{"--no-redact=22222222222222222222"}, "write it alone"},
   };
-  for (const Row& row : rows) {
-    CAPTURE(row.words);
-    const ParseResult parsed = fixture.parse(row.words);
-    CAPTURE(parsed.err);
-    REQUIRE_FALSE(parsed.options);
-    REQUIRE(parsed.exit_code == 2);
-    REQUIRE(contains(parsed.err, row.error));
-  }
+  require_refused(rows, [&](const auto& words) { return fixture.parse(words); });
 }
 
 TEST_CASE("the socket is in the runtime directory or the state directory") {
@@ -330,10 +328,7 @@ TEST_CASE("the example file has the defaults of [relay] and [hub]") {
 }
 
 TEST_CASE("an error in a team section names the line and the fix") {
-  struct Row {
-    std::string_view text, error;
-  };
-  const Row rows[] = {
+  const std::vector<Refused<std::string>> rows = {
       {"[relay]\n", "e.toml:1: [relay] needs the broker's address: url = "},
       {"[hub]\ndurable = \"d\"\n", "e.toml:1: [hub] needs the broker's address"},
       {"[relay]\nurl = 7\n", "e.toml:2: `url`"},
@@ -355,21 +350,12 @@ TEST_CASE("an error in a team section names the line and the fix") {
       {"[relay]\nurl = \"nats://a\"\nread = true\n", "it needs view = \"full\" too"},
   };
   const Fixture fixture;
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    const ParseResult parsed = fixture.parse_file(row.text);
-    CHECK_FALSE(parsed.options);
-    CHECK(parsed.exit_code == 2);
-    CHECK(contains(parsed.err, row.error));
-  }
+  require_refused(rows, [&](const std::string& text) { return fixture.parse_file(text); });
 }
 
 TEST_CASE("a user entry that could show too much is refused") {
   const std::string hash = "token_sha256 = \"" + serve::sha256_hex("a") + "\"\n";
-  struct Row {
-    std::string text, error;
-  };
-  const Row rows[] = {
+  const std::vector<Refused<std::string>> rows = {
       {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("") + "\"\n",
        "e.toml:4: `token_sha256` is the SHA-256 of nothing: $TOKEN was not set. Make a token first"},
       {"[hub.users.ada]\ntoken_sha256 = \"" + serve::sha256_hex("\n") + "\"\n", "the SHA-256 of nothing"},
@@ -383,12 +369,9 @@ TEST_CASE("a user entry that could show too much is refused") {
       {"[hub.users.ada]\ntoken_sha256 = 7\n", "64 hex digits"},
   };
   const Fixture fixture;
-  for (const Row& row : rows) {
-    CAPTURE(row.text);
-    const ParseResult parsed = fixture.parse_file("[hub]\nurl = \"nats://a\"\n" + row.text);
-    CHECK_FALSE(parsed.options);
-    CHECK(contains(parsed.err, row.error));
-  }
+  require_refused(rows, [&](const std::string& text) {
+    return fixture.parse_file("[hub]\nurl = \"nats://a\"\n" + text);
+  });
   const ParseResult token =
       fixture.parse_file("[hub]\nurl = \"nats://a\"\n[hub.users.ada]\ntoken_sha256 = \"hush\"\n");
   CHECK_FALSE(contains(token.err, "hush"));  // the value may be the token itself

@@ -3,7 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/prefix_hash.hpp"
 #include "unit/support/feed.hpp"
 #include "unit/support/records.hpp"
 

@@ -7,10 +7,11 @@
 #include <map>
 #include <set>
 
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 #include "session_generator.hpp"
 #include "unit/places.hpp"
 #include "unit/support/feed.hpp"
+#include "unit/support/transcript_summary.hpp"
 
 namespace earshot::test {
 namespace {
@@ -27,56 +28,12 @@ TranscriptOptions options(std::size_t line_max = line_bytes_max) {
   return made;
 }
 
-/// A transcript's state and counters as text.
-std::string summary_of(const Feed& feed) {
-  const RecordCounts& c = feed.counts();
-  const StreamState& s = feed.state();
-  std::string out = to_string(feed.transcript().end());
-  for (const std::uint64_t n : {c.lines,
-                                c.empty_lines,
-                                c.records,
-                                c.skipped_lines,
-                                c.duplicates,
-                                c.late_results,
-                                c.events,
-                                c.repaired_lines,
-                                c.undecided_records,
-                                feed.transcript().bytes_read(),
-                                std::uint64_t(feed.transcript().pending_bytes()),
-                                std::uint64_t(s.turn),
-                                std::uint64_t(s.turn_open),
-                                std::uint64_t(s.started),
-                                std::uint64_t(s.warmup),
-                                s.usage.input,
-                                s.usage.output,
-                                s.usage.cache_read,
-                                s.usage.cache_write,
-                                s.context_tokens,
-                                std::uint64_t(s.last_activity_ms)}) {
-    out += " " + std::to_string(n);
-  }
-  for (const std::string& text :
-       {s.dialect, s.version, s.cwd, s.project, s.git_branch, s.title, s.model, s.mode, s.permission_mode,
-        s.continues, s.turn_started, s.turn_prompt, s.last_outcome, s.last_finished, s.todos_time,
-        s.last_activity, s.last_text, feed.transcript().recorded_session()}) {
-    out += "|" + text;
-  }
-  for (const OpenTool& tool : s.tools)
-    out += "\ntool " + tool.call + " " + tool.tool + " " + tool.agent + " " + tool.input + " " + tool.started;
-  for (const RunningAgent& agent : s.agents)
-    out += "\nagent " + agent.call + " " + agent.subagent + " " + agent.agent_type + " " + agent.started;
-  for (const Todo& todo : s.todos) out += "\ntodo " + todo.id + " " + todo.content + " " + todo.status;
-  for (const auto& [type, count] : c.types) out += "\n" + type + " " + std::to_string(count);
-  for (const auto& [type, count] : c.unknown_types) out += "\nunknown " + type + " " + std::to_string(count);
-  return out;
-}
-
 /// Two feeds of the same bytes must agree on this. Reported only on a difference: a Catch
 /// assertion costs more than a feed.
 void require_same(const Feed& a, const Feed& b) {
-  if (a.events() == b.events() && summary_of(a) == summary_of(b)) return;
+  if (a.events() == b.events() && summary_of(a.transcript()) == summary_of(b.transcript())) return;
   CHECK(a.events() == b.events());
-  REQUIRE(summary_of(a) == summary_of(b));
+  REQUIRE(summary_of(a.transcript()) == summary_of(b.transcript()));
 }
 
 /// A field of an encoded event; short strings and numbers at the top level, which is all that is

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agents/claude_code/reader.hpp"
-#include "core/prefix_hash.hpp"
+#include "core/cursor.hpp"
 #include "tail/history.hpp"
 #include "unit/serve/support.hpp"
 

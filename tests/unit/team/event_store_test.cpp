@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "agents/stream_name.hpp"
 #include "base/clock.hpp"
-#include "tail/host_names.hpp"
-#include "unit/watch/scratch.hpp"
+#include "unit/support/raw_files.hpp"
 
 using namespace earshot;
 using namespace earshot::team;
@@ -47,9 +47,9 @@ ReceivedMessage removed(std::uint64_t sequence) {
 }
 
 struct Hub {
-  test::Scratch scratch;
+  test::TemporaryDirectory scratch;
   std::string directory = scratch / "hub";
-  std::string file = directory + "/projects/ada/" + tail::escape("claude/p/s") + ".jsonl";
+  std::string file = directory + "/projects/ada/" + escape_token("claude/p/s") + ".jsonl";
 
   std::string text() const {
     std::ostringstream all;
@@ -335,7 +335,7 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
   store.apply_retention(wall_now_ms());
   CHECK(store.metrics().bytes <= 1000);
   CHECK(
-      std::filesystem::exists(hub.directory + "/projects/bob/" + tail::escape("claude/p/small") + ".jsonl"));
+      std::filesystem::exists(hub.directory + "/projects/bob/" + escape_token("claude/p/small") + ".jsonl"));
 }
 
 TEST_CASE("decisions do not depend on the cached indexes") {

@@ -16,7 +16,7 @@
 #include "base/clock.hpp"
 #include "serve/server_context.hpp"
 #include "team/publisher_connection.hpp"
-#include "unit/watch/scratch.hpp"
+#include "unit/support/temporary_directory.hpp"
 
 using namespace earshot;
 using namespace earshot::team;
@@ -78,7 +78,7 @@ class Server {
     return true;
   }
 
-  test::Scratch scratch_;
+  test::TemporaryDirectory scratch_;
   std::string program_, url_;
   pid_t process_ = 0;
 };

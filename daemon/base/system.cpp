@@ -1,0 +1,172 @@
+#include "base/system.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/clock.hpp"
+
+namespace earshot {
+namespace {
+
+constexpr std::int64_t second_ns = 1'000'000'000;
+constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+
+FileType type_of_mode(unsigned mode) {
+  if (S_ISREG(mode)) return FileType::regular;
+  if (S_ISDIR(mode)) return FileType::directory;
+  if (S_ISLNK(mode)) return FileType::symlink;
+  return FileType::other;
+}
+
+FileType type_of_entry(const dirent& entry) {
+  switch (entry.d_type) {
+    case DT_REG:
+      return FileType::regular;
+    case DT_DIR:
+      return FileType::directory;
+    case DT_LNK:
+      return FileType::symlink;
+    case DT_UNKNOWN:
+      return FileType::unknown;
+    default:
+      return FileType::other;
+  }
+}
+
+FileStat failed_stat() {
+  FileStat result;
+  result.error = errno;
+  return result;
+}
+
+#ifdef __linux__
+
+FileStat stat_at(int directory, const char* name, int flags) {
+  struct statx info {};
+  if (::statx(directory, name, flags, STATX_BASIC_STATS | STATX_BTIME, &info) != 0) return failed_stat();
+  const auto ns = [](const statx_timestamp& time) { return time.tv_sec * second_ns + time.tv_nsec; };
+  FileStat result;
+  result.type = type_of_mode(info.stx_mode);
+  result.mode = info.stx_mode & 07777;
+  result.owner = info.stx_uid;
+  result.links = info.stx_nlink;
+  result.device = std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
+  result.inode = info.stx_ino;
+  result.size = info.stx_size;
+  result.modified_ns = ns(info.stx_mtime);
+  result.changed_ns = ns(info.stx_ctime);
+  if (info.stx_mask & STATX_BTIME) result.born_ns = ns(info.stx_btime);
+  return result;
+}
+
+FileStat stat_fd(int fd) { return stat_at(fd, "", AT_EMPTY_PATH); }
+
+#else
+
+FileStat from_stat(int failed, const struct stat& info) {
+  if (failed) return failed_stat();
+  const auto ns = [](const timespec& time) { return time.tv_sec * second_ns + time.tv_nsec; };
+  FileStat result;
+  result.type = type_of_mode(info.st_mode);
+  result.mode = info.st_mode & 07777;
+  result.owner = info.st_uid;
+  result.links = static_cast<std::uint32_t>(info.st_nlink);
+  result.device = static_cast<std::uint64_t>(info.st_dev);
+  result.inode = info.st_ino;
+  result.size = static_cast<std::uint64_t>(info.st_size);
+#ifdef __APPLE__
+  result.modified_ns = ns(info.st_mtimespec);
+  result.changed_ns = ns(info.st_ctimespec);
+  result.born_ns = ns(info.st_birthtimespec);
+#else
+  result.modified_ns = ns(info.st_mtim);
+  result.changed_ns = ns(info.st_ctim);
+#endif
+  return result;
+}
+
+FileStat stat_at(int directory, const char* name, int flags) {
+  struct stat info {};
+  return from_stat(::fstatat(directory, name, &info, flags), info);
+}
+
+FileStat stat_fd(int fd) {
+  struct stat info {};
+  return from_stat(::fstat(fd, &info), info);
+}
+
+#endif
+
+int stat_flags(Symlinks symlinks) { return symlinks == Symlinks::follow ? 0 : AT_SYMLINK_NOFOLLOW; }
+int open_flags(Symlinks symlinks) { return symlinks == Symlinks::follow ? 0 : O_NOFOLLOW; }
+
+}  // namespace
+
+void close_fd(int fd) { ::close(fd); }
+
+FileStat stat_file(const std::string& path, Symlinks symlinks) {
+  return stat_at(AT_FDCWD, path.c_str(), stat_flags(symlinks));
+}
+
+FileStat stat_file(int fd) { return stat_fd(fd); }
+
+Fd open_for_reading(const std::string& path, Symlinks symlinks) {
+  return Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | open_flags(symlinks)));
+}
+
+long read_at(int fd, char* buffer, std::size_t size, std::uint64_t offset, ReadMode mode) {
+  for (;;) {
+    ssize_t count = 0;
+    if (mode == ReadMode::no_wait) {
+#ifdef RWF_NOWAIT
+      const iovec piece{buffer, size};
+      count = ::preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+#else
+      return -EOPNOTSUPP;
+#endif
+    } else {
+      count = ::pread(fd, buffer, size, static_cast<off_t>(offset));
+    }
+    if (count >= 0) return count;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+Directory::Directory(const std::string& path, Symlinks symlinks)
+    : fd_(::open(path.c_str(), directory_flags | open_flags(symlinks))), error_(fd_ ? 0 : errno) {}
+
+FileStat Directory::stat() const { return stat_fd(fd_.get()); }
+
+FileStat Directory::stat_entry(const char* name, Symlinks symlinks) const {
+  return stat_at(fd_.get(), name, stat_flags(symlinks));
+}
+
+int Directory::for_each(const std::function<void(std::string_view, FileType)>& visit) const {
+  Fd own(::openat(fd_.get(), ".", directory_flags));  // with a position of its own
+  DIR* const entries = own ? ::fdopendir(own.get()) : nullptr;
+  if (!entries) return errno;
+  own.release();  // closedir() closes it
+  for (errno = 0; const dirent* const entry = ::readdir(entries); errno = 0) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") visit(name, type_of_entry(*entry));
+  }
+  const int error = errno;
+  ::closedir(entries);
+  return error;
+}
+
+Clock::time_point Clock::now() noexcept { return std::chrono::steady_clock::now(); }
+
+Clock::duration Clock::sleep(duration until_due) noexcept { return until_due; }
+
+std::chrono::nanoseconds wall_now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+}
+
+}  // namespace earshot

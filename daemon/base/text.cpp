@@ -1,0 +1,138 @@
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace earshot {
+
+std::size_t utf8_length(std::string_view text, std::size_t& bad) {
+  const auto byte = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
+  const unsigned lead = byte(0);
+  bad = 1;
+  if (text.empty()) return bad = 0;
+  if (lead < 0x80) return 1;
+  std::size_t length = 0;
+  unsigned low = 0x80, high = 0xBF;  // the range of the second byte
+  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    length = 3;
+    if (lead == 0xE0) low = 0xA0;
+    if (lead == 0xED) high = 0x9F;  // surrogates are not characters
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    length = 4;
+    if (lead == 0xF0) low = 0x90;
+    if (lead == 0xF4) high = 0x8F;
+  }
+  if (length == 0 || byte(1) < low || byte(1) > high) return 0;
+  for (bad = 2; bad < length; ++bad)
+    if (byte(bad) < 0x80 || byte(bad) > 0xBF) return 0;
+  return length;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+  const auto put = [&](char32_t value) { out += static_cast<char>(value); };
+  if (c < 0x80) return put(c);
+  if (c < 0x800) {
+    put(0xC0 | c >> 6);
+  } else if (c < 0x10000) {
+    put(0xE0 | c >> 12);
+    put(0x80 | (c >> 6 & 63));
+  } else {
+    put(0xF0 | c >> 18);
+    put(0x80 | (c >> 12 & 63));
+    put(0x80 | (c >> 6 & 63));
+  }
+  put(0x80 | (c & 63));
+}
+
+std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  // A character has at most three continuation bytes. Text with more of them in a row is not UTF-8 and may be
+  // cut anywhere.
+  for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++back)
+    --end;
+  return text.substr(0, end);
+}
+
+std::string_view trim(std::string_view text, std::string_view blanks) {
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == text.npos) return text.substr(0, 0);
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+namespace {
+
+std::size_t next_character(std::string_view text, std::size_t at) {
+  ++at;
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+  return at;
+}
+
+}  // namespace
+
+bool matches_glob(std::string_view pattern, std::string_view text) {
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t p = 0, t = 0, star = none, star_text = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+    } else if (p < pattern.size() && pattern[p] == '?') {
+      ++p;
+      t = next_character(text, t);
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != none) {
+      p = star + 1;
+      star_text = next_character(text, star_text);
+      t = star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);  // distances of a's beginning to each beginning of b
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known) {
+  std::string_view best;
+  std::size_t best_distance = std::numeric_limits<std::size_t>::max();
+  for (const std::string_view candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance >= best_distance) continue;
+    best = candidate;
+    best_distance = distance;
+  }
+  return best;
+}
+
+std::string_view suggest_word(std::string_view word, const std::vector<std::string_view>& known) {
+  const std::string_view best = nearest_word(word, known);
+  const std::size_t distance_max = std::max<std::size_t>(2, word.size() / 3);
+  const std::size_t distance = edit_distance(word, best);
+  return distance <= distance_max && distance < word.size() ? best : std::string_view{};
+}
+
+}  // namespace earshot

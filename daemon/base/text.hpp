@@ -1,0 +1,40 @@
+// Functions on text: UTF-8, patterns, spelling suggestions.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace earshot {
+
+/// The size of the well-formed UTF-8 character at the front, 1 to 4 bytes; 0 if there is none. Then `bad` is
+/// the number of bytes that one U+FFFD replaces: the longest beginning of a character (the "maximal subpart"
+/// of Unicode 15, table 3-7).
+std::size_t utf8_length(std::string_view text, std::size_t& bad);
+
+constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
+
+void append_utf8(std::string& out, char32_t character);
+
+/// The longest beginning of at most `bytes_max` bytes that ends between characters.
+std::string_view cut_utf8(std::string_view text, std::size_t bytes_max);
+
+/// Without the `blanks` around it.
+std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n");
+
+/// Whether the pattern matches all of `text`: `*` matches any number of characters, `?` one (a UTF-8
+/// sequence). Nothing else is special; case-sensitive. Takes at most pattern × text steps: only the last `*`
+/// is retried, because it can match whatever an earlier one could.
+bool matches_glob(std::string_view pattern, std::string_view text);
+
+/// The number of bytes to insert, delete or replace to turn one word into the other (Levenshtein).
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The first of `known` with the smallest edit distance to `word`; empty if there are none.
+std::string_view nearest_word(std::string_view word, const std::vector<std::string_view>& known);
+
+/// The same if it is near enough to be a misspelling: at most two bytes, or a third of the word, differ, and
+/// not all of it. Otherwise empty.
+std::string_view suggest_word(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace earshot

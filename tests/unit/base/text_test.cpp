@@ -1,0 +1,118 @@
+#include "base/text.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+using namespace earshot;
+
+TEST_CASE("the size of a character and of a malformed beginning are those of the Unicode table") {
+  struct Row {
+    std::string_view text;
+    std::size_t length, bad;
+  };
+  for (const Row& row :
+       {Row{"", 0, 0}, Row{"a", 1, 0}, Row{"é", 2, 0}, Row{"漢x", 3, 0}, Row{"🙂", 4, 0}, Row{"\x80", 0, 1},
+        Row{"\xc0\x80", 0, 1}, Row{"\xc3", 0, 1}, Row{"\xe0\x80\x80", 0, 1}, Row{"\xe2\x82", 0, 2},
+        Row{"\xe2\x82x", 0, 2}, Row{"\xed\xa0\x80", 0, 1}, Row{"\xf0\x9f\x99", 0, 3},
+        Row{"\xf4\x90\x80\x80", 0, 1}, Row{"\xf5\x80", 0, 1}}) {
+    CAPTURE(row.text);
+    std::size_t bad = 0;
+    CHECK(utf8_length(row.text, bad) == row.length);
+    if (row.length == 0) CHECK(bad == row.bad);
+  }
+}
+
+TEST_CASE("appended characters are well formed") {
+  for (const char32_t c : {0x1u, 0x7fu, 0x80u, 0x7ffu, 0x800u, 0xffffu, 0x10000u, 0x10ffffu}) {
+    std::string text;
+    append_utf8(text, c);
+    std::size_t bad = 0;
+    CHECK(utf8_length(text, bad) == text.size());
+  }
+}
+
+TEST_CASE("text is cut between characters") {
+  CHECK(cut_utf8("aé", 3) == "aé");
+  CHECK(cut_utf8("aé", 2) == "a");
+  CHECK(cut_utf8("🙂🙂", 7) == "🙂");
+  CHECK(cut_utf8("🙂", 3).empty());
+  CHECK(cut_utf8(std::string(10, '\x80'), 5).size() == 2);  // not UTF-8: any position will do
+}
+
+TEST_CASE("blanks around a text are removed") {
+  CHECK(trim(" \t a b\r\n") == "a b");
+  CHECK(trim("a") == "a");
+  CHECK(trim(" \n").empty());
+  CHECK(trim("").empty());
+  CHECK(trim("\ta ", " ") == "\ta");
+}
+
+TEST_CASE("only the star and the question mark are special") {
+  struct Row {
+    std::string_view pattern, text;
+    bool match;
+  };
+  const Row rows[] = {
+      {"", "", true},
+      {"", "a", false},
+      {"*", "", true},
+      {"*", "anything/at all", true},
+      {"turn.*", "turn.started", true},
+      {"turn.*", "turnXstarted", false},
+      {"turn.*", "turns", false},
+      {"turn.*", "a turn.started", false},
+      {"/home/u/api*", "/home/u/api", true},
+      {"/home/u/api*", "/home/u/api/deep/below", true},
+      {"*/api", "/home/u/api", true},
+      {"*/api", "/home/u/api2", false},
+      {"a*b*c", "a-b-b-c", true},
+      {"a*b*c", "a-b-b-cd", false},
+      {"a*b*c", "aXbYbZ", false},
+      {"a**c", "ac", true},
+      {"?", "", false},
+      {"?", "a", true},
+      {"?", "ab", false},
+      {"?", "ü", true},
+      {"a?c", "a€c", true},
+      {"??", "€", false},
+      {"*ü", "aü", true},
+      {"[ab]", "a", false},
+      {"[ab]", "[ab]", true},
+      {"a\\*", "a*", false},
+      {"A", "a", false},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.pattern, row.text);
+    REQUIRE(matches_glob(row.pattern, row.text) == row.match);
+  }
+}
+
+TEST_CASE("the worst pattern costs pattern times text") {
+  std::string pattern;
+  while (pattern.size() < 254) pattern += "a*";
+  pattern += "b";
+  const std::string text(4096, 'a');  // an exponential matcher would not return
+  REQUIRE_FALSE(matches_glob(pattern, text));
+  REQUIRE(matches_glob(pattern, text + "b"));
+}
+
+TEST_CASE("edit distance counts insertions, deletions and replacements") {
+  CHECK(edit_distance("", "") == 0);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("abc", "") == 3);
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("titel", "title") == 2);
+}
+
+TEST_CASE("the nearest word has the smallest edit distance") {
+  CHECK(nearest_word("titel", {"body", "title", "tool"}) == "title");
+  CHECK(nearest_word("x", {}).empty());
+}
+
+TEST_CASE("only a likely misspelling is suggested") {
+  CHECK(suggest_word("statsu", {"tail", "status", "show"}) == "status");
+  CHECK(suggest_word("completion", {"complete", "completions"}) == "completions");
+  CHECK(suggest_word("weather", {"tail", "status", "show"}).empty());
+  CHECK(suggest_word("x", {"ls"}).empty());
+  CHECK(suggest_word("x", {}).empty());
+}
