@@ -92,6 +92,7 @@ ConnectOptions connection_of(const std::vector<std::string>& words) {
   const std::map<std::string, std::string*> values = {{"--connect", &options.connect},
                                                       {"--socket", &options.socket},
                                                       {"--token-file", &options.token_file},
+                                                      {"--tls-ca", &options.tls_ca},
                                                       {"--state", &options.state}};
   for (std::size_t i = 0; i + 1 < words.size(); ++i)
     if (const auto found = values.find(words[i]); found != values.end()) *found->second = words[i + 1];

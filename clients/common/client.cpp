@@ -81,6 +81,7 @@ std::string trust(asio::ssl::context& context, const std::string& ca_file) {
 constexpr std::chrono::seconds close_timeout{1};  // for the closing handshake
 
 constexpr const char* subprotocol = "earshot.v1";
+constexpr const char* ended = "the connection ended";
 constexpr const char* unanswered = "the connection was accepted but not answered";
 
 Tcp::endpoint tcp_endpoint(const Stream::endpoint& generic) {
@@ -210,6 +211,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void on_proof(Error error) {
     if (error == beast::error::timeout) return end(EndReason::unreachable, unanswered);
+    if (error == http::error::end_of_stream || error == asio::error::connection_reset)
+      return end(EndReason::closed, ended);  // perhaps the daemon stops
     if (error) return end(not_proven(0, error.message()));
     const Tcp::endpoint peer = tcp_endpoint(plain().socket().remote_endpoint(error));
     const auto& answer = proof_->get();
@@ -217,8 +220,7 @@ class Session : public std::enable_shared_from_this<Session> {
                         is_proof(answer.body(), address_.token, nonce_,
                                  host_and_port(peer.address().to_string(), peer.port()));
     if (!proven) return end(not_proven(answer.result_int()));
-    if (!answer.keep_alive() || buffer_.size() > 0)
-      return end(EndReason::refused, "the connection was closed after the proof");
+    if (!answer.keep_alive() || buffer_.size() > 0) return end(EndReason::closed, ended);
     upgrade();
   }
 
@@ -296,7 +298,7 @@ class Session : public std::enable_shared_from_this<Session> {
     } else if (error == websocket::error::message_too_big) {
       outcome.text = "a frame is longer than " + std::to_string(Client::frame_bytes_max) + " bytes";
     } else {
-      outcome.text = error == asio::error::eof ? "the connection ended" : error.message();
+      outcome.text = error == asio::error::eof ? ended : error.message();
     }
     end(std::move(outcome));
   }

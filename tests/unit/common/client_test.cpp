@@ -270,7 +270,7 @@ TEST_CASE("fault 87: the connection that was proven is not replaced by another")
   std::string first, second, none;
   FakeDaemon daemon({collecting(prove_and_close, first)});
   const Run run(endpoint_of(daemon), 1);
-  CHECK(run.outcome.end_reason == EndReason::refused);
+  CHECK(run.outcome.end_reason == EndReason::closed);
   CHECK(first.find("t0ken") == first.npos);
   // The connection ends with the proof; a second one would reach the next script.
   FakeDaemon other({[&](Peer& peer) {
