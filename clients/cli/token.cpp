@@ -15,13 +15,13 @@ const CommandText<TokenOptions> text = {
     "token",
     "print the token that other programs need to connect through TCP",
     {{"--rotate", &TokenOptions::rotate, "create a new token; clients with the old one are disconnected"}},
-    R"HELP(A program that has the token can read everything that you and your agents write on this machine. The
+    R"text(A program that has the token can read everything that you and your agents write on this machine. The
 commands of earshot do not need it: they use the Unix socket.
 
 Example:
   curl -sN -H "Authorization: Bearer $(earshot token)" http://127.0.0.1:7717/v1/events
 
-Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.)HELP"};
+Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.)text"};
 
 std::string token_path(const ConnectOptions& options) {
   return options.token_file.empty() ? options.state_directory() + "/token" : options.token_file;

@@ -77,6 +77,7 @@ Server::~Server() {
   // Pending handlers, and with them connections, may be destroyed with the event loop.
   context_.catch_ups = nullptr;
   context_.records = nullptr;
+  context_.scans = nullptr;
   context_.archive = nullptr;
 }
 

@@ -150,6 +150,7 @@ class Tail::Impl final : private Discovery::Observer {
     update_cold(*located.file, file->stat);
     located.file->size = file->bytes_read();  // later bytes are still to be delivered
     located.file->followed = nullptr;
+    is_index_stale_ = true;
     --streams_;
   }
 

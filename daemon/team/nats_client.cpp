@@ -281,7 +281,8 @@ NatsClient::~NatsClient() {
   if (!impl_->changed.wait_for(lock, close_wait,
                                [&] { return impl_->is_closed && impl_->deliveries == 0; })) {
     lock.unlock();
-    return void(impl_.release());  // a thread of libnats still uses it
+    [[maybe_unused]] const Impl* leaked = impl_.release();  // a thread of libnats still uses it
+    return;
   }
   lock.unlock();
   for (const auto& each : impl_->subscriptions) natsSubscription_Destroy(each->handle);

@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import random
+import resource
 import socket
 import struct
 import sys
@@ -268,6 +269,8 @@ def main():
             rogues = Relay(int(port))
         case _:
             sys.exit(__doc__)
+    _, descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
     start = time.monotonic()
     asyncio.run(play(rogues.all(), float(seconds)))
     print(json.dumps({**done, "seconds": round(time.monotonic() - start, 1)}))

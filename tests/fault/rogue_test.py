@@ -10,7 +10,7 @@ import time
 
 from fault_case import FaultCase
 from support.endpoints import curl
-from support.harness import Client, build, sanitized, wait_for
+from support.harness import build, sanitized, wait_for
 from support.team import TeamCase
 from support.transcripts import Session
 
@@ -22,21 +22,6 @@ turn_interval_s = 0.05
 sessions = 1500
 hub_files_max = 512            # that a hub keeps open, to write and to serve
 idle_share_min = 0.75          # of the processors, before the test
-
-
-class TimedClient(Client):
-    """Records when each frame arrived."""
-
-    async def _read(self):
-        self.times = []
-
-        class Timed(list):
-            def append(this, item):
-                self.times.append(time.monotonic())
-                super().append(item)
-
-        self.raw = Timed()
-        await super()._read()
 
 
 class Writer:
@@ -129,21 +114,15 @@ class Rogue(TeamCase, FaultCase):
     def rogue(self, *words):
         """Plays during the block, at least. Afterwards its report is in self.report."""
         seconds = rogue_s / (2 if sanitized(build()) else 1)
-        process = subprocess.Popen([sys.executable, ROGUE, *map(str, words), str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            yield
-            out, errors = process.communicate(timeout=120)
-        finally:
-            process.kill()
-            process.wait()
+        command = [sys.executable, ROGUE, *map(str, words), str(seconds)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                yield
+                out, errors = process.communicate(timeout=120)
+            finally:
+                process.kill()
         self.assertEqual(process.returncode, 0, errors)
         self.report = json.loads(out)
-
-    def timed(self, daemon, **subscription):
-        client = TimedClient(daemon)
-        daemon.clients.append(client)
-        client.subscribe(**subscription)
-        return client
 
     def judge(self, what, latencies, memory, idle):
         p99, most = latencies[len(latencies) * 99 // 100], latencies[-1]
@@ -163,7 +142,7 @@ class Rogue(TeamCase, FaultCase):
         honest.turn("first")
         daemon = self.start()
         stream = f"claude/-home-ada-honest/{honest.session}"
-        client = self.timed(daemon, filter={"session": [honest.session]}, after=[stream + ":"])
+        client = daemon.subscriber(filter={"session": [honest.session]}, after=[stream + ":"])
         wait_for(lambda: json.loads(curl(daemon, "/v1/health", unix=True)[2])["sessions"] >= sessions, "the sessions")
         idle, before, open_before = idle_share(), gauges(daemon), descriptors(daemon)
         with Memory(daemon.process) as memory:
@@ -186,7 +165,7 @@ class Rogue(TeamCase, FaultCase):
     def test_88_a_hostile_relay_does_not_affect_an_honest_host(self):
         broker, hub, ada = self.one_host()
         honest = self.published_session(hub, ada, "first")
-        client = self.timed(hub, filter={"host": ["ada"]})
+        client = hub.subscriber(filter={"host": ["ada"]})
         idle, open_before = idle_share(), descriptors(hub)
         with Memory(hub.process) as memory:
             writer = Writer(honest)

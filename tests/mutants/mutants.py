@@ -79,6 +79,19 @@ KILLERS = {
     "11-results-by-order": [
         ("unit/core/assembler_tools_test.cpp", "a call and its result are paired by id"),
     ],
+    "12-proof-without-the-address": [
+        ("unit/serve/http/router_test.cpp", "fault 87: the daemon proves that it has the token, for one nonce and its own endpoint"),
+    ],
+    "13-unread-responses-unbounded": [
+        ("unit/serve/websocket/session_test.cpp", "fault 91: unread responses are bounded in total"),
+    ],
+    "14-handlers-outlive-the-server": [
+        ("unit/serve/websocket/session_test.cpp", "fault 97: handlers that are destroyed after the server use nothing of it"),
+    ],
+    "15-dead-process-unnoticed": [
+        ("unit/status/session_processes_test.cpp", "fault 105: an open turn whose process is gone has ended"),
+        ("unit/status/session_processes_test.cpp", "fault 105: a session is not ended while a process runs in its directory"),
+    ],
 }
 
 

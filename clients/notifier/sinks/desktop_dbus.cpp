@@ -239,7 +239,8 @@ class BusDesktop : public Desktop {
     if (made >= 0)
       made = sd_bus_message_append(message, "a{sv}i", 2, "urgency", "y", static_cast<int>(notice.urgency),
                                    "category", "s", "im.received", -1);
-    Call& call = calls_.emplace_back(*this, queued.key(), notice.slot, notice.id);
+    calls_.push_back(Call{*this, queued.key(), notice.slot, notice.id});
+    Call& call = calls_.back();
     sd_bus_slot* reply = nullptr;
     if (made >= 0) made = sd_bus_call_async(bus_, &reply, message, on_notified, &call, reply_usec);
     call.reply.reset(reply);
@@ -320,8 +321,8 @@ class BusDesktop : public Desktop {
 
   // The portal starts the browser outside of this program's sandbox.
   void open_page(const std::string& url) {
-    Call& call = calls_.emplace_back(*this);
-    call.url = url;
+    calls_.push_back(Call{*this, {}, {}, {}, url});
+    Call& call = calls_.back();
     sd_bus_slot* reply = nullptr;
     const int sent = sd_bus_call_method_async(
         bus_, &reply, "org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop",

@@ -5,7 +5,6 @@
 
 #include "base/json_writer.hpp"
 #include "base/text.hpp"
-#include "core/event_json.hpp"
 #include "serve/stream/frames.hpp"
 #include "serve/stream/subscriber.hpp"
 

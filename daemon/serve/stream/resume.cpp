@@ -180,7 +180,7 @@ void Subscriber::on_evict(Position next) {
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
     const Mask who = types_[tags.type] & catches_up & active_at(at);
-    if (tags.stream == 0 || who == 0 || (mask_of_session(tags.session) & who) == 0) continue;
+    if (tags.stream == 0 || who == 0 || (mask_of(tags) & who) == 0) continue;
     if (is_muted(tags.stream, at)) continue;
     const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
     if (!stream) continue;  // deleted

@@ -66,13 +66,16 @@ bool Subscriber::wants(const Subscription& subscription, const Session& session,
 /// Subscriptions that match a frame, for any type. A restricted client sees the streams of its projects, also
 /// if another project has a session of the same id.
 Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
-  if (!allowed_) return mask_of_session(tags.session);
+  const Mask mask = filter_mask(tags.session);
+  if (!allowed_ || mask == 0) return mask;
   const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
-  const Session* session = context_.sessions.find(tags.session);
-  if (!session) return 0;
-  return mask_where([&](const Subscription& each) {
-    return !each.state && (stream ? wants(each, *session, *stream) : wants(each, *session));
-  });
+  const bool visible = stream ? may_see(stream) : may_see(context_.sessions.find(tags.session));
+  return visible ? mask : 0;
+}
+
+Subscriber::Mask Subscriber::mask_of(const Session& session) {
+  const Mask mask = filter_mask(session.id);
+  return mask != 0 && may_see(&session) ? mask : 0;
 }
 
 bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
@@ -251,12 +254,12 @@ void Subscriber::read(const message::Read& asked) {
 }
 
 void Subscriber::session_changed(const Session& session) {
-  if (states_ && (mask_of_session(session.id) & mask_where(is_state)) != 0) states_due_.insert(session.id);
+  if (states_ && (mask_of(session) & mask_where(is_state)) != 0) states_due_.insert(session.id);
 }
 
 void Subscriber::session_shown(const Session& session) {
   for (Subscription& subscription : subscriptions_) {
-    if (!subscription.from_beginning || (mask_of_session(session.id) & subscription.bit) == 0) continue;
+    if (!subscription.from_beginning || (mask_of(session) & subscription.bit) == 0) continue;
     auto resume = std::make_unique<Resume>();
     resume->id = subscription.id;
     resume->subscribers = subscription.bit;
@@ -272,15 +275,16 @@ void Subscriber::stream_appeared(std::uint32_t stream) {
     if (subscription.from_beginning) subscription.known_streams.insert(stream);
 }
 
-/// Subscriptions that match this session, for any type.
-Subscriber::Mask Subscriber::mask_of_session(std::uint32_t id) {
+/// Subscriptions with a filter that matches this session, for any type.
+Subscriber::Mask Subscriber::filter_mask(std::uint32_t id) {
   const Session* session = context_.sessions.find(id);
   if (!session) return 0;
   if (!cached_masks_) cached_masks_ = std::make_unique<std::array<CachedMask, cached_masks>>();
   CachedMask& cached = (*cached_masks_)[id % cached_masks];
   if (cached.session == id && cached.generation == session->generation) return cached.mask;
+  const SessionKeys keys = context_.sessions.keys_of(*session);
   cached = {id, session->generation,
-            mask_where([&](const Subscription& each) { return wants(each, *session); })};
+            mask_where([&](const Subscription& each) { return each.filter.matches_session(keys); })};
   return cached.mask;
 }
 
@@ -294,7 +298,7 @@ std::vector<std::string> Subscriber::moved_cursors(Position since) {
   std::vector<std::string> cursors;
   context_.sessions.for_each([&](Session& session) {
     if (session.changed < since || session.name.empty()) return;
-    if ((mask_of_session(session.id) & mask_where(is_filtered)) == 0) return;
+    if ((mask_of(session) & mask_where(is_filtered)) == 0) return;
     for (const Member& member : session.members) {
       if (!member.stream->transcript()) continue;
       cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));

@@ -228,8 +228,9 @@ class Subscriber final : private EvictionListener {
   bool is_full() const;
   bool may_see(const Session* session) const;
   bool may_see(const tail::Stream* stream) const;
-  Mask mask_of_session(std::uint32_t session);
+  Mask filter_mask(std::uint32_t session);
   Mask mask_of(const Tags& tags);
+  Mask mask_of(const Session& session);
   bool is_muted(std::uint32_t stream, Position at) const;
   void subscriptions_changed();
   void set_start(Subscription& subscription, Position since);

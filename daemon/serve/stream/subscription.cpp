@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::serve {
 namespace {

@@ -12,7 +12,7 @@ using namespace earshot::test;
 
 TEST_CASE("fault 79: of many requested verifications two are in progress") {
   constexpr int files = 300;
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   const auto path = [&](int n) { return root / ("projects/p/s" + std::to_string(n) + ".jsonl"); };
   const auto name = [](int n) { return "r/p/s" + std::to_string(n); };

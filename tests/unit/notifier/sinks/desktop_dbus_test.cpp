@@ -108,12 +108,12 @@ class FakeBus {
   }
 
   void run() {
-    const Fd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!connection) return;
+    const int connection = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) return;
     sd_id128_t id{};
     sd_id128_randomize(&id);
     sd_bus_new(&bus_);
-    sd_bus_set_fd(bus_, connection.get(), connection.get());
+    sd_bus_set_fd(bus_, connection, connection);  // which it closes
     sd_bus_set_server(bus_, 1, id);
     sd_bus_set_anonymous(bus_, 1);
     sd_bus_add_filter(bus_, nullptr, on_call, this);

@@ -277,6 +277,7 @@ struct ManySessions : Bench {
     status.state = "working";
     for (int i = 0; i < count; ++i) context.sessions.find_or_create("m" + std::to_string(i)).status = status;
   }
+  ~ManySessions() { context.scans = nullptr; }  // the subscriber is destroyed later
   bool turn() {
     io.restart();
     return io.poll_one() > 0;
