@@ -198,6 +198,7 @@ Query parse_query(std::string_view text) {
     query.error = std::move(error);
     return query;
   };
+  if (text.empty()) return query;  // Boost.URL 1.81 reads behind an empty text
   const auto parsed = boost::urls::parse_query(view(text));
   if (!parsed) return refuse("the query must be percent-encoded UTF-8");
   const boost::urls::encoding_opts options(true);  // `+` is a space
