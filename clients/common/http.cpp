@@ -122,7 +122,8 @@ class Transfer {
       return response;
     }
     response.body.clear();
-    response.error = may_connect_ ? error_text(code, details_) : "the connection was closed after the proof";
+    const bool replaced = !may_connect_ && code == CURLE_COULDNT_CONNECT;
+    response.error = replaced ? "the connection was closed after the proof" : error_text(code, details_);
     // A server that accepted the connection but sent nothing counts as unreachable too: the next address is
     // tried.
     const bool unreachable = number(CURLINFO_RESPONSE_CODE) == 0 &&

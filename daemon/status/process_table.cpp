@@ -224,8 +224,8 @@ std::unique_ptr<ExitWatch> ExitWatch::open(boost::asio::io_context& io, std::int
                               [weak = std::weak_ptr<Impl>(impl)](const boost::system::error_code& failed) {
                                 const auto self = weak.lock();
                                 if (failed || !self || !self->on_exit) return;
-                                const auto on_exit = std::move(self->on_exit);  // may destroy the watch
-                                on_exit();
+                                const auto callback = std::move(self->on_exit);  // may destroy the watch
+                                callback();
                               });
   return std::unique_ptr<ExitWatch>(new ExitWatch(std::move(impl)));
 #else

@@ -150,7 +150,7 @@ class Tail::Impl final : private Discovery::Observer {
     update_cold(*located.file, file->stat);
     located.file->size = file->bytes_read();  // later bytes are still to be delivered
     located.file->followed = nullptr;
-    is_index_stale_ = true;
+    index_cold(*located.directory, located.stem);
     --streams_;
   }
 
@@ -210,16 +210,20 @@ class Tail::Impl final : private Discovery::Observer {
     std::string stem;
   };
 
-  /// Only files that are found at start are cold: those that appear later are followed at once.
   void index_cold() {
     is_index_stale_ = false;
     cold_index_.clear();
-    for (const Node& directory : discovery_.directories()) {
-      std::set<std::size_t> sessions;
+    for (const Node& directory : discovery_.directories())
       for (const auto& [stem, file] : directory.second.files)
-        if (!file.followed) sessions.insert(std::hash<std::string_view>{}(identify(directory, stem).session));
-      for (const std::size_t session : sessions) cold_index_.emplace(session, &directory);
-    }
+        if (!file.followed) index_cold(directory, stem);
+  }
+
+  void index_cold(const Node& directory, std::string_view stem) {
+    if (is_index_stale_) return;
+    const std::size_t session = std::hash<std::string_view>{}(identify(directory, stem).session);
+    const auto [begin, end] = cold_index_.equal_range(session);
+    if (std::none_of(begin, end, [&](const auto& entry) { return entry.second == &directory; }))
+      cold_index_.emplace(session, &directory);
   }
 
   const Root* find_root(std::string_view stream_name) const {
@@ -355,7 +359,7 @@ class Tail::Impl final : private Discovery::Observer {
     const auto [directory, stem] = split_path(path);
     if (Discovery::File* known = discovery_.find(directory, stem)) {
       known->followed = nullptr;
-      is_index_stale_ = true;
+      index_cold(*discovery_.directories().find(directory), stem);
       known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
     }
     file.state = FollowedFile::State::removed;

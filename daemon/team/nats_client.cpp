@@ -333,7 +333,7 @@ std::optional<NatsMessage> NatsClient::Inbox::next(milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   std::unique_lock lock(impl.mutex);
   while (true) {
-    if (impl.thread->is_stopping()) throw BrokerError("stopped");
+    if (impl.thread->is_stopping()) return {};
     if (!messages_.empty()) {
       NatsMessage message = std::move(messages_.front());
       messages_.pop_front();

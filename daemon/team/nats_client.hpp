@@ -61,8 +61,8 @@ class BrokerThread : public std::enable_shared_from_this<BrokerThread> {
   void post(std::function<void()> task);
   /// From any thread: calls on the event loop, unless stop() was called before.
   void post_to_loop(std::function<void()> call);
-  /// On the event loop's thread. The thread ends after its current task, whose waits fail from now on. It
-  /// releases `state`, which may own a connection.
+  /// On the event loop's thread. The thread ends after its current task, whose waits end at once. It releases
+  /// `state`, which may own a connection.
   void stop(std::shared_ptr<void> state = {});
   bool is_stopping() const;
   /// Returns false if the thread is to stop.
@@ -126,7 +126,7 @@ struct StreamInfo {
 std::string consumer_request(const std::string& stream, std::initializer_list<JsonMember> config);
 
 /// A connection; there is no reconnect. Errors are thrown as BrokerError. Used by one BrokerThread, whose
-/// stop() ends its waits with an error.
+/// stop() ends its waits.
 ///
 /// libnats 3.4.1 crashes if a subscription is destroyed while a message for it is read. Therefore
 /// subscriptions live as long as their connection: one with a wildcard receives all replies, and all are
@@ -164,7 +164,7 @@ class NatsClient {
     explicit Inbox(NatsClient& client);
     ~Inbox();
     const std::string& subject() const { return subject_; }
-    /// Returns nullopt after `timeout`. Throws if the connection is lost.
+    /// Returns nullopt after `timeout`, or if the thread is to stop. Throws if the connection is lost.
     std::optional<NatsMessage> next(std::chrono::milliseconds timeout);
 
    private:

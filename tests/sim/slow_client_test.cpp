@@ -5,6 +5,7 @@
 #include "line.hpp"
 #include "machine.hpp"
 #include "serve/server.hpp"
+#include "serve/websocket/session.hpp"
 
 using namespace earshot;
 using namespace std::chrono_literals;

@@ -134,13 +134,13 @@ TEST_CASE("an unreachable daemon is reported with the command that starts it") {
   CHECK(text.find("earshotd") != text.npos);
 }
 
-TEST_CASE("a server without WebSocket is refused permanently") {
+TEST_CASE("a server without HTTP is refused permanently") {
   FakeDaemon daemon({[](Peer& peer) {
     peer.raw("220 mail.example ESMTP\r\n");
     peer.receive();
   }});
   const Run run(endpoint_of(daemon), 1);
-  CHECK(run.outcome.end_reason == EndReason::refused);
+  CHECK(run.outcome.end_reason == EndReason::unproven);
   CHECK(is_permanent(run.outcome));
 }
 

@@ -161,6 +161,7 @@ TEST_CASE("after a crash queued notices are sent and an interrupted delivery is 
     QueueHarness harness(directory);
     CHECK(harness.queue->size() == 2);
     const auto queued_notices = harness.queue->take_due(harness.now_ms, false);
+    harness.save();
     REQUIRE(queued_notices.size() == 1);
     CHECK(queued_notices[0].notice == notice(queued_notices[0].notice.id));
     if (queued_notices[0].notice.id == "b") {

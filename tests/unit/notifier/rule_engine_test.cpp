@@ -470,6 +470,13 @@ struct HubHarness : EngineHarness {
     set_status(session, host, "waiting", since, "permission");
     advance(RuleEngine::refine_ms);
   }
+  /// The notifier restarts while the host of session `s` is offline.
+  void restart_offline(std::int64_t since) {
+    restart();
+    begin();
+    set_offline("s", "ada", since);
+    caught_up();
+  }
   void set_offline(const std::string& session, const std::string& host, std::int64_t since) {
     set_status(session, host, "unknown", since, "host_offline");
   }
@@ -514,10 +521,7 @@ TEST_CASE("a wait is not repeated if the notifier restarts while the host is off
   HubHarness harness;
   const std::int64_t since = harness.now_ms;
   harness.set_waiting("s", "ada", since);
-  harness.restart();
-  harness.begin();
-  harness.set_offline("s", "ada", since + 4'000);
-  harness.caught_up();
+  harness.restart_offline(since + 4'000);
   harness.advance(60'000);
   CHECK(harness.closed.empty());
   harness.set_waiting("s", "ada", since);
@@ -536,12 +540,7 @@ TEST_CASE("a held wait of an offline host is sent when the host is back, unless 
       harness.set_waiting("s", "ada", since);
       harness.advance(20'000);
       harness.set_offline("s", "ada", since + 4'000);
-      if (restarted) {
-        harness.restart();
-        harness.begin();
-        harness.set_offline("s", "ada", since + 4'000);
-        harness.caught_up();
-      }
+      if (restarted) harness.restart_offline(since + 4'000);
       harness.advance(60'000);
       CHECK(harness.notices.empty());
       if (answered) harness.set_status("s", "ada", "working", harness.now_ms);

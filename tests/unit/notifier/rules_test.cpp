@@ -27,36 +27,35 @@ TEST_CASE("comparisons") {
 }
 
 TEST_CASE("quiet hours over midnight belong to the day on which they begin") {
-  const auto at = [](int weekday, int hour, int minute = 0) {
-    return LocalTime{weekday, hour * 60 + minute};
+  struct Row {
+    const char* hours;
+    int weekday, hour, minute;
+    bool holds;
   };
-  const auto night = parse_quiet_hours("22:00-07:00");
-  REQUIRE(night);
-  CHECK(night->holds(at(0, 22)));
-  CHECK(night->holds(at(0, 6, 59)));
-  CHECK_FALSE(night->holds(at(0, 7)));
-  CHECK_FALSE(night->holds(at(0, 21, 59)));
-  const auto friday = parse_quiet_hours("fri 22:00-02:00");
-  REQUIRE(friday);
-  CHECK(friday->holds(at(4, 23)));
-  CHECK(friday->holds(at(5, 1)));
-  CHECK_FALSE(friday->holds(at(4, 1)));
-  CHECK_FALSE(friday->holds(at(5, 23)));
-  const auto weekend = parse_quiet_hours("sat,sun");
-  REQUIRE(weekend);
-  CHECK(weekend->holds(at(6, 12)));
-  CHECK_FALSE(weekend->holds(at(0, 0)));
-  const auto work = parse_quiet_hours("mon-fri 12:00-13:00");
-  REQUIRE(work);
-  CHECK(work->holds(at(4, 12, 30)));
-  CHECK_FALSE(work->holds(at(5, 12, 30)));
-  const auto over_sunday = parse_quiet_hours("sun-mon");
-  REQUIRE(over_sunday);
-  CHECK(over_sunday->holds(at(6, 1)));
-  CHECK(over_sunday->holds(at(0, 1)));
-  CHECK_FALSE(over_sunday->holds(at(1, 1)));
+  for (const Row& row : {
+           Row{"22:00-07:00", 0, 22, 0, true},
+           Row{"22:00-07:00", 0, 6, 59, true},
+           Row{"22:00-07:00", 0, 7, 0, false},
+           Row{"22:00-07:00", 0, 21, 59, false},
+           Row{"fri 22:00-02:00", 4, 23, 0, true},
+           Row{"fri 22:00-02:00", 5, 1, 0, true},
+           Row{"fri 22:00-02:00", 4, 1, 0, false},
+           Row{"fri 22:00-02:00", 5, 23, 0, false},
+           Row{"sat,sun", 6, 12, 0, true},
+           Row{"sat,sun", 0, 0, 0, false},
+           Row{"mon-fri 12:00-13:00", 4, 12, 30, true},
+           Row{"mon-fri 12:00-13:00", 5, 12, 30, false},
+           Row{"sun-mon", 6, 1, 0, true},
+           Row{"sun-mon", 0, 1, 0, true},
+           Row{"sun-mon", 1, 1, 0, false},
+       }) {
+    INFO(row.hours << " " << row.weekday << " " << row.hour << ":" << row.minute);
+    const auto hours = parse_quiet_hours(row.hours);
+    REQUIRE(hours);
+    CHECK(hours->holds({row.weekday, row.hour * 60 + row.minute}) == row.holds);
+  }
   for (const char* text : {"", "22-7", "25:00-26:00", "22:00", "22:60-23:00", "funday", "mon 22:00",
-                           "10:00-10:00", "24:00-03:00", "mon-"}) {
+                           "10:00-10:00", "24:00-03:00", "mon-", "mon22:00-23:00"}) {
     INFO(text);
     CHECK_FALSE(parse_quiet_hours(text));
   }

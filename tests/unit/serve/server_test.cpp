@@ -363,7 +363,7 @@ TEST_CASE("a session frame has its program, and the filter matches it") {
   REQUIRE(other->types() == std::vector<std::string>{"welcome", "ready"});
 }
 
-TEST_CASE("`deliver: state` sends session frames only, the newest state, at a limited rate") {
+TEST_CASE("fault 107: a subscription to states receives session frames only, at a limited rate") {
   ServerOptions options;
   options.limits.state = std::chrono::hours(1);
   ServerFixture fixture(options);
@@ -384,9 +384,12 @@ TEST_CASE("the last state is sent even if it follows another one too soon") {
   ServerFixture fixture(options);
   FakeStream& one = fixture.stream("s1");
   auto client = fixture.listener(R"(,"deliver":"state")");
+  const auto begun = Clock::now();
   for (int n = 1; n <= 20; ++n) fixture.turn(one, n);
   REQUIRE(fixture.until([&] { return at(client->frames.back(), "/turn/number") == "21"; }));
-  REQUIRE(count(client->types(), "session") <= 3);
+  // Its snapshot, the first change, and one more frame per interval, which a loaded machine may need many of.
+  const auto intervals = static_cast<std::size_t>((Clock::now() - begun) / options.limits.state);
+  REQUIRE(count(client->types(), "session") <= 3 + intervals);
 }
 
 TEST_CASE("`all` sends cold sessions after their transcripts were read") {

@@ -346,7 +346,7 @@ TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") 
   TemporaryDirectory root;
   SilentWatcher watcher;
   RemovingObserver observer;
-  StatusTracker tracker(loop.io, loop.disk.get_executor(), {{root.path()}}, watcher, observer);
+  StatusTracker tracker(loop.io, loop.disk.get_executor(), {{"r", root.path()}}, watcher, observer);
   observer.tracker = &tracker;
   tracker.start();
   loop.drain();

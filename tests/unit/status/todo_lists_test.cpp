@@ -20,7 +20,7 @@ TEST_CASE("tasks are sorted by number; deleted ones and other files are ignored"
   root.write("tasks/s/.lock", "");
   root.write("tasks/s/notes.txt", "x");
   root.write("tasks/s/5.json.tmp.1", "{");
-  const TodoRead read = read_todo_list({root.path()}, "s");
+  const TodoRead read = read_todo_list({"r", root.path()}, "s");
   REQUIRE(read.list);
   CHECK(read.list->source == "tasks");
   CHECK(read.list->todos == std::vector<earshot::Todo>{{"2", "two", "completed", "", ""},
@@ -36,17 +36,17 @@ TEST_CASE("the newer of a todo file and the task files is the list") {
   root.write("todos/s-agent-s.json", R"([{"content":"old way","status":"pending"}])");
   root.write("tasks/s/1.json", R"({"id":"1","subject":"new way","status":"pending"})");
   root.age("todos/s-agent-s.json", std::chrono::seconds(1000));
-  CHECK(read_todo_list({root.path()}, "s").list->source == "tasks");
+  CHECK(read_todo_list({"r", root.path()}, "s").list->source == "tasks");
   root.age("tasks/s/1.json", std::chrono::seconds(5000));
   root.age("tasks/s", std::chrono::seconds(5000));
-  CHECK(read_todo_list({root.path()}, "s").list->source == "todos");
+  CHECK(read_todo_list({"r", root.path()}, "s").list->source == "todos");
 }
 
 TEST_CASE("an incomplete task file is reported, and the others are read") {
   TemporaryDirectory root;
   root.write("tasks/s/1.json", R"({"id":"1","subject":"whole","status":"pending"})");
   root.write("tasks/s/2.json", R"({"id":"2","subj)");
-  const TodoRead read = read_todo_list({root.path()}, "s");
+  const TodoRead read = read_todo_list({"r", root.path()}, "s");
   CHECK(read.is_incomplete);
   REQUIRE(read.list);
   CHECK(read.list->todos.size() == 1);
@@ -55,14 +55,14 @@ TEST_CASE("an incomplete task file is reported, and the others are read") {
 TEST_CASE("files that are too long, irregular or outside the directory are ignored") {
   TemporaryDirectory root;
   root.write("todos/s-agent-s.json", "[\"" + std::string(earshot::AgentProgram::todo_bytes_max, 'x') + "\"]");
-  CHECK_FALSE(read_todo_list({root.path()}, "s").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "s").list);
   REQUIRE(::mkfifo((root / "todos/f-agent-f.json").c_str(), 0600) == 0);
-  CHECK_FALSE(read_todo_list({root.path()}, "f").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "f").list);
   root.write("secret/1.json", R"({"id":"1","subject":"x","status":"pending"})");
   root.write("tasks/s/.keep", "");
-  CHECK_FALSE(read_todo_list({root.path()}, "../secret").list);
-  CHECK_FALSE(read_todo_list({root.path()}, "").list);
-  CHECK_FALSE(read_todo_list({root.path()}, "..").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "../secret").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "..").list);
 }
 
 TEST_CASE("at most 512 tasks of a session are kept: the lowest numbers") {
@@ -70,7 +70,7 @@ TEST_CASE("at most 512 tasks of a session are kept: the lowest numbers") {
   for (int n = 1; n <= 520; ++n)
     root.write("tasks/s/" + std::to_string(n) + ".json",
                R"({"id":")" + std::to_string(n) + R"(","subject":"t","status":"pending"})");
-  const TodoRead read = read_todo_list({root.path()}, "s");
+  const TodoRead read = read_todo_list({"r", root.path()}, "s");
   REQUIRE(read.list);
   CHECK(read.list->todos.size() == earshot::AgentProgram::todos_max);
   CHECK(read.list->todos.back().id == "512");
