@@ -35,10 +35,24 @@ class Rewriter {
     if (c == ',') ++levels_.back().index;
   }
   void enter(bool is_object) {
-    levels_.push_back({.is_object = is_object, .is_secret = !is_object && is_secret_place()});
+    const auto place = secret_place();
+    levels_.push_back({.is_object = is_object,
+                       .is_secret = !is_object && place == SecretPlace::value,
+                       .is_below = is_object ? place.has_value() : place == SecretPlace::member});
   }
   void leave() { levels_.pop_back(); }
-  void scalar(std::string_view written) { out_ += written; }
+  void scalar(std::string_view written) {
+    const bool is_number = written.front() == '-' || (written.front() >= '0' && written.front() <= '9');
+    std::string_view whole;
+    if (options_.filter && is_number && !levels_.empty() && levels_.back().is_object && is_secret_key_)
+      whole = options_.filter->replace_whole(written, SecretPlace::number, clean_);
+    if (whole.empty()) {
+      out_ += written;
+    } else {
+      append_json_string(out_, whole);
+      is_redacted_ = true;
+    }
+  }
   bool is_done(std::size_t at) const {
     return at >= options_.enough_bytes && out_.size() - begin_ >= options_.enough_bytes;
   }
@@ -76,7 +90,7 @@ class Rewriter {
           is_verbatim ? text.substr(first, at - 1 - first) : std::string_view(decoded_);
       decoded = cut_utf8(decoded, filter_bytes);
       if (is_key) is_secret_key_ = options_.filter->is_secret_key(decoded);
-      if (const auto replaced = filtered(decoded, bytes_max, !is_key && is_secret_place())) {
+      if (const auto replaced = filtered(decoded, bytes_max, is_key ? std::nullopt : secret_place())) {
         is_redacted_ = true;
         out_.resize(out_begin);
         const std::string_view shown = cut_utf8(*replaced, bytes_max);
@@ -97,14 +111,17 @@ class Rewriter {
   struct Level {
     bool is_object = false;
     bool is_secret = false;     // an array under a secret key
+    bool is_below = false;      // inside an object under a secret key
     std::size_t index = 0;      // of the current element
     std::size_t key_begin = 0;  // of the current member's key in the output, without quotes
     std::size_t key_bytes = 0;
   };
 
-  bool is_secret_place() const {
-    if (levels_.empty()) return false;
-    return levels_.back().is_object ? is_secret_key_ : levels_.back().is_secret;
+  std::optional<SecretPlace> secret_place() const {
+    if (levels_.empty()) return std::nullopt;
+    const Level& level = levels_.back();
+    if (level.is_object ? is_secret_key_ : level.is_secret) return SecretPlace::value;
+    return level.is_below ? std::optional(SecretPlace::member) : std::nullopt;
   }
 
   // How much decoded text the filter gets of a string that is cut after `bytes_max`.
@@ -115,10 +132,12 @@ class Rewriter {
   }
 
   // The text with its secrets replaced; nothing if there are none.
-  std::optional<std::string_view> filtered(std::string_view decoded, std::size_t bytes_max, bool is_secret) {
+  std::optional<std::string_view> filtered(std::string_view decoded, std::size_t bytes_max,
+                                           std::optional<SecretPlace> place) {
     const TextFilter& filter = *options_.filter;
-    if (is_secret)
-      if (const std::string_view whole = filter.replace_whole(decoded, clean_); !whole.empty()) return whole;
+    if (place)
+      if (const std::string_view whole = filter.replace_whole(decoded, *place, clean_); !whole.empty())
+        return whole;
     const std::string_view clean = filter.clean(decoded, std::min(bytes_max, decoded.size()), clean_);
     if (clean.data() == decoded.data()) return std::nullopt;
     return clean;

@@ -17,6 +17,13 @@ enum class View {
   meta,  // names, times and numbers; no texts, inputs, outputs or file names
 };
 
+/// Where a value stands in relation to a secret key.
+enum class SecretPlace {
+  value,   // the key's string, or a string in its list
+  number,  // the key's number, as it is written
+  member,  // a string in the object that is the key's value: may describe a secret
+};
+
 /// Replaces secrets in decoded text. The result depends on the text alone; text without secrets is returned
 /// unchanged. Not thread-safe.
 class TextFilter {
@@ -34,9 +41,10 @@ class TextFilter {
 
   /// Whether strings under this object key are secrets, whatever their format.
   virtual bool is_secret_key(std::string_view key) const = 0;
-  /// The replacement of a string under a secret key, a view of `scratch`. Empty if the string is not itself a
+  /// The replacement of a value under a secret key, a view of `scratch`. Empty if the value is not itself a
   /// secret (empty, a placeholder, already replaced): then clean() applies.
-  virtual std::string_view replace_whole(std::string_view value, std::string& scratch) const = 0;
+  virtual std::string_view replace_whole(std::string_view value, SecretPlace place,
+                                         std::string& scratch) const = 0;
 
   /// How many bytes behind a cut clean() needs.
   virtual std::size_t reach() const = 0;

@@ -27,10 +27,10 @@ bool one_of(char c, std::string_view set) { return set.find(c) != std::string_vi
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 // Endings of a name without its `_` and `-`.
-constexpr std::array secret_words = {"password",  "passwd",     "passphrase",    "pwd",
-                                     "secret",    "token",      "apikey",        "accesskey",
-                                     "secretkey", "privatekey", "encryptionkey", "signingkey",
-                                     "masterkey", "authkey",    "secretkeybase", "authorization"};
+constexpr std::array secret_words = {
+    "password",  "passwd",    "passphrase",    "pwd",           "secret",        "token",
+    "apikey",    "accesskey", "secretkey",     "privatekey",    "encryptionkey", "signingkey",
+    "masterkey", "authkey",   "secretkeybase", "authorization", "clientkeydata"};
 // Before `token`: a position in a list or a piece of a text, not a secret.
 constexpr std::array harmless_tokens = {
     "page",         "next", "prev",  "previous", "continuation", "continue", "cursor",  "sync", "cancel",
@@ -136,13 +136,45 @@ std::size_t bare_end(std::string_view text, std::size_t from) {
   return at;
 }
 
-bool find_bare(std::string_view text, std::size_t begin, Range& secret) {
-  if (begin >= text.size() || one_of(text[begin], "=$%{<[(&|-#@*")) return false;
+// The password of a complete entry of a .netrc file: `machine NAME login USER password`, or `default` for the
+// machine. `at` is the position of `password`.
+bool is_netrc_entry(std::string_view text, std::size_t at) {
+  constexpr std::size_t word_bytes_max = 128;
+  const auto take_word_back = [&] {
+    std::size_t end = at;
+    while (end > 0 && at - end < blanks_max && one_of(text[end - 1], " \t\r\n")) --end;
+    if (end == at) return std::string_view();
+    std::size_t begin = end;
+    while (begin > 0 && end - begin < word_bytes_max && !one_of(text[begin - 1], " \t\r\n")) --begin;
+    at = begin;
+    return text.substr(begin, end - begin);
+  };
+  if (take_word_back().empty() || take_word_back() != "login") return false;
+  return take_word_back().ends_with("default") || take_word_back().ends_with("machine");
+}
+
+bool find_netrc(std::string_view text, std::size_t begin, Range& secret) {
+  constexpr std::size_t password_bytes_min = 4;
+  const std::string_view value = text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
+  secret = {begin, begin + value.size()};
+  const bool is_word = std::all_of(value.begin(), value.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return value.size() >= password_bytes_min && !is_word && !is_placeholder(value);
+}
+
+bool find_bare(std::string_view text, std::size_t begin, bool is_password, Range& secret) {
+  const std::size_t bracket = std::string_view("[(").find(begin < text.size() ? text[begin] : '\0');
+  if (bracket != std::string_view::npos) {  // `password: [value]`
+    const std::size_t close = begin + 1 < text.size() ? bare_end(text, begin + 1) : text.size();
+    return close < text.size() && text[close] == "])"[bracket] &&
+           !text.substr(begin).starts_with("[redacted:") && !one_of(text[begin + 1], "[(") &&
+           find_bare(text.substr(0, close), begin + 1, is_password, secret);
+  }
+  if (begin >= text.size() || one_of(text[begin], "=$%{<&|-#@*")) return false;
   std::size_t end = bare_end(text.substr(0, std::min(text.size(), begin + judged_bytes_max)), begin);
   const bool longer = end == begin + judged_bytes_max;
   if (!longer && end < text.size() && one_of(text[end], "([{<")) return false;  // a call, a subscript, a type
   while (end > begin && one_of(text[end - 1], ".,:;!?*")) --end;
-  if (!is_plausible(text.substr(begin, end - begin), false)) return false;
+  if (!is_plausible(text.substr(begin, end - begin), false, is_password)) return false;
   secret = {begin, longer ? bare_end(text, end) : end};
   return true;
 }
@@ -153,7 +185,8 @@ std::string_view assignment_words() {
   return "password|passwd|passphrase|pwd|secret|token|api[_- ]key|apikey|access[_- ]key|accesskey|"
          "secret[_- ]key|secretkey|private[_- ]key|privatekey|encryption[_- ]key|encryptionkey|signing[_- "
          "]key|"
-         "signingkey|master[_- ]key|masterkey|auth[_- ]key|authkey|secret_key_base|_auth|_pass";
+         "signingkey|master[_- ]key|masterkey|auth[_- "
+         "]key|authkey|secret_key_base|client-key-data|_auth|_pass";
 }
 
 bool find_assignment(std::string_view text, std::size_t at, std::size_t length, Range& secret) {
@@ -168,18 +201,25 @@ bool find_assignment(std::string_view text, std::size_t at, std::size_t length, 
   }
   Reader reader(text, key_end);
   bool quote_needed = false;
-  if (!pass_sign(text, at, reader, quote_needed)) return false;
+  const char first = lower(text[at] == '_' ? text[at + 1] : text[at]);
+  const bool is_password = first == 'p' && lower(text[at + 1]) != 'r';  // not private_key
+  if (!pass_sign(text, at, reader, quote_needed))
+    return is_password && is_netrc_entry(text, at) && find_netrc(text, reader.at(), secret);
   if (is_letter(reader.peek()) && one_of(reader.peek(1), "\"'\\")) reader.skip(1);  // b"…", r'…'
   char quote = 0;
   const int backslashes = reader.take_quote(quote);
   const std::size_t begin = reader.at();
-  if (backslashes < 0) return !quote_needed && find_bare(text, begin, secret);
+  if (backslashes < 0) return !quote_needed && find_bare(text, begin, is_password, secret);
   const std::size_t close = closing_quote(text, begin, quote, backslashes);
-  if (close == std::string_view::npos) return find_bare(text, begin, secret);
+  if (close == std::string_view::npos) return find_bare(text, begin, is_password, secret);
   std::string_view value = text.substr(begin, close - begin);
   value = value.substr(0, value.find("[redacted:"));
-  if (!is_plausible(value, true)) return false;
-  secret = {begin, begin + value.size()};
+  const bool is_bracketed = value.size() > 2 && ((value.front() == '[' && value.back() == ']') ||
+                                                 (value.front() == '(' && value.back() == ')'));
+  if (is_bracketed) value = value.substr(1, value.size() - 2);
+  if (!is_plausible(value, true, is_password)) return false;
+  const auto value_begin = static_cast<std::size_t>(value.data() - text.data());
+  secret = {value_begin, value_begin + value.size()};
   return true;
 }
 

@@ -264,8 +264,14 @@ std::string_view Redactor::clean(std::string_view text, std::size_t shown_bytes,
 
 bool Redactor::is_secret_key(std::string_view key) const { return is_secret_name(key); }
 
-std::string_view Redactor::replace_whole(std::string_view value, std::string& scratch) const {
+std::string_view Redactor::replace_whole(std::string_view value, SecretPlace place,
+                                         std::string& scratch) const {
+  constexpr std::size_t number_bytes_min = 4;  // shorter ones are counts and positions
   if (is_placeholder(value) || is_path(value)) return {};
+  if (place == SecretPlace::number && value.size() < number_bytes_min) return {};
+  if (place == SecretPlace::member &&
+      (value.find_first_of(" \t\r\n") != std::string_view::npos || is_made_of_words(value)))
+    return {};
   const auto name = std::find(parts_->names.begin(), parts_->names.end(), assignment_rule);
   ++parts_->counts[static_cast<std::size_t>(name - parts_->names.begin())];
   scratch.assign("[redacted:").append(assignment_rule) += ']';

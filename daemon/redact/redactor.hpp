@@ -38,7 +38,8 @@ class Redactor final : public TextFilter {
   using TextFilter::clean;
   std::string_view clean(std::string_view text, std::size_t shown_bytes, std::string& scratch) const override;
   bool is_secret_key(std::string_view key) const override;
-  std::string_view replace_whole(std::string_view value, std::string& scratch) const override;
+  std::string_view replace_whole(std::string_view value, SecretPlace place,
+                                 std::string& scratch) const override;
   /// More than any built-in rule needs to recognise a secret.
   std::size_t reach() const override { return 1024; }
 

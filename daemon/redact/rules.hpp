@@ -1,3 +1,4 @@
+// The built-in rules, and how a value is classified by its shape: a secret, a placeholder, or words.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -45,6 +46,10 @@ bool is_secret_name(std::string_view name);
 /// text. Line ends may be written `\n`, lines may be numbered or quoted. Requires a line of Base64.
 bool find_private_key(std::string_view text, std::size_t at, std::size_t length, Range& secret);
 
+/// Finds a private key whose BEGIN line was cut off: the lines of Base64 before the END line at `at`, at most
+/// 8 KiB.
+bool find_private_key_end(std::string_view text, std::size_t at, std::size_t length, Range& secret);
+
 /// True if a token may begin at `at`. The letters of an escape (`\n`, `%3D`, a terminal colour) may precede
 /// it.
 bool may_begin(std::string_view text, std::size_t at, Rule::Before before);
@@ -70,15 +75,14 @@ bool is_token(std::string_view value);
 /// A value assigned to a word such as `password` or `token` that has the shape of a secret. Such words are
 /// common in code and prose, so the value must
 /// - have at least 8 bytes and no blanks, and not be a placeholder, path, URL, e-mail address, version, date,
-/// ARN,
-///   number, colour, regular expression or template;
+///   ARN, number, colour, regular expression or template;
 /// - mix letters and digits; or, if long, capitals and small letters; or, between quotes only, letters and
 /// signs
 ///   such as ! # $ ^;
 /// - not be made of words. One word with two digits at its end is a secret (`hunter22`), with one digit only
-/// between
-///   quotes (`value1` is a variable).
-/// A passphrase of plain words is therefore missed, except under a secret JSON key.
-bool is_plausible(std::string_view value, bool quoted);
+///   between quotes (`value1` is a variable).
+/// `is_password`: assigned to `password` or the like. Then six digits are a secret too, and an `@` makes no
+/// e-mail address (`P@ssw0rd.com`). A passphrase of plain words is missed, except under a secret JSON key.
+bool is_plausible(std::string_view value, bool quoted, bool is_password);
 
 }  // namespace earshot::redact

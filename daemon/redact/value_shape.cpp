@@ -268,11 +268,14 @@ bool is_token(std::string_view value) {
                                                                                    : is_random(value);
 }
 
-bool is_plausible(std::string_view value, bool quoted) {
+bool is_plausible(std::string_view value, bool quoted, bool is_password) {
+  constexpr std::size_t password_digits_min = 6;
+  if (is_password && !value.empty() && std::all_of(value.begin(), value.end(), is_digit))
+    return value.size() >= password_digits_min && !is_placeholder(value);
   if (value.size() < secret_bytes_min || value.find_first_of(" \t\r\n") != std::string_view::npos)
     return false;
   if (is_placeholder(value) || is_path(value) || is_number(value) || is_version_or_date(value) ||
-      is_mail_address(value) || is_pattern(value) || is_template(value))
+      (!is_password && is_mail_address(value)) || is_pattern(value) || is_template(value))
     return false;
   if (value.find("://") != std::string_view::npos || value.starts_with("arn:") || value.starts_with("urn:"))
     return false;

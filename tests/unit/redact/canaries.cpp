@@ -191,6 +191,26 @@ std::vector<Canary> make() {
       {"url_password", "postgres://app:", "w9Lr7Tn5Xc1V", "@db.internal:5432/app"},
       {"url_password", "redis://:", "w9Lr7Tn5-Xc1V", "@cache:6379"},
       {"url_password", "https://user:", "p%40ss!w0rdLong", "@example.com/x"},
+      {"url_password", "https://user:", "w9/Lr7?Tn5#Xc,1V", "@example.com/x"},
+      {"url_password", "amqp://app:", "/w9Lr7Tn5Xc1V", "@queue"},
+      {"curl_password", "curl -sS -u keeper:", "w9Lr7Tn5Xc", " https://api.example/x"},
+      {"curl_password", "curl --user 'keeper:", "w9Lr7Tn5Xc", "' https://api.example/x"},
+      {"curl_password", "curl -X POST \\\n  --user=keeper:", "w9Lr7Tn5Xc", " \\\n  https://api.example/x"},
+      {"private_key", "LC_ALL=C tail key.pem\n", line64 + "\n" + line64 + "\n" + end_key("RSA "), ""},
+      {"private_key", "  12\t", line64 + "\n  13\t" + line64 + "\n  14\t" + end_key(""), ""},
+      {"private_key", "client-key-data: ", "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt" + letters + letters, ""},
+      {"service_token", "",
+       "lin"
+       "_api_" +
+           letters.substr(0, 40),
+       ""},
+      {"gitlab_token", "", "GR1348941" + letters.substr(0, 20), ""},
+      {"teams_webhook", "https://x.webhook.office.com/webhookb2/",
+       lower_hex.substr(0, 36) + "/IncomingWebhook/" + lower_hex.substr(0, 32) + "/" +
+           lower_hex.substr(0, 36),
+       ""},
+      {"authorization", "{\"auths\":{\"r.example\":{\"auth\": \"", "a2VlcGVyOm9pbA==", "\"}}}"},
+      {"authorization", "Authorization: ", letters, ""},
       {"authorization", "Authorization: Bearer ", letters, ""},
       {"authorization", "authorization: Basic ", "dXNlcjpwYXNzd29yZA==", ""},
       {"authorization", "-H \"Authorization: token ", letters, "\""},
@@ -237,6 +257,15 @@ std::vector<Canary> make() {
   all.push_back(
       {"secret", "password: \"", "correct!horse#battery", "\""});  // letters and signs, between quotes
   all.push_back({"secret", "PASSWORD=", "SuperSecret123", ""});
+  all.push_back({"secret", "password=", "P@ssw0rd.com", ""});
+  all.push_back({"secret", "\"password\": ", "4711081599", ","});
+  all.push_back({"secret", "password: \"", "4711081599", "\""});
+  all.push_back({"secret", "password: [", value, "]"});
+  all.push_back({"secret", "token = (", value, ")"});
+  all.push_back({"secret", "password: \"[", value, "]\""});
+  all.push_back({"secret", "client-key-data: ", letters + letters, ""});
+  all.push_back({"secret", "machine api.example login keeper password ", value, ""});
+  all.push_back({"secret", "default login keeper password ", value, ""});
   all.push_back({"secret", "password: ", "hunter2abc", ""});
   all.push_back(
       {"secret", "{\"password\":\"", "w9Lr7Tn5Xc\\\"Vb8Hj6Mf4P", "\"}"});  // an escaped quote is no end
@@ -305,7 +334,19 @@ const std::vector<std::string>& near_misses() {
       "http://localhost:8080/a@b", "git@github.com:a/b.git", "https://user@example.com",
       "https://user:${PASSWORD}@example.com", "https://user:<password>@example.com",
       "https://user:password@example.com", "https://user:***@example.com", "https://[::1]:8080/",
-      "http://a:b c@d", "Authorization: Bearer $TOKEN", "Authorization: Bearer <token>",
+      "http://a:b c@d", "http://localhost:8080/x?mail=a@b", "https://host:443/@scope/pkg",
+      "http://host:port/path@x", "mongodb://h1:27017,h2:27017/db?x=a@b", "docker run -u 1000:1000 x",
+      "curl -u user:$TOKEN https://x.example", "curl https://x.example | sort -u a:bcdef",
+      "curl https://x.example\nid -u root:wheel", "curl -u keeper x:yz1", "the login page password reset",
+      "machine learning login page password reset", "login keeper password wick", "password: 12345",
+      "tokens: [15496, 995]", "\"auth\": \"required\"", "\"author\": \"dXNlcjpwYXNz\"",
+      "password: [hash2Password(x)]", "token = (await fetch2Token())", "api_key: [",
+      "secret_ids = (value1, value2)", "api_endpoint_v2_configuration_for_all_tenants",
+      "live_streaming_configuration_manager_for_channels", "key-value-store",
+      "API-COMPATIBLE-WITH-ALL-CLIENTS", "sha256~short", "pul-request", "EAAMarket", "ssl.create",
+      end_key("RSA ") + " ends such a file", "x\n" + end_key("") + "\n", "deploy-us1", "v1.0-rc1", "t1.x.y",
+      "sl.close()", "pat.match(x)", "curl --user-agent 'a:bcdefg' https://x.example",
+      "Authorization: required-for-all", "Authorization: Bearer $TOKEN", "Authorization: Bearer <token>",
       "Authorization: Bearer ${TOKEN}", "Authorization: Bearer your-token-here",
       "Authorization: Basic authentication", "Bearer authentication is described there",
       "a bearer_token_authentication",
@@ -357,7 +398,8 @@ std::string clean(std::string_view text) {
 bool leaks(std::string_view shown, const Canary& canary) {
   constexpr std::size_t distinct = 8;
   // The prefix and context of a kind of secret are not secret.
-  const std::size_t known = canary.rule == "private_key" ? canary.secret.find("MIIE")
+  constexpr std::size_t base64_header = 24;
+  const std::size_t known = canary.rule == "private_key" ? std::min(canary.secret.find("MIIE"), base64_header)
                             : canary.secret.size() > 20  ? 4
                                                          : 0;
   const std::string_view secret = std::string_view(canary.secret).substr(known);

@@ -115,8 +115,17 @@ TEST_CASE("a string under a secret key is replaced whole") {
     // Placeholders are not secrets; a nested object has keys of its own.
     for (const char* value :
          {"\"\"", "\"***\"", "\"<password>\"", "\"${TOKEN}\"", "\"$TOKEN\"", "\"string\"", "null", "true",
-          "12345678", "\"[redacted:jwt]\"", "\"/run/secrets/db\"", "{\"type\":\"word\"}"})
+          "12", "\"[redacted:jwt]\"", "\"/run/secrets/db\"", "{\"type\":\"word\"}",
+          R"({"description":"At least 8 letters"})", "[15496,995]"})
       CHECK(as_json(k + value + "}") == plain_key + value + "}");
+    // fault 94: numbers and objects.
+    CHECK(as_json(k + "4711081599}") == plain_key + "\"[redacted:secret]\"}");
+    CHECK(
+        as_json(
+            k +
+            R"({"type":"plain","value":"w9Lr7Tn5Xc","list":["w9Lr7Tn5Xc",{"n":1234}]},"x":"w9Lr7Tn5Xc"})") ==
+        plain_key +
+            R"({"type":"plain","value":"[redacted:secret]","list":["[redacted:secret]",{"n":1234}]},"x":"w9Lr7Tn5Xc"})");
   }
   for (const char* key : {"max_tokens", "tokens", "page_token", "nextPageToken", "key", "secretary",
                           "passwords_file", "Which kind of token", "token_type", "public_key", "src/token"})

@@ -89,7 +89,7 @@ TEST_CASE("replacements are counted by rule") {
   const Redactor redactor(Rules{redact::UserRule{"badge", "BADGE-[0-9]{4}"}});
   std::string scratch;
   redactor.clean("BADGE-1234 password=w9Lr7Tn5Xc token=w9Lr7Tn5Xc", scratch);
-  redactor.replace_whole("lamp", scratch);
+  redactor.replace_whole("lamp", SecretPlace::value, scratch);
   CHECK(count_of(redactor, "badge") == 1);
   CHECK(count_of(redactor, "secret") == 3);
   CHECK(count_of(redactor, "jwt") == 0);

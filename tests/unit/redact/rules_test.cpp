@@ -14,6 +14,15 @@ TEST_CASE("each canary is replaced, and nothing but the canary") {
   }
 }
 
+TEST_CASE("fault 94: secrets in forms that span lines") {
+  CHECK(clean("machine api.example\n  login keeper\n  password oil-and-wick\n") ==
+        "machine api.example\n  login keeper\n  password [redacted:secret]\n");
+  CHECK(clean("curl -sS \\\n  -u \"keeper:oil and wick\" \\\n  https://a.example") ==
+        "curl -sS \\\n  -u \"keeper:[redacted:curl_password]\" \\\n  https://a.example");
+  CHECK(clean("<add key=\"ClearTextPassword\" value=\"oil wick, lamp\" />") ==
+        "<add key=\"ClearTextPassword\" value=\"[redacted:secret]\" />");
+}
+
 TEST_CASE("every rule has a canary") {
   std::set<std::string, std::less<>> known;
   for (const Canary& canary : canaries()) known.insert(canary.rule);
@@ -50,7 +59,7 @@ TEST_CASE("a canary is found at the start, in the middle and at the end, whateve
 
 TEST_CASE("a private key without an end is taken to the end") {
   for (const Canary& canary : canaries()) {
-    if (canary.rule != "private_key") continue;
+    if (canary.secret.find("BEGIN") == std::string::npos) continue;
     const std::string cut = canary.secret.substr(0, canary.secret.find("-----END"));
     CHECK(clean("a " + cut + "\n… [12 lines]\nMIIE99") == "a [redacted:private_key]");
   }

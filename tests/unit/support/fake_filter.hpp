@@ -24,7 +24,7 @@ class FakeFilter final : public TextFilter {
     return scratch;
   }
   bool is_secret_key(std::string_view key) const override { return key == "oil"; }
-  std::string_view replace_whole(std::string_view value, std::string& scratch) const override {
+  std::string_view replace_whole(std::string_view value, SecretPlace, std::string& scratch) const override {
     if (value.empty()) return {};
     scratch = stars;
     return scratch;
