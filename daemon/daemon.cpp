@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "serve/http/health.hpp"
 #include "serve/http/metrics.hpp"
 
 namespace earshot {
@@ -27,13 +26,14 @@ serve::ServerOptions server_options(const config::Options& options, const serve:
   result.host = options.host;
   result.version = version;
   result.token = secrets.token;
+  result.metrics_token = secrets.metrics_token;
   result.recent = options.recent;
   result.log_bytes_max = options.log_bytes_max;
   result.limits = options.limits;
   return result;
 }
 
-tail::Options tail_options(const config::Options& options, const std::vector<tail::Root>& roots,
+tail::Options tail_options(const config::Options& options, const std::vector<Root>& roots,
                            const serve::Secrets& secrets, const TextFilter& filter) {
   tail::Options tail;
   tail.filter = &filter;
@@ -60,16 +60,10 @@ watch::SweepIntervals sweep_intervals(const config::Options& options) {
   return intervals;
 }
 
-std::vector<std::string> paths_of(const std::vector<tail::Root>& roots) {
+std::vector<std::string> paths_of(const std::vector<Root>& roots) {
   std::vector<std::string> paths;
-  for (const tail::Root& root : roots) paths.push_back(root.path);
+  for (const Root& root : roots) paths.push_back(root.path);
   return paths;
-}
-
-std::vector<status::Root> status_roots(const std::vector<tail::Root>& roots) {
-  std::vector<status::Root> all;
-  for (const tail::Root& root : roots) all.push_back({root.path, root.program});
-  return all;
 }
 
 }  // namespace
@@ -81,7 +75,7 @@ struct Daemon::ColdRead {
   std::function<void()> on_done;
 };
 
-Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
+Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<Root> roots,
                StartupResources resources, const std::string& version)
     : io_(io),
       roots_(std::move(roots)),
@@ -100,8 +94,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       watchers_.mux().add_client(paths_of(roots_), [this](const watch::ChangeHint& hint) {
         if (status_tracker_) status_tracker_->on_change(hint);
       });
-  status_tracker_ =
-      std::make_unique<status::StatusTracker>(io, disk_.get_executor(), status_roots(roots_), watcher, *this);
+  status_tracker_ = std::make_unique<status::StatusTracker>(io, disk_.get_executor(), roots_, watcher, *this);
   if (!options.hub) {  // a hub receives statuses from the hosts
     server_.on_transcript_summary = [this](const std::string& session,
                                            const status::TranscriptSummary& summary) {
@@ -157,12 +150,12 @@ void Daemon::ready() {
 
 void Daemon::log_problems() const {
   // Problems of single files and of expected roots are logged where they are detected.
-  const bool any = std::any_of(roots_.begin(), roots_.end(), [](const tail::Root& root) {
+  const bool any = std::any_of(roots_.begin(), roots_.end(), [](const Root& root) {
     std::error_code ec;
     return root.expected || std::filesystem::is_directory(root.path, ec);
   });
   if (!any) {
-    for (const tail::Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
+    for (const Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
   }
   if (const std::string problem = watchers_.problem(); !problem.empty()) spdlog::warn("{}", problem);
 }
@@ -198,15 +191,15 @@ void Daemon::fill(serve::Metrics& metrics) const {
   metrics.streams_live = counters.streams;
   metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
   for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
-  metrics.troubles = tail_.problems().size();
+  metrics.problems = tail_.problems().size();
   metrics.inotify_watches = watchers_.watches();
-  metrics.watch_trouble = !watchers_.problem().empty();
+  metrics.watch_problem = !watchers_.problem().empty();
   team_.fill(metrics);
 }
 
 void Daemon::fill(serve::Health& health) const {
   health.state = state_;
-  for (const tail::Root& root : roots_) {
+  for (const Root& root : roots_) {
     std::error_code ec;
     health.roots.push_back({root.name, root.path, std::filesystem::is_directory(root.path, ec)});
   }
@@ -223,7 +216,7 @@ void Daemon::fill(serve::Health& health) const {
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
   health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
   for (const tail::FileProblem& problem : tail_.problems())
-    health.troubles.push_back({problem.path, problem.reason, problem.advice});
+    health.problems.push_back({problem.path, problem.reason, problem.advice});
   team_.fill(health);
 }
 
@@ -243,7 +236,9 @@ void Daemon::on_status(const std::string& session, const status::Status& status)
 /// Reads the transcript of a session with a running process that was too old to be read at startup.
 void Daemon::read_session(const std::string& session) {
   if (server_.has_transcript(session)) return;
-  read_cold([session](std::string_view name) { return name == session; }, [] {});
+  auto read = std::make_shared<ColdRead>();
+  read->names = tail_.cold_streams_of(session);
+  read_next(read);
 }
 
 void Daemon::on_todos(const std::string& session) {

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "agents/roots.hpp"
 #include "config/options.hpp"
 #include "redact/redactor.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/server.hpp"
 #include "startup.hpp"
 #include "status/status_tracker.hpp"
-#include "tail/roots.hpp"
 #include "tail/tail.hpp"
 #include "team.hpp"
 #include "watch/watchers.hpp"
@@ -24,7 +24,7 @@ namespace earshot {
 class Daemon final : public status::StatusObserver {
  public:
   /// Throws boost::system::system_error if it cannot listen on the address.
-  Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<tail::Root> roots,
+  Daemon(boost::asio::io_context& io, const config::Options& options, std::vector<Root> roots,
          StartupResources resources, const std::string& version);
   ~Daemon() override;
 
@@ -50,7 +50,7 @@ class Daemon final : public status::StatusObserver {
   void fill(serve::Health& health) const;
 
   boost::asio::io_context& io_;
-  std::vector<tail::Root> roots_;
+  std::vector<Root> roots_;
   const std::string state_, watch_mode_;
   serve::StateLock lock_;
   redact::Redactor redactor_;

@@ -45,14 +45,14 @@ void feed_watchdog(asio::steady_timer& timer, std::chrono::microseconds period) 
 int run(const config::Options& options) {
   asio::io_context io(1);
   std::unique_ptr<demo::Demo> demo;
-  tail::Roots roots;
+  Roots roots;
   if (options.demo) demo = std::make_unique<demo::Demo>(io);
   if (options.hub) {
     std::error_code ignored;
     const auto path = std::filesystem::absolute(options.state + "/hub", ignored).lexically_normal();
     roots.roots.push_back({"hub", path.string(), true, &relayed_program()});
   } else if (!options.demo || !options.roots.empty()) {
-    roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
+    roots = options.roots.empty() ? default_roots() : parse_roots(options.roots);
   }
   if (!roots.error.empty()) {
     fail(roots.error);

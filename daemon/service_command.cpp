@@ -14,9 +14,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "agents/roots.hpp"
+#include "base/display_text.hpp"
 #include "base/file.hpp"
 #include "base/hex.hpp"
-#include "tail/roots.hpp"
 
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
@@ -52,22 +53,6 @@ std::string quote(std::string_view text, std::string_view doubled) {
     out += c;
   }
   return out + '"';
-}
-
-std::string escape_xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 /// Neither format can hold control characters. Empty: all values are valid.
@@ -220,13 +205,13 @@ RenderedFile render_unit(const ServiceSpec& spec) {
 RenderedFile render_plist(const ServiceSpec& spec) {
   if (std::string error = find_invalid(spec); !error.empty()) return {{}, std::move(error)};
   const auto line = [](const std::string& argument) {
-    return "    <string>" + escape_xml(argument) + "</string>\n";
+    return "    <string>" + escape_markup(argument) + "</string>\n";
   };
   std::string arguments = line(spec.program);
   for (const std::string& argument : spec.arguments) arguments += line(argument);
   std::string environment;
   for (const auto& [name, value] : spec.environment)
-    environment.append("    <key>").append(escape_xml(name)).append("</key>\n").append(line(value));
+    environment.append("    <key>").append(escape_markup(name)).append("</key>\n").append(line(value));
   if (!environment.empty())
     environment = "  <key>EnvironmentVariables</key>\n  <dict>\n" + environment + "  </dict>\n";
 
@@ -235,7 +220,7 @@ RenderedFile render_plist(const ServiceSpec& spec) {
   replace(text, "  <key>RunAtLoad</key>\n", environment + "  <key>RunAtLoad</key>\n");
   for (int log = 0; log < 2; ++log)  // standard output and standard error
     replace(text, "/Users/you/Library/Logs/earshotd.log",
-            escape_xml(spec.home) + "/Library/Logs/earshotd.log");
+            escape_markup(spec.home) + "/Library/Logs/earshotd.log");
   return {with_checksum(std::move(text), "<!-- ", " -->"), {}};
 }
 
@@ -433,9 +418,10 @@ service::ServiceSpec spec_of(const config::Options& options, const config::Envir
   }
   if (options.socket_given)
     spec.writable.push_back(std::filesystem::path(absolute(options.socket)).parent_path().string());
-  const tail::Roots roots = options.roots.empty() ? tail::default_roots() : tail::parse_roots(options.roots);
-  for (const tail::Root& root : roots.roots) spec.readable.push_back(root.path);
-  for (const std::string& file : {options.config_file, options.tls_cert, options.tls_key})
+  const Roots roots = options.roots.empty() ? default_roots() : parse_roots(options.roots);
+  for (const Root& root : roots.roots) spec.readable.push_back(root.path);
+  for (const std::string& file :
+       {options.config_file, options.tls_cert, options.tls_key, options.metrics_token_file})
     if (!file.empty()) spec.readable.push_back(absolute(file));
   return spec;
 }
@@ -455,7 +441,7 @@ int run_service_command(const config::Options& options, const config::Environmen
   if (!home || !home->starts_with('/'))
     return fail("HOME is not set: it names the user whose service this is", service::invalid);
   if (!options.roots.empty()) {
-    if (const tail::Roots roots = tail::parse_roots(options.roots); !roots.error.empty())
+    if (const Roots roots = parse_roots(options.roots); !roots.error.empty())
       return fail(roots.error, service::invalid);
   }
   const service::ServiceSpec spec = spec_of(options, environment, *home);

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/hex.hpp"
-#include "serve/websocket/tls.hpp"
+#include "serve/websocket/acceptor.hpp"
 
 namespace earshot {
 namespace {
@@ -69,7 +69,7 @@ std::variant<StartupResources, std::string> acquire_startup_resources(const conf
     spdlog::warn("{}; clients are served, but nothing is stored in this directory", warning);
   else
     remove_unfinished_files(options.state);
-  auto secrets = serve::load_secrets(options.state);
+  auto secrets = serve::load_secrets(options.state, options.metrics_token_file);
   if (const auto* error = std::get_if<AuthError>(&secrets)) return error->text;
   for (const std::string& each : std::get<0>(secrets).set_aside) spdlog::warn("{}", each);
   std::unique_ptr<boost::asio::ssl::context> tls;

@@ -10,7 +10,7 @@
 
 #include "config/options.hpp"
 #include "serve/auth/secrets.hpp"
-#include "serve/websocket/unix_listener.hpp"
+#include "serve/websocket/acceptor.hpp"
 
 namespace earshot {
 

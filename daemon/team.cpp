@@ -7,17 +7,15 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
-#include "tail/host_names.hpp"
 
 namespace earshot {
 namespace {
 
 /// True if the stream's transcript does not exist, but the directory of transcripts in its root does.
-bool is_deleted(const std::vector<tail::Root>& roots, std::string_view stream) {
+bool is_deleted(const std::vector<Root>& roots, std::string_view stream) {
   const auto slash = stream.find('/');
-  const auto root = std::find_if(roots.begin(), roots.end(), [&](const tail::Root& each) {
-    return each.name == stream.substr(0, slash);
-  });
+  const auto root = std::find_if(roots.begin(), roots.end(),
+                                 [&](const Root& each) { return each.name == stream.substr(0, slash); });
   if (root == roots.end() || slash == stream.npos) return false;
   const auto place = parse_stream_name(*root->program, stream.substr(slash + 1));
   if (!place) return false;
@@ -31,7 +29,7 @@ bool is_deleted(const std::vector<tail::Root>& roots, std::string_view stream) {
 }  // namespace
 
 Team::Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options,
-           std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each)
+           std::uint64_t hash_key, std::vector<Root> roots, team::Publisher::ForEach for_each)
     : io_(io), server_(server) {
   if (options.hub) create_hub(*options.hub, options.state, hash_key);
   if (options.relay)
@@ -47,7 +45,7 @@ void Team::create_hub(const config::HubOptions& hub, const std::string& state, s
         server_.status_changed(session, status);
       },
       [this](const status::HostStatuses& hosts) { server_.hosts_changed(hosts); });
-  record_client_ = team::make_record_client(io_, hub.broker);
+  record_client_ = std::make_unique<team::RecordClient>(io_, hub.broker);
   server_.set_remote_record_reader(
       [this](const std::string& event_json, std::function<void(serve::RemoteRecord)> done) {
         record_client_->read(event_json, std::move(done));
@@ -66,11 +64,11 @@ void Team::create_hub(const config::HubOptions& hub, const std::string& state, s
 }
 
 void Team::create_publisher(const config::RelayOptions& relay, const config::Options& options,
-                            std::uint64_t hash_key, std::vector<tail::Root> roots,
+                            std::uint64_t hash_key, std::vector<Root> roots,
                             team::Publisher::ForEach for_each) {
   team::PublisherOptions publisher;
   publisher.broker = relay.broker;
-  publisher.broker.inbox = "_INBOX_" + tail::escape(options.host);
+  publisher.broker.inbox = "_INBOX_" + escape_token(options.host);
   publisher.is_deleted = [roots = std::move(roots)](const std::string& stream) {
     return is_deleted(roots, stream);
   };
@@ -80,6 +78,13 @@ void Team::create_publisher(const config::RelayOptions& relay, const config::Opt
   publisher.full = relay.full;
   publisher.read = relay.read;
   publisher_ = std::make_unique<team::Publisher>(io_, server_, std::move(for_each), std::move(publisher));
+}
+
+Team::~Team() {
+  publisher_.reset();
+  ingestor_.reset();
+  record_client_.reset();
+  team::BrokerThread::wait_for_all();
 }
 
 void Team::start() {
@@ -127,6 +132,8 @@ serve::TeamMetrics Team::metrics() const {
            {"hosts_refused", "Events dropped because of the limit of hosts.", true, m.store.hosts_refused},
            {"files_refused", "Events dropped because of the limit of streams of a host.", true,
             m.store.files_refused},
+           {"repairs_refused", "Repairs of a file after a gap refused because of the limit of a host.", true,
+            m.store.repairs_refused},
            {"retired", "Files deleted because of the age or size limit.", true, m.store.retired}}};
 }
 
@@ -135,13 +142,13 @@ void Team::fill(serve::Metrics& metrics) const { metrics.team = this->metrics();
 void Team::fill(serve::Health& health) const {
   health.team = metrics();
   const auto add_problem = [&](const char* part, const std::string& reason) {
-    if (!reason.empty()) health.troubles.push_back({part, reason, "the daemon retries"});
+    if (!reason.empty()) health.problems.push_back({part, reason, "the daemon retries"});
   };
   if (publisher_) add_problem("[relay]", publisher_->metrics().problem);
   if (!ingestor_) return;
   add_problem("[hub]", ingestor_->metrics().problem);
   if (ingestor_->metrics().store.hosts_refused > 0)
-    health.troubles.push_back(
+    health.problems.push_back(
         {"[hub]",
          "more than " + std::to_string(hosts_max_) + " hosts publish: events of the others are dropped",
          "raise `hosts` in [hub]"});

@@ -6,15 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "agents/roots.hpp"
 #include "config/options.hpp"
-#include "serve/http/health.hpp"
 #include "serve/http/metrics.hpp"
 #include "serve/server.hpp"
-#include "tail/roots.hpp"
 #include "team/host_registry.hpp"
 #include "team/ingestor.hpp"
+#include "team/nats_client.hpp"
 #include "team/publisher.hpp"
-#include "team/record_client.hpp"
 
 namespace earshot {
 
@@ -24,7 +23,8 @@ class Team {
   /// `server`, and the streams that `for_each` visits (all known transcripts), must outlive this object.
   /// Throws std::runtime_error with a message for users.
   Team(boost::asio::io_context& io, serve::Server& server, const config::Options& options,
-       std::uint64_t hash_key, std::vector<tail::Root> roots, team::Publisher::ForEach for_each);
+       std::uint64_t hash_key, std::vector<Root> roots, team::Publisher::ForEach for_each);
+  ~Team();
   void start();
   void stop();
 
@@ -34,8 +34,7 @@ class Team {
  private:
   void create_hub(const config::HubOptions& hub, const std::string& state, std::uint64_t hash_key);
   void create_publisher(const config::RelayOptions& relay, const config::Options& options,
-                        std::uint64_t hash_key, std::vector<tail::Root> roots,
-                        team::Publisher::ForEach for_each);
+                        std::uint64_t hash_key, std::vector<Root> roots, team::Publisher::ForEach for_each);
   serve::TeamMetrics metrics() const;
 
   boost::asio::io_context& io_;

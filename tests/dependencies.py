@@ -40,7 +40,7 @@ CLIENT_MODULES = {
 }
 CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
 OFFLINE_MAY_USE = {"core", "agents", "redact"}     # in addition, by the commands that need no daemon
-OFFLINE = re.compile(r"replay|stats")              # files of clients/cli
+OFFLINE = re.compile(r"replay|place")              # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
 STANDARD = r"[a-z_0-9]+|emmintrin\.h|"
 LIBRARIES = {
@@ -59,7 +59,7 @@ AGENT_NAMES = {
 }
 WRITES_TRANSCRIPTS = ("daemon/demo", "clients/sdk/test/")  # prefixes of files that may name all of them
 # Prefixes of files that may name files and directories: defaults of options, their help, and diagnostics.
-NAMES_DIRECTORIES = ("daemon/config/", "daemon/tail/roots", "daemon/tail/tail.cpp", "daemon/service_command", "clients/")
+NAMES_DIRECTORIES = ("daemon/config/", "daemon/agents/roots", "daemon/tail/tail.cpp", "daemon/service_command", "clients/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 SOURCE = (".cpp", ".hpp", ".h", ".cc", ".ts", ".js")

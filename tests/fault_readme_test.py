@@ -19,7 +19,7 @@ def tests_of(path):
         text = file.read()
     if path.endswith(".py"):
         return frozenset(re.findall(r"^\s+def (test_\w+)\(", text, re.MULTILINE))
-    if path.endswith(".ts"):
+    if path.endswith((".ts", ".mjs")):
         return frozenset(re.findall(r'^\s*test\("([^"]+)"', text, re.MULTILINE))
     literal = r'"((?:[^"\\]|\\.)*)"'
     found = re.findall(rf"\bTEST_CASE\(\s*((?:{literal.replace('(', '(?:', 1)}\s*)+)", text)

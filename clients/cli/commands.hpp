@@ -1,8 +1,13 @@
-// The commands of `earshot`: each takes its options and returns the exit code of the program.
+// The commands of `earshot`: each takes its options and returns the exit code of the program. Help,
+// completions and the tests of the manual are derived from what the add functions define.
 #pragma once
+#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/text_filter.hpp"
@@ -20,6 +25,7 @@ constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // the daemon or a file cannot be reached or read
 constexpr int exit_usage = 2;
 constexpr int exit_no_daemon = 3;  // `status` only
+constexpr int try_again = -1;      // no exit code: a command that reconnects continues
 
 enum class Format { automatic, json, pretty };  // automatic: pretty on a terminal
 
@@ -41,14 +47,14 @@ struct ListOptions {
   bool all = false;
   bool json = false;
 };
-int list_command(const ListOptions& options);
+int list_command(const ListOptions& options, const DaemonAddresses& addresses);
 
 struct StatusOptions {
   ConnectOptions daemon;
   ColourMode colour = ColourMode::automatic;
   bool json = false;
 };
-int status_command(const StatusOptions& options);
+int status_command(const StatusOptions& options, const DaemonAddresses& addresses);
 
 struct StatusLineOptions {
   Filters filters;
@@ -68,10 +74,7 @@ struct ShowOptions {
   bool json = false;
   bool no_pager = false;
 };
-int show_command(const ShowOptions& options);
-
-/// Prints the ids of live sessions for shell completion; silent without a daemon.
-int sessions_command(const ConnectOptions& daemon);
+int show_command(const ShowOptions& options, const DaemonAddresses& addresses);
 
 struct DoctorOptions {
   ConnectOptions daemon;
@@ -84,7 +87,7 @@ struct OpenOptions {
   ConnectOptions daemon;
   bool print = false;  // only print the address
 };
-int open_command(const OpenOptions& options);
+int open_command(const OpenOptions& options, const DaemonAddresses& addresses);
 
 struct TokenOptions {
   ConnectOptions daemon;
@@ -107,10 +110,91 @@ struct ReplayOptions {
 };
 int replay_command(const ReplayOptions& options);
 
-// Shared by the commands.
+// The command line.
 
-/// The daemon's addresses. If there are none, prints the reason, sets `exit_code` and returns nothing.
-std::optional<DaemonAddresses> find_addresses(const ConnectOptions& options, int& exit_code);
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;  // after parsing; returns the exit code
+};
+
+Command add_ls(CLI::App& app);
+Command add_tail(CLI::App& app);
+Command add_show(CLI::App& app);
+Command add_status(CLI::App& app);
+Command add_statusline(CLI::App& app);
+Command add_replay(CLI::App& app);
+Command add_open(CLI::App& app);
+Command add_token(CLI::App& app);
+Command add_doctor(CLI::App& app);
+Command add_completions(CLI::App& app);
+
+/// Adds all commands; `app` must outlive the result.
+std::vector<Command> add_commands(CLI::App& app);
+/// Null: there is no such command.
+const CLI::App* find_command(const CLI::App& app, const std::string& name);
+
+/// The words of `earshot complete`: what a shell may put in place of the last of `words`, which follow the
+/// name of the program. A line each, `<word>` or `<word>\t<description>`, or the only line `\tfile` or
+/// `\tdirectory`: a path.
+std::string complete_words(const CLI::App& app, std::vector<std::string> words);
+
+/// Calls `run` with the daemon's addresses and returns its result. If there are none, prints the reason and
+/// returns the exit code. They are looked up anew at each call: a restarted daemon may have others.
+int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run);
+
+extern const char* const filter_help;
+/// `types`: also --type. A command with the argument SESSION has no --session.
+void add_filters(CLI::App& command, Filters& filters, bool types);
+void add_colour(CLI::App& command, ColourMode& colour);
+
+/// What the help of a command shows, and its flags.
+template <class Options>
+struct CommandText {
+  struct Flag {
+    const char* names;
+    bool Options::*value;
+    const char* description;
+  };
+  const char* name;
+  const char* description;
+  std::vector<Flag> flags;
+  const char* footer;
+};
+
+/// Adds a command. `run` takes the options and, if the command needs the daemon, its addresses. `define` adds
+/// other options than flags. Those for colours, filters and the connection follow if `Options` has members
+/// for them.
+template <class Options, class Run>
+Command add_command(CLI::App& app, const CommandText<Options>& text, Run run,
+                    const std::function<void(CLI::App&, Options&)>& define = {}) {
+  CLI::App* const command = app.add_subcommand(text.name, text.description);
+  const auto options = std::make_shared<Options>();
+  for (const auto& flag : text.flags) command->add_flag(flag.names, (*options).*flag.value, flag.description);
+  if (define) define(*command, *options);
+  std::string footer = text.footer;
+  if constexpr (requires { options->colour; }) add_colour(*command, options->colour);
+  if constexpr (requires { options->filters; }) {
+    add_filters(*command, options->filters, std::is_same_v<Options, TailOptions>);
+    footer = std::string(filter_help) + "\n\n" + footer;
+  }
+  if constexpr (requires { options->daemon; }) add_connect_options(*command, options->daemon);
+  command->footer(footer);
+  if constexpr (std::is_invocable_v<Run, const Options&>) {
+    return {command, [options, run] { return run(*options); }};
+  } else {
+    return {command, [options, run] {
+              return with_daemon(options->daemon,
+                                 [&](const auto& addresses) { return run(*options, addresses); });
+            }};
+  }
+}
+
+/// Prints a usage error and returns its exit code.
+int usage_error(const std::string& message);
+/// The message for words that the parser did not accept, with the most similar command or option.
+std::string unknown_word_message(const CLI::App& app, const std::vector<std::string>& words);
+
+// Shared by the commands.
 
 /// Prints an `error` frame.
 void print_daemon_error(const Fields& error);

@@ -1,232 +1,56 @@
-// `earshot completions`: shell completion scripts, derived from the CLI11 definition of the command line.
-#include "cli/completions.hpp"
-
+// `earshot completions`: the completion scripts of shells, and `earshot complete`, which they call: it prints
+// the words that may follow a command line.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
-#include <vector>
 
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
 
-struct Value {
-  std::string type;                  // empty: a flag
-  std::vector<std::string> choices;  // of a|b|c
-  bool many = false;
-};
+constexpr std::size_t sessions_max = 500;  // offered at most
 
-struct Option {
-  std::vector<std::string> names;  // -v, --verbose
-  std::string about;
-  Value value;
-};
+// The scripts treat each line as data, which is quoted when it is inserted: a session's id, title and project
+// come from transcripts, which others may have written.
 
-struct Section {
-  std::string name, about;
-  std::vector<Option> options;
-  std::vector<Value> positionals;
-};
-
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(at, begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-Value value_of(const CLI::Option& option) {
-  Value value;
-  if (option.get_items_expected_max() == 0) return value;
-  value.type = option.get_type_name();
-  if (value.type.find('|') != std::string::npos) value.choices = split(value.type, '|');
-  value.many = option.get_expected_max() > 1;
-  return value;
-}
-
-Section section_of(const CLI::App& app) {
-  Section section{app.get_name(), app.get_description(), {}, {}};
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) {
-      section.positionals.push_back(value_of(*option));
-      continue;
-    }
-    Option one{{}, option->get_description(), value_of(*option)};
-    for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
-    section.options.push_back(std::move(one));
-  }
-  return section;
-}
-
-std::vector<Section> sections_of(const CLI::App& app) {
-  std::vector<Section> sections;
-  for (const CLI::App* each : app.get_subcommands([](const CLI::App* s) { return !s->get_group().empty(); }))
-    sections.push_back(section_of(*each));
-  return sections;
-}
-
-template <class Items, class Text>
-std::string joined(const Items& items, std::string_view between, Text&& text) {
-  std::string out;
-  for (const auto& item : items) {
-    if (!out.empty()) out += between;
-    out += text(item);
-  }
-  return out;
-}
-
-const std::string& identity(const std::string& text) { return text; }
-
-std::string command_names(const std::vector<Section>& sections) {
-  return joined(sections, " ", [](const Section& s) { return s.name; });
-}
-
-// --- bash ---
-
-// The command that sets COMPREPLY for a value.
-std::string bash_value(const Value& value, const std::vector<Section>& sections) {
-  if (!value.choices.empty()) return "_earshot_words '" + joined(value.choices, " ", identity) + "'";
-  if (value.type == "FILE") return "compopt -o default 2>/dev/null";
-  if (value.type == "DIR") return "compopt -o dirnames 2>/dev/null";
-  if (value.type == "SESSION") return "_earshot_sessions";
-  if (value.type == "COMMAND") return "_earshot_words '" + command_names(sections) + "'";
-  return ":";
-}
-
-std::string bash_section(const Section& section, const std::vector<Section>& sections) {
-  std::string out, words;
-  for (const Option& option : section.options) {
-    words += (words.empty() ? "" : " ") + joined(option.names, " ", identity);
-    if (option.value.type.empty()) continue;
-    out += "        " + joined(option.names, " | ", identity) + ") " + bash_value(option.value, sections) +
-           "; return ;;\n";
-  }
-  if (!out.empty()) out = "      case $prev in\n" + out + "      esac\n";
-  out += "      case $cur in\n        -*) _earshot_words '" + words + "'; return ;;\n      esac\n";
-  if (section.name == "earshot") {
-    out += "      _earshot_words '" + command_names(sections) + "'\n";
-  } else if (!section.positionals.empty()) {
-    out += "      " + bash_value(section.positionals.front(), sections) + "\n";
-  }
-  return out;
-}
-
-constexpr const char* bash_begin = R"SH(# bash completion for earshot, printed by `earshot completions bash`
-_earshot_words() {
-  # shellcheck disable=SC2207  # words have no blanks
-  COMPREPLY=($(compgen -W "$1" -- "$cur"))
-}
-
-_earshot_sessions() {
-  _earshot_words "last $("${COMP_WORDS[0]}" complete-sessions 2>/dev/null | cut -f 1)"
-}
-
+constexpr const char* bash_script = R"SH(# bash completion for earshot, printed by `earshot completions bash`
 _earshot() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev='' command='' i
+  local cur=${COMP_WORDS[COMP_CWORD]} line word
   COMPREPLY=()
-  if [ "$COMP_CWORD" -gt 0 ]; then prev=${COMP_WORDS[COMP_CWORD - 1]}; fi
-  if [ "$cur" = = ]; then cur=''; elif [ "$prev" = = ]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
-  for ((i = 1; i < COMP_CWORD; ++i)); do
-    case ${COMP_WORDS[i]} in
-      -*) ;;
-      *) command=${COMP_WORDS[i]}; break ;;
+  if [ "$cur" = = ]; then cur=''; fi
+  while IFS= read -r line; do
+    case $line in
+      $'\tfile') compopt -o default 2>/dev/null; return ;;
+      $'\tdirectory') compopt -o dirnames 2>/dev/null; return ;;
     esac
-  done
-  case $command in
-    '')
+    printf -v word %q "${line%%$'\t'*}"
+    if [[ $word == "$cur"* ]]; then COMPREPLY+=("$word"); fi
+  done < <("${COMP_WORDS[0]}" complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+
+complete -F _earshot earshot
 )SH";
 
-std::string bash(const Section& top, const std::vector<Section>& sections) {
-  std::string out = bash_begin + bash_section(top, sections) + "      ;;\n";
-  for (const Section& section : sections) {
-    out += "    " + section.name + ")\n" + bash_section(section, sections) + "      ;;\n";
-  }
-  return out + "  esac\n}\n\ncomplete -F _earshot earshot\n";
-}
-
-// --- zsh ---
-
-// Escapes text inside '…' for _arguments and _describe.
-std::string zsh_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\'') {
-      out += R"('\'')";
-      continue;
-    }
-    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
-
-std::string zsh_action(const Value& value) {
-  if (!value.choices.empty()) return "(" + joined(value.choices, " ", identity) + ")";
-  if (value.type == "FILE") return "_files";
-  if (value.type == "DIR") return "_files -/";
-  if (value.type == "SESSION") return "_earshot_sessions";
-  if (value.type == "COMMAND") return "_earshot_commands";
-  return " ";
-}
-
-std::string zsh_value(const Value& value) {
-  return value.type.empty()
-             ? ""
-             : ":" + zsh_text(value.choices.empty() ? value.type : "which") + ":" + zsh_action(value);
-}
-
-std::string zsh_option(const Option& option) {
-  const std::string about = "[" + zsh_text(option.about) + "]" + zsh_value(option.value);
-  const auto name = [&](const std::string& n) {
-    return n.starts_with("--") && !option.value.type.empty() ? n + "=" : n;
-  };
-  if (option.value.many) return "'*" + name(option.names.back()) + about + "'";
-  if (option.names.size() == 1) return "'" + name(option.names.front()) + about + "'";
-  return "'(" + joined(option.names, " ", identity) + ")'{" + joined(option.names, ",", name) + "}'" + about +
-         "'";
-}
-
-std::string zsh_arguments(const Section& section, std::string_view how, std::string_view indent) {
-  std::string out = "_arguments " + std::string(how);
-  const auto add = [&](const std::string& argument) { out += " \\\n" + std::string(indent) + argument; };
-  for (const Option& option : section.options) add(zsh_option(option));
-  for (const Value& value : section.positionals)
-    add((value.many ? "'*" : "'1") + std::string(":") + zsh_value(value).substr(1) + "'");
-  return out;
-}
-
-constexpr const char* zsh_begin = R"SH(#compdef earshot
+constexpr const char* zsh_script = R"SH(#compdef earshot
 # zsh completion for earshot, printed by `earshot completions zsh`
-_earshot_sessions() {
-  local -a sessions
-  sessions=('last:the session with the latest activity')
-  sessions+=(${(f)"$(earshot complete-sessions 2>/dev/null | sed -e 's/:/\\:/g' -e 's/\t/:/')"})
-  _describe -t sessions session sessions
-}
-
-_earshot_commands() {
-  local -a commands
-  commands=(
-)SH";
-
-constexpr const char* zsh_middle = R"SH(  )
-  _describe -t commands command commands
-}
-
 _earshot() {
-  local curcontext=$curcontext state line
-  typeset -A opt_args
-  )SH";
-
-constexpr const char* zsh_end = R"SH(  esac
+  local line word
+  local -a described
+  for line in "${(@f)$("${(Q)words[1]}" complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+    case $line in
+      '') continue ;;
+      $'\tfile') _files; return ;;
+      $'\tdirectory') _files -/; return ;;
+    esac
+    word=${${${line%%$'\t'*}//\\/\\\\}//:/\\:}
+    described+=("$word:${line#*$'\t'}")
+  done
+  _describe -t words word described
 }
 
 if [[ $funcstack[1] == _earshot ]]; then
@@ -236,88 +60,52 @@ else
 fi
 )SH";
 
-std::string zsh(const Section& top, const std::vector<Section>& sections) {
-  std::string out = zsh_begin;
-  for (const Section& section : sections)
-    out += "    '" + section.name + ":" + zsh_text(section.about) + "'\n";
-  out += zsh_middle + zsh_arguments(top, "-C", "    ");
-  out += " \\\n    '1: :_earshot_commands' \\\n    '*:: :->rest'\n";
-  out += "  [[ $state == rest ]] || return\n  case $line[1] in\n";
-  for (const Section& section : sections)
-    out += "    " + section.name + ")\n      " + zsh_arguments(section, "-s", "        ") + "\n      ;;\n";
-  return out + zsh_end;
+constexpr const char* fish_script = R"SH(# fish completion for earshot, printed by `earshot completions fish`
+function __earshot_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l lines ($words[1] complete $words[2..-1] "$current" 2>/dev/null)
+    switch "$lines[1]"
+        case \tfile
+            __fish_complete_path $current
+        case \tdirectory
+            __fish_complete_directories $current
+        case '*'
+            string join \n -- $lines
+    end
+end
+
+complete -c earshot -f -a '(__earshot_complete)'
+)SH";
+
+const std::map<std::string, const char*> scripts = {
+    {"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
+
+// An id that is not displayable as it is, or that looks like an option, cannot be typed as an argument.
+bool is_argument(std::string_view id) {
+  return !id.empty() && id.front() != '-' && to_display_line(id, Charset::utf8) == id;
 }
 
-// --- fish ---
-
-std::string fish_text(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out + "'";
+// The connection options of a command line that is being typed.
+ConnectOptions connection_of(const std::vector<std::string>& words) {
+  ConnectOptions options;
+  const std::map<std::string, std::string*> values = {{"--connect", &options.connect},
+                                                      {"--socket", &options.socket},
+                                                      {"--token-file", &options.token_file},
+                                                      {"--tls-ca", &options.tls_ca},
+                                                      {"--state", &options.state}};
+  for (std::size_t i = 0; i + 1 < words.size(); ++i)
+    if (const auto found = values.find(words[i]); found != values.end()) *found->second = words[i + 1];
+  return options;
 }
 
-// The arguments of `complete`: whether the option takes a value, and its completions.
-std::string fish_value(const Value& value, std::string_view value_flag) {
-  if (value.type.empty()) return {};
-  if (!value.choices.empty())
-    return std::string(value_flag) + " -a " + fish_text(joined(value.choices, " ", identity));
-  if (value.type == "FILE") return " -r -F";
-  if (value.type == "DIR") return std::string(value_flag) + " -a '(__fish_complete_directories)'";
-  if (value.type == "SESSION")
-    return std::string(value_flag) + " -a 'last (earshot complete-sessions 2>/dev/null)'";
-  return std::string(value_flag);
-}
-
-std::string fish_section(const Section& section, const std::vector<Section>& sections) {
-  const bool top = section.name == "earshot";
-  const std::string head = top ? "complete -c earshot -n __fish_use_subcommand"
-                               : "complete -c earshot -n '__fish_seen_subcommand_from " + section.name + "'";
-  std::string out;
-  for (const Option& option : section.options) {
-    out += head;
-    for (const std::string& name : option.names)
-      out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-    out += fish_value(option.value, " -x") + " -d " + fish_text(option.about) + "\n";
-  }
-  for (const Value& value : section.positionals) {
-    if (value.type == "COMMAND") {
-      out += head + " -a " + fish_text(command_names(sections)) + "\n";
-    } else if (const std::string words = fish_value(value, ""); !words.empty()) {
-      out += head + words + "\n";
-    }
-  }
-  return out;
-}
-
-std::string fish(const Section& top, const std::vector<Section>& sections) {
-  std::string out =
-      "# fish completion for earshot, printed by `earshot completions fish`\ncomplete -c earshot -f\n";
-  out += fish_section(top, sections);
-  for (const Section& section : sections)
-    out += "complete -c earshot -n __fish_use_subcommand -a " + section.name + " -d " +
-           fish_text(section.about) + "\n";
-  for (const Section& section : sections) out += fish_section(section, sections);
-  return out;
-}
-
-}  // namespace
-
-std::string completions(const CLI::App& app, std::string_view shell) {
-  const Section top = section_of(app);
-  const std::vector<Section> sections = sections_of(app);
-  if (shell == "bash") return bash(top, sections);
-  return shell == "zsh" ? zsh(top, sections) : fish(top, sections);
-}
-
-int sessions_command(const ConnectOptions& daemon) {
-  constexpr std::size_t sessions_max = 500;
+// The live sessions; none without a daemon.
+std::string session_words(const ConnectOptions& daemon) {
+  std::string out = "last\tthe session with the latest activity\n";
   const auto found = find_daemon(daemon);
-  if (!std::holds_alternative<DaemonAddresses>(found)) return exit_failed;
+  const auto* const addresses = std::get_if<DaemonAddresses>(&found);
+  if (addresses == nullptr) return out;
   Client client;
-  Output out;
   FrameParser parser;
   std::size_t count = 0;
   Handlers handlers;
@@ -325,19 +113,90 @@ int sessions_command(const ConnectOptions& daemon) {
   handlers.on_frame = [&](std::string_view json) {
     const auto frame = parser.parse(json);
     if (!frame) return true;
-    const std::string_view type = frame->text("type");
-    if (type == "session") {
-      const std::string_view title = frame->text("title");
-      const std::string description = std::string(last_component(frame->text("project"))) +
-                                      (title.empty() ? "" : ": " + std::string(title));
-      out.write(to_display_line(frame->text("session"), Charset::ascii) + "\t" + safe_text(description) +
-                "\n");
+    const std::string_view type = frame->text("type"), id = frame->text("session"),
+                           title = frame->text("title");
+    if (type == "session" && is_argument(id)) {
+      const std::string project(last_component(frame->text("project")));
+      out += std::string(id) + "\t" + safe_text(project + (title.empty() ? "" : ": ") + std::string(title)) +
+             "\n";
       ++count;
     }
     return type != "ready" && type != "error" && count < sessions_max;
   };
-  const ConnectResult result = client.run_any(std::get<DaemonAddresses>(found), handlers);
-  return result.last().end_reason == EndReason::stopped ? exit_ok : exit_failed;
+  client.run_any(*addresses, handlers);
+  return out;
+}
+
+std::string command_words(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    out += each->get_name() + "\t" + each->get_description() + "\n";
+  return out;
+}
+
+// What the value of an option or an argument may be, by the name of its type.
+std::string value_words(const CLI::App& app, const CLI::Option& option,
+                        const std::vector<std::string>& words) {
+  std::string type = option.get_type_name();
+  if (type == "FILE") return "\tfile\n";
+  if (type == "DIR") return "\tdirectory\n";
+  if (type == "SESSION") return session_words(connection_of(words));
+  if (type == "COMMAND") return command_words(app);
+  if (type.find('|') == type.npos) return {};
+  std::replace(type.begin(), type.end(), '|', '\n');
+  return type + "\n";
+}
+
+std::string option_words(const CLI::App& command) {
+  std::string out;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_snames())
+      out += "-" + name + "\t" + option->get_description() + "\n";
+    for (const std::string& name : option->get_lnames())
+      out += "--" + name + "\t" + option->get_description() + "\n";
+  }
+  return out;
+}
+
+// The option whose value is completed; null: none.
+const CLI::Option* option_before(const CLI::App& command, const std::string& word) {
+  const CLI::Option* const option = word.starts_with('-') ? command.get_option_no_throw(word) : nullptr;
+  return option != nullptr && option->get_items_expected_max() > 0 ? option : nullptr;
+}
+
+}  // namespace
+
+std::string complete_words(const CLI::App& app, std::vector<std::string> words) {
+  std::string current;
+  if (!words.empty()) {
+    current = std::move(words.back());
+    words.pop_back();
+  }
+  const auto name =
+      std::find_if(words.begin(), words.end(), [](const auto& word) { return !word.starts_with('-'); });
+  const CLI::App* const found = name == words.end() ? nullptr : find_command(app, *name);
+  const CLI::App& command = found == nullptr ? app : *found;
+  // bash splits words at `=`.
+  if (current == "=") current.clear();
+  if (!words.empty() && words.back() == "=") words.pop_back();
+  if (const CLI::Option* option = words.empty() ? nullptr : option_before(command, words.back()))
+    return value_words(app, *option, words);
+  if (const std::size_t equals = current.find('='); equals != current.npos) {
+    const CLI::Option* const option = option_before(command, current.substr(0, equals));
+    if (option == nullptr) return {};
+    std::string out = value_words(app, *option, words);
+    if (out.empty() || out.front() == '\t') return out;
+    for (std::size_t at = 0; at < out.size(); at = out.find('\n', at) + 1) {
+      out.insert(at, current, 0, equals + 1);
+      at += equals + 1;
+    }
+    return out;
+  }
+  if (current.starts_with('-')) return option_words(command);
+  if (found == nullptr) return command_words(app);
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_positional()) return value_words(app, *option, words);
+  return {};
 }
 
 Command add_completions(CLI::App& app) {
@@ -346,7 +205,7 @@ Command add_completions(CLI::App& app) {
   command->add_option("SHELL", *shell, "which shell")
       ->type_name("bash|zsh|fish")
       ->required()
-      ->transform(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+      ->transform(CLI::IsMember(scripts).description(""));
   command->footer(
       "For the current shell:\n"
       "  source <(earshot completions bash)\n"
@@ -355,18 +214,10 @@ Command add_completions(CLI::App& app) {
       "  earshot completions zsh > ~/.zfunc/_earshot      (with fpath+=~/.zfunc before compinit in "
       "~/.zshrc)\n"
       "  earshot completions fish > ~/.config/fish/completions/earshot.fish");
-  return {command, [&app, shell] {
-            std::cout << completions(app, *shell);
+  return {command, [shell] {
+            std::cout << scripts.at(*shell);
             return exit_ok;
           }};
-}
-
-Command add_complete_sessions(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("complete-sessions", "print the ids of live sessions, one per line");
-  command->group("");  // hidden: for the completion scripts
-  const auto daemon = std::make_shared<ConnectOptions>();
-  add_connect_options(*command, *daemon);
-  return {command, [daemon] { return sessions_command(*daemon); }};
 }
 
 }  // namespace earshot::cli

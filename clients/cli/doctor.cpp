@@ -1,13 +1,11 @@
 // `earshot doctor`: finds problems and explains how to solve them.
 #include <algorithm>
 #include <iterator>
-#include <memory>
 
 #include "base/json_writer.hpp"
+#include "cli/commands.hpp"
 #include "cli/doctor_checks.hpp"
-#include "cli/options.hpp"
 #include "common/format.hpp"
-#include "common/http.hpp"
 #include "version/version.hpp"
 
 namespace earshot::cli {
@@ -83,6 +81,12 @@ std::string report_json(const Findings& findings) {
 }  // namespace doctor
 
 namespace {
+
+const CommandText<DoctorOptions> text = {
+    "doctor",
+    "find problems and explain how to solve them",
+    {{"--json", &DoctorOptions::json, "print one JSON object"}},
+    R"(Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.)"};
 
 doctor::Probe contact(const DaemonAddresses& addresses) {
   doctor::Probe probe;
@@ -173,14 +177,6 @@ int doctor_command(const DoctorOptions& options) {
   return doctor::has_problem(findings) ? exit_failed : exit_ok;
 }
 
-Command add_doctor(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("doctor", "find problems and explain how to solve them");
-  const auto options = std::make_shared<DoctorOptions>();
-  command->add_flag("--json", options->json, "print one JSON object");
-  add_colour(*command, options->colour);
-  add_connect_options(*command, options->daemon);
-  command->footer("Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.");
-  return {command, [options] { return doctor_command(*options); }};
-}
+Command add_doctor(CLI::App& app) { return add_command(app, text, doctor_command); }
 
 }  // namespace earshot::cli

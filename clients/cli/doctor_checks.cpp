@@ -1,16 +1,20 @@
 #include "cli/doctor_checks.hpp"
 
-#include <dirent.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
+#include "base/system.hpp"
 #include "cli/place.hpp"
 #include "common/format.hpp"
 
@@ -42,6 +46,84 @@ Finding token_finding(const std::string& path, uid_t own) {
   return finding;
 }
 
+constexpr std::uint64_t free_problem_bytes = 1 << 20;  // the state directory needs a few KiB
+constexpr std::uint64_t free_warning_bytes = 64 << 20;
+constexpr std::int64_t first_plausible_ms = 1'735'689'600'000;  // 2025: earlier than the first version
+constexpr std::int64_t future_ms = 5 * 60'000;                  // tolerated difference
+constexpr std::uint64_t watches_spare = 64;        // the roots themselves, their parents, session directories
+constexpr std::uint64_t connections_usual = 1100;  // the daemon's default limit
+constexpr std::uint64_t descriptors_spare = 128;   // transcripts, watches, listeners
+constexpr std::uint64_t watches_suggested = 524'288;
+constexpr std::size_t processes_max = 4096;  // others are not counted
+
+std::optional<std::uint64_t> number_in(const std::string& path) {
+  const TextFile file = read_text_file(path);
+  std::uint64_t value = 0;
+  const char* const end = file.text.data() + file.text.size();
+  const auto [read, failed] = std::from_chars(file.text.data(), end, value);
+  if (!file.error.empty() || failed != std::errc() || read != end) return std::nullopt;
+  return value;
+}
+
+// Processes of other users are not accessible, and their watches count against other limits.
+void count_used(Kernel& kernel) {
+  std::size_t processes = 0;
+  const auto is_number = [](std::string_view name) { return name[0] >= '0' && name[0] <= '9'; };
+  Directory("/proc").for_each([&](std::string_view pid, FileType) {
+    if (!is_number(pid) || ++processes > processes_max) return;
+    const std::string process = "/proc/" + std::string(pid);
+    Directory(process + "/fd").for_each([&](std::string_view name, FileType) {
+      const std::string fd(name);
+      char target[32] = {};
+      const ssize_t size = ::readlink((process + "/fd/" + fd).c_str(), target, sizeof target);
+      if (size <= 0 || std::string_view(target, static_cast<std::size_t>(size)) != "anon_inode:inotify")
+        return;
+      ++kernel.instances_used;
+      const std::string info = read_text_file(process + "/fdinfo/" + fd).text;
+      for (std::size_t at = info.find("inotify wd:"); at != info.npos; at = info.find("inotify wd:", at + 1))
+        ++kernel.watches_used;
+    });
+  });
+}
+
+// The soft limit of another process.
+std::optional<std::uint64_t> descriptors_of(std::int64_t pid) {
+  constexpr std::string_view row = "Max open files";
+  const std::string limits = read_text_file("/proc/" + std::to_string(pid) + "/limits").text;
+  const std::size_t at = limits.find(row);
+  if (at == limits.npos) return std::nullopt;
+  const std::size_t digits = limits.find_first_not_of(' ', at + row.size());
+  std::uint64_t value = 0;
+  if (digits == limits.npos) return std::nullopt;
+  if (std::from_chars(limits.data() + digits, limits.data() + limits.size(), value).ec != std::errc())
+    return std::nullopt;
+  return value;
+}
+
+std::uint64_t own_descriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+struct Limit {
+  std::uint64_t value = 0;
+  bool of_namespace = false;
+};
+
+std::optional<Limit> lower_limit(std::optional<std::uint64_t> user, std::optional<std::uint64_t> name_space) {
+  if (!user && !name_space) return std::nullopt;
+  if (!user || (name_space && *name_space < *user)) return Limit{*name_space, true};
+  return Limit{*user, false};
+}
+
+std::string raise(const char* what, std::uint64_t to, bool of_namespace) {
+  if (of_namespace)
+    return "limited by this user namespace (container); run outside of it:  sudo sysctl user.max_inotify_" +
+           std::string(what) + "=" + std::to_string(to);
+  return "sudo sysctl fs.inotify.max_user_" + std::string(what) + "=" + std::to_string(to) +
+         "   (permanently: add the setting to /etc/sysctl.d/60-earshot.conf)";
+}
+
 }  // namespace
 
 std::string quoted(const std::string& path) {
@@ -61,15 +143,15 @@ Findings check_daemon(const Probe& probe, std::string_view own_version) {
     std::string text = "earshotd " + health.version + " is running";
     if (health.pid > 0) text += ", pid " + std::to_string(health.pid);
     text += ", for " + format_duration(Ms(health.uptime_s * 1000)) + ", with " +
-            std::to_string(health.sessions) + (health.sessions == 1 ? " session" : " sessions");
-    findings.push_back({Level::ok, "daemon", text, {}});
+            plural(health.sessions, "session");
+    findings.push_back({Level::ok, "daemon", text});
     if (health.version != own_version)
       findings.push_back(
           {Level::warning, "version",
            "the daemon is " + health.version + ", this program " + std::string(own_version),
            "restart the daemon" +
                (health.pid > 0 ? ":  kill " + std::to_string(health.pid) + " && earshotd" : "")});
-    findings.push_back({Level::ok, "address", probe.address, {}});
+    findings.push_back({Level::ok, "address", probe.address});
     return findings;
   }
   if (probe.http_status == 0)
@@ -91,10 +173,8 @@ Findings check_health(const Health& health) {
   Findings findings;
   if (health.redaction && *health.redaction)
     findings.push_back(
-        {Level::ok,
-         "redaction",
-         "on: secrets in " + std::to_string(health.redaction_rules) + " known formats are redacted",
-         {}});
+        {Level::ok, "redaction",
+         "on: secrets in " + std::to_string(health.redaction_rules) + " known formats are redacted"});
   if (health.redaction && !*health.redaction)
     findings.push_back({Level::warning, "redaction", "off: secrets in transcripts are shown",
                         "set `redact = true` in earshot.toml"});
@@ -103,10 +183,8 @@ Findings check_health(const Health& health) {
     findings.push_back({Level::warning, "problem", problem.path + ": " + problem.reason, problem.advice});
   }
   if (health.problems.size() > problems_max)
-    findings.push_back({Level::warning,
-                        "problem",
-                        "and " + std::to_string(health.problems.size() - problems_max) + " more",
-                        {}});
+    findings.push_back({Level::warning, "problem",
+                        "and " + std::to_string(health.problems.size() - problems_max) + " more"});
   if (health.connections_max > 0 && health.connections * 10 >= health.connections_max * 9)
     findings.push_back({Level::warning, "clients",
                         std::to_string(health.connections) + " of " + std::to_string(health.connections_max) +
@@ -133,14 +211,12 @@ Findings check_hosts(const Health& health, std::int64_t now_ms) {
   }
   if (offline > hosts_max)
     findings.push_back(
-        {Level::warning, "host", "and " + std::to_string(offline - hosts_max) + " more are offline", {}});
+        {Level::warning, "host", "and " + std::to_string(offline - hosts_max) + " more are offline"});
   if (online > hosts_max) names += ", …";
   if (online > 0)
-    findings.insert(findings.begin(),
-                    {Level::ok,
-                     "hosts",
-                     std::to_string(online) + (online == 1 ? " is online" : " are online") + names,
-                     {}});
+    findings.insert(
+        findings.begin(),
+        {Level::ok, "hosts", std::to_string(online) + (online == 1 ? " is online" : " are online") + names});
   return findings;
 }
 
@@ -161,7 +237,7 @@ Finding check_private(std::string_view what, const PrivatePath& file, mode_t typ
   const std::string name(what);
   const char* const wanted = type == S_IFDIR ? "700" : "600";
   if (file.error == ENOENT && may_be_absent)
-    return {Level::ok, name, file.path + " does not exist yet: the daemon creates it", {}};
+    return {Level::ok, name, file.path + " does not exist yet: the daemon creates it"};
   if (file.error != 0)
     return {Level::problem, name, file.path + ": " + std::strerror(file.error),
             "ls -ld " + quoted(file.path)};
@@ -178,7 +254,7 @@ Finding check_private(std::string_view what, const PrivatePath& file, mode_t typ
   if ((file.mode & 0600) != 0600 || (type == S_IFDIR && (file.mode & 0100) == 0))
     return {Level::problem, name, file.path + " is not accessible to its owner (" + octal(file.mode) + ")",
             "chmod " + std::string(wanted) + " " + quoted(file.path)};
-  return {Level::ok, name, file.path + " (" + octal(file.mode) + ")", {}};
+  return {Level::ok, name, file.path + " (" + octal(file.mode) + ")"};
 }
 
 Findings check_state(const std::string& state, const std::string& token_file, const std::string& socket,
@@ -206,63 +282,45 @@ Findings check_state(const std::string& state, const std::string& token_file, co
 
 std::vector<Root> default_roots() {
   std::vector<Root> roots;
-  const auto add = [&](const std::string& path, bool expected) {
+  const char* const configured = std::getenv("CLAUDE_CONFIG_DIR");
+  for (std::string& path : default_root_paths()) {
     std::error_code failed;
-    const std::string real = fs::weakly_canonical(path, failed).string();
-    for (const Root& root : roots) {
-      if (fs::weakly_canonical(root.path, failed).string() == real) return;
-    }
+    const fs::path real = fs::weakly_canonical(path, failed);
+    const bool known = std::any_of(roots.begin(), roots.end(), [&](const Root& root) {
+      return fs::weakly_canonical(root.path, failed) == real;
+    });
+    if (known) continue;
     Root root;
-    root.path = path;
-    root.expected = expected;
+    root.path = std::move(path);
+    root.expected = configured != nullptr && root.path == configured;
     roots.push_back(std::move(root));
-  };
-  const char* const own = std::getenv("CLAUDE_CONFIG_DIR");
-  const char* const home = std::getenv("HOME");
-  if (own != nullptr && own[0] != '\0') add(own, true);
-  if (home != nullptr && home[0] != '\0') {
-    add(std::string(home) + "/.claude", false);
-    add(std::string(home) + "/.config/claude", false);
   }
   return roots;
 }
 
 void scan_root(Root& root) {
-  std::vector<std::string> open{root.path};
-  while (!open.empty()) {
-    const std::string directory = std::move(open.back());
-    open.pop_back();
-    DIR* const entries = ::opendir(directory.c_str());
-    if (entries == nullptr) {
-      if (directory == root.path) {
-        root.exists = errno != ENOENT;
-        if (root.exists) root.error = std::strerror(errno);
-      } else if (errno == EACCES) {
-        ++root.unreadable;
-        root.unreadable_example = directory;
-      }
-      continue;
+  if (const Directory directory(root.path, Symlinks::follow); directory.error() != 0) {
+    root.exists = directory.error() != ENOENT;
+    if (root.exists) root.error = std::strerror(directory.error());
+    return;
+  }
+  root.exists = true;
+  root.directories = 1;
+  const auto cannot_read = [&](const std::string& path) {
+    ++root.unreadable;
+    root.unreadable_example = path;
+  };
+  for (const std::string& directory : transcript_directories(root.path)) {
+    if (!stat_file(directory).is_directory()) continue;
+    const TranscriptSearch found = transcripts_at(directory);
+    root.directories += found.directories;
+    root.transcripts += found.files.size();
+    for (const auto& [path, error] : found.errors)
+      if (error == EACCES) cannot_read(path);
+    for (const std::string& path : found.files) {
+      root.newest_ms = std::max(root.newest_ms, stat_file(path).modified_ms());
+      if (::access(path.c_str(), R_OK) != 0) cannot_read(path);
     }
-    root.exists = true;
-    ++root.directories;
-    while (const dirent* const entry = ::readdir(entries)) {
-      const std::string_view name = entry->d_name;
-      if (name == "." || name == "..") continue;
-      const std::string path = directory + "/" + std::string(name);
-      // Transcripts are below these two directories; the rest of a root is not read.
-      const bool below = directory != root.path || name == "projects" || name == "conversations";
-      struct stat status {};
-      if (!below || ::lstat(path.c_str(), &status) != 0) continue;
-      if (S_ISDIR(status.st_mode)) open.push_back(path);
-      if (!S_ISREG(status.st_mode) || !is_transcript_name(name)) continue;
-      ++root.transcripts;
-      root.newest_ms = std::max<std::int64_t>(
-          root.newest_ms, status.st_mtim.tv_sec * 1000LL + status.st_mtim.tv_nsec / 1'000'000);
-      if (::access(path.c_str(), R_OK) == 0) continue;
-      ++root.unreadable;
-      root.unreadable_example = path;
-    }
-    ::closedir(entries);
   }
 }
 
@@ -280,10 +338,9 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
         findings.push_back({Level::warning, "root", name + " does not exist",
                             "it is monitored once it exists; check the path (--root, earshot.toml)"});
     } else {
-      std::string text = name + ": " + std::to_string(root.transcripts) +
-                         (root.transcripts == 1 ? " transcript" : " transcripts");
+      std::string text = name + ": " + plural(root.transcripts, "transcript");
       if (root.transcripts > 0) text += ", the newest " + format_age(Ms(now_ms - root.newest_ms)) + " old";
-      findings.push_back({Level::ok, "root", text, {}});
+      findings.push_back({Level::ok, "root", text});
     }
     if (root.unreadable > 0)
       findings.push_back({Level::warning, "root",
@@ -298,6 +355,102 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
                         "start one, or configure its directory:  earshotd --root DIR"});
   }
   return findings;
+}
+
+Kernel kernel(std::int64_t daemon_pid) {
+  Kernel kernel;
+  kernel.watches_max = number_in("/proc/sys/fs/inotify/max_user_watches");
+  kernel.instances_max = number_in("/proc/sys/fs/inotify/max_user_instances");
+  kernel.namespace_watches_max = number_in("/proc/sys/user/max_inotify_watches");
+  kernel.namespace_instances_max = number_in("/proc/sys/user/max_inotify_instances");
+  count_used(kernel);
+  std::optional<std::uint64_t> descriptors;
+  if (daemon_pid > 0) descriptors = descriptors_of(daemon_pid);
+  kernel.descriptors_max = descriptors.value_or(own_descriptors());
+  return kernel;
+}
+
+Findings check_kernel(const Kernel& kernel, std::uint64_t directories, const Health* health) {
+  Findings findings;
+  if (health != nullptr && !health->watch_problem.empty())
+    findings.push_back(
+        {Level::warning, "watching",
+         health->watch_problem +
+             "; directories without a watch are scanned periodically: events are delayed, not lost"});
+  if (health != nullptr && health->watch_problem.empty() && !health->watch_mode.empty()) {
+    const bool sweeps = health->watch_mode == "sweep";
+    findings.push_back({Level::ok, "watching",
+                        sweeps ? "directories are scanned periodically (--watch sweep)"
+                               : std::to_string(health->inotify_watches) + " directories are watched"});
+  }
+  const std::uint64_t has = health == nullptr ? 0 : health->inotify_watches;
+  const std::uint64_t wanted = directories + watches_spare;
+  if (const auto bound = lower_limit(kernel.watches_max, kernel.namespace_watches_max)) {
+    const std::uint64_t others = kernel.watches_used > has ? kernel.watches_used - has : 0;
+    const std::string text = "inotify: " + std::to_string(bound->value) + " watches per user, " +
+                             std::to_string(others) + " used by other programs, " + std::to_string(wanted) +
+                             " needed by earshotd";
+    const bool enough = others + wanted <= bound->value;
+    findings.push_back(
+        {enough ? Level::ok : Level::warning, "inotify", text,
+         enough ? ""
+                : raise("watches", std::max(watches_suggested, 2 * (others + wanted)), bound->of_namespace)});
+  } else {
+    findings.push_back(
+        {Level::ok, "inotify", "not available on this system: directories are scanned periodically"});
+  }
+  if (const auto bound = lower_limit(kernel.instances_max, kernel.namespace_instances_max)) {
+    const bool enough =
+        health != nullptr || kernel.instances_used < bound->value;  // a running daemon has its instance
+    if (!enough)
+      findings.push_back(
+          {Level::warning, "inotify",
+           std::to_string(kernel.instances_used) + " of " + std::to_string(bound->value) +
+               " inotify instances are used by other programs",
+           raise("instances", std::max<std::uint64_t>(512, 2 * bound->value), bound->of_namespace)});
+  }
+  const std::uint64_t connections =
+      health != nullptr && health->connections_max > 0 ? health->connections_max : connections_usual;
+  const std::uint64_t needed = connections + descriptors_spare;
+  const bool enough = kernel.descriptors_max >= needed;
+  findings.push_back(
+      {enough ? Level::ok : Level::warning, "files",
+       std::to_string(kernel.descriptors_max) + " files may be open at once, " + std::to_string(needed) +
+           " are needed for " + std::to_string(connections) + " connections",
+       enough ? "" : "run ulimit -n 4096 before earshotd, or set LimitNOFILE=4096 in its unit"});
+  return findings;
+}
+
+std::optional<std::uint64_t> bytes_free(std::string path) {
+  struct statvfs status {};
+  while (::statvfs(path.c_str(), &status) != 0) {
+    const std::size_t slash = path.rfind('/');
+    if (errno != ENOENT || slash == path.npos || path == "/") return std::nullopt;
+    path.resize(std::max<std::size_t>(slash, 1));  // the nearest existing directory
+  }
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+Finding check_disk(const std::string& path, std::optional<std::uint64_t> free) {
+  if (!free)
+    return {Level::warning, "disk", path + ": the free space cannot be determined", "df -h " + quoted(path)};
+  const std::string text = format_bytes(*free) + " free for " + path;
+  if (*free < free_problem_bytes)
+    return {Level::problem, "disk", text, "free some space:  df -h " + quoted(path)};
+  return {*free < free_warning_bytes ? Level::warning : Level::ok, "disk", text,
+          *free < free_warning_bytes ? "free some space:  df -h " + quoted(path) : ""};
+}
+
+Finding check_clock(std::int64_t now_ms, std::int64_t newest_ms) {
+  if (now_ms < first_plausible_ms)
+    return {Level::problem, "clock", "the clock is wrong: " + format_local_day(now_ms),
+            "sudo timedatectl set-ntp true"};
+  if (newest_ms > now_ms + future_ms)
+    return {Level::warning, "clock",
+            "a transcript is " + format_duration(Ms(newest_ms - now_ms)) +
+                " ahead of the clock: displayed ages are wrong",
+            "timedatectl status"};
+  return {Level::ok, "clock", format_local_day(now_ms) + ", " + format_local_clock(now_ms)};
 }
 
 }  // namespace earshot::cli::doctor

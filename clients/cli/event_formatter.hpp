@@ -2,29 +2,63 @@
 //   14:03:09 api      ⚙ Bash  npm test
 //   14:03:41 api      ✓ Bash  31.9s
 #pragma once
+#include <algorithm>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "base/containers.hpp"
+#include "cli/name_resolver.hpp"
 #include "cli/style.hpp"
+#include "common/format.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::cli {
 
-namespace formatting {
-struct FormatterState;
-}
+/// What a formatter remembers between frames.
+struct FormatterState {
+  static constexpr std::size_t label_columns_min = 8;
+  static constexpr std::size_t label_columns_max =
+      20;                                         // longer labels are cut; at most a fifth of the terminal
+  static constexpr std::size_t calls_max = 1024;  // beyond this the oldest ends without a summary
+  static constexpr std::size_t hosts_max = 4096;  // beyond this the oldest is forgotten and reported again
+  struct Call {
+    std::string tool, summary;
+  };
+  struct Waiting {
+    std::string reason, detail;  // both empty: not waiting
+    friend bool operator==(const Waiting&, const Waiting&) = default;
+  };
+
+  DisplayOptions display;
+  bool verbose = false;  // also thinking, token counts, messages of subagents, file checkpoints
+  NameResolver names = {};
+  std::size_t label_columns = label_columns_min;  // never shrinks, so that lines stay aligned
+  BoundedMap<Call, calls_max> calls = {};
+  BoundedMap<Waiting, NameResolver::sessions_max> waiting = {};
+  BoundedMap<bool, NameResolver::sessions_max> turn_open = {};
+  BoundedMap<bool, hosts_max> offline_hosts = {};  // host → whether it was last shown as offline
+  std::string last_call = {};                      // whose invocation is the previous line
+  std::string day = format_local_day(now_ms());
+
+  std::size_t label_columns_limit() const {
+    return display.columns == 0 ? label_columns_max
+                                : std::clamp(display.columns / 5, label_columns_min, label_columns_max);
+  }
+  std::string clean(std::string_view text) const { return to_display_line(text, display.charset); }
+  std::string_view glyph(Glyph which) const { return cli::glyph(which, display.charset); }
+  /// Remembers the call and returns the summary of its input.
+  std::string invoked(const Fields& call);
+};
 
 class EventFormatter {
  public:
   /// `verbose` also shows thinking, token counts, messages of subagents and file checkpoints.
-  EventFormatter(DisplayOptions display, bool verbose);
-  ~EventFormatter();
-  EventFormatter(const EventFormatter&) = delete;
-  EventFormatter& operator=(const EventFormatter&) = delete;
+  EventFormatter(DisplayOptions display, bool verbose) : state_{display, verbose} {}
 
   /// The width of the terminal, which may have been resized.
-  void set_columns(std::size_t columns);
+  void set_columns(std::size_t columns) { state_.display.columns = columns; }
 
   /// Learns names and the width of the label column from a frame that is shown later.
   void observe(const Fields& frame);
@@ -34,7 +68,40 @@ class EventFormatter {
   void format(const Fields& frame, std::string& out);
 
  private:
-  std::unique_ptr<formatting::FormatterState> state_;
+  FormatterState state_;
 };
+
+// Shared with TranscriptView.
+
+/// The line of a frame, which begins with `margin` instead of the time and the label; empty if it is not
+/// shown. `end`: the agent.finished of an agent.started, shown on the same line.
+Line event_line(FormatterState& state, const Fields& frame, std::string_view margin, const Fields& end = {});
+
+/// Details of a line, separated by dots; the first by two spaces from what precedes them: `  41.2s · 7
+/// tools`.
+class Details {
+ public:
+  Details(Line& line, const FormatterState& state, bool first = true)
+      : line_(line), dot_(state.glyph(Glyph::dot)), first_(first) {}
+  Details& add(std::string_view text, Style style = Style::dim);  // an empty text is skipped
+  /// The `duration_ms`, `tools` and tokens of an event, as far as it has them.
+  Details& duration(const Fields& event);
+  Details& tools_and_tokens(const Fields& event, std::uint64_t tokens);
+
+ private:
+  Line& line_;
+  std::string_view dot_;
+  bool first_;
+};
+
+/// Input, output and cache writes. Cache reads count the same text again in each request.
+std::uint64_t new_tokens(const Fields& usage);
+
+Style style_of_outcome(std::string_view outcome);
+Glyph glyph_of_outcome(std::string_view outcome);
+/// Tools whose effects have their own events, other than those that start agents.
+bool has_own_events(std::string_view tool);
+/// The summary of a notification that was delivered as a prompt; other text unchanged.
+std::string_view notification_summary(std::string_view text);
 
 }  // namespace earshot::cli

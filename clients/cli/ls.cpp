@@ -1,14 +1,24 @@
 // `earshot ls`: the sessions and their status.
-#include <memory>
 #include <vector>
 
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 #include "cli/session_table.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<ListOptions> text = {
+    "ls",
+    "list sessions and their status; waiting ones come first",
+    {{"--all", &ListOptions::all, "also list sessions that are no longer live"},
+     {"--json", &ListOptions::json, "print a JSON array of session frames"}},
+    R"(CONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache reads.
+
+Examples:
+  earshot ls --project 'api*'
+  earshot ls --json | jq -r '.[] | select(.status.state == "waiting") | .session')"};
 
 constexpr std::size_t sessions_max = 100'000;  // beyond this only their number is printed
 
@@ -30,11 +40,7 @@ std::string json_array(const std::vector<std::string>& frames, bool for_terminal
 
 }  // namespace
 
-int list_command(const ListOptions& options) {
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
-
+int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   const DisplayOptions display = stdout_display(options.colour);
   const std::int64_t now = now_ms();
   FrameParser parser;
@@ -61,13 +67,13 @@ int list_command(const ListOptions& options) {
     }
     return !ready && !refused;
   };
-  const ConnectResult result = client.run_any(*addresses, handlers);
-  if (const std::string& warning = result.address(*addresses).warning; !warning.empty())
+  const ConnectResult result = client.run_any(addresses, handlers);
+  if (const std::string& warning = result.address(addresses).warning; !warning.empty())
     print_message(safe_text(warning));
   if (refused) return exit_failed;
   if (!ready) {
     if (result.last().end_reason == EndReason::stopped) return exit_ok;  // ^C
-    print_message(format_connect_error(result, *addresses));
+    print_message(format_connect_error(result, addresses));
     return exit_failed;
   }
   Output out;
@@ -83,21 +89,6 @@ int list_command(const ListOptions& options) {
   return finish(out);
 }
 
-Command add_ls(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("ls", "list sessions and their status; waiting ones come first");
-  const auto options = std::make_shared<ListOptions>();
-  command->add_flag("--all", options->all, "also list sessions that are no longer live");
-  command->add_flag("--json", options->json, "print a JSON array of session frames");
-  add_colour(*command, options->colour);
-  add_filters(*command, options->filters, false);
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      std::string(filter_help) +
-      "\n\nCONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache "
-      "reads.\n\n"
-      "Examples:\n  earshot ls --project 'api*'\n  earshot ls --json | jq -r '.[] | "
-      "select(.status.state == \"waiting\") | .session'");
-  return {command, [options] { return list_command(*options); }};
-}
+Command add_ls(CLI::App& app) { return add_command(app, text, list_command); }
 
 }  // namespace earshot::cli

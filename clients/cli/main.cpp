@@ -4,13 +4,18 @@
 #include <iostream>
 #include <stdexcept>
 
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 
 int main(int argc, char** argv) {
   using namespace earshot::cli;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is detected when writing
   CLI::App app("", "earshot");
   const std::vector<Command> commands = add_commands(app);
+  if (argc > 1 &&
+      std::string_view(argv[1]) == "complete") {  // not a command for users: its words are not options
+    std::cout << complete_words(app, {argv + 2, argv + argc});
+    return exit_ok;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

@@ -2,20 +2,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 
-#include "cli/options.hpp"
-#include "common/http.hpp"
-#include "common/web_page.hpp"
+#include "cli/commands.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
+namespace {
 
-int open_command(const OpenOptions& options) {
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
-  const HttpResult result = send_request(*addresses, {.method = "POST", .target = "/v1/codes"});
-  if (!result.response.ok()) return print_http_error(result, *addresses);
+const CommandText<OpenOptions> text = {
+    "open",
+    "open the dashboard in a browser, signed in",
+    {{"--print", &OpenOptions::print, "only print the address"}},
+    R"(The address contains a code instead of the token: it is valid once, for a minute. Without a display it is
+only printed: open it in a browser on this machine, or on one that forwards the port
+(ssh -L 7717:127.0.0.1:7717 HOST).
+
+Exit codes: 0 success; 1 no daemon; 2 usage error.)"};
+
+}  // namespace
+
+int open_command(const OpenOptions& options, const DaemonAddresses& addresses) {
+  const HttpResult result = send_request(addresses, {.method = "POST", .target = "/v1/codes"});
+  if (!result.response.ok()) return print_http_error(result, addresses);
   FrameParser parser;
   const auto response = parser.parse(result.response.body);
   const std::string url(response ? response->text("url") : std::string_view());
@@ -27,25 +35,13 @@ int open_command(const OpenOptions& options) {
   if (is_terminal(STDOUT_FILENO)) print_message("valid once, within " + seconds + " s:");
   Output out;
   out.write(url + "\n");
-  exit_code = finish(out);
+  const int exit_code = finish(out);
   const char* const browser = options.print ? nullptr : browser_command();
   if (exit_code == exit_ok && browser != nullptr && !open_in_browser(browser, url))
     print_message(std::string(browser) + " failed to open a browser: open the address yourself");
   return exit_code;
 }
 
-Command add_open(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("open", "open the dashboard in a browser, signed in");
-  const auto options = std::make_shared<OpenOptions>();
-  command->add_flag("--print", options->print, "only print the address");
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      "The address contains a code instead of the token: it is valid once, for a minute. Without a display "
-      "it is\n"
-      "only printed: open it in a browser on this machine, or on one that forwards the port\n"
-      "(ssh -L 7717:127.0.0.1:7717 HOST).\n\n"
-      "Exit codes: 0 success; 1 no daemon; 2 usage error.");
-  return {command, [options] { return open_command(*options); }};
-}
+Command add_open(CLI::App& app) { return add_command(app, text, open_command); }
 
 }  // namespace earshot::cli

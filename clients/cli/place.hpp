@@ -1,34 +1,32 @@
-// The stream, session and subagent that a transcript's path names, by the same rules as the daemon. Opens no
-// file.
+// Transcripts and roots by their paths, by the same rules as the daemon. Opens no file.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "agents/stream_name.hpp"
+
 namespace earshot::cli {
 
-struct Place {
-  std::string stream;  // <root>/<path below projects/, without .jsonl>, percent-encoded; else the file's stem
-  std::string session;    // empty: only the records name it (a subagent's file beside its session)
-  std::string own_agent;  // of agent-<id>.jsonl; empty: the session's main file; both are percent-encoded
-};
-
 /// `path` may be relative; `-` is stdin.
-Place place_of(std::string_view path);
-
-/// Whether the daemon reads a file of this name: *.jsonl, but no journal, history, or agent that only
-/// suggests or compacts.
-bool is_transcript_name(std::string_view file_name);
-
-/// Percent-encodes `:`, `%`, control characters and bytes that are not UTF-8.
-std::string percent_encoded(std::string_view text);
+TranscriptPlace place_of(std::string_view path);
 
 struct TranscriptSearch {
-  std::vector<std::string> files;   // sorted
-  std::vector<std::string> errors;  // "DIR: Permission denied"
+  struct Error {
+    std::string path;
+    int error;  // of errno
+  };
+  std::vector<std::string> files;  // sorted
+  std::vector<Error> errors;       // directories that cannot be read
+  std::size_t directories = 0;
 };
-
 /// The transcripts below a directory, without following links. Another path is returned as it is.
 TranscriptSearch transcripts_at(const std::string& path);
+
+/// The directories of a root that contain transcripts.
+std::vector<std::string> transcript_directories(const std::string& root);
+/// Where agent programs write by default.
+std::vector<std::string> default_root_paths();
 
 }  // namespace earshot::cli

@@ -1,27 +1,303 @@
 // `earshot replay`: the events of transcript files, without a daemon.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
 
-#include "agents/claude_code/reader.hpp"
+#include "base/json_writer.hpp"
+#include "base/system.hpp"
+#include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
-#include "cli/options.hpp"
 #include "cli/place.hpp"
-#include "cli/replay_stats.hpp"
+#include "common/format.hpp"
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"
 #include "redact/redactor.hpp"
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<ReplayOptions> text = {
+    "replay",
+    "print the events of transcripts; needs no daemon",
+    {{"--pretty", &ReplayOptions::pretty, "print readable lines instead of JSON"},
+     {"--stats", &ReplayOptions::stats, "print statistics instead of events"},
+     {"-v,--verbose", &ReplayOptions::verbose,
+      "with --pretty: also thinking, token counts, messages of subagents"},
+     {"--events", &ReplayOptions::events, "with --stats: print the events, too"},
+     {"--json", &ReplayOptions::json, "with --stats: print one JSON object"}},
+    R"(Examples:
+  earshot replay session.jsonl | jq -r .type | sort | uniq -c
+  earshot replay --pretty session.jsonl | less -R
+  zcat old.jsonl.gz | earshot replay -
+  earshot replay --stats ~/.claude/projects
+
+Exit codes: 0 success; 1 a file could not be read; 2 usage error.)"};
+
+// --- statistics: every line is accounted for ---
+
+using Counts = std::map<std::string, std::uint64_t, std::less<>>;
+
+constexpr std::size_t tally_names_max = 1000;  // a hostile file may contain any number; beyond this:
+constexpr std::string_view other_names = "(other)";
+
+void count(Counts& tally, std::string_view name, std::uint64_t number) {
+  auto found = tally.find(name);
+  if (found == tally.end()) {
+    const bool full = tally.size() >= tally_names_max;
+    found = tally.try_emplace(std::string(full ? other_names : name)).first;
+  }
+  found->second += number;
+}
+
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
+  return digits;
+}
+
+// By descending count, then by name.
+std::vector<std::pair<std::string, std::uint64_t>> sorted(const Counts& tally) {
+  std::vector<std::pair<std::string, std::uint64_t>> all(tally.begin(), tally.end());
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return all;
+}
+
+std::uint64_t sum_of(const Counts& tally) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, number] : tally) sum += number;
+  return sum;
+}
+
+// A heading and rows of names and numbers.
+class StatsSection {
+ public:
+  static constexpr std::size_t name_columns = 44;  // longer names are cut
+
+  StatsSection(const DisplayOptions& display, std::string& out) : display_(display), out_(out) {}
+
+  void heading(std::string_view title, std::string_view rest = {}) {
+    if (!out_.empty()) out_ += "\n";
+    Line line;
+    line.add(to_display_line(title, display_.charset), Style::bold);
+    if (!rest.empty()) line.space(2).add(rest, Style::dim);
+    out_ += line.str(display_) + "\n";
+  }
+  /// `depth` indents rows that are parts of a row above.
+  void row(std::string_view name, std::string_view number, std::string_view note = {},
+           std::size_t depth = 0) {
+    rows_.push_back(
+        {{std::string(2 + 2 * depth, ' ') + to_display_line(name, display_.charset), Style::plain},
+         {std::string(number), Style::plain},
+         {std::string(note), Style::dim}});
+  }
+  void row(std::string_view name, std::uint64_t number, std::string_view note = {}, std::size_t depth = 0) {
+    row(name, grouped(number), note, depth);
+  }
+  void end() {
+    static const std::vector<Column> columns = {
+        {"", 16, name_columns, 0}, {"", 12, 0, 0, true}, {"", 8, 0, 0}};
+    rows_.push_back({{std::string(name_columns, '_'), Style::plain},
+                     {std::string(12, '_'), Style::plain},
+                     {"", Style::plain}});
+    std::string text = format_table(columns, rows_, display_, false);
+    // The last row only sets the widths, so that all sections are aligned.
+    text.erase(text.rfind('\n', text.size() - 2) + 1);
+    out_ += text;
+    rows_.clear();
+  }
+
+ private:
+  const DisplayOptions& display_;
+  std::string& out_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+template <std::size_t... index>
+void name_events(const std::array<std::uint64_t, sizeof...(index)>& numbers, Counts& out,
+                 std::index_sequence<index...>) {
+  ((numbers[index] > 0
+        ? void(out[std::string(type_name(EventBody(std::in_place_index<index>)))] = numbers[index])
+        : void()),
+   ...);
+}
+
+void add_counts(JsonWriter& json, std::string_view name, const Counts& counts) {
+  json.key(name).begin_object();
+  for (const auto& [each, number] : counts) json.member(each, number);
+  json.end_object();
+}
+
+class ReplayStats {
+ public:
+  /// Called for each event: cheap enough for a million events per second.
+  void count_event(const Event& event) {
+    ++events_[event.body.index()];
+    if (const auto* skipped = std::get_if<event::LineSkipped>(&event.body)) count_skipped(*skipped);
+  }
+  /// Call it after the last byte of a file.
+  void add_file(const Transcript& transcript);
+  void set_seconds(double seconds) { seconds_ = seconds; }
+
+  std::string table(const DisplayOptions& display) const;
+  std::string json() const;
+
+ private:
+  struct Dialect {
+    std::uint64_t files = 0, lines = 0, records = 0;
+    Counts types, unknown_types;  // unknown ones are also in `types`
+  };
+  void count_skipped(const event::LineSkipped& skipped);
+  Counts events_by_type() const;
+
+  std::array<std::uint64_t, std::variant_size_v<EventBody>> events_{};
+  std::map<std::string, Dialect, std::less<>> dialects_;
+  Counts unknown_types_, skipped_by_reason_;
+  std::uint64_t files_ = 0, bytes_ = 0, lines_ = 0, empty_lines_ = 0, skipped_lines_ = 0, records_ = 0;
+  std::uint64_t repaired_lines_ = 0, undecided_records_ = 0, duplicates_ = 0, late_results_ = 0;
+  std::uint64_t salvaged_lines_ = 0, reported_skipped_lines_ = 0;
+  std::uint64_t unterminated_files_ = 0, unterminated_bytes_ = 0;
+  double seconds_ = 0;
+};
+
+void ReplayStats::count_skipped(const event::LineSkipped& skipped) {
+  count(skipped_by_reason_, skipped.reason, skipped.lines);
+  if (skipped.salvaged) salvaged_lines_ += skipped.lines;
+  reported_skipped_lines_ += skipped.lines;
+}
+
+void ReplayStats::add_file(const Transcript& transcript) {
+  const RecordCounts& counts = transcript.counts();
+  ++files_;
+  bytes_ += transcript.bytes_read();
+  lines_ += counts.lines;
+  empty_lines_ += counts.empty_lines;
+  skipped_lines_ += counts.skipped_lines;
+  records_ += counts.records;
+  repaired_lines_ += counts.repaired_lines;
+  undecided_records_ += counts.undecided_records;
+  duplicates_ += counts.duplicates;
+  late_results_ += counts.late_results;
+  if (transcript.pending_bytes() > 0) {
+    ++unterminated_files_;
+    unterminated_bytes_ += transcript.pending_bytes();
+  }
+  const std::string& name = transcript.state().dialect;
+  Dialect& dialect = dialects_[name.empty() ? std::string("(undecided)") : name];
+  ++dialect.files;
+  dialect.lines += counts.lines;
+  dialect.records += counts.records;
+  for (const auto& [type, number] : counts.types) count(dialect.types, type, number);
+  for (const auto& [type, number] : counts.unknown_types) {
+    count(dialect.unknown_types, type, number);
+    count(unknown_types_, type, number);
+  }
+}
+
+Counts ReplayStats::events_by_type() const {
+  Counts out;
+  name_events(events_, out, std::make_index_sequence<std::variant_size_v<EventBody>>());
+  return out;
+}
+
+std::string ReplayStats::table(const DisplayOptions& display) const {
+  std::string out;
+  StatsSection sheet(display, out);
+  const double per_second = seconds_ > 0 ? static_cast<double>(bytes_) / seconds_ : 0;
+  sheet.heading("Read");
+  sheet.row("files", files_);
+  sheet.row("bytes", format_bytes(bytes_), std::to_string(bytes_) + " bytes");
+  sheet.row("time", format_duration(Ms(static_cast<std::int64_t>(seconds_ * 1000 + 0.5))),
+            format_bytes(static_cast<std::uint64_t>(per_second)) + "/s");
+  sheet.end();
+
+  sheet.heading("Lines", grouped(lines_));
+  sheet.row("with records", lines_ - empty_lines_ - skipped_lines_,
+            grouped(records_) + " in a known dialect");
+  if (undecided_records_ > 0) {
+    sheet.row("of them before the dialect was known", undecided_records_, "records without events", 1);
+  }
+  if (repaired_lines_ > 0) sheet.row("of them repaired", repaired_lines_, {}, 1);
+  sheet.row("empty", empty_lines_);
+  sheet.row("skipped", skipped_lines_);
+  for (const auto& [reason, number] : sorted(skipped_by_reason_)) sheet.row(reason, number, {}, 1);
+  if (skipped_lines_ > reported_skipped_lines_) {
+    sheet.row("not reported yet", skipped_lines_ - reported_skipped_lines_, "at the end of a file", 1);
+  }
+  if (salvaged_lines_ > 0) sheet.row("partly recovered", salvaged_lines_, {}, 1);
+  if (unterminated_files_ > 0) {
+    sheet.row("unterminated last lines", unterminated_files_,
+              format_bytes(unterminated_bytes_) + ", not complete yet");
+  }
+  sheet.end();
+
+  for (const auto& [name, dialect] : dialects_) {
+    sheet.heading("Dialect " + name, grouped(dialect.files) + (dialect.files == 1 ? " file, " : " files, ") +
+                                         grouped(dialect.lines) + " lines, " + grouped(dialect.records) +
+                                         " records");
+    for (const auto& [type, number] : sorted(dialect.types)) {
+      sheet.row(type, number, dialect.unknown_types.contains(type) ? "unknown" : "");
+    }
+    sheet.end();
+  }
+
+  sheet.heading("Records without events");
+  sheet.row("duplicates", duplicates_, "a uuid that occurred before");
+  sheet.row("late results", late_results_, "of an abandoned call");
+  sheet.row("of unknown types", sum_of(unknown_types_));
+  sheet.end();
+
+  const Counts events = events_by_type();
+  sheet.heading("Events", grouped(sum_of(events)));
+  for (const auto& [type, number] : sorted(events)) sheet.row(type, number);
+  sheet.end();
+  return out;
+}
+
+std::string ReplayStats::json() const {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("files", files_).member("bytes", bytes_).member("seconds", rounded(seconds_));
+  json.member("mb_per_s", rounded(seconds_ > 0 ? static_cast<double>(bytes_) / 1e6 / seconds_ : 0.0));
+  json.key("lines").begin_object();
+  json.member("total", lines_).member("with_records", lines_ - empty_lines_ - skipped_lines_);
+  json.member("empty", empty_lines_).member("skipped", skipped_lines_);
+  json.member("salvaged", salvaged_lines_).member("repaired", repaired_lines_).end_object();
+  add_counts(json, "skipped_by_reason", skipped_by_reason_);
+  json.member("skipped_not_reported", skipped_lines_ - std::min(skipped_lines_, reported_skipped_lines_));
+  json.key("unterminated").begin_object();
+  json.member("files", unterminated_files_).member("bytes", unterminated_bytes_).end_object();
+  json.member("records", records_).member("undecided_records", undecided_records_);
+  json.member("duplicates", duplicates_).member("late_results", late_results_);
+  add_counts(json, "unknown_types", unknown_types_);
+  json.key("dialects").begin_object();
+  for (const auto& [name, dialect] : dialects_) {
+    json.key(name).begin_object();
+    json.member("files", dialect.files).member("lines", dialect.lines).member("records", dialect.records);
+    add_counts(json, "types", dialect.types);
+    json.end_object();
+  }
+  json.end_object();
+  add_counts(json, "events", events_by_type());
+  json.end_object();
+  return out + "\n";
+}
+
+// --- events ---
 
 constexpr std::size_t read_bytes = 1 << 20;  // per read
 
@@ -46,7 +322,7 @@ class Printer : public EventSink {
     encode_.filter = settings.filter;
   }
 
-  void begin(const Transcript& transcript, const Place& place) {
+  void begin(const Transcript& transcript, const TranscriptPlace& place) {
     transcript_ = &transcript;
     place_ = &place;
   }
@@ -79,39 +355,9 @@ class Printer : public EventSink {
   EncodeOptions encode_;
   bool safe_json_;
   const Transcript* transcript_ = nullptr;
-  const Place* place_ = nullptr;
+  const TranscriptPlace* place_ = nullptr;
   FrameParser parser_;
   std::string json_;
-};
-
-// A file that is read to its end.
-class Input {
- public:
-  explicit Input(const std::string& path) : is_stdin_(path == "-") {
-    descriptor_ = is_stdin_ ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (descriptor_ < 0) error_ = std::strerror(errno);
-  }
-  ~Input() {
-    if (descriptor_ >= 0 && !is_stdin_) ::close(descriptor_);
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-
-  /// 0 at the end or on an error.
-  std::size_t read(char* bytes, std::size_t size) {
-    while (error_.empty()) {
-      const ssize_t got = ::read(descriptor_, bytes, size);
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) error_ = std::strerror(errno);
-    }
-    return 0;
-  }
-  const std::string& error() const { return error_; }
-
- private:
-  bool is_stdin_;
-  int descriptor_ = -1;
-  std::string error_;
 };
 
 class Replay {
@@ -125,20 +371,29 @@ class Replay {
 
   /// Returns false if the file could not be read to its end.
   bool file(const std::string& path) {
-    Place place = place_of(path);
-    if (!settings_.options.agent.empty()) place.own_agent = settings_.options.agent;
+    TranscriptPlace place = place_of(path);
+    if (!settings_.options.agent.empty()) place.agent = settings_.options.agent;
     if (!settings_.options.stream.empty()) place.stream = settings_.options.stream;
-    Input input(path);
-    Transcript transcript({.hash_key = settings_.hash_key,
-                           .own_agent = place.own_agent,
-                           .reader = &claude_code::reader()});  // no session frames are made from its state
+    const bool is_stdin = path == "-";
+    const Fd opened(is_stdin ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    int error = is_stdin || opened ? 0 : errno;
+    Transcript transcript(
+        {.hash_key = settings_.hash_key,
+         .own_agent = place.agent,
+         .reader = &default_program().reader()});  // no session frames are made from its state
     printer_.begin(transcript, place);
-    while (const std::size_t size = input.read(buffer_.get(), read_bytes)) {
-      transcript.feed({buffer_.get(), size}, workspace_, printer_);
+    ssize_t size = 0;
+    while (error == 0 &&
+           (size = ::read(is_stdin ? STDIN_FILENO : opened.get(), buffer_.get(), read_bytes)) != 0) {
+      if (size < 0) {
+        error = errno == EINTR ? 0 : errno;
+        continue;
+      }
+      transcript.feed({buffer_.get(), static_cast<std::size_t>(size)}, workspace_, printer_);
       if (out_.closed() || !out_.error().empty()) return true;
     }
-    if (!input.error().empty()) {
-      print_message(safe_text(path) + ": " + input.error());
+    if (error != 0) {
+      print_message(safe_text(path) + ": " + std::strerror(error));
       return false;
     }
     if (stats_ != nullptr) stats_->add_file(transcript);
@@ -187,7 +442,8 @@ int replay_command(const ReplayOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   for (const std::string& path : options.files) {
     const TranscriptSearch search = transcripts_at(path);
-    for (const std::string& error : search.errors) print_message(safe_text(error));
+    for (const auto& [directory, error] : search.errors)
+      print_message(safe_text(directory) + ": " + std::strerror(error));
     if (!search.errors.empty()) exit_code = exit_failed;
     if (search.files.empty()) print_message(safe_text(path) + ": no transcripts found");
     for (const std::string& file : search.files) {
@@ -201,45 +457,30 @@ int replay_command(const ReplayOptions& options) {
 }
 
 Command add_replay(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("replay", "print the events of transcripts; needs no daemon");
-  const auto options = std::make_shared<ReplayOptions>();
-  command
-      ->add_option("FILE", options->files,
-                   "transcripts; directories are searched for transcripts; - is stdin")
-      ->type_name("FILE")
-      ->required();
-  command->add_flag("--pretty", options->pretty, "print readable lines instead of JSON");
-  command->add_flag("-v,--verbose", options->verbose,
-                    "with --pretty: also thinking, token counts, messages of subagents");
-  const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
-  command->add_option("--view", options->view, "full (default), or meta: no text, inputs or outputs")
-      ->type_name("full|meta")
-      ->transform(CLI::CheckedTransformer(views).description(""));
-  command->add_flag_callback(
-      "--no-redact", [options] { options->redact = false; }, "do not redact secrets");
-  command->add_flag("--stats", options->stats, "print statistics instead of events");
-  command->add_flag("--events", options->events, "with --stats: print the events, too");
-  command->add_flag("--json", options->json, "with --stats: print one JSON object");
-  const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
-    command->add_option(name, value, description)->type_name(type);
-  };
-  add("--agent", options->agent, "id of the subagent (default: from the name agent-<ID>.jsonl)", "ID");
-  add("--stream", options->stream, "name of the stream (default: from the path)", "NAME");
-  add("--host", options->host, "name of the host (default: this host)", "NAME");
-  add("--state", options->state, "the daemon's state directory, to print the same cursors as the daemon",
-      "DIR");
-  add_colour(*command, options->colour);
-  command->footer(
-      "Examples:\n  earshot replay session.jsonl | jq -r .type | sort | uniq -c\n"
-      "  earshot replay --pretty session.jsonl | less -R\n  zcat old.jsonl.gz | earshot replay -\n"
-      "  earshot replay --stats ~/.claude/projects\n\nExit codes: 0 success; 1 a file could not be read; 2 "
-      "usage error.");
-  return {command, [options] {
-            if ((options->events || options->json) && !options->stats)
-              return usage_error("--events and --json require --stats");
-            if (options->verbose && !options->pretty) return usage_error("--verbose requires --pretty");
-            return replay_command(*options);
-          }};
+  return add_command<ReplayOptions>(app, text, replay_command, [](CLI::App& command, ReplayOptions& options) {
+    command
+        .add_option("FILE", options.files,
+                    "transcripts; directories are searched for transcripts; - is stdin")
+        ->type_name("FILE")
+        ->required();
+    const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
+    command.add_option("--view", options.view, "full (default), or meta: no text, inputs or outputs")
+        ->type_name("full|meta")
+        ->transform(CLI::CheckedTransformer(views).description(""));
+    command.add_flag_callback(
+        "--no-redact", [&options] { options.redact = false; }, "do not redact secrets");
+    const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
+      command.add_option(name, value, description)->type_name(type);
+    };
+    add("--agent", options.agent, "id of the subagent (default: from the name agent-<ID>.jsonl)", "ID");
+    add("--stream", options.stream, "name of the stream (default: from the path)", "NAME");
+    add("--host", options.host, "name of the host (default: this host)", "NAME");
+    add("--state", options.state, "the daemon's state directory, to print the same cursors as the daemon",
+        "DIR");
+    for (const char* name : {"--events", "--json"})
+      command.get_option(name)->needs(command.get_option("--stats"));
+    command.get_option("--verbose")->needs(command.get_option("--pretty"));
+  });
 }
 
 }  // namespace earshot::cli

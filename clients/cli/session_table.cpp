@@ -5,7 +5,6 @@
 #include <set>
 
 #include "cli/name_resolver.hpp"
-#include "cli/table.hpp"
 #include "cli/tool_summary.hpp"
 #include "common/format.hpp"
 

@@ -17,7 +17,7 @@ struct SessionRow {
   std::int64_t activity_ms = 0;
   bool host_offline = false;  // at a hub: the session's host does not report
   std::string offline_age;    // for how long
-  /// `ada:api`, to tell hosts apart.
+  /// `ada:api`, to distinguish hosts.
   std::string project_at_host() const { return host + ":" + project; }
 };
 

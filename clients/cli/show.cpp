@@ -1,11 +1,10 @@
 // `earshot show`: one session from its beginning.
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "cli/commands.hpp"
 #include "cli/name_resolver.hpp"
-#include "cli/options.hpp"
 #include "cli/style.hpp"
 #include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
@@ -13,6 +12,22 @@
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<ShowOptions> text = {
+    "show",
+    "read a session turn by turn, from its beginning",
+    {{"-v,--verbose", &ShowOptions::verbose, "also show thinking, tool outputs, token counts, checkpoints"},
+     {"--json", &ShowOptions::json, "print the events as JSON, one per line"},
+     {"--no-pager", &ShowOptions::no_pager, "print directly instead of using a pager"}},
+    R"(On a terminal the output is shown in $PAGER (default: less -FRX).
+
+Examples:
+  earshot show
+  earshot show last --project api --turn 3 -v
+  earshot show 2eaa --json | jq -r 'select(.type == "tool.invoked") | .tool' | sort | uniq -c
+
+To read a transcript without a daemon:  earshot replay FILE --pretty
+Exit codes: 0 success; 1 no daemon, or no such session; 2 usage error, or several sessions match.)"};
 
 constexpr const char* find_id = "find";
 constexpr const char* find_all_id = "find-all";  // including sessions that are not live
@@ -166,10 +181,7 @@ int print(Reader& reader, const ShowOptions& options) {
 
 }  // namespace
 
-int show_command(const ShowOptions& options) {
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
+int show_command(const ShowOptions& options, const DaemonAddresses& addresses) {
   Reader reader(options);
   {
     Client client;
@@ -180,12 +192,12 @@ int show_command(const ShowOptions& options) {
       for (std::string& request : reader.take_requests()) client.send(std::move(request));
       return more;
     };
-    const ConnectResult result = client.run_any(*addresses, handlers);
+    const ConnectResult result = client.run_any(addresses, handlers);
     if (const auto failed = reader.exit_code()) return *failed;
     if (!reader.complete() && result.last().end_reason == EndReason::stopped) return exit_ok;  // ^C
     if (!reader.complete()) {
       const bool unreachable = result.last().end_reason == EndReason::unreachable;
-      print_message(format_connect_error(result, *addresses) +
+      print_message(format_connect_error(result, addresses) +
                     (unreachable ? std::string("\n") + without_daemon : std::string()));
       return exit_failed;
     }
@@ -194,31 +206,16 @@ int show_command(const ShowOptions& options) {
 }
 
 Command add_show(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("show", "read a session turn by turn, from its beginning");
-  const auto options = std::make_shared<ShowOptions>();
-  command
-      ->add_option(
-          "SESSION", options->session,
-          "its id as shown by `ls`, or the beginning of it; default: the session with the latest activity")
-      ->type_name("SESSION");
-  command->add_option("--turn", options->turn, "only this turn")
-      ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
-  command->add_flag("-v,--verbose", options->verbose,
-                    "also show thinking, tool outputs, token counts, checkpoints");
-  command->add_flag("--json", options->json, "print the events as JSON, one per line");
-  command->add_flag("--no-pager", options->no_pager, "print directly instead of using a pager");
-  add_colour(*command, options->colour);
-  add_filters(*command, options->filters, false);
-  command->remove_option(command->get_option("--session"));
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      "On a terminal the output is shown in $PAGER (default: less -FRX).\n\n"
-      "Examples:\n  earshot show\n  earshot show last --project api --turn 3 -v\n"
-      "  earshot show 2eaa --json | jq -r 'select(.type == \"tool.invoked\") | .tool' | sort | uniq -c\n\n"
-      "To read a transcript without a daemon:  earshot replay FILE --pretty\n"
-      "Exit codes: 0 success; 1 no daemon, or no such session; 2 usage error, or several sessions match.");
-  return {command, [options] { return show_command(*options); }};
+  return add_command<ShowOptions>(app, text, show_command, [](CLI::App& command, ShowOptions& options) {
+    command
+        .add_option(
+            "SESSION", options.session,
+            "its id as shown by `ls`, or the beginning of it; default: the session with the latest activity")
+        ->type_name("SESSION");
+    command.add_option("--turn", options.turn, "only this turn")
+        ->type_name("N")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
+  });
 }
 
 }  // namespace earshot::cli

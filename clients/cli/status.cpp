@@ -1,17 +1,25 @@
 // `earshot status`: whether the daemon is all right, and what it monitors.
+#include "cli/status.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <memory>
 
 #include "base/json_writer.hpp"
-#include "cli/health.hpp"
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 #include "common/format.hpp"
-#include "common/http.hpp"
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<StatusOptions> text = {"status",
+                                         "show whether the daemon is all right, and what it monitors",
+                                         {{"--json", &StatusOptions::json, "print one JSON object"}},
+                                         R"(Example:
+  earshot status > /dev/null || earshot doctor
+
+For a status bar use `earshot statusline`; to list sessions `earshot ls`.
+Exit codes: 0 all right; 1 the daemon has problems or refused the request; 2 usage error; 3 no daemon.)"};
 
 constexpr std::size_t problems_max = 5;  // `earshot doctor` lists all
 constexpr std::string_view states[] = {"waiting", "working", "idle", "unknown", "ended"};
@@ -113,22 +121,19 @@ std::string status_json(const Health& health, const SessionCounts& counts) {
 
 }  // namespace
 
-int status_command(const StatusOptions& options) {
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
-  const HttpResult result = send_request(*addresses, {.target = "/v1/health"});
-  if (result.response.unreachable) {
-    print_message(format_connect_error(result.connect, *addresses));
+int status_command(const StatusOptions& options, const DaemonAddresses& addresses) {
+  const HttpResult result = send_request(addresses, {.target = "/v1/health"});
+  if (result.response.unreachable()) {
+    print_message(format_connect_error(result.connect, addresses));
     return exit_no_daemon;
   }
-  if (!result.response.ok()) return print_http_error(result, *addresses);
+  if (!result.response.ok()) return print_http_error(result, addresses);
   const auto health = parse_health(result.response.body);
   if (!health) {
     print_message("the response of the daemon is not understood; run `earshot doctor`");
     return exit_failed;
   }
-  const HttpResult metrics = send_request(*addresses, {.target = "/metrics"});
+  const HttpResult metrics = send_request(addresses, {.target = "/metrics"});
   const SessionCounts counts = parse_session_counts(metrics.response.body);
   Output out;
   out.write(options.json ? status_json(*health, counts)
@@ -136,19 +141,41 @@ int status_command(const StatusOptions& options) {
   return finish(out) == exit_ok && !has_problem(*health) ? exit_ok : exit_failed;
 }
 
-Command add_status(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("status", "show whether the daemon is all right, and what it monitors");
-  const auto options = std::make_shared<StatusOptions>();
-  command->add_flag("--json", options->json, "print one JSON object");
-  add_colour(*command, options->colour);
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      "Example:\n  earshot status > /dev/null || earshot doctor\n\n"
-      "For a status bar use `earshot statusline`; to list sessions `earshot ls`.\n"
-      "Exit codes: 0 all right; 1 the daemon has problems or refused the request; 2 usage error; 3 no "
-      "daemon.");
-  return {command, [options] { return status_command(*options); }};
+std::optional<Health> parse_health(std::string_view json) {
+  FrameParser parser;
+  const auto frame = parser.parse(json);
+  if (!frame || frame->text("version").empty()) return std::nullopt;
+  Health health;
+  health.version = frame->text("version");
+  health.host = frame->text("host");
+  health.address = frame->text("address");
+  health.socket = frame->text("socket");
+  health.state = frame->text("state");
+  health.pid = frame->integer("pid").value_or(0);
+  health.uptime_s = frame->integer("uptime_s").value_or(0);
+  for (const Fields& root : frame->objects("roots"))
+    health.roots.push_back({std::string(root.text("name")), std::string(root.text("path")),
+                            root.flag("present"), root.count("transcripts"), root.count("live")});
+  const Fields watch = frame->object("watch");
+  health.watch_mode = watch.text("mode");
+  health.watch_problem = watch.text("problem");
+  health.inotify_watches = watch.count("inotify_watches");
+  for (const Fields& problem : frame->objects("problems"))
+    health.problems.push_back({std::string(problem.text("path")), std::string(problem.text("reason")),
+                               std::string(problem.text("advice"))});
+  for (const Fields& host : frame->objects("hosts"))
+    health.hosts.push_back(
+        {std::string(host.text("name")), std::string(host.text("last_seen")), host.flag("online")});
+  if (const Fields redaction = frame->object("redaction")) {
+    health.redaction = redaction.flag("on");
+    health.redaction_rules = redaction.array_size("rules");
+  }
+  health.connections = frame->count("connections");
+  health.connections_max = frame->object("limits").count("connections");
+  health.sessions = frame->count("sessions");
+  return health;
 }
+
+Command add_status(CLI::App& app) { return add_command(app, text, status_command); }
 
 }  // namespace earshot::cli

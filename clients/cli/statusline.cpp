@@ -7,19 +7,33 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.hpp"
-#include "cli/options.hpp"
+#include "cli/commands.hpp"
 #include "common/client.hpp"
 #include "common/resumer.hpp"
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<StatusLineOptions> text = {
+    "statusline",
+    "print one line for a status bar: how many sessions wait and work",
+    {{"--follow", &StatusLineOptions::follow,
+      "print a new line at each change, until ^C; waits for the daemon if it is not running"},
+     {"--json", &StatusLineOptions::json,
+      "print one JSON object per line, as status bars expect: text, class, tooltip and counts"}},
+    R"(Examples:
+  earshot statusline
+  tmux set -g status-right '#(earshot statusline --follow)'
+  earshot statusline --follow --json       for waybar; other bars: RECIPES.md
+
+The line is empty if no session waits or works. With --follow and no daemon it is: earshot?
+Exit codes: 0 success, or stopped by ^C; 1 no daemon; 2 usage error.)"};
 
 // The counted states. The first one with a session is the class of the line.
 struct Kind {
@@ -158,6 +172,7 @@ class StatusLineCommand {
   int run();
 
  private:
+  int attempt(const DaemonAddresses& addresses);
   ConnectResult connect(const DaemonAddresses& addresses);
   // Prints a line if it differs from the last one.
   void print(std::string line) {
@@ -178,6 +193,7 @@ class StatusLineCommand {
 
   const StatusLineOptions& options_;
   Client client_;
+  Backoff backoff_;
   FrameParser parser_;
   StatusLine status_;
   Output out_;
@@ -208,51 +224,34 @@ ConnectResult StatusLineCommand::connect(const DaemonAddresses& addresses) {
   return client_.run_any(addresses, handlers);
 }
 
+int StatusLineCommand::attempt(const DaemonAddresses& addresses) {
+  const ConnectResult result = connect(addresses);
+  if (result.last().end_reason == EndReason::stopped) {
+    if (ready_ && !options_.follow) print_status();
+    return exit_code();
+  }
+  const std::string reason = format_connect_error(result, addresses);
+  if (!options_.follow || is_permanent(result.last())) {
+    print_message(reason);
+    return exit_failed;
+  }
+  print_offline(reason.substr(0, reason.find('\n')));
+  if (ready_) backoff_.reset();
+  return output_closed() || !client_.pause(backoff_.next_ms()) ? exit_code() : try_again;
+}
+
 int StatusLineCommand::run() {
   if (options_.follow) stop_when_output_closes();
-  Backoff backoff;
-  while (true) {
-    // Resolved for each attempt: a restarted daemon may have another address.
-    int failed = exit_ok;
-    const auto addresses = find_addresses(options_.daemon, failed);
-    if (!addresses) return failed;
-    const ConnectResult result = connect(*addresses);
-    if (result.last().end_reason == EndReason::stopped) {
-      if (ready_ && !options_.follow) print_status();
-      return exit_code();
-    }
-    const std::string reason = format_connect_error(result, *addresses);
-    if (!options_.follow || is_permanent(result.last())) {
-      print_message(reason);
-      return exit_failed;
-    }
-    print_offline(reason.substr(0, reason.find('\n')));
-    if (ready_) backoff.reset();
-    if (output_closed() || !client_.pause(backoff.next_ms())) return exit_code();
-  }
+  int result = try_again;
+  while (result == try_again)
+    result = with_daemon(options_.daemon, [this](const auto& addresses) { return attempt(addresses); });
+  return result;
 }
 
 }  // namespace
 
 int statusline_command(const StatusLineOptions& options) { return StatusLineCommand(options).run(); }
 
-Command add_statusline(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("statusline", "print one line for a status bar: how many sessions wait and work");
-  const auto options = std::make_shared<StatusLineOptions>();
-  command->add_flag("--follow", options->follow,
-                    "print a new line at each change, until ^C; waits for the daemon if it is not running");
-  command->add_flag("--json", options->json,
-                    "print one JSON object per line, as status bars expect: text, class, tooltip and counts");
-  add_filters(*command, options->filters, false);
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      std::string(filter_help) +
-      "\n\nExamples:\n  earshot statusline\n  tmux set -g status-right '#(earshot statusline --follow)'\n"
-      "  earshot statusline --follow --json       for waybar; other bars: RECIPES.md\n\n"
-      "The line is empty if no session waits or works. With --follow and no daemon it is: earshot?\n"
-      "Exit codes: 0 success, or stopped by ^C; 1 no daemon; 2 usage error.");
-  return {command, [options] { return statusline_command(*options); }};
-}
+Command add_statusline(CLI::App& app) { return add_command(app, text, statusline_command); }
 
 }  // namespace earshot::cli

@@ -16,7 +16,7 @@ class StatusLine {
 
   explicit StatusLine(Charset charset) : charset_(charset) {}
 
-  /// A new connection: forgets all sessions.
+  /// A new connection: removes all sessions.
   void begin();
   /// Learns from `session` and `stream.removed` frames; ignores others.
   void receive(const Fields& frame, std::int64_t now_ms);

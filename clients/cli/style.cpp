@@ -1,19 +1,17 @@
 #include "cli/style.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-
-extern char** environ;
+#include <iterator>
+#include <numeric>
 
 namespace earshot::cli {
 namespace {
@@ -55,27 +53,11 @@ constexpr std::string_view names_256[name_styles] = {"38;5;74",  "38;5;139", "38
 constexpr std::string_view names_16[name_styles] = {"36", "35", "34", "96", "95", "94", "36;1", "35;1"};
 
 std::string_view sgr(Style style, Palette palette) {
-  switch (style) {
-    case Style::plain:
-      return {};
-    case Style::dim:
-      return "2";
-    case Style::bold:
-      return "1";
-    case Style::good:
-      return "32";
-    case Style::bad:
-      return "31";
-    case Style::note:
-      return "33";
-    case Style::loud:
-      return "1;33";
-    case Style::name_first:
-      break;
-  }
-  const std::size_t index =
-      (static_cast<std::size_t>(style) - static_cast<std::size_t>(Style::name_first)) % name_styles;
-  return palette == Palette::ansi256 ? names_256[index] : names_16[index];
+  constexpr std::string_view codes[] = {"", "2", "1", "32", "31", "33", "1;33"};  // by Style
+  const auto index = static_cast<std::size_t>(style);
+  if (index < std::size(codes)) return codes[index];
+  const std::size_t name = (index - std::size(codes)) % name_styles;
+  return palette == Palette::ansi256 ? names_256[name] : names_16[name];
 }
 
 std::string_view environment(const char* name) {
@@ -108,11 +90,6 @@ bool can_run(std::string_view command) {
     if (end == rest.npos) return false;
     rest.remove_prefix(end + 1);
   }
-}
-
-std::string pager_command() {
-  const char* const pager = std::getenv("PAGER");
-  return pager == nullptr ? "less -FRX" : pager;
 }
 
 }  // namespace
@@ -196,50 +173,122 @@ void Output::flush() {
 }
 
 Pager::Pager(bool enabled) {
-  const std::string command = pager_command();
+  const char* const chosen = std::getenv("PAGER");
+  const std::string command = chosen == nullptr ? "less -FRX" : chosen;
   if (!enabled || !is_terminal(STDOUT_FILENO) || command.empty() || command == "cat" || !can_run(command))
     return;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return;
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGPIPE);
-  sigaddset(&defaults, SIGINT);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  // -F: exit if it fits on one screen; -R: colours; -X: leave the text on the terminal.
-  std::vector<std::string> environment;
-  for (char** each = environ; *each != nullptr; ++each) environment.emplace_back(*each);
-  if (std::getenv("LESS") == nullptr) environment.emplace_back("LESS=FRX");
-  std::vector<char*> pointers;
-  for (std::string& each : environment) pointers.push_back(each.data());
-  pointers.push_back(nullptr);
-  std::string shell = "sh", option = "-c", script = command;
-  char* const words[] = {shell.data(), option.data(), script.data(), nullptr};
-  const int failed = ::posix_spawn(&child_, "/bin/sh", &files, &attributes, words, pointers.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  ::close(ends[0]);
-  if (failed != 0) {
-    child_ = 0;
-    ::close(ends[1]);
-    return;
-  }
-  fd_ = ends[1];
-  interrupt_handler_ = std::signal(SIGINT, SIG_IGN);
+  ::setenv("LESS", "FRX", 0);  // exit if it fits on one screen; colours; leave the text on the terminal
+  const auto pipe_handler = std::signal(SIGPIPE, SIG_DFL);  // the pager inherits what is ignored
+  pipe_ = ::popen(command.c_str(), "we");
+  std::signal(SIGPIPE, pipe_handler);
+  if (pipe_ != nullptr) interrupt_handler_ = std::signal(SIGINT, SIG_IGN);
 }
 
 Pager::~Pager() {
-  if (child_ == 0) return;
-  ::close(fd_);
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  if (pipe_ == nullptr) return;
+  ::pclose(pipe_);
   std::signal(SIGINT, interrupt_handler_);
+}
+
+int Pager::fd() const { return pipe_ == nullptr ? STDOUT_FILENO : ::fileno(pipe_); }
+
+namespace {
+
+constexpr std::size_t gap = 2;  // between two columns
+
+struct Layout {
+  std::size_t index;  // of the column
+  std::size_t width;
+};
+
+std::size_t total(const std::vector<Layout>& shown) {
+  const std::size_t gaps = shown.empty() ? 0 : gap * (shown.size() - 1);
+  return std::accumulate(shown.begin(), shown.end(), gaps,
+                         [](std::size_t sum, const Layout& l) { return sum + l.width; });
+}
+
+std::vector<Layout> natural_layout(const std::vector<Column>& columns,
+                                   const std::vector<std::vector<Cell>>& rows, bool titles) {
+  std::vector<Layout> shown;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::size_t width = 0;
+    for (const std::vector<Cell>& row : rows) width = std::max(width, display_width(row[i].text));
+    if (width == 0) continue;
+    if (titles) width = std::max(width, display_width(columns[i].title));
+    if (columns[i].columns_max > 0) width = std::min(width, columns[i].columns_max);
+    shown.push_back({i, width});
+  }
+  return shown;
+}
+
+// Narrows the last columns first: the first ones identify the row.
+void narrow(std::vector<Layout>& shown, const std::vector<Column>& columns, std::size_t room) {
+  for (auto layout = shown.rbegin(); layout != shown.rend() && total(shown) > room; ++layout) {
+    const std::size_t floor = columns[layout->index].columns_min;
+    if (floor == 0 || layout->width <= floor) continue;
+    layout->width -= std::min(layout->width - floor, total(shown) - room);
+  }
+}
+
+bool drop_one(std::vector<Layout>& shown, const std::vector<Column>& columns) {
+  const auto least = std::max_element(shown.begin(), shown.end(), [&](const Layout& a, const Layout& b) {
+    return columns[a.index].rank < columns[b.index].rank;
+  });
+  if (least == shown.end() || columns[least->index].rank == 0) return false;
+  shown.erase(least);
+  return true;
+}
+
+void fit(std::vector<Layout>& shown, const std::vector<Column>& columns, std::size_t room) {
+  const std::vector<Layout> wanted = shown;
+  narrow(shown, columns, room);
+  while (total(shown) > room && drop_one(shown, columns)) {
+    for (Layout& layout : shown) {
+      const auto before = std::find_if(wanted.begin(), wanted.end(),
+                                       [&](const Layout& w) { return w.index == layout.index; });
+      layout.width = before->width;
+    }
+    narrow(shown, columns, room);
+  }
+}
+
+template <class CellOf>
+void add_row(std::string& out, const std::vector<Layout>& shown, const std::vector<Column>& columns,
+             const DisplayOptions& display, CellOf&& cell_of) {
+  Line line;
+  std::size_t pending = 0;  // spaces to add before the next text: none at the end of a line
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const Cell& cell = cell_of(shown[i].index);
+    const std::string text = cut_to_width(cell.text, shown[i].width, glyph(Glyph::ellipsis, display.charset));
+    const std::size_t spare = shown[i].width - display_width(text);
+    const bool right = columns[shown[i].index].right;
+    if (i > 0) pending += gap;
+    if (right) pending += spare;
+    if (!text.empty()) {
+      line.space(pending).add(text, cell.style);
+      pending = 0;
+    }
+    if (!right) pending += spare;
+  }
+  out += line.str(display) + "\n";
+}
+
+}  // namespace
+
+std::string format_table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                         const DisplayOptions& display, bool titles) {
+  std::vector<Layout> shown = natural_layout(columns, rows, titles);
+  if (display.columns > 0) fit(shown, columns, display.columns);
+  std::string out;
+  if (titles) {
+    std::vector<Cell> heads;
+    for (const Column& column : columns) heads.push_back({column.title, Style::dim});
+    add_row(out, shown, columns, display, [&](std::size_t i) -> const Cell& { return heads[i]; });
+  }
+  for (const std::vector<Cell>& row : rows) {
+    add_row(out, shown, columns, display, [&](std::size_t i) -> const Cell& { return row[i]; });
+  }
+  return out;
 }
 
 }  // namespace earshot::cli

@@ -1,14 +1,13 @@
-// Output: colours, symbols, lines that fit the terminal, a buffered writer and the pager.
+// Output: colours, symbols, lines and tables that fit the terminal, a buffered writer and the pager.
 #pragma once
-#include <sys/types.h>
-
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/display_text.hpp"
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 
@@ -23,7 +22,7 @@ struct DisplayOptions {
   std::size_t columns = 0;  // 0: not a terminal, lines are not cut
 };
 
-/// The meaning of a colour. name_first and the following ones tell names apart.
+/// The meaning of a colour. name_first and the following ones distinguish names.
 enum class Style { plain, dim, bold, good, bad, note, loud, name_first };
 
 constexpr int name_styles = 8;  // Style::name_first + 0…7
@@ -81,6 +80,23 @@ class Line {
   std::size_t width_ = 0;
 };
 
+struct Cell {
+  std::string text;  // displayable
+  Style style = Style::plain;
+};
+
+struct Column {
+  std::string title;
+  std::size_t columns_min = 0;  // never narrower than this if it is shown
+  std::size_t columns_max = 0;  // 0: as wide as its widest cell
+  int rank = 0;                 // the highest rank is dropped first; 0: never
+  bool right = false;           // aligned to the right
+};
+
+/// Columns without any text are omitted. Each line ends with a line end.
+std::string format_table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+                         const DisplayOptions& display, bool titles = true);
+
 enum class ColourMode { always, never, automatic };
 
 bool is_terminal(int fd);
@@ -132,11 +148,10 @@ class Pager {
   ~Pager();
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
-  int fd() const { return fd_; }
+  int fd() const;
 
  private:
-  int fd_ = 1;
-  pid_t child_ = 0;  // 0: none
+  std::FILE* pipe_ = nullptr;
   void (*interrupt_handler_)(int) = nullptr;
 };
 

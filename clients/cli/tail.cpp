@@ -4,15 +4,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
+#include <ctime>
 #include <utility>
 
-#include "cli/options.hpp"
-#include "cli/time_spec.hpp"
 #include "common/client.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<TailOptions> text = {
+    "tail",
+    "follow what agents do, live, until ^C",
+    {{"-v,--verbose", &TailOptions::verbose,
+      "also show thinking, token counts, messages of subagents, checkpoints"}},
+    R"(Examples:
+  earshot tail --project api
+  earshot tail --since 2h --type turn --type agent
+  earshot tail --json --type 'tool.*' | jq -r '.tool'
+
+If the daemon is not running, tail waits for it; after a lost connection it prints the missed events.
+Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the connection;
+2 usage error.)"};
 
 constexpr std::size_t snapshot_sessions_max = 20'000;  // beyond this they are not shown
 constexpr std::size_t snapshot_lines_max = 12;         // idle sessions are shown up to this number of lines
@@ -31,7 +44,45 @@ StreamResumer::Options resumer_options(const TailOptions& options, bool pretty) 
   return out;
 }
 
+// Whether all of `text` has strptime's format.
+bool parse_format(const std::string& text, const char* format, std::tm& parts) {
+  const char* const end = ::strptime(text.c_str(), format, &parts);
+  return end != nullptr && *end == '\0';
+}
+
+std::optional<std::int64_t> local_ms(std::tm parts) {
+  parts.tm_isdst = -1;
+  const std::time_t seconds = std::mktime(&parts);
+  if (seconds == -1) return std::nullopt;
+  return static_cast<std::int64_t>(seconds) * 1000;
+}
+
 }  // namespace
+
+std::optional<std::int64_t> parse_since(std::string_view text, std::int64_t now_ms) {
+  if (text != "0") {
+    if (const auto ago = parse_duration(text)) return now_ms - ago->count();
+  }
+  if (const auto exact = parse_time(text)) return exact;
+  const std::string word(text);
+  for (const char* format :
+       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+    std::tm parts{};
+    if (parse_format(word, format, parts)) return local_ms(parts);
+  }
+  for (const char* format : {"%H:%M:%S", "%H:%M"}) {
+    const std::time_t now = static_cast<std::time_t>(now_ms / 1000);
+    std::tm parts{};
+    localtime_r(&now, &parts);
+    parts.tm_sec = 0;
+    if (!parse_format(word, format, parts)) continue;
+    const auto today = local_ms(parts);
+    if (!today || *today <= now_ms) return today;
+    --parts.tm_mday;  // yesterday; mktime normalises the date
+    return local_ms(parts);
+  }
+  return std::nullopt;
+}
 
 void Backfill::add(const Fields& event, std::string_view json) {
   Stream& stream = streams_[std::string(event.text("stream"))];
@@ -227,101 +278,89 @@ void TailPrinter::print_snapshot() {
   if (entries.empty() && options_.snapshot) out_.write("no live session yet; waiting for events\n");
 }
 
-int tail_command(const TailOptions& options) {
-  const bool pretty =
-      options.format == Format::pretty || (options.format == Format::automatic && is_terminal(STDOUT_FILENO));
-  Client client;
-  TailPrinter printer(options, pretty);
-  Backoff backoff;
-  bool was_open = false, warned = false, waiting = false;
-  while (true) {
-    // Resolved for each attempt: a restarted daemon may have another address and token.
-    int exit_code = exit_ok;
-    const auto addresses = find_addresses(options.daemon, exit_code);
-    if (!addresses) return exit_code;
+namespace {
+
+class TailCommand {
+ public:
+  TailCommand(const TailOptions& options, bool pretty) : printer_(options, pretty) {}
+
+  int attempt(const DaemonAddresses& addresses) {
     bool is_open = false;
     Handlers handlers;
     handlers.on_open = [&] {
-      if (was_open || waiting) print_message("connected");
-      is_open = was_open = true;
-      waiting = false;
-      client.send(printer.begin());
+      if (was_open_ || waiting_) print_message("connected");
+      is_open = was_open_ = true;
+      waiting_ = false;
+      client_.send(printer_.begin());
     };
-    handlers.on_frame = [&](std::string_view json) { return printer.receive(json); };
-    handlers.on_idle = [&] { printer.flush(); };
-    const ConnectResult result = client.run_any(*addresses, handlers);
+    handlers.on_frame = [&](std::string_view json) { return printer_.receive(json); };
+    handlers.on_idle = [&] { printer_.flush(); };
+    const ConnectResult result = client_.run_any(addresses, handlers);
     const ConnectionOutcome& outcome = result.last();
-    const std::string& warning = result.address(*addresses).warning;
-    if (!warning.empty() && !warned) print_message(safe_text(warning));
-    warned = warned || !warning.empty();
-    if (is_open) printer.end(now_ms());
-    printer.flush();
-    if (!printer.output().error().empty()) {
-      print_message("cannot write the output: " + printer.output().error());
-      return exit_failed;
-    }
-    if (outcome.end_reason == EndReason::stopped) return printer.failed() ? exit_failed : exit_ok;
+    const std::string& warning = result.address(addresses).warning;
+    if (!warning.empty() && !warned_) print_message(safe_text(warning));
+    warned_ = warned_ || !warning.empty();
+    if (is_open) printer_.end(now_ms());
+    if (const int failed = finish(printer_.output()); failed != exit_ok) return failed;
+    if (outcome.end_reason == EndReason::stopped) return printer_.failed() ? exit_failed : exit_ok;
     if (is_permanent(outcome)) {
-      print_message(format_connect_error(result, *addresses));
+      print_message(format_connect_error(result, addresses));
       return exit_failed;
     }
     if (is_open) {
-      backoff.reset();
+      backoff_.reset();
       print_message("lost the connection to the daemon (" + safe_text(outcome.text) + "); reconnecting");
-    } else if (!was_open && !waiting) {
-      print_message(format_connect_error(result, *addresses) + "\n  Waiting for the daemon …");
+    } else if (!was_open_ && !waiting_) {
+      print_message(format_connect_error(result, addresses) + "\n  Waiting for the daemon …");
     }
-    waiting = waiting || !was_open;
-    if (!client.pause(backoff.next_ms())) return exit_ok;
+    waiting_ = waiting_ || !was_open_;
+    return client_.pause(backoff_.next_ms()) ? try_again : exit_ok;
   }
+
+ private:
+  Client client_;
+  TailPrinter printer_;
+  Backoff backoff_;
+  bool was_open_ = false, warned_ = false, waiting_ = false;
+};
+
+}  // namespace
+
+int tail_command(const TailOptions& options) {
+  const bool pretty =
+      options.format == Format::pretty || (options.format == Format::automatic && is_terminal(STDOUT_FILENO));
+  TailCommand command(options, pretty);
+  int result = try_again;
+  while (result == try_again)
+    result = with_daemon(options.daemon, [&](const auto& addresses) { return command.attempt(addresses); });
+  return result;
 }
 
 Command add_tail(CLI::App& app) {
-  struct Arguments {
-    TailOptions options;
-    std::string since;
-    bool json = false, pretty = false, no_snapshot = false;
-  };
-  CLI::App* command = app.add_subcommand("tail", "follow what agents do, live, until ^C");
-  const auto arguments = std::make_shared<Arguments>();
-  TailOptions& options = arguments->options;
-  command
-      ->add_option("--since", arguments->since,
-                   "start with the events since then: 90s, 10m, 2h, 3d ago, or a time such as 14:03 or "
-                   "'2026-11-24 14:03'")
-      ->type_name("WHEN");
-  command->add_flag("--json", arguments->json,
-                    "print every frame as JSON, one per line (default unless on a terminal)");
-  command->add_flag("--pretty", arguments->pretty, "print readable lines (default on a terminal)");
-  command->add_flag("-v,--verbose", options.verbose,
-                    "also show thinking, token counts, messages of subagents, checkpoints");
-  command->add_flag("--no-snapshot", arguments->no_snapshot, "do not start with the current sessions");
-  add_colour(*command, options.colour);
-  add_filters(*command, options.filters, true);
-  add_connect_options(*command, options.daemon);
-  command->footer(
-      std::string(filter_help) +
-      "\n\nExamples:\n  earshot tail --project api\n  earshot tail --since 2h --type turn --type agent\n"
-      "  earshot tail --json --type 'tool.*' | jq -r '.tool'\n\n"
-      "If the daemon is not running, tail waits for it; after a lost connection it prints the missed "
-      "events.\n"
-      "Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the "
-      "connection;\n"
-      "2 usage error.");
-  return {command, [arguments] {
-            if (arguments->json && arguments->pretty)
-              return usage_error("--json and --pretty cannot be used together");
-            if (!arguments->since.empty()) {
-              arguments->options.since_ms = parse_since(arguments->since, now_ms());
-              if (!arguments->options.since_ms)
-                return usage_error("--since " + arguments->since +
-                                   ": not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
-            }
-            if (arguments->json) arguments->options.format = Format::json;
-            if (arguments->pretty) arguments->options.format = Format::pretty;
-            arguments->options.snapshot = !arguments->no_snapshot;
-            return tail_command(arguments->options);
-          }};
+  return add_command<TailOptions>(app, text, tail_command, [](CLI::App& command, TailOptions& options) {
+    command
+        .add_option_function<std::string>(
+            "--since",
+            [&options](const std::string& when) {
+              options.since_ms = parse_since(when, now_ms());
+              if (!options.since_ms)
+                throw CLI::ValidationError("--since " + when,
+                                           "not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
+            },
+            "start with the events since then: 90s, 10m, 2h, 3d ago, or a time such as 14:03 or "
+            "'2026-11-24 14:03'")
+        ->type_name("WHEN");
+    CLI::Option* const json = command.add_flag_callback(
+        "--json", [&options] { options.format = Format::json; },
+        "print every frame as JSON, one per line (default unless on a terminal)");
+    command
+        .add_flag_callback(
+            "--pretty", [&options] { options.format = Format::pretty; },
+            "print readable lines (default on a terminal)")
+        ->excludes(json);
+    command.add_flag_callback(
+        "--no-snapshot", [&options] { options.snapshot = false; }, "do not start with the current sessions");
+  });
 }
 
 }  // namespace earshot::cli

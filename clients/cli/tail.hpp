@@ -1,4 +1,5 @@
-// What `earshot tail` prints for the frames of one connection after the other.
+// `earshot tail`: the points in time that it starts from, and what it prints for the frames of one connection
+// after the other.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,6 @@
 #include "base/containers.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
-#include "cli/name_resolver.hpp"
 #include "common/resumer.hpp"
 
 namespace earshot::cli {
@@ -46,6 +46,11 @@ class Backfill {
   std::size_t bytes_ = 0;
 };
 
+/// `90s`, `10m`, `1h30m`, `3d`: that long before `now_ms`; `14:03[:07]`: the last such time of day;
+/// `2026-11-24`, `2026-11-24 14:03[:07]`: local time; or RFC 3339 with a zone. Milliseconds since 1970;
+/// nothing for other text.
+std::optional<std::int64_t> parse_since(std::string_view text, std::int64_t now_ms);
+
 class TailPrinter {
  public:
   /// `options` must outlive this.
@@ -60,7 +65,7 @@ class TailPrinter {
 
   bool failed() const { return failed_; }
   void flush() { out_.flush(); }
-  const Output& output() const { return out_; }
+  Output& output() { return out_; }
 
  private:
   struct SnapshotEntry {

@@ -1,18 +1,27 @@
 // `earshot token`: the token for programs that connect through TCP.
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "base/system.hpp"
-#include "cli/options.hpp"
-#include "common/http.hpp"
+#include "cli/commands.hpp"
+#include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
+
+const CommandText<TokenOptions> text = {
+    "token",
+    "print the token that other programs need to connect through TCP",
+    {{"--rotate", &TokenOptions::rotate, "create a new token; clients with the old one are disconnected"}},
+    R"text(A program that has the token can read everything that you and your agents write on this machine. The
+commands of earshot do not need it: they use the Unix socket.
+
+Example:
+  curl -sN -H "Authorization: Bearer $(earshot token)" http://127.0.0.1:7717/v1/events
+
+Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.)text"};
 
 std::string token_path(const ConnectOptions& options) {
   return options.token_file.empty() ? options.state_directory() + "/token" : options.token_file;
@@ -24,15 +33,9 @@ int print_token(std::string_view token) {
   return finish(out);
 }
 
-// Whether a daemon runs with this state directory, reachable or not.
-bool is_locked(const std::string& state) {
-  const Fd lock(::open((state + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 int delete_token(const ConnectOptions& options, const HttpResult& result, const DaemonAddresses& addresses) {
   const std::string path = token_path(options);
-  if (options.names_address() || is_locked(options.state_directory())) {
+  if (options.names_address() || is_state_locked(options.state_directory())) {
     print_message(format_connect_error(result.connect, addresses));
     print_message("the token was not changed");
     return exit_failed;
@@ -61,37 +64,26 @@ int print_existing(const ConnectOptions& options) {
   return print_token(file.text);
 }
 
-}  // namespace
-
-int token_command(const TokenOptions& options) {
-  if (!options.rotate) return print_existing(options.daemon);
-  int exit_code = exit_ok;
-  const auto addresses = find_addresses(options.daemon, exit_code);
-  if (!addresses) return exit_code;
-  const HttpResult result = send_request(*addresses, {.method = "POST", .target = "/v1/token/rotate"});
-  if (result.response.unreachable) return delete_token(options.daemon, result, *addresses);
-  if (!result.response.ok()) return print_http_error(result, *addresses);
+int rotate(const ConnectOptions& options, const DaemonAddresses& addresses) {
+  const HttpResult result = send_request(addresses, {.method = "POST", .target = "/v1/token/rotate"});
+  if (result.response.unreachable()) return delete_token(options, result, addresses);
+  if (!result.response.ok()) return print_http_error(result, addresses);
   FrameParser parser;
   const auto response = parser.parse(result.response.body);
   const std::string token(response ? response->text("token") : std::string_view());
   if (!token.empty()) return print_token(token);
-  print_message("the daemon returned no token; it may be in " + safe_text(token_path(options.daemon)));
+  print_message("the daemon returned no token; it may be in " + safe_text(token_path(options)));
   return exit_failed;
 }
 
-Command add_token(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("token", "print the token that other programs need to connect through TCP");
-  const auto options = std::make_shared<TokenOptions>();
-  command->add_flag("--rotate", options->rotate,
-                    "create a new token; clients with the old one are disconnected");
-  add_connect_options(*command, options->daemon);
-  command->footer(
-      "A program that has the token can read everything that you and your agents write on this machine. The\n"
-      "commands of earshot do not need it: they use the Unix socket.\n\n"
-      "Example:\n  curl -sN -H \"Authorization: Bearer $(earshot token)\" http://127.0.0.1:7717/v1/events\n\n"
-      "Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.");
-  return {command, [options] { return token_command(*options); }};
+}  // namespace
+
+int token_command(const TokenOptions& options) {
+  if (!options.rotate) return print_existing(options.daemon);
+  return with_daemon(options.daemon,
+                     [&](const auto& addresses) { return rotate(options.daemon, addresses); });
 }
+
+Command add_token(CLI::App& app) { return add_command(app, text, token_command); }
 
 }  // namespace earshot::cli

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/event_lines.hpp"
 #include "cli/session_table.hpp"
 #include "cli/tool_summary.hpp"
 
 namespace earshot::cli {
 namespace {
-
-using namespace formatting;
 
 constexpr std::size_t text_columns_max = 100;  // longer lines are hard to read
 constexpr std::size_t text_lines_max = 200;    // of a message; a frame rarely has more
@@ -20,29 +17,12 @@ constexpr std::size_t output_lines_max = 12;
 constexpr std::size_t summary_columns_min = 12;  // at least this much of a tool's input is shown
 
 // Events that are shown as in `tail`, one line each.
-struct Rule {
-  std::string_view type;
-  bool (*format)(EventLine&);
-};
-constexpr Rule one_liners[] = {
-    {"session.updated", format_session_updated},
-    {"compaction.finished", format_compaction_finished},
-    {"compaction.started", format_compaction_started},
-    {"task.finished", format_task_finished},
-    {"queue.changed", format_queue_changed},
-    {"usage.updated", format_usage_updated},
-    {"api.failed", format_api_failed},
-    {"files.snapshotted", format_files_snapshotted},
-    {"line.skipped", format_line_skipped},
+constexpr std::string_view one_liners[] = {
+    "session.updated", "compaction.finished", "compaction.started", "task.finished", "queue.changed",
+    "usage.updated",   "api.failed",          "files.snapshotted",  "line.skipped",
 };
 
 bool starts_agent(std::string_view tool) { return tool == "Task" || tool == "Agent"; }
-
-// Tools whose effects have their own events.
-bool has_own_events(std::string_view tool) {
-  constexpr std::string_view tools[] = {"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"};
-  return std::find(std::begin(tools), std::end(tools), tool) != std::end(tools);
-}
 
 std::string offline_text(const Fields& status) {
   const auto last = parse_time(status.text("since"));
@@ -52,54 +32,43 @@ std::string offline_text(const Fields& status) {
 
 }  // namespace
 
-struct TranscriptView::Row {
-  const Fields& event;
-  Timeline& timeline;
-  std::string margin;
-  std::size_t depth;
-  bool is_end;
-  std::string& out;
-};
-
-TranscriptView::TranscriptView(DisplayOptions display, bool verbose)
-    : state_(new FormatterState{display, verbose}) {}
-TranscriptView::~TranscriptView() = default;
-
 std::string TranscriptView::margin(std::size_t depth) const {
   std::string margin = "  ";
-  const char* const rule = state_->display.charset == Charset::utf8 ? "│ " : "| ";
+  const char* const rule = state_.display.charset == Charset::utf8 ? "│ " : "| ";
   for (std::size_t i = 0; i < depth; ++i) margin += rule;
   return margin;
 }
 
-void TranscriptView::line(const Row& row, const Line& made) { row.out += made.str(state_->display) + "\n"; }
+Line TranscriptView::begin(const Row& row, Glyph mark, Style style) const {
+  return std::move(Line().add(row.margin, Style::dim).add(state_.glyph(mark), style).space(1));
+}
+
+void TranscriptView::one_line(const Row& row, const Fields& end) {
+  if (const Line line = event_line(state_, row.event, row.margin, end); !line.empty()) print(row, line);
+}
 
 void TranscriptView::write_header(const Fields& session, std::string& out) {
-  state_->names.observe(session);
-  const auto clean = [&](std::string_view key) { return state_->clean(session.text(key)); };
-  const std::string dot = " " + std::string(state_->glyph(Glyph::dot)) + " ";
+  state_.names.observe(session);
+  const auto clean = [&](std::string_view key) { return state_.clean(session.text(key)); };
   std::string title = clean("title");
-  if (title.empty()) title = state_->clean(last_component(session.text("project")));
+  if (title.empty()) title = state_.clean(last_component(session.text("project")));
   if (title.empty()) title = clean("directory");
-  out += Line().add(title, Style::bold).str(state_->display) + "\n";
+  print(Line().add(title, Style::bold), out);
   const auto facts = [&](std::initializer_list<std::string> texts) {
-    Line facts_line;
-    for (const std::string& each : texts) {
-      if (each.empty()) continue;
-      if (!facts_line.empty()) facts_line.add(dot, Style::dim);
-      facts_line.add(each, Style::dim);
-    }
-    if (!facts_line.empty()) out += facts_line.str(state_->display) + "\n";
+    Line line;
+    Details details(line, state_);
+    for (const std::string& each : texts) details.add(each);
+    if (!line.empty()) print(line, out);
   };
   const std::string branch = clean("git_branch");
   facts({clean("session"), clean("project") + (branch.empty() ? "" : " (" + branch + ")"), clean("model")});
   const Fields usage = session.object("usage"), status = session.object("status");
   const std::uint64_t tokens = new_tokens(usage), turns = session.object("turn").count("number");
-  const std::string reason = state_->clean(status.text("reason"));
+  const std::string reason = state_.clean(status.text("reason"));
   facts({plural(turns, "turn"), tokens > 0 ? format_count(tokens) + " tokens" : "",
          is_host_offline(status)
              ? offline_text(status)
-             : state_->clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
+             : state_.clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
 }
 
 void TranscriptView::write_footer(const Fields& session, std::string& out) {
@@ -107,25 +76,26 @@ void TranscriptView::write_footer(const Fields& session, std::string& out) {
   const std::string_view state = status.text("state");
   if (state != "waiting" && state != "working") return;
   Line last;
-  last.add(state_->glyph(state == "waiting" ? Glyph::waiting : Glyph::working),
+  last.add(state_.glyph(state == "waiting" ? Glyph::waiting : Glyph::working),
            state == "waiting" ? Style::loud : Style::good);
-  const std::string reason = state_->clean(status.text("reason")),
-                    detail = state_->clean(status.text("detail"));
+  const std::string reason = state_.clean(status.text("reason")),
+                    detail = state_.clean(status.text("detail"));
   last.add(state == "waiting" ? " needs you" : " working", state == "waiting" ? Style::loud : Style::good);
   if (!reason.empty()) last.add(": " + reason, Style::plain);
   if (!detail.empty()) last.space(2).add(detail);
-  out += "\n" + last.str(state_->display) + "\n";
+  out += "\n";
+  print(last, out);
 }
 
 void TranscriptView::write_unlinked_agent(std::string_view agent, std::size_t depth, std::string& out) {
   Line heading;
-  heading.add(margin(depth == 0 ? 0 : depth - 1), Style::dim).add(state_->glyph(Glyph::agent), Style::bold);
-  heading.space(1).add("subagent " + state_->clean(state_->names.agent(agent)), Style::bold);
-  out += heading.str(state_->display) + "\n";
+  heading.add(margin(depth == 0 ? 0 : depth - 1), Style::dim).add(state_.glyph(Glyph::agent), Style::bold);
+  heading.space(1).add("subagent " + state_.clean(state_.names.agent(agent)), Style::bold);
+  print(heading, out);
 }
 
 void TranscriptView::write(const Timeline::Step& step, Timeline& timeline, std::string& out) {
-  state_->names.observe(step.event);
+  state_.names.observe(step.event);
   struct Writer {
     std::string_view type;
     void (TranscriptView::*write)(const Row&);
@@ -139,60 +109,44 @@ void TranscriptView::write(const Timeline::Step& step, Timeline& timeline, std::
   const Row row{step.event, timeline, margin(step.depth), step.depth, step.is_end, out};
   const std::string_view type = step.event.text("type");
   if (step.depth == 0 && type.starts_with("turn."))
-    state_->turn_open[step.event.text("session")] = type == "turn.started";
+    state_.turn_open[step.event.text("session")] = type == "turn.started";
   for (const Writer& writer : writers) {
     if (writer.type == type) return (this->*writer.write)(row);
   }
-  write_other(row);
-}
-
-void TranscriptView::write_other(const Row& row) {
-  const std::string_view type = row.event.text("type");
   if (type == "compaction.started" && row.timeline.end_of(row.event)) return;
-  if (type == "session.updated" && !state_->verbose) return;  // the header shows the current values
-  const auto* rule = std::find_if(std::begin(one_liners), std::end(one_liners),
-                                  [&](const Rule& r) { return r.type == type; });
-  if (rule == std::end(one_liners)) return;
-  state_->margin = row.margin;
-  EventLine event{*state_, row.event, {}};
-  if (rule->format(event)) line(row, event.line);
-  state_->margin.reset();
+  if (type == "session.updated" && !state_.verbose) return;  // the header shows the current values
+  const bool shown = std::find(std::begin(one_liners), std::end(one_liners), type) != std::end(one_liners);
+  if (shown) one_line(row);
 }
 
 void TranscriptView::turn_started(const Row& row) {
   const std::uint64_t number = row.event.count("turn");
   if (row.depth > 0) {
-    if (state_->verbose || number > 1) prompt(row);
+    if (state_.verbose || number > 1) prompt(row);
     return;
   }
   const auto started = parse_time(row.event.text("time"));
   row.out += "\n";
-  const std::string rule(state_->glyph(Glyph::rule));
+  const std::string rule(state_.glyph(Glyph::rule));
   if (started && format_local_day(*started) != day_) {
     day_ = format_local_day(*started);
-    line(row, Line().add(day_, Style::dim));
+    print(row, Line().add(day_, Style::dim));
   }
   Line heading;
   heading.add(rule + rule + " ", Style::dim).add("turn " + std::to_string(number), Style::bold);
-  const std::string dot = " " + std::string(state_->glyph(Glyph::dot)) + " ";
-  const auto fact = [&](const std::string& text, Style style = Style::dim) {
-    if (!text.empty()) heading.add(dot, Style::dim).add(text, style);
-  };
-  if (started) fact(format_local_clock(*started));
+  Details facts(heading, state_, false);
+  if (started) facts.add(format_local_clock(*started));
   const std::string_view origin = row.event.text("origin");
-  if (origin != "human" && origin != "unknown") fact(state_->clean(origin));
+  if (origin != "human" && origin != "unknown") facts.add(state_.clean(origin));
   if (const auto end = row.timeline.end_of(row.event)) {
     const std::string_view outcome = end->text("outcome"), reason = end->text("stop_reason");
-    fact(state_->clean(outcome), style_of_outcome(outcome));
-    if (outcome != "completed" && !reason.empty()) fact(state_->clean(reason), Style::note);
-    if (const auto ms = end->integer("duration_ms")) fact(format_duration(Ms(*ms)));
-    if (const std::uint64_t tools = end->count("tools"); tools > 0) fact(plural(tools, "tool"));
-    if (const std::uint64_t tokens = new_tokens(end->object("usage")); tokens > 0)
-      fact(format_count(tokens) + " tokens");
+    facts.add(state_.clean(outcome), style_of_outcome(outcome));
+    if (outcome != "completed" && !reason.empty()) facts.add(state_.clean(reason), Style::note);
+    facts.duration(*end).tools_and_tokens(*end, new_tokens(end->object("usage")));
   } else {
-    fact("open", Style::note);
+    facts.add("open", Style::note);
   }
-  line(row, heading);
+  print(row, heading);
   prompt(row);
 }
 
@@ -201,11 +155,7 @@ void TranscriptView::prompt(const Row& row) {
   const std::string_view prompt = row.event.text("prompt"), summary = notification_summary(prompt);
   if (summary.size() == prompt.size())
     return text(row, "prompt", Glyph::user, Style::bold, Style::plain, prompt_lines_max);
-  line(row, Line()
-                .add(row.margin, Style::dim)
-                .add(state_->glyph(Glyph::user), Style::bold)
-                .space(1)
-                .add(state_->clean(summary)));
+  print(row, begin(row, Glyph::user, Style::bold).add(state_.clean(summary)));
 }
 
 void TranscriptView::text(const Row& row, std::string_view key, Glyph mark, Style mark_style, Style style,
@@ -213,46 +163,44 @@ void TranscriptView::text(const Row& row, std::string_view key, Glyph mark, Styl
   const std::string_view content = row.event.text(key);
   if (content.empty()) return;
   const std::size_t used = display_width(row.margin) + 2;
-  const std::size_t columns = state_->display.columns;
+  const std::size_t columns = state_.display.columns;
   const std::size_t width =
       columns == 0 ? 0 : std::clamp<std::size_t>(columns > used ? columns - used : 1, 1, text_columns_max);
-  WrappedText text =
-      wrap_text(content, width, state_->display.charset, lines_max * (state_->verbose ? 2 : 1));
+  WrappedText text = wrap_text(content, width, state_.display.charset, lines_max * (state_.verbose ? 2 : 1));
   bool first = true;
   for (const std::string& each : text.lines) {
     Line made;
     if (row.depth > 0 || !each.empty()) made.add(row.margin, Style::dim);
     if (first) {
-      made.add(state_->glyph(mark), mark_style).space(1);
+      made.add(state_.glyph(mark), mark_style).space(1);
     } else if (!each.empty()) {
       made.space(2);
     }
     first = false;
-    line(row, made.add(each, style));
+    print(row, made.add(each, style));
   }
   const std::uint64_t bytes = row.event.truncated_bytes(key);
-  const std::string ellipsis(state_->glyph(Glyph::ellipsis));
+  const std::string ellipsis(state_.glyph(Glyph::ellipsis));
   if (text.omitted > 0 || bytes > 0) {
     std::string more = ellipsis + " ";
     more += bytes > 0 ? format_bytes(bytes) + " in total" : plural(text.omitted, "more line");
-    line(row, Line().add(row.margin, Style::dim).space(2).add(more, Style::dim));
+    print(row, Line().add(row.margin, Style::dim).space(2).add(more, Style::dim));
   }
 }
 
 void TranscriptView::message_added(const Row& row) {
   const std::string_view role = row.event.text("role"), kind = row.event.text("kind");
   const bool prompt_of_agent = row.depth > 0 && role == "user";
-  if ((kind == "thinking" || role == "summary" || prompt_of_agent) && !state_->verbose) return;
+  if ((kind == "thinking" || role == "summary" || prompt_of_agent) && !state_.verbose) return;
   const Glyph mark = role == "user" ? Glyph::user : role == "assistant" ? Glyph::assistant : Glyph::dot;
   const bool plain = kind == "text" && (role == "assistant" || role == "user");
   if (kind != "text" || role == "summary" || row.event.text("text").empty()) {
-    Line what;
-    what.add(row.margin, Style::dim).add(state_->glyph(mark), Style::dim).space(1);
-    what.add(state_->clean(role == "summary" ? role : kind), Style::dim);
+    Line what = begin(row, mark, Style::dim);
+    what.add(state_.clean(role == "summary" ? role : kind), Style::dim);
     const Fields media = row.event.object("media");
-    if (media) what.space(1).add(state_->clean(media.text("media_type")), Style::dim);
+    if (media) what.space(1).add(state_.clean(media.text("media_type")), Style::dim);
     if (media && media.count("bytes") > 0) what.space(1).add(format_bytes(media.count("bytes")), Style::dim);
-    line(row, what);
+    print(row, what);
   }
   text(row, "text", mark, Style::dim, plain ? Style::plain : Style::dim, text_lines_max);
 }
@@ -260,19 +208,16 @@ void TranscriptView::message_added(const Row& row) {
 // Call and result on one line, the error below.
 void TranscriptView::tool_invoked(const Row& row) {
   const std::string_view tool = row.event.text("tool");
-  const std::string_view project = state_->names.project(row.event.text("session"));
-  const std::string summary = tool_summary(tool, row.event.get("input"), project, state_->display.charset);
-  if (const std::string_view call = row.event.text("call"); !call.empty())
-    state_->calls[call] = {std::string(tool), summary};
+  const std::string summary = state_.invoked(row.event);
   const auto end = row.timeline.end_of(row.event);
   const std::string_view outcome = end ? end->text("outcome") : std::string_view();
-  const bool hidden = starts_agent(tool) || (has_own_events(tool) && !state_->verbose);
+  const bool hidden = starts_agent(tool) || (has_own_events(tool) && !state_.verbose);
   if (hidden && (!end || outcome == "ok")) return;
   Line result;
   if (end) {
     const Style style = style_of_outcome(outcome);
-    result.space(2).add(state_->glyph(glyph_of_outcome(outcome)), style);
-    if (outcome != "ok" && outcome != "error") result.space(1).add(state_->clean(outcome), style);
+    result.space(2).add(state_.glyph(glyph_of_outcome(outcome)), style);
+    if (outcome != "ok" && outcome != "error") result.space(1).add(state_.clean(outcome), style);
     const auto ms = end->integer("duration_ms");
     if (!end->text("background").empty()) {
       result.space(1).add("continues in the background", Style::dim);
@@ -282,21 +227,20 @@ void TranscriptView::tool_invoked(const Row& row) {
   } else {
     result.space(2).add("no result yet", Style::note);
   }
-  Line made;
-  made.add(row.margin, Style::dim).add(state_->glyph(Glyph::tool), Style::dim).space(1);
-  made.add(tool_name(tool, state_->display.charset), Style::bold).space(2);
-  const std::size_t used = made.width() + result.width(), columns = state_->display.columns;
+  Line made = begin(row, Glyph::tool, Style::dim);
+  made.add(tool_name(tool, state_.display.charset), Style::bold).space(2);
+  const std::size_t used = made.width() + result.width(), columns = state_.display.columns;
   const std::size_t width = columns == 0 ? display_width(summary)
                                          : std::max(columns > used ? columns - used : 0, summary_columns_min);
-  made.add(cut_to_width(summary, width, state_->glyph(Glyph::ellipsis)));
-  line(row, made.add(result));
+  made.add(cut_to_width(summary, width, state_.glyph(Glyph::ellipsis)));
+  print(row, made.add(result));
   if (end) output(row, *end);
 }
 
 // The output of a failed call is always shown, others with --verbose.
 void TranscriptView::output(const Row& row, const Fields& finished) {
   const bool failed = finished.text("outcome") == "error";
-  if (!failed && !state_->verbose) return;
+  if (!failed && !state_.verbose) return;
   const Row below{finished, row.timeline, row.margin + "  ", row.depth, true, row.out};
   text(below, "output", failed ? Glyph::error : Glyph::dot, failed ? Style::bad : Style::dim,
        failed ? Style::bad : Style::dim, failed ? error_lines_max : output_lines_max / 2);
@@ -305,62 +249,40 @@ void TranscriptView::output(const Row& row, const Fields& finished) {
 void TranscriptView::tool_finished(const Row& row) {
   if (row.is_end) return;  // shown with its call
   const std::string_view outcome = row.event.text("outcome");
-  Line made;
-  made.add(row.margin, Style::dim).add(state_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
-  made.space(1).add(tool_name(row.event.text("tool"), state_->display.charset), Style::bold);
-  line(row, made.space(2).add(state_->clean(outcome), style_of_outcome(outcome)));
+  Line made = begin(row, glyph_of_outcome(outcome), style_of_outcome(outcome));
+  made.add(tool_name(row.event.text("tool"), state_.display.charset), Style::bold);
+  print(row, made.space(2).add(state_.clean(outcome), style_of_outcome(outcome)));
   output(row, row.event);
 }
 
 void TranscriptView::agent_started(const Row& row) {
   const std::string_view call = row.event.text("call");
   if (!call.empty()) agent_turns_[std::string(call)] = row.event.count("turn");
-  state_->margin = row.margin;
-  EventLine event{*state_, row.event, {}};
-  format_agent_started(event);
-  state_->margin.reset();
-  if (const auto end = row.timeline.end_of(row.event)) {
-    const std::string_view outcome = end->text("outcome");
-    event.line.space(2).add(state_->glyph(glyph_of_outcome(outcome)), style_of_outcome(outcome));
-    Details details(event);
-    if (outcome != "completed") details.add(state_->clean(outcome), style_of_outcome(outcome));
-    if (const auto ms = end->integer("duration_ms")) details.add(format_duration(Ms(*ms)));
-    if (const std::uint64_t tools = end->count("tools"); tools > 0) details.add(plural(tools, "tool"));
-    if (const std::uint64_t tokens = end->count("tokens"); tokens > 0)
-      details.add(format_count(tokens) + " tokens");
-  }
-  line(row, event.line);
+  one_line(row, row.timeline.end_of(row.event).value_or(Fields()));
 }
 
 // Shown where it started, and again where it ended if that is in another turn.
 void TranscriptView::agent_finished(const Row& row) {
   const auto started = agent_turns_.find(std::string(row.event.text("call")));
   if (row.is_end && started != agent_turns_.end() && started->second == row.event.count("turn")) return;
-  state_->margin = row.margin;
-  EventLine event{*state_, row.event, {}};
-  if (format_agent_finished(event)) line(row, event.line);
-  state_->margin.reset();
+  one_line(row);
 }
 
 void TranscriptView::todo_updated(const Row& row) {
-  state_->margin = row.margin;
-  EventLine event{*state_, row.event, {}};
-  const bool shown = format_todo_updated(event);
-  state_->margin.reset();
-  if (shown) line(row, event.line);
-  if (!state_->verbose) return;
+  one_line(row);
+  if (!state_.verbose) return;
   for (const Fields& todo : row.event.objects("todos")) {
     const std::string_view status = todo.text("status");
     const Glyph mark = status == "completed"     ? Glyph::ok
                        : status == "in_progress" ? Glyph::working
                                                  : Glyph::idle;
-    line(row,
-         Line()
-             .add(row.margin, Style::dim)
-             .space(2)
-             .add(state_->glyph(mark), status == "completed" ? Style::good : Style::dim)
-             .space(1)
-             .add(state_->clean(todo.text("content")), status == "completed" ? Style::dim : Style::plain));
+    print(row,
+          Line()
+              .add(row.margin, Style::dim)
+              .space(2)
+              .add(state_.glyph(mark), status == "completed" ? Style::good : Style::dim)
+              .space(1)
+              .add(state_.clean(todo.text("content")), status == "completed" ? Style::dim : Style::plain));
   }
 }
 

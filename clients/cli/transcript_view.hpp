@@ -1,28 +1,19 @@
 // A session for reading afterwards: turns as headings, with the messages and tool calls of each below.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "cli/style.hpp"
+#include "cli/event_formatter.hpp"
 #include "cli/timeline.hpp"
-#include "common/frame.hpp"
 
 namespace earshot::cli {
-
-namespace formatting {
-struct FormatterState;
-}
 
 class TranscriptView {
  public:
   /// `verbose` also shows thinking, tool outputs, prompts of subagents, token counts and checkpoints.
-  TranscriptView(DisplayOptions display, bool verbose);
-  ~TranscriptView();
-  TranscriptView(const TranscriptView&) = delete;
-  TranscriptView& operator=(const TranscriptView&) = delete;
+  TranscriptView(DisplayOptions display, bool verbose) : state_{display, verbose} {}
 
   /// Title, project, model, size and status from the session frame.
   void write_header(const Fields& session, std::string& out);
@@ -33,7 +24,14 @@ class TranscriptView {
   void write_footer(const Fields& session, std::string& out);
 
  private:
-  struct Row;
+  struct Row {
+    const Fields& event;
+    Timeline& timeline;
+    std::string margin;
+    std::size_t depth;
+    bool is_end;
+    std::string& out;
+  };
   void turn_started(const Row& row);
   void prompt(const Row& row);
   void message_added(const Row& row);
@@ -42,17 +40,20 @@ class TranscriptView {
   void agent_started(const Row& row);
   void agent_finished(const Row& row);
   void todo_updated(const Row& row);
-  void write_other(const Row& row);
+  void one_line(const Row& row, const Fields& end = {});
   void text(const Row& row, std::string_view key, Glyph mark, Style mark_style, Style style,
             std::size_t lines_max);
   void output(const Row& row, const Fields& finished);
-  void line(const Row& row, const Line& made);
+  void print(const Row& row, const Line& line) { print(line, row.out); }
+  void print(const Line& line, std::string& out) const { out += line.str(state_.display) + "\n"; }
+  /// A line that begins with the row's margin and a symbol.
+  Line begin(const Row& row, Glyph mark, Style style) const;
   std::string margin(std::size_t depth) const;
 
-  std::unique_ptr<formatting::FormatterState> state_;
+  FormatterState state_;
   std::string day_;
-  std::unordered_map<std::string, std::uint64_t>
-      agent_turns_;  // call → the turn in which its agent was shown
+  // call → the turn in which its agent was shown
+  std::unordered_map<std::string, std::uint64_t> agent_turns_;
 };
 
 }  // namespace earshot::cli

@@ -42,7 +42,7 @@ struct Handlers {
 class Client {
  public:
   static constexpr std::size_t frame_bytes_max = 64 << 20;  // a longer frame ends the connection
-  static constexpr int handshake_seconds_max = 5;           // connect and upgrade together
+  static constexpr int handshake_seconds_max = 5;           // to connect, encrypt and prove; then to upgrade
   static constexpr int silence_seconds_max = 75;  // without a frame; the daemon sends a heartbeat every 30 s
 
   /// Handles SIGINT and SIGTERM during its lifetime: they end run(), run_any() and pause().
@@ -53,7 +53,7 @@ class Client {
 
   /// Connects and calls the handlers until the connection ends, on_frame() returns false or a signal arrives.
   /// May be called again.
-  ConnectionOutcome run(const Endpoint& endpoint, const std::string& token, const Handlers& handlers);
+  ConnectionOutcome run(const DaemonAddress& address, const Handlers& handlers);
 
   /// Runs the first of `addresses` (not empty) that can be reached.
   ConnectResult run_any(const DaemonAddresses& addresses, const Handlers& handlers);

@@ -1,11 +1,21 @@
 #include "common/endpoint.hpp"
 
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+#include <sys/file.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 
 #include "base/file.hpp"
-#include "common/diagnostics.hpp"
+#include "base/hex.hpp"
+#include "base/system.hpp"
+#include "common/format.hpp"
 
 namespace earshot::common {
 namespace {
@@ -69,11 +79,22 @@ std::string add_sockets(const ConnectOptions& options, const std::string& state,
   return {};
 }
 
+// Whether STATE/lock names a process that has ended, and no other one holds it.
+bool has_ended(const std::string& state) {
+  const TextFile file = read_text_file(state + "/lock");
+  const pid_t pid = static_cast<pid_t>(std::atoi(file.text.c_str()));
+  return pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH && !is_state_locked(state);
+}
+
 bool is_about_token(const ConnectionOutcome& outcome) {
   return outcome.http_status == 401 || outcome.close_code == close_bad_token;
 }
 
 std::string next_step(const ConnectionOutcome& outcome, const DaemonAddress& address) {
+  if (outcome.end_reason == EndReason::unproven)
+    return "Another program may listen there, or it has another token. Through an SSH tunnel the port must "
+           "be the\n"
+           "  daemon's own (ssh -L 7717:127.0.0.1:7717 HOST).      Diagnose the problem:  earshot doctor";
   if (outcome.end_reason == EndReason::unreachable)
     return "Is the daemon running? Start it:  earshotd      Diagnose the problem:  earshot doctor";
   if (is_about_token(outcome)) {
@@ -100,18 +121,16 @@ std::string Endpoint::authority() const {
   return (bracketed ? "[" + host + "]" : host) + ":" + port;
 }
 
-std::string Endpoint::url() const { return is_unix() ? "unix:" + socket : "ws://" + authority() + path; }
+std::string Endpoint::url() const {
+  return is_unix() ? "unix:" + socket : (tls ? "wss://" : "ws://") + authority() + path;
+}
 
 std::variant<Endpoint, std::string> parse_endpoint(std::string_view url) {
-  constexpr std::string_view scheme = "ws://";
-  if (url.starts_with("wss://"))
-    return std::string(
-        "this program does not support TLS: use an SSH tunnel (ssh -L 7717:127.0.0.1:7717 HOST, then "
-        "--connect "
-        "ws://127.0.0.1:7717)");
-  if (!url.starts_with(scheme)) return std::string("expected an address like ws://127.0.0.1:7717/v1/ws");
-  url.remove_prefix(scheme.size());
   Endpoint endpoint;
+  endpoint.tls = url.starts_with("wss://");
+  if (!endpoint.tls && !url.starts_with("ws://"))
+    return std::string("expected an address like ws://127.0.0.1:7717/v1/ws or wss://HOST:7717/v1/ws");
+  url.remove_prefix(url.find("//") + 2);
   if (const std::size_t slash = url.find('/'); slash != url.npos) {
     if (slash + 1 < url.size()) endpoint.path = url.substr(slash);
     url = url.substr(0, slash);
@@ -164,6 +183,21 @@ std::string ConnectOptions::state_directory() const {
   return state.empty() ? default_state_directory() : state;
 }
 
+void add_connect_options(CLI::App& command, ConnectOptions& options) {
+  const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
+    command.add_option(name, value, description)->type_name(type)->group("Daemon");
+  };
+  add("--connect", options.connect, "connect to this address, ws:// or wss://HOST:PORT/v1/ws, with the token",
+      "URL");
+  add("--socket", options.socket, "connect to this Unix socket (default: the one named in STATE/socket)",
+      "FILE");
+  add("--token-file", options.token_file, "file with the daemon's token (default: STATE/token)", "FILE");
+  add("--tls-ca", options.tls_ca,
+      "file with the certificates that wss:// trusts (default: those of the system)", "FILE");
+  add("--state", options.state,
+      "the daemon's state directory (default: $XDG_STATE_HOME/earshot, ~/.local/state/earshot)", "DIR");
+}
+
 std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& options) {
   const std::string state = options.state_directory();
   DaemonAddresses addresses;
@@ -186,11 +220,13 @@ std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& opt
     address.address_source = "the file " + state + "/address";
     auto endpoint = parse_endpoint(file.text);
     if (auto* error = std::get_if<std::string>(&endpoint)) {
-      if (!addresses.empty()) return addresses;  // such as wss://: the socket remains
+      if (!addresses.empty()) return addresses;  // the socket remains
       return address.address_source + " contains no usable address: " + *error;
     }
     address.endpoint = std::get<Endpoint>(std::move(endpoint));
+    if (has_ended(state)) address.unusable = "the daemon that wrote it has ended";
   }
+  address.tls_ca = options.tls_ca;
   read_token(address, options.token_file.empty() ? state + "/token" : options.token_file);
   addresses.push_back(std::move(address));
   return addresses;
@@ -223,7 +259,41 @@ TextFile read_text_file(const std::string& path) {
   return result;
 }
 
+bool is_state_locked(const std::string& state_directory) {
+  const Fd lock(::open((state_directory + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::string make_nonce() { return random_hex(16); }
+
+bool is_proof(std::string_view answer, std::string_view token, std::string_view nonce,
+              std::string_view address) {
+  if (answer.ends_with('\n')) answer.remove_suffix(1);
+  const std::string message = std::string(nonce).append(address);
+  unsigned char mac[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
+       reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac, &size);
+  const std::string expected = to_hex(mac, size);
+  return answer.size() == expected.size() &&
+         CRYPTO_memcmp(answer.data(), expected.data(), expected.size()) == 0;
+}
+
+std::string host_and_port(std::string_view address, unsigned port) {
+  const bool bracketed = address.find(':') != address.npos;
+  return (bracketed ? "[" : "") + std::string(address) + (bracketed ? "]:" : ":") + std::to_string(port);
+}
+
+ConnectionOutcome not_proven(int http_status, std::string_view text) {
+  ConnectionOutcome outcome{EndReason::unproven, http_status, 0, "it did not prove that it is the daemon"};
+  if (http_status == 429 || http_status == 503) outcome.end_reason = EndReason::refused;  // try again later
+  if (http_status != 0 && http_status != 200) outcome.text += " (HTTP " + std::to_string(http_status) + ")";
+  if (!text.empty()) outcome.text.append(" (").append(text).append(")");
+  return outcome;
+}
+
 bool is_permanent(const ConnectionOutcome& outcome) {
+  if (outcome.end_reason == EndReason::unproven) return true;
   if (outcome.end_reason == EndReason::refused)
     return outcome.http_status != 503 && outcome.http_status != 429;
   return outcome.close_code >= 4500 && outcome.close_code <= 4999;
@@ -236,6 +306,7 @@ std::string format_connect_error(const ConnectResult& result, const DaemonAddres
   const char* what = outcome.end_reason == EndReason::unreachable ? "cannot reach the daemon at "
                      : is_about_token(outcome) && no_token        ? "a token is required by the daemon at "
                      : is_about_token(outcome)                    ? "the token was rejected by the daemon at "
+                     : outcome.end_reason == EndReason::unproven  ? "the token was not sent to the server at "
                      : outcome.end_reason == EndReason::refused   ? "no earshot daemon answers at "
                                                                   : "lost the connection to the daemon at ";
   std::string text = what + safe_text(address.endpoint.url()) + ": " + safe_text(outcome.text) + "\n";

@@ -1,11 +1,16 @@
-// Names for display. Pure functions. Durations, counts, times: base/quantities.hpp.
+// Texts for the user: names, messages on stderr, help. Durations, counts, times: base/quantities.hpp.
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/display_text.hpp"
 #include "base/quantities.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace earshot::common {
 
@@ -19,5 +24,24 @@ std::string_view last_component(std::string_view path);
 
 /// `1 tool`, `2 tools`.
 std::string plural(std::uint64_t count, std::string_view noun);
+
+/// Sets the name that prefixes messages and identifies the program to the daemon; `earshot` by default.
+/// `name` must outlive the program.
+void set_program_name(std::string_view name);
+std::string_view program_name();
+
+/// NAME/VERSION, for User-Agent.
+std::string user_agent();
+
+Charset charset_of_locale();
+
+/// Text from outside (file names, peers' messages) on one line, control characters escaped.
+std::string safe_text(std::string_view text);
+
+/// Writes `PROGRAM: TEXT` and a line end to stderr.
+void print_message(std::string_view text);
+
+/// Formats help with options as users type them: without REQUIRED, and without a type that repeats the name.
+void set_help_format(CLI::App& app);
 
 }  // namespace earshot::common

@@ -1,13 +1,27 @@
 #include "common/http.hpp"
 
 #include <curl/curl.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <thread>
 
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
+
+extern char** environ;
 
 namespace earshot::common {
 namespace {
+
+constexpr std::chrono::seconds opener_time_max{3};  // one that takes longer is at work: it is left alone
+constexpr std::chrono::milliseconds opener_beat{20};
 
 struct EasyDeleter {
   void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
@@ -38,6 +52,8 @@ std::string error_text(CURLcode code, const char* details) {
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_HTTP2:
       return "the server there does not speak HTTP";
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return std::string("TLS: ") + details + "; trust its authority with --tls-ca FILE";
     case CURLE_PARTIAL_FILE:
       return "the response was cut off";
     default:
@@ -45,59 +61,124 @@ std::string error_text(CURLcode code, const char* details) {
   }
 }
 
+bool is_set(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && value[0] != '\0';
+}
+
+// Once the daemon has proven what it is, the connection must not be replaced by another.
+curl_socket_t open_socket(void* may_connect, curlsocktype, curl_sockaddr* address) {
+  if (!*static_cast<const bool*>(may_connect)) return CURL_SOCKET_BAD;
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+// One transfer after another on the same connection.
+class Transfer {
+ public:
+  explicit Transfer(const DaemonAddress& address)
+      : address_(address), easy_(initialised() ? curl_easy_init() : nullptr) {
+    if (!easy_) return;
+    set(CURLOPT_ERRORBUFFER, details_);
+    if (address.endpoint.is_unix()) set(CURLOPT_UNIX_SOCKET_PATH, address.endpoint.socket.c_str());
+    if (!address.tls_ca.empty()) set(CURLOPT_CAINFO, address.tls_ca.c_str());
+    set(CURLOPT_PROXY, "");  // the token is sent to the daemon only, whatever http_proxy contains
+    set(CURLOPT_PATH_AS_IS, 1L);
+    set(CURLOPT_USERAGENT, user_agent().c_str());
+    set(CURLOPT_FOLLOWLOCATION, 0L);
+    set(CURLOPT_HTTP09_ALLOWED, 0L);
+    set(CURLOPT_TIMEOUT, static_cast<long>(http_seconds_max));
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_WRITEFUNCTION, &append_body);
+    set(CURLOPT_OPENSOCKETFUNCTION, &open_socket);
+    set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(&may_connect_));
+  }
+
+  HttpResponse run(const HttpRequest& request, bool with_token) {
+    HttpResponse response;
+    response.error = "libcurl cannot be initialised";
+    if (!easy_) return response;
+    const std::string url = (address_.endpoint.tls ? "https://" : "http://") + address_.endpoint.authority() +
+                            std::string(request.target);
+    const std::string body(request.body);
+    Headers headers;
+    add_header(headers, "Expect:");
+    add_header(headers, "Accept:");
+    if (with_token) add_header(headers, "Authorization: Bearer " + address_.token);
+    if (request.method == "POST") {
+      add_header(headers, "Content-Type: application/json");
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+      set(CURLOPT_POSTFIELDS, body.c_str());
+    } else {
+      set(CURLOPT_HTTPGET, 1L);
+    }
+    set(CURLOPT_URL, url.c_str());
+    set(CURLOPT_HTTPHEADER, headers.get());
+    set(CURLOPT_WRITEDATA, static_cast<void*>(&response.body));
+    details_[0] = '\0';
+    const CURLcode code = curl_easy_perform(easy_.get());
+    if (code == CURLE_OK) {
+      response.status = static_cast<int>(number(CURLINFO_RESPONSE_CODE));
+      response.error.clear();
+      return response;
+    }
+    response.body.clear();
+    const bool replaced = !may_connect_ && code == CURLE_COULDNT_CONNECT;
+    response.error = replaced ? "the connection was closed after the proof" : error_text(code, details_);
+    // A server that accepted the connection but sent nothing counts as unreachable too: the next address is
+    // tried.
+    const bool unreachable = number(CURLINFO_RESPONSE_CODE) == 0 &&
+                             (number(CURLINFO_NUM_CONNECTS) == 0 || code == CURLE_COULDNT_CONNECT ||
+                              code == CURLE_OPERATION_TIMEDOUT || code == CURLE_GOT_NOTHING);
+    if (unreachable && may_connect_) response.end_reason = EndReason::unreachable;
+    return response;
+  }
+
+  /// Nothing if the daemon proved that it has the token; else why it did not.
+  std::optional<HttpResponse> prove() {
+    const std::string nonce = make_nonce();
+    HttpResponse answer = run({.target = "/v1/proof?nonce=" + nonce}, false);
+    may_connect_ = false;
+    if (answer.unreachable()) return answer;
+    const char* ip = nullptr;
+    if (answer.status == 200 && curl_easy_getinfo(easy_.get(), CURLINFO_PRIMARY_IP, &ip) == CURLE_OK &&
+        ip != nullptr &&
+        is_proof(answer.body, address_.token, nonce,
+                 host_and_port(ip, static_cast<unsigned>(number(CURLINFO_PRIMARY_PORT)))))
+      return std::nullopt;
+    const ConnectionOutcome outcome = not_proven(answer.status, answer.error);
+    const bool busy = outcome.end_reason == EndReason::refused;
+    return HttpResponse{busy ? outcome.http_status : 0, {}, outcome.text, outcome.end_reason};
+  }
+
+ private:
+  static bool initialised() {
+    static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+    return code == CURLE_OK;
+  }
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    curl_easy_setopt(easy_.get(), option, value);
+  }
+  long number(CURLINFO info) const {
+    long value = 0;
+    curl_easy_getinfo(easy_.get(), info, &value);
+    return value;
+  }
+
+  const DaemonAddress& address_;
+  bool may_connect_ = true;
+  char details_[CURL_ERROR_SIZE] = {};
+  std::unique_ptr<CURL, EasyDeleter> easy_;
+};
+
 }  // namespace
 
 HttpResponse send_request(const DaemonAddress& address, const HttpRequest& request) {
-  static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
-  HttpResponse response;
-  const std::unique_ptr<CURL, EasyDeleter> easy(initialised == CURLE_OK ? curl_easy_init() : nullptr);
-  if (!easy) {
-    response.error = "libcurl cannot be initialised";
-    return response;
-  }
-  const auto set = [&](CURLoption option, auto value) { curl_easy_setopt(easy.get(), option, value); };
-  const std::string url = "http://" + address.endpoint.authority() + std::string(request.target);
-  const std::string method(request.method), agent = user_agent(), body(request.body);
-  Headers headers;
-  add_header(headers, "Expect:");
-  add_header(headers, "Accept:");
-  if (!address.token.empty()) add_header(headers, "Authorization: Bearer " + address.token);
-  if (method == "POST") {
-    add_header(headers, "Content-Type: application/json");
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-    set(CURLOPT_POSTFIELDS, body.c_str());
-  } else {
-    set(CURLOPT_CUSTOMREQUEST, method.c_str());
-  }
-  char details[CURL_ERROR_SIZE] = {};
-  set(CURLOPT_ERRORBUFFER, details);
-  set(CURLOPT_URL, url.c_str());
-  if (address.endpoint.is_unix()) set(CURLOPT_UNIX_SOCKET_PATH, address.endpoint.socket.c_str());
-  set(CURLOPT_PROXY, "");  // the token goes to the daemon only, whatever http_proxy contains
-  set(CURLOPT_PATH_AS_IS, 1L);
-  set(CURLOPT_USERAGENT, agent.c_str());
-  set(CURLOPT_HTTPHEADER, headers.get());
-  set(CURLOPT_FOLLOWLOCATION, 0L);
-  set(CURLOPT_HTTP09_ALLOWED, 0L);
-  set(CURLOPT_TIMEOUT, static_cast<long>(http_seconds_max));
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_WRITEFUNCTION, &append_body);
-  set(CURLOPT_WRITEDATA, static_cast<void*>(&response.body));
-  const CURLcode code = curl_easy_perform(easy.get());
-  long status = 0, connected = 0;
-  curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
-  if (code == CURLE_OK) {
-    response.status = static_cast<int>(status);
-    return response;
-  }
-  response.body.clear();
-  response.error = error_text(code, details);
-  // A server that accepted the connection but sent nothing counts as unreachable too: the next address is
-  // tried.
-  curl_easy_getinfo(easy.get(), CURLINFO_NUM_CONNECTS, &connected);
-  response.unreachable = status == 0 && (connected == 0 || code == CURLE_COULDNT_CONNECT ||
-                                         code == CURLE_OPERATION_TIMEDOUT || code == CURLE_GOT_NOTHING);
-  return response;
+  if (!address.unusable.empty()) return {.error = address.unusable, .end_reason = EndReason::unreachable};
+  Transfer transfer(address);
+  if (address.needs_proof())
+    if (auto failed = transfer.prove()) return std::move(*failed);
+  return transfer.run(request, !address.token.empty());
 }
 
 HttpResult send_request(const DaemonAddresses& addresses, const HttpRequest& request) {
@@ -105,13 +186,52 @@ HttpResult send_request(const DaemonAddresses& addresses, const HttpRequest& req
   for (const DaemonAddress& address : addresses) {
     result.response = send_request(address, request);
     const HttpResponse& response = result.response;
-    ConnectionOutcome outcome{response.unreachable ? EndReason::unreachable : EndReason::refused,
-                              response.status, 0, response.error};
-    if (response.status != 0) outcome.text = "HTTP " + std::to_string(response.status);
+    ConnectionOutcome outcome{response.end_reason, response.status, 0, response.error};
+    if (response.error.empty()) outcome.text = "HTTP " + std::to_string(response.status);
     result.connect.outcomes.push_back(std::move(outcome));
-    if (!response.unreachable) break;
+    if (!response.unreachable()) break;
   }
   return result;
+}
+
+const char* browser_command() {
+#ifdef __APPLE__
+  return is_set("SSH_CONNECTION") ? nullptr : "open";
+#else
+  return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") ? "xdg-open" : nullptr;
+#endif
+}
+
+bool is_web_address(std::string_view url) {
+  if (!url.starts_with("http://") && !url.starts_with("https://")) return false;
+  for (const char c : url) {
+    if (c <= ' ' || c > '~' || c == '"' || c == '\'' || c == '`' || c == '\\') return false;
+  }
+  return true;
+}
+
+bool open_in_browser(const char* program, const std::string& url) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);  // ^C here is not meant for the browser
+  std::string name = program, address = url;
+  char* const words[] = {name.data(), address.data(), nullptr};
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, program, &files, &attributes, words, environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) return false;
+  const auto until = std::chrono::steady_clock::now() + opener_time_max;
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > until) return true;
+    std::this_thread::sleep_for(opener_beat);
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace earshot::common

@@ -20,9 +20,13 @@ struct Options {
   std::size_t count = 30;  // why
 };
 
+/// Runs until it is stopped. A missing daemon, an invalid token and a missing session bus are retried.
 int run_command(const Options& options);
+/// Validates and explains the rules.
 int check_command(const Options& options);
+/// Shows what the rules would send; with `send`, sends it.
 int test_command(const Options& options);
+/// Prints the last decisions, from the journal.
 int why_command(const Options& options);
 
 /// STATE/notify, where STATE is the daemon's state directory.

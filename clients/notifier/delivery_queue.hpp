@@ -1,5 +1,6 @@
-// Schedules deliveries: one at a time per sink, with retries and backoff. Notices that cannot be delivered
-// become dead letters. Without I/O except the spool, and without a clock.
+// The queue of deliveries and the notifier's files. Deliveries start one at a time per sink, with retries and
+// backoff; notices that cannot be delivered become dead letters. Queue, decisions and positions are saved in
+// one file, state.json, which is replaced as a whole: after a crash it is one consistent earlier state.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -7,14 +8,22 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "notifier/queued_notice.hpp"
-#include "notifier/rules.hpp"
-#include "notifier/spool.hpp"
+#include "notifier/rule_engine.hpp"
+#include "notifier/sinks/sinks.hpp"
 
 namespace earshot::notifier {
+
+/// What is saved beside the queue.
+struct SavedState {
+  using Cursors = std::vector<std::pair<std::string, std::string>>;  // stream, cursor; latest last
+  EngineState engine;
+  Cursors cursors;
+  ShownNotices shown;
+};
 
 class DeliveryQueue {
  public:
@@ -24,16 +33,26 @@ class DeliveryQueue {
   static constexpr std::int64_t backoff_first_ms = 1000;
   static constexpr std::int64_t backoff_max_ms = 5 * 60 * 1000;
   static constexpr std::int64_t retry_after_ms_max = 3600LL * 1000;  // longer requests are cut to this
+  static constexpr std::size_t file_bytes_max = 64 << 20;            // a larger file is ignored
 
-  /// Both references must outlive the queue. Queues the content of the spool.
-  DeliveryQueue(const Rules& rules, const Spool& spool, unsigned seed, std::int64_t now_ms);
+  /// `rules` must outlive the queue. `path` is the state file's.
+  DeliveryQueue(const Rules& rules, std::string path, unsigned seed)
+      : rules_(rules), path_(std::move(path)), random_(seed) {}
+
+  /// Reads the file and queues its deliveries again. A delivery that a crash interrupted is repeated once; if
+  /// that was interrupted too, it is a dead letter. Returns an error; empty: done, or there is no file.
+  std::string load(SavedState& state, std::int64_t now_ms);
+  /// Returns an error; empty: done.
+  std::string save(const EngineState& engine, const SavedState::Cursors& cursors, const ShownNotices& shown);
+  /// Whether the queue changed since the last call.
+  bool changed() { return std::exchange(changed_, false); }
 
   void add(const Notice& notice, std::int64_t now_ms);
-  /// The deliveries to start now: to sinks that can retract before they are saved, to others after. Each is
-  /// in flight until report().
+  /// Replaces the content of queued deliveries; where it was sent, sinks that can retract receive the update.
+  void update(const Notice& notice, std::int64_t now_ms);
+  /// The deliveries to start now, to sinks that can retract or to the others. Save before starting the
+  /// latter. Each is in flight until report().
   std::vector<QueuedNotice> take_due(std::int64_t now_ms, bool can_retract);
-  /// Writes new deliveries to the spool. Returns an error; empty: done.
-  std::string save();
   void report(const std::string& key, const Delivery& delivery, std::int64_t now_ms);
   /// Drops the deliveries of an answered notice that did not start yet.
   void withdraw(const std::string& notice, const std::vector<std::string>& sinks);
@@ -51,18 +70,34 @@ class DeliveryQueue {
   struct Entry {
     QueuedNotice queued;
     std::int64_t due_ms = 0;
-    bool saved = false, in_flight = false;
+    bool in_flight = false;
   };
-  void add_dead_letter(Entry& entry, std::string why);
+  void add_event(Event::What what, const QueuedNotice& queued, std::string why);
   std::int64_t backoff_ms(int attempts);
-  bool can_retract(const QueuedNotice& queued) const;
+  bool can_retract(const Entry& entry) const;
 
   const Rules& rules_;
-  const Spool& spool_;
+  std::string path_;
   std::minstd_rand random_;
   std::deque<Entry> notices_;                         // oldest first
   std::map<std::string, std::int64_t> paused_until_;  // sink → time, after Retry-After
   std::vector<Event> events_;
+  bool changed_ = false;
+};
+
+/// A log of lines with a bounded size: a file of `bytes_max` is renamed to FILE.1, replacing the previous
+/// one.
+class BoundedLog {
+ public:
+  static constexpr std::size_t bytes_max = 512 << 10;  // per file
+  explicit BoundedLog(std::string path) : path_(std::move(path)) {}
+  /// Appends a line, given without line end. Errors are ignored: the log loses lines.
+  void append(std::string_view line);
+  /// The last `count` lines, oldest first.
+  std::vector<std::string> last(std::size_t count) const;
+
+ private:
+  std::string path_;
 };
 
 }  // namespace earshot::notifier

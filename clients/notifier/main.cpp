@@ -2,11 +2,9 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
-#include <memory>
 #include <stdexcept>
 
-#include "common/common_options.hpp"
-#include "common/diagnostics.hpp"
+#include "common/format.hpp"
 #include "notifier/commands.hpp"
 #include "version/version.hpp"
 
@@ -49,8 +47,7 @@ int main(int argc, char** argv) {
   app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(0, 1);
   app.footer(examples);
-  app.formatter(std::make_shared<common::HelpFormatter>());
-  app.get_formatter()->column_width(28);
+  common::set_help_format(app);
   const auto add_rules = [&](CLI::App& command) {
     command.add_option("--rules", options.rules, "the rules file (default: ~/.config/earshot/notify.toml)")
         ->type_name("FILE");

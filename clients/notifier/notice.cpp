@@ -3,12 +3,22 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/display_text.hpp"
 #include "base/hex.hpp"
-#include "base/json_writer.hpp"
+#include "base/quantities.hpp"
 
 namespace earshot::notifier {
+namespace {
+
+constexpr std::pair<std::string_view, std::string Notice::*> text_fields[] = {
+    {"id", &Notice::id},       {"rule", &Notice::rule},       {"slot", &Notice::slot},
+    {"title", &Notice::title}, {"body", &Notice::body},       {"type", &Notice::type},
+    {"host", &Notice::host},   {"session", &Notice::session}, {"project", &Notice::project},
+    {"event", &Notice::event}};
+
+}  // namespace
 
 std::string digest(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
@@ -36,14 +46,11 @@ std::string clean_lines(std::string_view text) {
   return out;
 }
 
-void append_notice(std::string& out, const Notice& notice) {
-  JsonWriter writer(out);
-  writer.begin_object().member("id", notice.id).member("rule", notice.rule);
-  writer.array_member("sinks", notice.sinks).member("slot", notice.slot);
-  writer.member("title", notice.title).member("body", notice.body);
-  writer.member("urgency", urgency_name(notice.urgency)).member("time_ms", notice.time_ms);
-  writer.member("type", notice.type).member("host", notice.host).member("session", notice.session);
-  writer.member("project", notice.project).member_if_any("event", notice.event);
+void write_notice(JsonWriter& writer, const Notice& notice) {
+  writer.begin_object();
+  for (const auto& [name, field] : text_fields) writer.member_if_any(name, notice.*field);
+  writer.array_member("sinks", notice.sinks).member("time_ms", notice.time_ms);
+  writer.member("urgency", urgency_name(notice.urgency));
   writer.key("ack_keys").array(notice.ack_keys, [&](const AckKey& each) {
     writer.begin_object().member("id", each.id).member("session", each.session);
     writer.member("is_status", each.is_status).end_object();
@@ -53,27 +60,32 @@ void append_notice(std::string& out, const Notice& notice) {
 
 std::optional<Notice> parse_notice(const common::Fields& fields) {
   Notice notice;
-  notice.id = fields.text("id");
+  for (const auto& [name, field] : text_fields) notice.*field = fields.text(name);
   if (notice.id.empty()) return std::nullopt;
-  notice.rule = fields.text("rule");
-  notice.slot = fields.text("slot");
-  notice.title = fields.text("title");
-  notice.body = fields.text("body");
-  const std::string_view urgency = fields.text("urgency");
   for (const Urgency each : {Urgency::low, Urgency::normal, Urgency::critical}) {
-    if (urgency_name(each) == urgency) notice.urgency = each;
+    if (urgency_name(each) == fields.text("urgency")) notice.urgency = each;
   }
   notice.time_ms = fields.integer("time_ms").value_or(0);
-  notice.type = fields.text("type");
-  notice.host = fields.text("host");
-  notice.session = fields.text("session");
-  notice.project = fields.text("project");
-  notice.event = fields.text("event");
   for (const std::string_view sink : fields.texts("sinks")) notice.sinks.emplace_back(sink);
   for (const common::Fields& each : fields.objects("ack_keys"))
     notice.ack_keys.push_back(
         {std::string(each.text("id")), std::string(each.text("session")), each.flag("is_status")});
   return notice;
+}
+
+std::string notice_json(const Notice& notice) {
+  std::string out;
+  JsonWriter writer(out);
+  writer.begin_object();
+  writer.member("type", "notice").member("version", 1).member("id", notice.id).member("rule", notice.rule);
+  writer.member("title", notice.title).member("body", notice.body);
+  writer.member("urgency", urgency_name(notice.urgency));
+  if (notice.time_ms > 0) writer.member("time", format_time(notice.time_ms));
+  writer.member("about", notice.type).member_if_any("host", notice.host);
+  writer.member_if_any("session", notice.session).member_if_any("project", notice.project);
+  if (!notice.event.empty()) writer.raw_member("event", notice.event);
+  writer.end_object();
+  return out;
 }
 
 }  // namespace earshot::notifier

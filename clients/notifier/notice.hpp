@@ -1,11 +1,13 @@
-// A notice for the user: plain data and its JSON form in the state file and the spool.
+// A notice for the user, the result of its delivery, and their JSON forms.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.hpp"
 #include "common/frame.hpp"
 #include "notifier/rules.hpp"
 
@@ -38,6 +40,26 @@ struct Notice {
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 
+/// A notice queued for one sink.
+struct QueuedNotice {
+  Notice notice;
+  std::string sink;
+  std::int64_t queued_ms = 0;
+  int attempts = 0;        // failed ones
+  bool is_resend = false;  // a crash interrupted the delivery: it is repeated once
+  bool is_update = false;  // a refined version of a notice that was sent: shown only if that still is
+  std::string key() const { return notice.id + "-" + sink; }
+};
+
+/// The result of a delivery attempt.
+struct Delivery {
+  bool done = false;
+  bool permanent = false;           // a retry would fail too
+  std::int64_t retry_after_ms = 0;  // requested by the receiver; 0: not given
+  std::string why;                  // for users; contains no secrets
+};
+using DeliveryCallback = std::function<void(const std::string& key, const Delivery& delivery)>;
+
 /// A 128-bit hash of the text, 32 hex digits.
 std::string digest(std::string_view text);
 
@@ -45,8 +67,11 @@ std::string digest(std::string_view text);
 std::string clean_line(std::string_view text, std::size_t columns);
 std::string clean_lines(std::string_view text);
 
-/// The complete notice as JSON, for the spool and the state file.
-void append_notice(std::string& out, const Notice& notice);
+/// The complete notice, for the state file.
+void write_notice(JsonWriter& writer, const Notice& notice);
 std::optional<Notice> parse_notice(const common::Fields& fields);
+
+/// The notice for json sinks and commands: one object without line end.
+std::string notice_json(const Notice& notice);
 
 }  // namespace earshot::notifier

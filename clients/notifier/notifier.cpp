@@ -4,15 +4,10 @@
 #include <ctime>
 #include <random>
 
-#include "base/file.hpp"
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
-#include "common/diagnostics.hpp"
 #include "common/format.hpp"
 #include "common/http.hpp"
-#include "common/web_page.hpp"
-#include "notifier/command.hpp"
-#include "notifier/payload.hpp"
 
 namespace earshot::notifier {
 namespace {
@@ -24,27 +19,12 @@ LocalTime local_time(std::int64_t ms) {
   return {(parts.tm_wday + 6) % 7, parts.tm_hour * 60 + parts.tm_min};
 }
 
-State read_state(const std::string& path) {
-  const PrivateFile file = read_private_file(path, State::bytes_max);
-  auto state = file.text ? parse_state(*file.text) : std::nullopt;
-  if (!file.error.empty()) common::print_message(common::safe_text(file.error));
-  if (file.text && !state)
-    common::print_message(common::safe_text(path) +
-                          " is not a valid state file: starting with an empty state");
-  if (!state) state.emplace();
-  if (state->engine.since_ms == 0) state->engine.since_ms = now_ms();
-  return std::move(*state);
-}
-
-ShownNotices shown_of(const State& state) {
-  ShownNotices shown;
-  shown.server = state.bus;
-  for (const auto& [slot, id] : state.shown) {
-    for (const auto& [of, notice] : state.shown_ids) {
-      if (of == slot) shown.entries.push_back({slot, notice, id});
-    }
-  }
-  return shown;
+SavedState load_state(DeliveryQueue& queue) {
+  SavedState state;
+  const std::string error = queue.load(state, now_ms());
+  if (!error.empty()) common::print_message(common::safe_text(error));
+  if (state.engine.since_ms == 0) state.engine.since_ms = now_ms();
+  return state;
 }
 
 }  // namespace
@@ -65,6 +45,69 @@ std::string to_json(const Decision& decision) {
   return line;
 }
 
+Subscription::Subscription(RuleEngine& engine, std::vector<std::string> types,
+                           const SavedState::Cursors& cursors, std::int64_t since_ms)
+    : engine_(engine),
+      since_ms_(since_ms),
+      resumer_({.id = "notify", .filters = {.type = std::move(types)}, .since_ms = since_ms}) {
+  for (const auto& [stream, cursor] : cursors) {
+    resumer_.cursors().set(stream, cursor);
+    advanced(stream);
+  }
+}
+
+void Subscription::advanced(std::string_view stream) {
+  advanced_at_.insert_or_assign(std::string(stream), ++advance_count_);
+  if (advanced_at_.size() <= streams_max) return;
+  const std::uint64_t oldest = advance_count_ - streams_max / 2;
+  std::erase_if(advanced_at_, [&](const auto& each) { return each.second < oldest; });
+}
+
+SavedState::Cursors Subscription::cursors(std::size_t count_max) const {
+  std::vector<std::pair<std::uint64_t, std::string_view>> order;
+  for (const auto& [stream, move] : advanced_at_) order.emplace_back(move, stream);
+  std::sort(order.begin(), order.end());
+  if (order.size() > count_max)
+    order.erase(order.begin(), order.end() - static_cast<std::ptrdiff_t>(count_max));
+  SavedState::Cursors cursors;
+  for (const auto& [move, stream] : order) {
+    if (const std::string* const cursor = resumer_.cursors().find(stream))
+      cursors.emplace_back(stream, *cursor);
+  }
+  return cursors;
+}
+
+std::string Subscription::begin(std::int64_t now_ms, std::int64_t max_age_ms) {
+  resumer_.set_since(std::max(now_ms - max_age_ms, since_ms_));
+  engine_.begin();
+  return resumer_.begin();
+}
+
+void Subscription::receive(std::string_view json, std::int64_t now_ms) {
+  using Phase = common::StreamResumer::Phase;
+  const auto frame = parser_.parse(json);
+  if (!frame) {
+    diagnostics_.emplace_back("ignored a frame of the daemon that is not a JSON object");
+    return;
+  }
+  const std::string_view type = frame->text("type"), stream = frame->text("stream");
+  const Phase before = resumer_.phase();
+  resumer_.receive(*frame);
+  if (type == "session" || type == "status" || type == "welcome") {
+    engine_.handle(*frame, json, now_ms);
+  } else if (type == "stream.removed") {
+    if (const auto found = advanced_at_.find(stream); found != advanced_at_.end()) advanced_at_.erase(found);
+  } else if (type == "error") {
+    diagnostics_.push_back("the daemon reported an error: " + std::string(frame->text("message")) + " (" +
+                           std::string(frame->text("code")) + ")");
+  } else if (!frame->text("cursor").empty()) {
+    advanced(stream);
+    engine_.handle(*frame, json, now_ms);
+  }
+  resumer_.handled(*frame);
+  if (before != Phase::live && resumer_.phase() == Phase::live) engine_.caught_up(now_ms);
+}
+
 Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
                    const StatePaths& paths, bool verbose)
     : rules_(rules),
@@ -72,41 +115,32 @@ Notifier::Notifier(const Rules& rules, const common::ConnectOptions& daemon, com
       client_(client),
       paths_(paths),
       verbose_(verbose),
-      before_(read_state(paths.state())),
-      engine_(rules, local_time, before_.engine),
-      subscription_(engine_, rules.types(), before_.cursors, before_.engine.since_ms),
-      spool_(paths.spool()),
-      queue_(rules, spool_, std::random_device{}(), now()),
+      queue_(rules, paths_.state(), std::random_device{}()),
+      saved_(load_state(queue_)),
+      engine_(rules, local_time, std::move(saved_.engine)),
+      subscription_(engine_, rules.types(), saved_.cursors, engine_.state().since_ms),
       journal_(paths.journal()),
       dead_(paths.dead()),
-      shown_(shown_of(before_)),
-      desktop_(Desktop::make(make_callbacks(), shown_)),
-      http_sender_(std::make_unique<HttpSender>([this](const std::string& key, const Delivery& delivery) {
-        post_result({key, delivery});
-      })) {
-  for (const Notice& notice : before_.outgoing) queue_.add(notice, now());
-  queue_.save();  // before the state is written, which then omits them
-  engine_.resume(now());
+      sinks_(make_callbacks(), saved_.shown) {
+  engine_.resume(now_ms());
   process();
 }
 
 Notifier::~Notifier() {
-  worker_.stop();
-  desktop_.reset();
-  http_sender_.reset();
+  pages_.stop();
+  sinks_.stop();
+  stopped_ = true;
   process();
 }
 
-std::int64_t Notifier::now() { return now_ms(); }
-
-std::string Notifier::begin() { return subscription_.begin(now(), rules_.max_age_ms); }
+std::string Notifier::begin() { return subscription_.begin(now_ms(), rules_.max_age_ms); }
 
 Desktop::Callbacks Notifier::make_callbacks() {
   Desktop::Callbacks callbacks;
   callbacks.on_done = [this](const std::string& key, const Delivery& delivery) {
     post_result({key, delivery});
   };
-  callbacks.on_clicked = [this] { worker_.post([this] { open_page(); }); };
+  callbacks.on_clicked = [this] { pages_.post([this] { open_page(); }); };
   callbacks.on_shown = [this](ShownNotices shown) {
     {
       const std::lock_guard lock(mutex_);
@@ -115,7 +149,7 @@ Desktop::Callbacks Notifier::make_callbacks() {
     client_.post([this] { process(); });
   };
   callbacks.on_open_failed = [this](const std::string& url) {
-    worker_.post([url] {
+    pages_.post([url] {
       const char* const program = common::browser_command();
       if (program == nullptr || !common::open_in_browser(program, url))
         common::print_message("cannot open a browser; `earshot open` prints the address");
@@ -138,12 +172,12 @@ void Notifier::apply_results() {
     const std::lock_guard lock(mutex_);
     results = std::exchange(results_, {});
     if (!shown_updates_.empty()) {
-      shown_ = std::move(shown_updates_.back());
+      saved_.shown = std::move(shown_updates_.back());
       shown_updates_.clear();
       shown_changed_ = true;
     }
   }
-  for (const Result& each : results) queue_.report(each.key, each.delivery, now());
+  for (const Result& each : results) queue_.report(each.key, each.delivery, now_ms());
 }
 
 // On the worker's thread, as the request blocks.
@@ -158,38 +192,15 @@ void Notifier::open_page() {
   const std::string url(frame ? frame->text("url") : std::string_view());
   if (!common::is_web_address(url))
     return common::print_message("cannot open the dashboard: the daemon returned no address");
-  desktop_->open(url);
+  sinks_.open(url);
 }
 
 void Notifier::send(const QueuedNotice& queued) {
-  const Sink* const sink = rules_.sink(queued.sink);
-  if (sink == nullptr)
-    return post_result(
-        {queued.key(), {.permanent = true, .why = "the sink " + queued.sink + " was removed"}});
-  if (sink->kind == SinkKind::desktop) return desktop_->show(queued);
-  if (!sink->uses_http()) {
-    worker_.post([this, sink, queued] {
-      post_result({queued.key(),
-                   sink->kind == SinkKind::bell ? write_bell(*sink) : run_command(*sink, queued.notice)});
-    });
-    return;
-  }
-  const auto credentials = read_credentials(*sink);
-  if (const auto* error = std::get_if<SecretError>(&credentials))
-    return post_result({queued.key(), {.why = error->why}});
-  auto request = make_request(*sink, std::get<Credentials>(credentials), queued.notice, now());
-  if (const auto* error = std::get_if<SecretError>(&request))
-    return post_result({queued.key(), {.permanent = true, .why = error->why}});
-  http_sender_->send(queued.key(), std::get<WebhookRequest>(std::move(request)));
+  if (const Sink* const sink = rules_.sink(queued.sink)) return sinks_.send(*sink, queued);
+  post_result({queued.key(), {.permanent = true, .why = "the sink " + queued.sink + " was removed"}});
 }
 
-// Notices that can be retracted are sent first, without waiting for the disk. The others are sent when the
-// decision and the notice are on disk: after a crash before that the decision is made again, after a crash
-// later the notice is in the spool.
-void Notifier::process() {
-  const std::int64_t now_ms = now();
-  apply_results();
-  engine_.tick(now_ms);
+void Notifier::apply_decisions(std::int64_t now_ms) {
   const std::vector<Notice> notices = engine_.take_notices();
   const auto is_replaced = [&](const Close& close, const std::string& sink) {
     return std::any_of(notices.begin(), notices.end(), [&](const Notice& each) {
@@ -198,66 +209,50 @@ void Notifier::process() {
     });
   };
   for (const Notice& notice : notices) queue_.add(notice, now_ms);
+  for (const Notice& refined : engine_.take_refinements()) queue_.update(refined, now_ms);
   for (const Close& close : engine_.take_closings()) {  // possibly of notices added just above
     for (const std::string& name : close.sinks) {
       const Sink* const sink = rules_.sink(name);
-      if (sink != nullptr && sink->can_retract() && desktop_ && !is_replaced(close, name))
-        desktop_->close(close.slot, close.id);
+      if (sink != nullptr && sink->can_retract() && !stopped_ && !is_replaced(close, name))
+        sinks_.close(close.slot, close.id);
     }
     queue_.withdraw(close.id, close.sinks);
   }
-  if (desktop_) {
-    for (const QueuedNotice& queued : queue_.take_due(now_ms, true)) send(queued);
+}
+
+// Notices that can be retracted are sent first, without waiting for the disk. The others are sent when the
+// state is on disk in which they are decided and being sent: after a crash before that the decision is made
+// again, after a crash later the delivery is repeated once.
+void Notifier::process() {
+  const std::int64_t now = now_ms();
+  apply_results();
+  engine_.tick(now);
+  apply_decisions(now);
+  std::vector<QueuedNotice> due;
+  if (!stopped_) {
+    for (const QueuedNotice& queued : queue_.take_due(now, true)) send(queued);
+    due = queue_.take_due(now, false);
   }
-  persist(notices, now_ms);
-  if (http_sender_) {
-    for (const QueuedNotice& queued : queue_.take_due(now_ms, false)) send(queued);
-  }
+  save_if_changed(now);
+  for (const QueuedNotice& queued : due) send(queued);
   write_journal();
   for (const std::string& each : subscription_.take_diagnostics())
     common::print_message(common::safe_text(each));
-  set_timer(now_ms);
+  set_timer(now);
 }
 
-// Writes the state with the outgoing notices, then the spool, then the state without them. After a crash at
-// any point each notice is in at least one of both, under the same key.
-void Notifier::persist(const std::vector<Notice>& notices, std::int64_t now_ms) {
-  write_state(now_ms, notices);
-  const std::string error = queue_.save();
-  if (!error.empty() && error != disk_error_)
-    common::print_message("cannot write the spool: " + common::safe_text(error));
-  disk_error_ = error;
-  if (notices.empty() || !error.empty()) return;
-  state_text_.clear();
-  write_state(now_ms, {});
-}
-
-void Notifier::write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing) {
-  const bool decided = engine_.changed();
-  const bool due =
-      decided || state_text_.empty() || std::exchange(shown_changed_, false) || !http_sender_ ||
-      (subscription_.advance_count() != advances_written_ && now_ms - state_written_ms_ >= cursors_ms_max);
-  if (!due) return;
+void Notifier::save_if_changed(std::int64_t now_ms) {
+  const bool changed = engine_.changed() | queue_.changed() | std::exchange(shown_changed_, false);
+  const bool advanced =
+      subscription_.advance_count() != advances_written_ && now_ms - written_ms_ >= cursors_ms_max;
+  if (!changed && !advanced && !stopped_) return;
   advances_written_ = subscription_.advance_count();
-  State state;
-  state.engine = engine_.state();
-  state.outgoing = outgoing;
+  written_ms_ = now_ms;
   // During a replay cursors are ahead of the decisions: notices of replayed events are held, and saved here.
-  state.cursors = subscription_.cursors(State::cursors_max);
-  state.bus = shown_.server;
-  for (const ShownNotices::Entry& each : shown_.entries) {
-    state.shown.emplace_back(each.slot, each.id);
-    state.shown_ids.emplace_back(each.slot, each.notice);
-  }
-  std::string text = to_json(state);
-  state_written_ms_ = now_ms;
-  if (text == state_text_) return;
-  const std::string error = write_private_file(paths_.state(), text);
-  if (error.empty()) {
-    state_text_ = std::move(text);
-  } else {
+  const std::string error = queue_.save(engine_.state(), subscription_.cursors(cursors_max), saved_.shown);
+  if (!error.empty() && error != disk_error_)
     common::print_message("cannot write the state: " + common::safe_text(error));
-  }
+  disk_error_ = error;  // deliveries start anyway: only a crash would repeat or lose them
 }
 
 void Notifier::journal(const Decision& decision) {
@@ -276,17 +271,17 @@ void Notifier::write_journal() {
     const Notice& notice = event.queued.notice;
     constexpr const char* words[] = {"sent", "not sent", "dead letter", "withdrawn"};
     const std::string why = "to " + event.queued.sink + (event.why.empty() ? "" : ": " + event.why);
-    journal({now(), words[static_cast<int>(event.what)], notice.rule, notice.type, notice.session,
+    journal({now_ms(), words[static_cast<int>(event.what)], notice.rule, notice.type, notice.session,
              notice.project, notice.title, why});
     if (event.what != What::dead) continue;
     std::string line;
     JsonWriter writer(line);
     writer.begin_object();
-    writer.member("at_ms", now())
+    writer.member("at_ms", now_ms())
         .member("sink", event.queued.sink)
         .member("why", event.why)
         .member("attempts", event.queued.attempts);
-    append_notice(writer.key("notice").next(), notice);
+    write_notice(writer.key("notice"), notice);
     writer.end_object();
     dead_.append(line);
     common::print_message("“" + common::safe_text(notice.title) + "” could not be sent to " +
@@ -301,7 +296,7 @@ void Notifier::set_timer(std::int64_t now_ms) {
   };
   consider(engine_.next_ms());
   consider(queue_.next_ms(now_ms));
-  if (subscription_.advance_count() != advances_written_) consider(state_written_ms_ + cursors_ms_max);
+  if (subscription_.advance_count() != advances_written_) consider(written_ms_ + cursors_ms_max);
   if (next) client_.set_timer(std::max<std::int64_t>(0, *next - now_ms), [this] { process(); });
 }
 

@@ -2,31 +2,63 @@
 // thread except the sinks, which have their own threads and post their results.
 #pragma once
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/quantities.hpp"
 #include "common/client.hpp"
-#include "notifier/bounded_log.hpp"
+#include "common/frame.hpp"
+#include "common/resumer.hpp"
 #include "notifier/delivery_queue.hpp"
-#include "notifier/desktop.hpp"
-#include "notifier/http_sender.hpp"
 #include "notifier/rule_engine.hpp"
-#include "notifier/spool.hpp"
-#include "notifier/state_file.hpp"
-#include "notifier/subscription.hpp"
-#include "notifier/worker.hpp"
+#include "notifier/sinks/sinks.hpp"
 
 namespace earshot::notifier {
+
+/// The notifier's subscription: passes each event to the rule engine once, across connections and restarts.
+class Subscription {
+ public:
+  static constexpr std::size_t streams_max = 4096;  // beyond this the oldest are not kept for a restart
+
+  /// `types` are the wanted event types; the engine must outlive this. Streams in `cursors` resume from
+  /// there; of other streams the events since `since_ms`, and not older than begin()'s `max_age_ms`, are
+  /// requested.
+  Subscription(RuleEngine& engine, std::vector<std::string> types, const SavedState::Cursors& cursors,
+               std::int64_t since_ms);
+
+  /// A connection was opened: returns the request to send.
+  std::string begin(std::int64_t now_ms, std::int64_t max_age_ms);
+  void receive(std::string_view json, std::int64_t now_ms);
+  /// Errors that the daemon reported, for the user.
+  std::vector<std::string> take_diagnostics() { return std::exchange(diagnostics_, {}); }
+
+  /// The cursors of the streams with the latest events, the latest last.
+  SavedState::Cursors cursors(std::size_t count_max) const;
+  /// Increases whenever cursors() changes.
+  std::uint64_t advance_count() const { return advance_count_; }
+  bool live() const { return resumer_.phase() == common::StreamResumer::Phase::live; }
+
+ private:
+  void advanced(std::string_view stream);
+
+  RuleEngine& engine_;
+  std::int64_t since_ms_;
+  common::StreamResumer resumer_;
+  std::map<std::string, std::uint64_t, std::less<>> advanced_at_;  // stream → number of its latest move
+  std::uint64_t advance_count_ = 0;
+  common::FrameParser parser_;
+  std::vector<std::string> diagnostics_;
+};
 
 /// The notifier's files.
 struct StatePaths {
   std::string directory;
   std::string state() const { return directory + "/state.json"; }
-  std::string spool() const { return directory + "/spool"; }
   std::string journal() const { return directory + "/journal.ndjson"; }
   std::string dead() const { return directory + "/dead.ndjson"; }
   std::string lock() const { return directory + "/lock"; }
@@ -34,8 +66,10 @@ struct StatePaths {
 
 class Notifier {
  public:
-  static constexpr std::int64_t cursors_ms_max =
-      2000;  // cursors that advanced without a decision are written this often
+  // Cursors that advanced without a decision are written this often.
+  static constexpr std::int64_t cursors_ms_max = 2000;
+  // Streams with the latest events, whose cursors are saved; those of others would be too old.
+  static constexpr std::size_t cursors_max = 512;
 
   /// All references must outlive the notifier. `daemon`: whose dashboard a click on a notice opens.
   Notifier(const Rules& rules, const common::ConnectOptions& daemon, common::Client& client,
@@ -47,7 +81,7 @@ class Notifier {
 
   /// Call when a connection opens. Returns the subscribe message.
   std::string begin();
-  void receive(std::string_view json) { subscription_.receive(json, now()); }
+  void receive(std::string_view json) { subscription_.receive(json, now_ms()); }
   /// Whether missed events are read and frames are live.
   bool live() const { return subscription_.live(); }
   /// Applies decisions: sends notices and writes files. Call after each batch of frames and delivery results.
@@ -58,16 +92,15 @@ class Notifier {
     std::string key;
     Delivery delivery;
   };
-  static std::int64_t now();
   Desktop::Callbacks make_callbacks();
   void post_result(Result report);  // called on any thread
   void apply_results();
+  void apply_decisions(std::int64_t now_ms);
   void send(const QueuedNotice& queued);
   void open_page();
-  void persist(const std::vector<Notice>& notices, std::int64_t now_ms);
-  void write_state(std::int64_t now_ms, const std::vector<Notice>& outgoing);
-  void write_journal();
+  void save_if_changed(std::int64_t now_ms);
   void journal(const Decision& decision);
+  void write_journal();
   void set_timer(std::int64_t now_ms);
 
   const Rules& rules_;
@@ -75,23 +108,21 @@ class Notifier {
   common::Client& client_;
   StatePaths paths_;
   bool verbose_;
-  State before_;
+  DeliveryQueue queue_;
+  SavedState saved_;  // as loaded; `shown` is kept up to date
   RuleEngine engine_;
   Subscription subscription_;
-  Spool spool_;
-  DeliveryQueue queue_;
   BoundedLog journal_, dead_;
-  ShownNotices shown_;
-  bool shown_changed_ = false;
-  std::int64_t state_written_ms_ = 0;
+  bool shown_changed_ = true;  // the state is written at the start
+  bool stopped_ = false;
+  std::int64_t written_ms_ = 0;
   std::uint64_t advances_written_ = 0;
-  std::string state_text_, disk_error_;
+  std::string disk_error_;
   std::mutex mutex_;  // guards the two below
   std::vector<Result> results_;
   std::vector<ShownNotices> shown_updates_;
-  Worker worker_;
-  std::unique_ptr<Desktop> desktop_;
-  std::unique_ptr<HttpSender> http_sender_;
+  Worker pages_;  // opens pages, which blocks
+  Sinks sinks_;
 };
 
 /// A line of journal.ndjson.

@@ -66,7 +66,7 @@ Notice RuleEngine::make_notice(const Rule& rule, const EventContext& context,
   notice.host = context.host;
   notice.session = context.session;
   notice.project = context.value("project", View::meta);
-  notice.event = frame_for(context.frame, rule.view);
+  if (!context.frame.empty()) notice.event = frame_for(context.frame, rule.view);
   if (notice.event.size() > Notice::event_bytes_max) notice.event.clear();
   notice.ack_keys = {{context.id, context.session, context.type == "status"}};
   return notice;
@@ -94,16 +94,18 @@ void RuleEngine::begin() {
 
 void RuleEngine::handle(const common::Fields& frame, std::string_view json, std::int64_t now_ms) {
   const std::string_view type = frame.text("type"), session = frame.text("session");
-  session_cache_.update(frame);
+  const bool is_refined = session_cache_.update(frame);
   if (session.empty()) return;
-  if (type == "session") {
+  if (type == "session" || type == "status") {
     seen_sessions_.emplace(session);
-    if (frame.object("status")) apply_status(session_cache_.status_context(frame, json, now_ms), now_ms);
-    return;
+    if (type == "status" || frame.object("status"))
+      return apply_status(session_cache_.event_context(frame, json, now_ms), now_ms);
   }
-  if (type == "status") {
-    seen_sessions_.emplace(session);
-    return apply_status(session_cache_.event_context(frame, json, now_ms), now_ms);
+  if (is_refined) {
+    if (const auto status = session_cache_.current_status(session)) {
+      refine(*status, now_ms);
+      if (status->time_ms + replace_ms > now_ms) evaluate(*status, now_ms);
+    }
   }
   if (frame.text("cursor").empty()) return;
   if (type == "turn.started" && frame.text("agent").empty())
@@ -124,7 +126,54 @@ void RuleEngine::apply_status(const EventContext& context, std::int64_t now_ms) 
         return ack_key.is_status && ack_key.session == context.session && ack_key.id != context.id;
       },
       "the session is " + context.value("state", View::meta), now_ms);
+  refine(context, now_ms);
   evaluate(context, now_ms);
+}
+
+// The reason, the detail or a fact of the session became known after the status: brings its notices up to
+// date. Without a frame, which is the case after events, sent notices are replaced only within replace_ms,
+// and none is dropped.
+void RuleEngine::refine(const EventContext& context, std::int64_t now_ms) {
+  const AckKey key{context.id, context.session, true};
+  const auto rule_of = [&](const Notice& notice) {
+    const bool is_about = notice.ack_keys.size() == 1 && notice.ack_keys.front() == key;
+    return is_about ? find_rule(notice.rule) : nullptr;
+  };
+  std::erase_if(state_.held, [&](EngineState::Held& each) {
+    const Rule* const rule = rule_of(each.notice);
+    if (rule == nullptr) return false;
+    if (const Mismatch miss = find_mismatch(*rule, context); !miss.why.empty()) {
+      if (context.frame.empty()) return false;
+      record("no match", each.notice, miss.why, now_ms);
+      state_.handled.erase(each.notice.id);
+      changed_ = true;
+      return true;
+    }
+    Notice refined = make_notice(*rule, context, each.notice.sinks);
+    if (refined.event.empty()) refined.event = each.notice.event;
+    changed_ = changed_ || refined != each.notice;
+    each.notice = std::move(refined);
+    return false;
+  });
+  std::erase_if(state_.open, [&](Notice& each) {
+    const Rule* const rule = rule_of(each);
+    if (rule == nullptr || is_replaying_) return false;
+    if (const Mismatch miss = find_mismatch(*rule, context); !miss.why.empty()) {
+      if (!context.frame.empty()) close(each, miss.why, now_ms);
+      return !context.frame.empty();
+    }
+    const auto recent = recent_.find(each.id);
+    const bool is_recent = recent != recent_.end() && recent->second.at_ms + replace_ms > now_ms;
+    Notice refined = make_notice(*rule, context, each.sinks);
+    if ((context.frame.empty() && !is_recent) || (refined.title == each.title && refined.body == each.body))
+      return false;
+    each.title = refined.title;
+    each.body = refined.body;
+    changed_ = true;
+    record("refined", refined, refined.body, now_ms);
+    refinements_.push_back(std::move(refined));
+    return false;
+  });
 }
 
 void RuleEngine::evaluate(const EventContext& context, std::int64_t now_ms) {
@@ -139,7 +188,7 @@ void RuleEngine::evaluate(const EventContext& context, std::int64_t now_ms) {
         notice.type = context.type;
         notice.session = context.session;
         notice.project = context.value("project", View::meta);
-        if (!is_replaying_) record("no match", notice, miss.why, now_ms);
+        if (!is_replaying_ && !context.frame.empty()) record("no match", notice, miss.why, now_ms);
       }
       continue;
     }
@@ -175,16 +224,19 @@ void RuleEngine::evaluate(const Rule& rule, const EventContext& context, std::in
   if (!why.empty()) return record("too old", notice, std::move(why), now_ms);
   const bool is_past = is_replaying_ && is_event;  // a later event may answer it
   for (auto& [hold, sinks] : sinks_by_hold) {
+    const std::int64_t left_ms = std::max<std::int64_t>(0, hold - age);
+    const std::int64_t least_ms = is_event ? 0 : refine_ms;
     EngineState::Held held{make_notice(rule, context, std::move(sinks)),
-                           is_past ? forever : now_ms + std::max<std::int64_t>(0, hold - age)};
+                           is_past ? forever : now_ms + std::max(left_ms, least_ms)};
     if (held.due_ms <= now_ms) {
       release(std::move(held), now_ms);
       continue;
     }
-    record("held", held.notice,
-           is_past ? "until missed events are read"
-                   : "for " + duration_literal(common::Ms(hold)) + " after it happened",
-           now_ms);
+    if (is_past || left_ms > 0)
+      record("held", held.notice,
+             is_past ? "until missed events are read"
+                     : "for " + duration_literal(common::Ms(hold)) + " after it happened",
+             now_ms);
     state_.held.push_back(std::move(held));
   }
   while (state_.held.size() > held_max) {
@@ -249,7 +301,6 @@ void RuleEngine::emit(Notice notice, std::int64_t now_ms) {
   recent_[notice.id] = {now_ms, group_key_of(notice)};
   Notice open = notice;
   open.event.clear();
-  open.body.clear();
   state_.open.push_back(std::move(open));
   if (state_.open.size() > open_max) state_.open.erase(state_.open.begin());
   notices_.push_back(std::move(notice));
@@ -330,11 +381,16 @@ void RuleEngine::acknowledge(const std::function<bool(const AckKey&)>& is_answer
     if (std::erase_if(each.ack_keys, is_answered) == 0) return false;
     changed_ = true;
     if (!each.ack_keys.empty()) return false;  // other notices of the group are unanswered
-    record("closed", each, std::string(how), now_ms);
-    recent_.erase(each.id);
-    closings_.push_back({each.id, each.slot, each.sinks});
+    close(each, std::string(how), now_ms);
     return true;
   });
+}
+
+void RuleEngine::close(const Notice& notice, std::string why, std::int64_t now_ms) {
+  changed_ = true;
+  record("closed", notice, std::move(why), now_ms);
+  recent_.erase(notice.id);
+  closings_.push_back({notice.id, notice.slot, notice.sinks});
 }
 
 void RuleEngine::caught_up(std::int64_t now_ms) {

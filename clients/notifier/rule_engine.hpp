@@ -21,7 +21,7 @@ namespace earshot::notifier {
 struct Decision {
   std::int64_t at_ms = 0;
   std::string
-      outcome;  // notified, held, answered, no match, too old, throttled, quiet, grouped, closed, duplicate
+      outcome;  // notified, refined, held, answered, no match, too old, throttled, quiet, grouped, closed, …
   std::string rule, type, session, project, title, why;
 };
 
@@ -37,6 +37,7 @@ struct EngineState {
     Notice notice;
     std::int64_t due_ms = 0;
     bool is_grouped = false;  // waits to be sent as part of a group
+    friend bool operator==(const Held&, const Held&) = default;
   };
   std::int64_t since_ms = 0;                    // the first start; older events cause no notices
   std::map<std::string, std::int64_t> handled;  // notice id → time of the decision
@@ -44,6 +45,7 @@ struct EngineState {
   std::vector<Notice> open;                     // sent and not answered yet, oldest first
   std::map<std::string, std::pair<std::int64_t, std::string>>
       throttles;  // rule and scope → time and notice id
+  friend bool operator==(const EngineState&, const EngineState&) = default;
 };
 
 class RuleEngine {
@@ -57,6 +59,11 @@ class RuleEngine {
       3;  // unanswered notices of a rule within group_ms: further ones are grouped
   static constexpr std::int64_t group_ms = 10'000;   // and sent as one notice after this time
   static constexpr std::size_t group_lines_max = 6;  // notices that a group lists by title
+
+  /// A status is held at least this long: the daemon may refine it within 100 ms (reason, detail, project).
+  static constexpr std::int64_t refine_ms = 150;
+  /// A sent notice is brought up to date this long when facts of its session become known.
+  static constexpr std::int64_t replace_ms = 10'000;
 
   using Clock = std::function<LocalTime(std::int64_t ms)>;
 
@@ -80,6 +87,8 @@ class RuleEngine {
   std::optional<std::int64_t> next_ms() const;
 
   std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
+  /// Refined versions of notices that were taken before, with their ids.
+  std::vector<Notice> take_refinements() { return std::exchange(refinements_, {}); }
   std::vector<Close> take_closings() { return std::exchange(closings_, {}); }
   std::vector<Decision> take_decisions() { return std::exchange(decisions_, {}); }
   const EngineState& state() const { return state_; }
@@ -99,6 +108,8 @@ class RuleEngine {
   void acknowledge(const std::function<bool(const AckKey&)>& is_answered, std::string_view how,
                    std::int64_t now_ms);
   void apply_status(const EventContext& context, std::int64_t now_ms);
+  void refine(const EventContext& context, std::int64_t now_ms);
+  void close(const Notice& notice, std::string why, std::int64_t now_ms);
   bool waits_for_host(const EngineState::Held& held) const;
   void expire_old(std::int64_t now_ms);
   void record(std::string_view outcome, const Notice& notice, std::string why, std::int64_t now_ms);
@@ -115,7 +126,7 @@ class RuleEngine {
     std::string group_key;  // see group_key_of()
   };
   std::map<std::string, Recent> recent_;  // unanswered notices of the last group_ms
-  std::vector<Notice> notices_;
+  std::vector<Notice> notices_, refinements_;
   std::vector<Close> closings_;
   std::vector<Decision> decisions_;
   bool changed_ = false;

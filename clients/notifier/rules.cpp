@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
+#include "base/json_writer.hpp"
 #include "base/quantities.hpp"
 #include "base/text.hpp"
 #include "common/format.hpp"
@@ -12,9 +14,23 @@
 namespace earshot::notifier {
 namespace {
 
-constexpr std::array<std::string_view, 3> urgencies{"low", "normal", "critical"};
-constexpr std::array<std::string_view, 9> kinds{"desktop", "json",   "slack",   "discord", "teams",
-                                                "ntfy",    "gotify", "command", "bell"};
+constexpr int day_minutes = 24 * 60;
+constexpr std::array<std::string_view, 7> weekdays{"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
+
+struct Operation {
+  std::string_view sign, words;
+  bool (*holds)(double value, double number);
+};
+constexpr Operation operations[] = {
+    // the first is the default
+    {">=", "at least", [](double value, double number) { return value >= number; }},
+    {"<=", "at most", [](double value, double number) { return value <= number; }},
+    {"==", "exactly", [](double value, double number) { return value == number; }},
+    {"<", "less than", [](double value, double number) { return value < number; }},
+    {">", "more than", [](double value, double number) { return value > number; }},
+    {"=", "exactly", [](double value, double number) { return value == number; }},
+};
+
 // Events that answer earlier notices or name sessions.
 constexpr const char* needed_types[] = {"session.*", "turn.*", "tool.*", "api.failed"};
 
@@ -32,51 +48,42 @@ std::string join(const std::vector<std::string>& items, std::string_view last) {
   return text;
 }
 
-std::string number_text(const Condition& condition) {
-  if (condition.kind == Condition::Kind::duration)
-    return duration_literal(common::Ms(static_cast<std::int64_t>(condition.comparison.number)));
-  std::string text = std::to_string(condition.comparison.number);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return "$" + text;
-}
+common::Ms milliseconds(double number) { return common::Ms(static_cast<std::int64_t>(number)); }
 
-// Matches the path or its last component.
-bool matches_project(const std::vector<std::string>& globs, const EventContext& context) {
-  return any_matches(globs, context.value("project", View::meta)) ||
-         any_matches(globs, context.value("name", View::meta));
+// `more than 30s`, `at least $2.5`.
+std::string comparison_text(const Condition& condition) {
+  std::string text(condition.comparison.words());
+  if (condition.kind == Condition::Kind::duration)
+    return text + " " + duration_literal(milliseconds(condition.comparison.number));
+  text += " $";
+  append_json_number(text, condition.comparison.number);
+  return text;
 }
 
 std::string condition_mismatch(const Condition& condition, const EventContext& context) {
   switch (condition.kind) {
     case Condition::Kind::globs: {
-      const bool fits = condition.key == "project"
-                            ? matches_project(condition.globs, context)
-                            : any_matches(condition.globs,
-                                          context.value(condition.key == "status" ? std::string_view("state")
-                                                                                  : condition.key,
-                                                        View::meta));
-      if (fits) return {};
       const std::string value =
-          context.value(condition.key == "status" ? "state" : condition.key, View::meta);
+          context.value(condition.key == "status" ? std::string_view("state") : condition.key, View::meta);
+      const bool fits =
+          any_matches(condition.globs, value) ||  // a project also by its last component
+          (condition.key == "project" && any_matches(condition.globs, context.value("name", View::meta)));
+      if (fits) return {};
       return condition.key + " is " + (value.empty() ? "unknown" : value) + ", not " +
              join(condition.globs, "or");
     }
     case Condition::Kind::duration:
       if (!context.duration_ms) return "it has no duration";
       if (condition.comparison.holds(*context.duration_ms)) return {};
-      return "it took " + format_duration(common::Ms(static_cast<std::int64_t>(*context.duration_ms))) +
-             ", not " + std::string(operator_text(condition.comparison.op)) + " " + number_text(condition);
+      return "it took " + format_duration(milliseconds(*context.duration_ms)) + ", not " +
+             comparison_text(condition);
     case Condition::Kind::cost:
       if (!context.cost_usd) return "the cost is unknown";
       if (condition.comparison.holds(*context.cost_usd)) return {};
-      return "the cost is " + context.value("cost", View::meta) + ", not " +
-             std::string(operator_text(condition.comparison.op)) + " " + number_text(condition);
+      return "the cost is " + context.value("cost", View::meta) + ", not " + comparison_text(condition);
     case Condition::Kind::text:
-      for (const Variable& variable : variables()) {
-        if (variable.text &&
-            re2::RE2::PartialMatch(context.value(variable.name, View::full), *condition.expression))
-          return {};
+      for (const std::string_view name : text_variables) {
+        if (re2::RE2::PartialMatch(context.value(name, View::full), *condition.expression)) return {};
       }
       return "no text matches " + condition.pattern;
     case Condition::Kind::flag:
@@ -91,10 +98,9 @@ std::string condition_text(const Condition& condition) {
     case Condition::Kind::globs:
       return "the " + condition.key + " is " + join(condition.globs, "or");
     case Condition::Kind::duration:
-      return "it took " + std::string(operator_text(condition.comparison.op)) + " " + number_text(condition);
+      return "it took " + comparison_text(condition);
     case Condition::Kind::cost:
-      return "the session has cost " + std::string(operator_text(condition.comparison.op)) + " " +
-             number_text(condition);
+      return "the session has cost " + comparison_text(condition);
     case Condition::Kind::text:
       return "a text matches /" + condition.pattern + "/";
     case Condition::Kind::flag:
@@ -118,10 +124,104 @@ std::string quiet_hours_text(const QuietHours& hours) {
   return text + clock(hours.from) + "–" + clock(hours.to);
 }
 
+std::optional<double> parse_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value < 1e15))
+    return std::nullopt;
+  return value;
+}
+
+template <class Parse>
+std::optional<Comparison> parse_comparison(std::string_view text, Parse parse) {
+  Comparison comparison;
+  text = trim(text);
+  const auto found = std::find_if(std::begin(operations), std::end(operations),
+                                  [&](const Operation& each) { return text.starts_with(each.sign); });
+  if (found != std::end(operations)) {
+    comparison.operation = static_cast<std::size_t>(found - std::begin(operations));
+    text = trim(text.substr(found->sign.size()));
+  }
+  const auto number = parse(text);
+  if (!number) return std::nullopt;
+  comparison.number = static_cast<double>(*number);
+  return comparison;
+}
+
+// `mon`, `mon-fri`, `fri-mon`: bits.
+std::optional<std::uint8_t> parse_days(std::string_view text) {
+  const auto index_of = [](std::string_view day) {
+    return static_cast<std::size_t>(std::find(weekdays.begin(), weekdays.end(), day) - weekdays.begin());
+  };
+  unsigned days = 0;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    const std::size_t dash = part.find('-');
+    const std::size_t first = index_of(part.substr(0, dash));
+    const std::size_t last = dash == part.npos ? first : index_of(part.substr(dash + 1));
+    if (std::max(first, last) >= weekdays.size()) return std::nullopt;
+    for (std::size_t day = first;; day = (day + 1) % weekdays.size()) {
+      days |= 1U << day;
+      if (day == last) break;
+    }
+  }
+  if (days == 0) return std::nullopt;
+  return static_cast<std::uint8_t>(days);
+}
+
+// `22:00`, `7:30`, `24:00`: minutes of the day.
+std::optional<int> parse_clock(const std::string& text) {
+  int hour = 0, minute = 0;
+  if (!re2::RE2::FullMatch(text, R"((\d{1,2}):(\d\d))", &hour, &minute)) return std::nullopt;
+  const int minutes = hour * 60 + minute;
+  if (minute > 59 || minutes > day_minutes) return std::nullopt;
+  return minutes;
+}
+
 }  // namespace
 
-std::string_view urgency_name(Urgency urgency) { return urgencies[static_cast<std::size_t>(urgency)]; }
-std::string_view kind_name(SinkKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+bool Comparison::holds(double value) const { return operations[operation].holds(value, number); }
+std::string_view Comparison::words() const { return operations[operation].words; }
+
+std::optional<Comparison> parse_duration_comparison(std::string_view text) {
+  return parse_comparison(text, [](std::string_view rest) -> std::optional<std::int64_t> {
+    const auto duration = parse_duration(rest, rule_duration_max);
+    if (!duration) return std::nullopt;
+    return duration->count();
+  });
+}
+
+std::optional<Comparison> parse_number_comparison(std::string_view text) {
+  return parse_comparison(text, [](std::string_view rest) {
+    if (rest.starts_with('$')) rest.remove_prefix(1);
+    return parse_number(rest);
+  });
+}
+
+bool QuietHours::holds(LocalTime now) const {
+  const auto on = [&](int weekday) { return (days >> weekday & 1) != 0; };
+  if (from < to) return on(now.weekday) && now.minute >= from && now.minute < to;
+  return (on(now.weekday) && now.minute >= from) || (on((now.weekday + 6) % 7) && now.minute < to);
+}
+
+std::optional<QuietHours> parse_quiet_hours(std::string_view text) {
+  static const re2::RE2 format(R"(\s*(?:([a-z,-]+)(?:\s+|$))?(?:(\d{1,2}:\d\d)\s*-\s*(\d{1,2}:\d\d)\s*)?)");
+  QuietHours hours;
+  std::string days, from, to;
+  if (!re2::RE2::FullMatch(std::string(text), format, &days, &from, &to)) return std::nullopt;
+  if (!days.empty()) {
+    const auto parsed = parse_days(days);
+    if (!parsed) return std::nullopt;
+    hours.days = *parsed;
+    if (from.empty()) return hours;
+  }
+  const auto begin = parse_clock(from), end = parse_clock(to);
+  if (!begin || !end || *begin == *end || *begin == day_minutes) return std::nullopt;
+  hours.from = *begin;
+  hours.to = *end;
+  return hours;
+}
 
 bool Sink::uses_http() const {
   return kind != SinkKind::desktop && kind != SinkKind::command && kind != SinkKind::bell;
@@ -214,7 +314,7 @@ std::string explain(const Sink& sink) {
   const auto source_text = [](const SecretSource& source) {
     return source.file.empty() ? "environment variable " + source.variable : source.file;
   };
-  std::string text = sink.name + ": " + std::string(kind_name(sink.kind));
+  std::string text = sink.name + ": " + std::string(sink_kind_names[static_cast<std::size_t>(sink.kind)]);
   if (sink.uses_http())
     text += ", to " + (sink.url_source.is_set() ? "the URL in " + source_text(sink.url_source) : sink.url);
   if (!sink.command.empty()) text += ", runs";

@@ -1,18 +1,18 @@
 // The rules and sinks of notify.toml as plain data. Read by rules_file.hpp, applied by
 // rule_engine.hpp.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/text_filter.hpp"
-#include "notifier/event_context.hpp"
+#include "notifier/session_cache.hpp"
 #include "notifier/template.hpp"
-#include "notifier/value_parsers.hpp"
 
 namespace re2 {
 class RE2;
@@ -20,10 +20,18 @@ class RE2;
 
 namespace earshot::notifier {
 
+/// The longest duration that a rule may contain.
+constexpr std::chrono::milliseconds rule_duration_max = std::chrono::hours(24) * 366;
+
 enum class Urgency { low, normal, critical };
-std::string_view urgency_name(Urgency urgency);
+constexpr std::string_view urgency_names[] = {"low", "normal", "critical"};
+constexpr std::string_view urgency_name(Urgency urgency) {
+  return urgency_names[static_cast<std::size_t>(urgency)];
+}
 
 enum class SinkKind { desktop, json, slack, discord, teams, ntfy, gotify, command, bell };
+constexpr std::string_view sink_kind_names[] = {"desktop", "json",   "slack",   "discord", "teams",
+                                                "ntfy",    "gotify", "command", "bell"};
 
 /// Where a secret is stored. The secret itself is never kept in the rules.
 struct SecretSource {
@@ -45,7 +53,32 @@ struct Sink {
   bool can_retract() const { return kind == SinkKind::desktop; }
   bool uses_http() const;
 };
-std::string_view kind_name(SinkKind kind);
+
+/// A comparison with a number: `>30s`, `>=1m`, `<5`, `=0`. A bare number means "at least".
+struct Comparison {
+  std::size_t operation = 0;  // of a table in rules.cpp
+  double number = 0;
+  bool holds(double value) const;
+  /// "more than", "at least", …
+  std::string_view words() const;
+};
+std::optional<Comparison> parse_duration_comparison(std::string_view text);  // in milliseconds
+std::optional<Comparison> parse_number_comparison(std::string_view text);
+
+/// A local time of the week.
+struct LocalTime {
+  int weekday = 0;  // 0: Monday
+  int minute = 0;   // of the day
+};
+
+/// Hours without notices: `22:00-07:00`, `sat,sun`, `mon-fri 22:00-07:00`. A range over midnight belongs to
+/// the day on which it begins.
+struct QuietHours {
+  std::uint8_t days = 0x7f;  // bit 0: Monday
+  int from = 0, to = 24 * 60;
+  bool holds(LocalTime now) const;
+};
+std::optional<QuietHours> parse_quiet_hours(std::string_view text);
 
 /// One condition of a rule.
 struct Condition {

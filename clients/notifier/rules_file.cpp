@@ -1,16 +1,14 @@
 #include "notifier/rules_file.hpp"
 
-#include <sys/stat.h>
+#include <re2/re2.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <set>
-#include <sstream>
 
+#include "base/file.hpp"
 #include "base/text.hpp"
+#include "common/resumer.hpp"
 #include "notifier/rules_reader.hpp"
 
 namespace earshot::notifier {
@@ -18,12 +16,351 @@ namespace {
 
 constexpr std::size_t file_bytes_max = 1 << 20;
 constexpr std::int64_t max_age_ms_max = 24LL * 3600 * 1000;
+constexpr std::int64_t timeout_ms_min = 100, timeout_ms_max = 60'000;
+constexpr std::size_t command_arguments_max = 64;
+constexpr std::size_t name_bytes_max = 64;        // of a sink
+constexpr std::size_t pattern_bytes_max = 1024;   // a longer regular expression is refused
+constexpr std::int64_t pattern_memory = 1 << 20;  // a regular expression that needs more memory is refused
+
+template <class Field, class Value>
+void set(Field& field, std::optional<Value> value) {
+  if (value) field = static_cast<Field>(std::move(*value));
+}
+
+// --- [sink.NAME] ---
+
+struct SinkKey {
+  std::string_view name;
+  std::initializer_list<SinkKind> kinds;
+  std::string& (*field)(Sink& sink);  // null: see read_sink()
+  bool is_path = false;
+  bool fits(SinkKind kind) const { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); }
+};
+
+const std::vector<SinkKey>& sink_keys() {
+  using K = SinkKind;
+  static constexpr auto web = {K::json, K::slack, K::discord, K::teams, K::ntfy, K::gotify};
+  static constexpr auto with_token = {K::json, K::ntfy, K::gotify};
+  static constexpr auto with_secret = {K::json}, with_tty = {K::bell}, with_command = {K::command};
+  static constexpr auto with_timeout = {K::json, K::slack,  K::discord, K::teams,
+                                        K::ntfy, K::gotify, K::command};
+  static const std::vector<SinkKey> keys{
+      {"url", web, [](Sink& sink) -> std::string& { return sink.url; }},
+      {"url_file", web, [](Sink& sink) -> std::string& { return sink.url_source.file; }, true},
+      {"url_env", web, [](Sink& sink) -> std::string& { return sink.url_source.variable; }},
+      {"token_file", with_token, [](Sink& sink) -> std::string& { return sink.token.file; }, true},
+      {"token_env", with_token, [](Sink& sink) -> std::string& { return sink.token.variable; }},
+      {"secret_file", with_secret, [](Sink& sink) -> std::string& { return sink.secret.file; }, true},
+      {"secret_env", with_secret, [](Sink& sink) -> std::string& { return sink.secret.variable; }},
+      {"ca_file", web, [](Sink& sink) -> std::string& { return sink.ca_file; }, true},
+      {"command", with_command, nullptr},
+      {"tty", with_tty, [](Sink& sink) -> std::string& { return sink.tty; }},
+      {"timeout", with_timeout, nullptr},
+  };
+  return keys;
+}
+
+void read_command(const RulesReader& reader, const Item& item, Sink& sink) {
+  if (item.node.as_array() == nullptr)
+    return reader.add_type_error(item, "an array, the program and its arguments (there is no shell)");
+  if (auto value = reader.read_strings(item)) sink.command = *value;
+  if (sink.command.size() > command_arguments_max)
+    reader.add_problem(item, "`command` has more than 64 arguments");
+  if (!sink.command.empty()) sink.command.front() = reader.expand_home(sink.command.front());
+}
+
+void read_timeout(const RulesReader& reader, const Item& item, Sink& sink) {
+  const auto ms = reader.read_duration(item);
+  if (!ms) return;
+  sink.timeout_ms = *ms;
+  if (*ms < timeout_ms_min || *ms > timeout_ms_max)
+    reader.add_problem(item, "`timeout` must be from 100ms to 1m");
+}
+
+// Checks required and conflicting keys.
+void check_sink(const RulesReader& reader, const toml::table& table, const Sink& sink) {
+  const auto add_problem = [&](const std::string& why) {
+    reader.add_problem(table.source(), "sink " + sink.name + ": " + why);
+  };
+  if (sink.uses_http()) {
+    const int sources = (sink.url.empty() ? 0 : 1) + (sink.url_source.file.empty() ? 0 : 1) +
+                        (sink.url_source.variable.empty() ? 0 : 1);
+    if (sources != 1) add_problem("set exactly one of `url`, `url_file` and `url_env`");
+    if (!sink.url.empty() && !sink.url.starts_with("https://") && !sink.url.starts_with("http://"))
+      add_problem("`url` must begin with https:// or http://");
+    if (sink.url.find('@') != sink.url.npos &&
+        sink.url.find('@') < std::min(sink.url.find('/', 8), sink.url.size()))
+      add_problem(
+          "`url` contains a user name or a password: move the URL to `url_file`, or use `token_file`");
+  }
+  if (!sink.token.file.empty() && !sink.token.variable.empty())
+    add_problem("set only one of `token_file` and `token_env`");
+  if (!sink.secret.file.empty() && !sink.secret.variable.empty())
+    add_problem("set only one of `secret_file` and `secret_env`");
+  if (sink.kind == SinkKind::gotify && !sink.token.is_set())
+    add_problem("gotify needs `token_file` or `token_env`");
+  if (sink.kind == SinkKind::command && sink.command.empty())
+    add_problem("`command` is missing: [\"program\", \"argument\"]");
+}
+
+std::optional<Sink> read_sink(const RulesReader& reader, std::string_view name, const toml::table& table) {
+  const std::size_t problems = reader.problems.size();
+  Sink sink;
+  sink.name = name;
+  sink.line = static_cast<int>(table.source().begin.line);
+  constexpr std::string_view name_characters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  if (name.empty() || name.size() > name_bytes_max || name.find_first_not_of(name_characters) != name.npos) {
+    reader.add_problem(table.source(), "a sink's name consists of letters, digits, - and _, at most 64");
+    return std::nullopt;
+  }
+  const toml::node* const kind = table.get("kind");
+  if (kind == nullptr) {
+    reader.add_problem(
+        table.source(),
+        "sink " + sink.name +
+            " has no `kind`: desktop, json, slack, discord, teams, ntfy, gotify, command or bell");
+    return std::nullopt;
+  }
+  const auto which = reader.read_choice({"kind", *kind}, sink_kind_names);
+  if (!which) return std::nullopt;
+  sink.kind = static_cast<SinkKind>(*which);
+  for (const auto& [key, node] : table) {
+    const Item item{key.str(), node};
+    if (item.key == "kind") continue;
+    const auto known = std::find_if(sink_keys().begin(), sink_keys().end(), [&](const SinkKey& each) {
+      return each.name == item.key && each.fits(sink.kind);
+    });
+    if (known == sink_keys().end()) {
+      std::vector<std::string_view> names{"kind"};
+      for (const SinkKey& each : sink_keys()) {
+        if (each.fits(sink.kind)) names.push_back(each.name);
+      }
+      reader.add_unknown_key(key, names);
+    } else if (known->field != nullptr) {
+      set(known->field(sink), known->is_path ? reader.read_path(item) : reader.read_string(item));
+    } else if (item.key == "command") {
+      read_command(reader, item, sink);
+    } else {
+      read_timeout(reader, item, sink);
+    }
+  }
+  check_sink(reader, table, sink);
+  if (reader.problems.size() > problems) return std::nullopt;
+  return sink;
+}
+
+// --- [[rule]] ---
+
+// The conditions that a rule may have.
+struct ConditionKey {
+  std::string_view key;
+  Condition::Kind kind;
+};
+constexpr ConditionKey condition_keys[] = {
+    {"status", Condition::Kind::globs},  {"reason", Condition::Kind::globs},
+    {"project", Condition::Kind::globs}, {"host", Condition::Kind::globs},
+    {"session", Condition::Kind::globs}, {"tool", Condition::Kind::globs},
+    {"outcome", Condition::Kind::globs}, {"origin", Condition::Kind::globs},
+    {"model", Condition::Kind::globs},   {"duration", Condition::Kind::duration},
+    {"cost", Condition::Kind::cost},     {"text", Condition::Kind::text},
+    {"fatal", Condition::Kind::flag},
+};
+
+constexpr std::string_view states[] = {"working", "waiting", "idle", "ended", "unknown"};
+constexpr std::string_view types[] = {
+    "status",        "session.started", "session.updated",     "turn.started",  "turn.finished",
+    "message.added", "tool.invoked",    "tool.finished",       "todo.updated",  "compaction.started",
+    "agent.started", "agent.finished",  "compaction.finished", "task.finished", "queue.changed",
+    "usage.updated", "api.failed",      "files.snapshotted",   "line.skipped"};
+
+// Reports patterns that match none of the known values.
+void check_patterns(const RulesReader& reader, const Item& item, const std::vector<std::string>& patterns,
+                    RulesReader::Names known) {
+  for (const std::string& each : patterns) {
+    const bool fits = std::any_of(known.begin(), known.end(),
+                                  [&](std::string_view value) { return matches_glob(each, value); });
+    if (fits) continue;
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    reader.add_problem(item, "`" + std::string(item.key) + "`: there is no \"" + each +
+                                 "\"; did you mean \"" + std::string(nearest_word(each, names)) + "\"?");
+  }
+}
+
+void read_condition(const RulesReader& reader, const ConditionKey& what, const Item& item, Rule& rule) {
+  Condition condition;
+  condition.key = what.key;
+  condition.kind = what.kind;
+  if (what.kind == Condition::Kind::globs) {
+    auto globs = reader.read_strings(item);
+    if (!globs) return;
+    if (what.key == "status") check_patterns(reader, item, *globs, states);
+    for (std::string& glob : *globs) {
+      if (what.key == "session") glob = common::session_pattern(glob);
+    }
+    condition.globs = std::move(*globs);
+    if (condition.globs.empty()) return;  // an empty list matches everything
+  } else if (what.kind == Condition::Kind::flag) {
+    const auto flag = reader.read_bool(item);
+    if (!flag) return;
+    condition.flag = *flag;
+  } else if (what.kind == Condition::Kind::text) {
+    const auto pattern = reader.read_string(item);
+    if (!pattern) return;
+    re2::RE2::Options options;
+    options.set_log_errors(false);
+    options.set_max_mem(pattern_memory);
+    condition.pattern = *pattern;
+    condition.expression = std::make_shared<re2::RE2>(*pattern, options);
+    if (pattern->size() > pattern_bytes_max || !condition.expression->ok())
+      return reader.add_problem(
+          item, "`text` is not a valid regular expression: " +
+                    (condition.expression->ok() ? "it is too long" : condition.expression->error()));
+  } else {
+    const bool is_duration = what.kind == Condition::Kind::duration;
+    const auto value = reader.read_string(item);
+    if (!value) return;
+    const auto comparison = is_duration ? parse_duration_comparison(*value) : parse_number_comparison(*value);
+    if (!comparison)
+      return reader.add_problem(item, "`" + std::string(what.key) + "` is a comparison in quotes, such as " +
+                                          (is_duration ? "\">30s\"" : "\">2.50\"") + ", not \"" + *value +
+                                          "\"");
+    condition.comparison = *comparison;
+  }
+  rule.conditions.push_back(std::move(condition));
+}
+
+void read_template(const RulesReader& reader, const Item& item, Template& made) {
+  const auto value = reader.read_string(item);
+  if (!value) return;
+  auto parsed = Template::parse(*value);
+  if (const auto* error = std::get_if<Template::Error>(&parsed))
+    return reader.add_problem(item, "`" + std::string(item.key) + "`: " + error->why);
+  made = std::get<Template>(std::move(parsed));
+}
+
+// Called when the complete rule is read: each variable of a template must exist, and be allowed in the rule's
+// view.
+void check_template(const RulesReader& reader, std::string_view key, const toml::table& table,
+                    const Rule& rule, const Template& value) {
+  const auto add_problem = [&](std::string why) {
+    reader.add_problem(table.get(key)->source(), "`" + std::string(key) + "` uses " + std::move(why));
+  };
+  for (const std::string& name : value.names()) {
+    const bool is_text = contains(text_variables, name);
+    if (is_text && rule.view == View::meta)
+      add_problem("{" + name + "}, which is session text: add view = \"full\" to send it");
+    if (is_text || contains(meta_variables, name)) continue;
+    std::vector<std::string_view> known(std::begin(meta_variables), std::end(meta_variables));
+    known.insert(known.end(), std::begin(text_variables), std::end(text_variables));
+    std::string why =
+        "{" + name + "}; did you mean {" + std::string(nearest_word(name, known)) + "}? Variables:";
+    for (const std::string_view each : known) why += " {" + std::string(each) + "}";
+    add_problem(std::move(why));
+  }
+}
+
+void read_types(const RulesReader& reader, const Item& item, Rule& rule) {
+  auto on = reader.read_strings(item);
+  if (!on) return;
+  for (std::string& each : *on) {
+    if (each != "status") each = common::type_pattern(each);
+  }
+  check_patterns(reader, item, *on, types);
+  rule.on = std::move(*on);
+}
+
+struct RuleKey {
+  std::string_view name;
+  void (*read)(const RulesReader& reader, const Item& item, Rule& rule);
+};
+constexpr std::string_view scopes[] = {"session", "project", "rule"};  // as in Rule::Per
+constexpr std::string_view repeats[] = {"event", "turn", "session"};   // as in Rule::Once
+constexpr std::string_view views[] = {"full", "meta"};                 // as in View
+using Reader = const RulesReader;
+constexpr RuleKey rule_keys[] = {
+    {"on", read_types},
+    {"sinks", [](Reader& r, const Item& item, Rule& rule) { set(rule.sinks, r.read_strings(item)); }},
+    {"title", [](Reader& r, const Item& item, Rule& rule) { read_template(r, item, rule.title); }},
+    {"body", [](Reader& r, const Item& item, Rule& rule) { read_template(r, item, rule.body); }},
+    {"urgency",
+     [](Reader& r, const Item& item, Rule& rule) { set(rule.urgency, r.read_choice(item, urgency_names)); }},
+    {"hold", [](Reader& r, const Item& item, Rule& rule) { set(rule.hold_ms, r.read_duration(item)); }},
+    {"throttle",
+     [](Reader& r, const Item& item, Rule& rule) { set(rule.throttle_ms, r.read_duration(item)); }},
+    {"throttle_per",
+     [](Reader& r, const Item& item, Rule& rule) { set(rule.per, r.read_choice(item, scopes)); }},
+    {"once", [](Reader& r, const Item& item, Rule& rule) { set(rule.once, r.read_choice(item, repeats)); }},
+    {"quiet", [](Reader& r, const Item& item, Rule& rule) { set(rule.quiet, r.read_quiet_hours(item)); }},
+    {"after_quiet",
+     [](Reader& r, const Item& item, Rule& rule) { set(rule.after_quiet, r.read_bool(item)); }},
+    {"view", [](Reader& r, const Item& item, Rule& rule) { set(rule.view, r.read_choice(item, views)); }},
+    {"subagents", [](Reader& r, const Item& item, Rule& rule) { set(rule.subagents, r.read_bool(item)); }},
+};
+
+// Nothing if the rule has problems or is disabled (`enabled = false`). Sets `name` in each case.
+std::optional<Rule> read_rule(const RulesReader& reader, const toml::table& table, std::string& name) {
+  const std::size_t problems = reader.problems.size();
+  Rule rule;
+  rule.file = reader.file;
+  rule.line = static_cast<int>(table.source().begin.line);
+  bool enabled = true;
+  for (const auto& [key, node] : table) {
+    const Item item{key.str(), node};
+    const auto known = std::find_if(std::begin(rule_keys), std::end(rule_keys),
+                                    [&](const RuleKey& each) { return each.name == item.key; });
+    const auto condition = std::find_if(std::begin(condition_keys), std::end(condition_keys),
+                                        [&](const ConditionKey& each) { return each.key == item.key; });
+    if (item.key == "name") {
+      set(rule.name, reader.read_string(item));
+    } else if (item.key == "enabled") {
+      set(enabled, reader.read_bool(item));
+    } else if (known != std::end(rule_keys)) {
+      known->read(reader, item, rule);
+    } else if (condition != std::end(condition_keys)) {
+      read_condition(reader, *condition, item, rule);
+    } else {
+      std::vector<std::string_view> names{"name", "enabled"};
+      for (const RuleKey& each : rule_keys) names.push_back(each.name);
+      for (const ConditionKey& each : condition_keys) names.push_back(each.key);
+      reader.add_unknown_key(key, names);
+    }
+  }
+  // In the order of the table of conditions, not of the TOML keys.
+  const auto position = [](const Condition& condition) {
+    return std::find_if(std::begin(condition_keys), std::end(condition_keys),
+                        [&](const ConditionKey& each) { return each.key == condition.key; });
+  };
+  std::sort(rule.conditions.begin(), rule.conditions.end(),
+            [&](const Condition& a, const Condition& b) { return position(a) < position(b); });
+  name = rule.name;
+  if (rule.name.empty()) reader.add_problem(table.source(), "a rule needs a `name`");
+  if (!enabled) return std::nullopt;
+  const bool asks_status = table.contains("status") || table.contains("reason");
+  if (rule.on.empty() && asks_status) rule.on = {"status"};
+  if (rule.on.empty())
+    reader.add_problem(table.source(),
+                       "a rule needs `on` or `status`: on = \"turn.finished\", or status = \"waiting\"");
+  const bool names_status = std::find(rule.on.begin(), rule.on.end(), "status") != rule.on.end();
+  if (names_status && rule.on.size() > 1)
+    reader.add_problem(table.source(), "`on` is either \"status\" or event types: write two rules");
+  if (asks_status && !names_status && !rule.on.empty())
+    reader.add_problem(table.source(), "`status` and `reason` need on = \"status\"; events do not have them");
+  if (rule.title.text().empty()) rule.title = std::get<Template>(Template::parse("{name}: {type}"));
+  check_template(reader, "title", table, rule, rule.title);
+  check_template(reader, "body", table, rule, rule.body);
+  if (reader.problems.size() > problems) return std::nullopt;
+  return rule;
+}
+
+// --- the file ---
 
 struct ParsedFile {
   std::vector<Rule> rules;
   std::map<std::string, Sink, std::less<>> sinks;
   std::set<std::string, std::less<>> names;  // of rules, disabled ones included
-  Defaults defaults;
+  std::vector<std::string> sinks_by_default{"desktop"};
+  std::vector<QuietHours> quiet_by_default;
   bool with_built_in = true;
   std::optional<std::int64_t> max_age_ms;
 };
@@ -31,7 +368,7 @@ struct ParsedFile {
 void read_rule_list(const RulesReader& reader, const toml::node& node, ParsedFile& parsed) {
   const toml::array* const array = node.as_array();
   if (array == nullptr || (!array->empty() && !array->is_array_of_tables()))
-    return reader.add_type_error("rule", node, "a list of tables, [[rule]]");
+    return reader.add_type_error({"rule", node}, "a list of tables, [[rule]]");
   for (const toml::node& item : *array) {
     std::string name;
     auto rule = read_rule(reader, *item.as_table(), name);
@@ -45,10 +382,10 @@ void read_rule_list(const RulesReader& reader, const toml::node& node, ParsedFil
 
 void read_sink_tables(const RulesReader& reader, const toml::node& node, ParsedFile& parsed) {
   const toml::table* const table = node.as_table();
-  if (table == nullptr) return reader.add_type_error("sink", node, "a group of tables, [sink.NAME]");
+  if (table == nullptr) return reader.add_type_error({"sink", node}, "a group of tables, [sink.NAME]");
   for (const auto& [name, item] : *table) {
     if (item.as_table() == nullptr) {
-      reader.add_type_error(name.str(), item, "a table, [sink.NAME]");
+      reader.add_type_error({name.str(), item}, "a table, [sink.NAME]");
       continue;
     }
     if (auto sink = read_sink(reader, name.str(), *item.as_table()))
@@ -67,23 +404,25 @@ ParsedFile parse_file(const RulesReader& reader, std::string_view text) {
     reader.add_problem(error.source(), std::string(error.description()));
     return parsed;
   }
+  constexpr std::string_view known[] = {"rule", "sink", "sinks", "quiet", "defaults", "max_age"};
   for (const auto& [key, node] : table) {
-    if (key.str() == "rule") {
+    const Item item{key.str(), node};
+    if (item.key == "rule") {
       read_rule_list(reader, node, parsed);
-    } else if (key.str() == "sink") {
+    } else if (item.key == "sink") {
       read_sink_tables(reader, node, parsed);
-    } else if (key.str() == "sinks") {
-      if (auto sinks = reader.read_strings("sinks", node)) parsed.defaults.sinks = std::move(*sinks);
-    } else if (key.str() == "quiet") {
-      if (auto hours = reader.read_quiet_hours("quiet", node)) parsed.defaults.quiet = std::move(*hours);
-    } else if (key.str() == "defaults") {
-      parsed.with_built_in = reader.read_bool("defaults", node).value_or(true);
-    } else if (key.str() == "max_age") {
-      parsed.max_age_ms = reader.read_duration("max_age", node);
+    } else if (item.key == "sinks") {
+      set(parsed.sinks_by_default, reader.read_strings(item));
+    } else if (item.key == "quiet") {
+      set(parsed.quiet_by_default, reader.read_quiet_hours(item));
+    } else if (item.key == "defaults") {
+      set(parsed.with_built_in, reader.read_bool(item));
+    } else if (item.key == "max_age") {
+      parsed.max_age_ms = reader.read_duration(item);
       if (parsed.max_age_ms && (*parsed.max_age_ms < 1000 || *parsed.max_age_ms > max_age_ms_max))
-        reader.add_problem(node.source(), "`max_age` must be from 1s to 1d");
+        reader.add_problem(item, "`max_age` must be from 1s to 1d");
     } else {
-      reader.add_unknown_key(key, {"rule", "sink", "sinks", "quiet", "defaults", "max_age"});
+      reader.add_unknown_key(key, known);
     }
   }
   return parsed;
@@ -97,10 +436,10 @@ Sink built_in_sink(std::string name, SinkKind kind) {
 }
 
 // Fills in the file's defaults and reports unknown sinks.
-void apply_defaults(const RulesReader& reader, const Defaults& defaults, Rules& rules) {
+void apply_defaults(const RulesReader& reader, const ParsedFile& parsed, Rules& rules) {
   for (Rule& rule : rules.rules) {
-    if (rule.sinks.empty()) rule.sinks = defaults.sinks;
-    if (rule.quiet.empty()) rule.quiet = defaults.quiet;
+    if (rule.sinks.empty()) rule.sinks = parsed.sinks_by_default;
+    if (rule.quiet.empty()) rule.quiet = parsed.quiet_by_default;
     for (const std::string& name : rule.sinks) {
       if (rules.sink(name) != nullptr) continue;
       std::vector<std::string_view> known;
@@ -135,7 +474,7 @@ ReadRules read_rules(std::string_view text, const std::string& file, const std::
     }
   }
   for (Rule& rule : parsed.rules) read.rules.rules.push_back(std::move(rule));
-  apply_defaults(reader, parsed.defaults, read.rules);
+  apply_defaults(reader, parsed, read.rules);
   std::stable_sort(read.problems.begin(), read.problems.end(),
                    [](const Problem& a, const Problem& b) { return a.line < b.line; });
   return read;
@@ -150,24 +489,14 @@ std::string default_rules_file() {
 }
 
 ReadRules load_rules(const std::string& requested) {
-  const std::string file = requested.empty() ? default_rules_file() : requested;
+  const std::string path = requested.empty() ? default_rules_file() : requested;
   const char* const home = std::getenv("HOME");
-  struct stat status {};
-  if (requested.empty() && ::stat(file.c_str(), &status) != 0 && errno == ENOENT)
-    return read_rules({}, file, home == nullptr ? "" : home);
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  const bool is_file = ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-  if (is_file && static_cast<std::size_t>(status.st_size) <= file_bytes_max && stream) text << stream.rdbuf();
-  if (!is_file || !stream || static_cast<std::size_t>(status.st_size) > file_bytes_max) {
-    ReadRules read;
-    const std::string why = errno != 0 && !is_file ? std::strerror(errno)
-                            : is_file && stream    ? "is longer than 1 MiB"
-                                                   : "cannot be read";
-    read.problems.push_back({file, 0, why});
-    return read;
-  }
-  return read_rules(text.str(), file, home == nullptr ? "" : home);
+  const SmallFile file = read_small_file(path, file_bytes_max, Symlinks::follow);
+  if (file.ok() || (requested.empty() && file.is_missing()))
+    return read_rules(file.text, path, home == nullptr ? "" : home);
+  ReadRules read;
+  read.problems.push_back({path, 0, file.error_text()});
+  return read;
 }
 
 }  // namespace earshot::notifier

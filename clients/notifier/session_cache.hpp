@@ -1,31 +1,60 @@
-// Remembers facts of sessions from earlier frames (project, open tool calls, cost), for the variables of
-// rules.
+// One frame as input for rules: its type, its origin, and the variables of templates and conditions. Facts of
+// sessions (project, open tool calls, cost) are remembered from earlier frames.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/containers.hpp"
+#include "base/text_filter.hpp"
 #include "common/frame.hpp"
-#include "notifier/event_context.hpp"
 
 namespace earshot::notifier {
+
+/// The variables of templates.
+constexpr std::string_view meta_variables[] = {
+    "type",  "name",  "project",    "host",       "elsewhere", "session", "short",    "branch",
+    "model", "turn",  "state",      "reason",     "tool",      "outcome", "duration", "cost",
+    "tools", "agent", "agent_type", "api_status", "origin",    "time"};
+/// Session text: only in the full view.
+constexpr std::string_view text_variables[] = {"title", "prompt", "text",        "detail",
+                                               "error", "output", "description", "summary"};
+bool contains(std::span<const std::string_view> names, std::string_view name);
+
+struct EventContext {
+  std::string type;  // of the event, or `status`
+  std::string host, session, stream, agent;
+  std::string id;            // equal for repeats and copies of the same event
+  std::int64_t time_ms = 0;  // 0: unknown
+  std::optional<double> duration_ms, cost_usd;
+  bool fatal = false;
+  std::map<std::string, std::string, std::less<>> values;
+  std::string frame;  // the JSON as received
+
+  /// The value of a variable; empty: unknown, or not part of this view.
+  std::string value(std::string_view name, View view) const;
+};
+
+/// The frame, without session text in the meta view; `{}` if it is not a JSON object.
+std::string frame_for(std::string_view frame, View view);
 
 class SessionCache {
  public:
   static constexpr std::size_t sessions_max = 8192;  // the oldest is evicted
   static constexpr std::size_t open_calls_max = 64;  // per session; further calls are ignored
 
-  void update(const common::Fields& frame);
+  /// Returns whether variables of the session's status may have changed.
+  bool update(const common::Fields& frame);
 
-  /// The input for rules of an event or a `status` frame.
+  /// The input for rules of an event, a `status` frame, or the status in a `session` frame.
   EventContext event_context(const common::Fields& frame, std::string_view json, std::int64_t now_ms);
-  /// The input for rules of the status in a session frame.
-  EventContext status_context(const common::Fields& session_frame, std::string_view json,
-                              std::int64_t now_ms);
+  /// The latest status again, with what became known since, without a frame. Nothing while the host is
+  /// offline.
+  std::optional<EventContext> current_status(std::string_view session) const;
 
   /// The id of the `host_offline` status while a hub reports the session's host as offline; otherwise empty.
   std::string_view offline_id(std::string_view session) const;
@@ -39,12 +68,13 @@ class SessionCache {
     std::vector<Call> calls;
     std::optional<double> cost_usd;
     std::string api_status, api_error;
-    std::string state, since, source, status_id;  // latest status that the host reported
+    std::string state, reason, detail, since, source, status_id;  // latest status that the host reported
     std::string offline_id;
   };
-  void update_facts(const common::Fields& frame, Session& session);
+  bool update_facts(const common::Fields& frame, Session& session);
   void apply_status(const common::Fields& status, Session& session, EventContext& context,
                     std::int64_t now_ms);
+  void set_status(const Session& session, EventContext& context) const;
   void set_variables(const Session& session, EventContext& context) const;
   std::string waiting_tool(const Session& session) const;
 

@@ -1,7 +1,6 @@
 // Templates of titles and bodies: `{project} needs you[: {tool}]`.
 #pragma once
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,17 +30,7 @@ class Template {
   const std::string& text() const { return text_; }
 
  private:
-  struct Part {
-    enum class Kind { text, name, optional } kind = Kind::text;
-    std::string text;
-    std::vector<Part> parts;
-  };
-  struct Parser;
-  static bool append(const std::vector<Part>& parts, const Lookup& lookup, std::string& out);
-  static void collect(const std::vector<Part>& parts, std::vector<std::string>& names);
-
-  std::string text_;
-  std::vector<Part> parts_;
+  std::string text_;  // valid
 };
 
 }  // namespace earshot::notifier

@@ -69,6 +69,7 @@ class AgentProgram {
   static constexpr std::size_t meta_bytes_max = 64 << 10;      // a larger meta file is not read
   static constexpr std::size_t registry_bytes_max = 64 << 10;  // a larger registry file is not read
   static constexpr std::size_t todo_bytes_max = 256 << 10;     // a larger todo file is not read
+  static constexpr std::size_t prompt_bytes_max = 800;         // of the text in a described prompt
   static constexpr std::size_t todos_max = 512;                // of a session; more are left out
 
   virtual ~AgentProgram() = default;
@@ -114,10 +115,24 @@ class AgentProgram {
   /// Directory of registry files relative to a root; empty: this program has none.
   virtual std::string_view registry_directory() const { return {}; }
   virtual bool is_registry_file(std::string_view) const { return false; }
+  /// True if every running session of this version has a registry file.
+  virtual bool keeps_registry(std::string_view) const { return false; }
   /// By file name and content; absent if the content is incomplete (read while it was written). Fields of a
   /// wrong type are ignored.
   virtual std::optional<RegistryEntry> parse_registry_file(std::string_view, std::string_view) const {
     return std::nullopt;
+  }
+
+  // pending prompts
+  /// What a call of this tool asks the user: `question`, `plan`; empty: nothing.
+  virtual std::string_view prompt_reason(std::string_view) const { return {}; }
+  /// False for tools that never wait for the user's permission, and for those that start subagents, whose own
+  /// calls are listed too.
+  virtual bool may_need_permission(std::string_view) const { return true; }
+  /// By tool and input (JSON, possibly shortened): `approve Bash: <command>`, the question's text, `plan:
+  /// <first line>`. At most about prompt_bytes_max bytes; may contain control characters.
+  virtual std::string describe_prompt(std::string_view tool, std::string_view) const {
+    return "approve " + std::string(tool);
   }
 
   // todo lists

@@ -1,6 +1,12 @@
 #include "agents/stream_name.hpp"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
+#include <cstdint>
+
+#include "agents/roots.hpp"
 
 namespace earshot {
 namespace {
@@ -43,10 +49,6 @@ std::string escaped_directory(std::string_view name) {
   return escaped.append(name.substr(1));
 }
 
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
 /// The part of an absolute path below the last transcript directory in it.
 struct Location {
   std::size_t directory = 0;   // of the program
@@ -73,6 +75,16 @@ std::optional<Location> find_location(const AgentProgram& program, std::string_v
 std::string_view without_suffix(std::string_view name) {
   if (name.ends_with(transcript_suffix)) name.remove_suffix(transcript_suffix.size());
   return name;
+}
+
+constexpr std::size_t hash_digits = 32;
+
+bool is_kept(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+void append_hex(std::string& out, std::uint64_t number) {
+  for (int shift = 60; shift >= 0; shift -= 4) out += upper_hex[number >> shift & 15];
 }
 
 }  // namespace
@@ -178,14 +190,65 @@ bool is_transcript_path(const AgentProgram& program, std::string_view path) {
   return program.classify(directory, path.substr(slash + 1)) == FileKind::transcript;
 }
 
-std::string root_name(std::string_view directory) {
-  while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
-  std::string_view last = directory.substr(directory.rfind('/') + 1);
-  if (last.starts_with('.')) last.remove_prefix(1);
-  std::string name(last);
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !is_name_char(c); }, '-');
-  return name.empty() ? "root" : name;
+std::string escape_token(std::string_view text) {
+  if (text.empty()) return "=";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_kept(c))
+      out += c;
+    else
+      out += {'=', upper_hex[byte >> 4], upper_hex[byte & 15]};
+  }
+  if (out.size() <= escaped_bytes_max) return out;
+  out.resize(escaped_bytes_max - hash_digits - 2);
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  out += "==";
+  append_hex(out, hash.high64);
+  append_hex(out, hash.low64);
+  return out;
+}
+
+std::optional<std::string> unescape_token(std::string_view from) {
+  if (from == "=") return "";
+  std::string out;
+  for (std::size_t at = 0; at < from.size(); ++at) {
+    if (from[at] != '=') {
+      out += from[at];
+      continue;
+    }
+    if (from.size() - at < 3) return {};
+    const auto high = upper_hex.find(from[at + 1]), low = upper_hex.find(from[at + 2]);
+    if (high == upper_hex.npos || low == upper_hex.npos) return {};
+    out += static_cast<char>(high << 4 | low);
+    at += 2;
+  }
+  if (escape_token(out) != from) return {};
+  return out;
+}
+
+std::string session_on_host(std::string_view session, std::string_view host) {
+  if (session.empty()) return {};
+  return std::string(session) + host_separator + std::string(host);
+}
+
+StreamIdentity relayed_identity(std::string_view below) {
+  StreamIdentity identity;
+  const auto slash = below.find('/');
+  if (slash == below.npos) return identity;
+  const auto host = unescape_token(below.substr(0, slash)), stream = unescape_token(below.substr(slash + 1));
+  identity.directory = host ? percent_encode(*host) : std::string(below.substr(0, slash));
+  if (!host || !stream) return identity;
+  const auto root_end = stream->find('/');
+  if (root_end == stream->npos) return identity;
+  const AgentProgram& program = default_program();
+  const auto path = parse_stream_name(program, std::string_view(*stream).substr(root_end + 1));
+  if (!path) return identity;
+  StreamIdentity original = program.identify(path->below);
+  identity.agent = std::move(original.agent);
+  identity.session = session_on_host(original.session, percent_encode(*host));
+  if (!original.directory.empty()) identity.directory = std::move(original.directory);
+  return identity;
 }
 
 }  // namespace earshot

@@ -56,6 +56,9 @@ std::string to_display_json(std::string_view json);
 /// C1) replaced by spaces.
 std::string replace_controls(std::string_view text, std::size_t bytes_max);
 
+/// Escapes `&`, `<` and `>` for XML and other markup.
+std::string escape_markup(std::string_view text);
+
 /// Removes and returns the first code point; U+FFFD, and one byte is removed, if it is not UTF-8. `text` must
 /// not be empty.
 char32_t take_code_point(std::string_view& text);

@@ -10,8 +10,8 @@
 
 #include "config/option_table.hpp"
 #include "redact/redactor.hpp"
-#include "team/broker_client.hpp"
-#include "team/subjects.hpp"
+#include "team/nats_client.hpp"
+#include "team/payload.hpp"
 
 namespace earshot::config {
 namespace {
@@ -54,7 +54,7 @@ void check_remote(bool allow_remote, const Environment& environment, const std::
     throw Error(options.tls_key.empty() ? "tls_cert needs its key: tls_key = \"FILE\""
                                         : "tls_key needs its certificate: tls_cert = \"FILE\"");
   }
-  for (std::string* path : {&options.tls_cert, &options.tls_key})
+  for (std::string* path : {&options.tls_cert, &options.tls_key, &options.metrics_token_file})
     if (!path->empty()) *path = resolve(*path, directory, environment);
   if (options.listen.address().is_loopback()) return;
   if (allow_remote && !options.tls_cert.empty()) return;

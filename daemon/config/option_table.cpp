@@ -103,6 +103,9 @@ const std::vector<Option>& table() {
       Option("remote_view", Kind::choice, Scope::file, remote, "VIEW", "meta", "",
              "What TLS clients receive: meta (no text, inputs or outputs) or full", {"meta", "full"},
              [](Options& o, const Values& v) { o.remote_view = v[0] == "full" ? View::full : View::meta; }),
+      Option("metrics_token_file", Kind::path, Scope::file, general, "FILE", "", "\"metrics_token\"",
+             "Token that reads /metrics and nothing else; created if there is none; relative to this file",
+             {}, [](Options& o, const Values& v) { o.metrics_token_file = v[0]; }),
       Option("state", Kind::path, Scope::everywhere, general, "DIR", "", "\"/home/ada/.local/state/earshot\"",
              "Directory of the token and the keys.\n"
              "Default: $XDG_STATE_HOME/earshot or ~/.local/state/earshot",

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "serve/server_context.hpp"
-#include "team/broker_config.hpp"
+
 #include "team/event_store.hpp"
+#include "team/nats_client.hpp"
 
 namespace earshot::config {
 
@@ -50,7 +51,8 @@ struct Options {
   std::string socket;          // path of the Unix socket
   bool socket_given = false;   // configured, so failing to open it is an error
   std::string host;
-  std::string state;  // directory
+  std::string state;               // directory
+  std::string metrics_token_file;  // empty: none
   std::string log_level;
 
   std::string tls_cert, tls_key;  // files; both or none

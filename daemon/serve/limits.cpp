@@ -1,14 +1,20 @@
 #include "serve/limits.hpp"
 
+#include <type_traits>
+
 namespace earshot::serve {
 namespace {
+
+using Duration = std::chrono::milliseconds Limits::*;
 
 constexpr std::uint64_t ki = 1024, mi = 1024 * ki;
 constexpr std::uint64_t second = 1000, minute = 60 * second, hour = 60 * minute;
 
 constexpr LimitRule rules[] = {
     {"connections", &Limits::connections_max, 1, 100'000,
-     "Connections in total; further ones are answered with 503"},
+     "Connections in total; above it the longest idle unauthenticated one is closed, then 503 is answered"},
+    {"reserved_connections", &Limits::reserved_connections, 1, 10'000,
+     "Further connections of the Unix socket; then 503"},
     {"refusals", &Limits::refusals_max, 1, 10'000,
      "Connections waiting for their 503; further ones are closed at once"},
     {"request_bytes", &Limits::request_bytes_max, ki, mi, "Head of an HTTP request; longer: 431"},
@@ -33,7 +39,10 @@ constexpr LimitRule rules[] = {
     {"send_buffer_bytes", &Limits::send_buffer_bytes, 4 * ki, 16 * mi, "SO_SNDBUF of a connection"},
     {"handshake", &Limits::handshake, 100, 10 * minute, "Time to send an HTTP head; then closed"},
     {"hello", &Limits::hello, 100, 10 * minute, "Time from the upgrade to a valid token; then close 4501"},
-    {"keep_alive", &Limits::keep_alive, 100, hour, "Idle time between requests; then closed"},
+    {"keep_alive", &Limits::keep_alive, 100, hour,
+     "Idle time between requests, without a token at most `handshake`; then closed"},
+    {"response_bytes", &Limits::response_bytes_max, 64 * ki, 4096 * mi,
+     "HTTP responses that clients have not read, a quarter of it for clients without a token; above it: 503"},
     {"answer", &Limits::answer, 100, hour, "Time for a client to read an HTTP answer; then dropped"},
     {"ping", &Limits::ping, 100, hour, "Silence before a client is pinged"},
     {"silence", &Limits::silence, 200, hour, "Silence before a client is dropped; more than `ping`"},
@@ -67,28 +76,20 @@ constexpr LimitRule rules[] = {
 std::span<const LimitRule> limit_rules() { return rules; }
 
 std::uint64_t limit_value(const Limits& limits, const LimitRule& rule) {
-  struct Visitor {
-    const Limits& limits;
-    std::uint64_t operator()(std::size_t Limits::*member) const { return limits.*member; }
-    std::uint64_t operator()(int Limits::*member) const { return static_cast<std::uint64_t>(limits.*member); }
-    std::uint64_t operator()(std::chrono::milliseconds Limits::*member) const {
+  const auto value_of = [&](auto member) -> std::uint64_t {
+    if constexpr (std::is_same_v<decltype(member), Duration>)
       return static_cast<std::uint64_t>((limits.*member).count());
-    }
+    else
+      return static_cast<std::uint64_t>(limits.*member);
   };
-  return std::visit(Visitor{limits}, rule.member);
+  return std::visit(value_of, rule.member);
 }
 
 void set_limit(Limits& limits, const LimitRule& rule, std::uint64_t value) {
-  struct Visitor {
-    Limits& limits;
-    std::uint64_t value;
-    void operator()(std::size_t Limits::*member) const { limits.*member = value; }
-    void operator()(int Limits::*member) const { limits.*member = static_cast<int>(value); }
-    void operator()(std::chrono::milliseconds Limits::*member) const {
-      limits.*member = std::chrono::milliseconds(value);
-    }
+  const auto assign = [&](auto member) {
+    limits.*member = std::remove_reference_t<decltype(limits.*member)>(value);
   };
-  std::visit(Visitor{limits, value}, rule.member);
+  std::visit(assign, rule.member);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> limit_values(const Limits& limits) {

@@ -1,5 +1,7 @@
-// The limits of a connection by name: [limits] of earshot.toml, /v1/health and /metrics.
+// The limits of connections, and their names in [limits] of earshot.toml, /v1/health and /metrics.
 #pragma once
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -8,9 +10,36 @@
 #include <variant>
 #include <vector>
 
-#include "serve/server_context.hpp"
+#include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
+
+/// Defaults. limit_rules() describes each limit and what happens there.
+struct Limits {
+  using ms = std::chrono::milliseconds;
+
+  // Connections and requests
+  std::size_t connections_max = 1100, reserved_connections = 32, refusals_max = 64;
+  std::size_t request_bytes_max = 8 << 10, target_bytes_max = 4 << 10, body_bytes_max = 4 << 10;
+  std::size_t requests_max = 1000, response_bytes_max = 64 << 20;
+  ms handshake{5000}, keep_alive{15000}, answer{30000};
+
+  // Messages and frames
+  std::size_t inbound_bytes_max_anonymous = 4 << 10, inbound_bytes_max = 1 << 20;
+  std::size_t messages_per_second = 100, messages_burst = 400;
+  std::size_t own_bytes_max = 1 << 20;
+  std::size_t write_bytes_max = 256 << 10;  // the longest wait of a control frame
+  int send_buffer_bytes = 128 << 10;        // autotuning holds megabytes for an idle client
+  ms hello{5000}, ping{20000}, silence{40000}, stall{30000}, goodbye{1000}, stop{1500};
+  ms state{250}, tick{1000}, heartbeat{30'000}, bookmark{10'000};
+
+  // Subscriptions
+  std::size_t subscriptions_max = 32, after_entries = 20'000, missed_streams = 65'536;
+  std::size_t patterns_max = Filter::patterns_max, pattern_bytes_max = Filter::pattern_bytes_max;
+  std::size_t catch_up_bytes = 16 << 20, catch_up_folds = 2, catch_up_parked = 32, catch_up_a_reader = 2;
+  ms catch_up_patience{500};
+  std::size_t reads = 4, reads_waiting = 64, record_part_bytes = 64 << 10;
+};
 
 struct LimitRule {
   using Member = std::variant<std::size_t Limits::*, int Limits::*, std::chrono::milliseconds Limits::*>;

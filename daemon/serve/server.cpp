@@ -2,12 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio.hpp>
+#include <map>
 #include <utility>
 
 #include "base/hex.hpp"
 #include "core/event_json.hpp"
-#include "serve/auth/secrets.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
@@ -44,25 +46,39 @@ Member* member_of(Session& session, const tail::Stream& stream) {
 
 Server::Server(asio::io_context& io, ServerOptions options)
     : io_(io),
-      context_(std::move(options.host), options.log_bytes_max),
+      shared_context_(std::make_shared<ServerContext>(std::move(options.host), options.log_bytes_max)),
+      context_(*shared_context_),
       catch_ups_(io, context_),
       records_(context_),
+      scans_(io, context_.sessions),
       ticker_(io),
       states_(io),
-      stop_deadline_(io) {
+      stop_deadline_(io),
+      releases_(io) {
   context_.server = "earshot/" + options.version;
   context_.instance = random_hex(instance_bytes);
   context_.access.token = std::move(options.token);
+  context_.access.metrics_token = std::move(options.metrics_token);
   context_.recent = options.recent;
   context_.limits = options.limits;
   context_.catch_ups = &catch_ups_;
   context_.records = &records_;
+  context_.scans = &scans_;
   log_bytes_max_ = options.log_bytes_max;
-  begin_clients();
+  context_.fill_metrics = [this](Metrics& metrics) { fill(metrics); };
+  context_.fill_health = [this](Health& health) { fill(health); };
+  context_.token_changed = [this] {
+    for (const auto& connection : connections_) connection->token_changed();
+  };
 }
 
 Server::~Server() {
   for (const auto& connection : connections_) connection->drop();
+  // Pending handlers, and with them connections, may be destroyed with the event loop.
+  context_.catch_ups = nullptr;
+  context_.records = nullptr;
+  context_.scans = nullptr;
+  context_.archive = nullptr;
 }
 
 // --- Streams ---
@@ -81,7 +97,7 @@ void Server::append_session(const Session& session) {
     out = session_payload(session, context_.host_of(session.name), context_.session_encoding(audience));
   });
   if (context_.from_beginning_subscriptions == 0) return;
-  for (const auto& connection : connections_) connection->session_shown(session);
+  for_each_subscriber([&](Subscriber& subscriber) { subscriber.session_shown(session); });
 }
 
 /// {"type", "host", "session", "stream", "reason"}
@@ -103,8 +119,8 @@ void Server::on_added(const tail::Stream& stream) {
   if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
   if (!has_history) {
-    for (const auto& connection : connections_)
-      connection->stream_appeared(context_.sessions.stream_id(stream));
+    const std::uint32_t id = context_.sessions.stream_id(stream);
+    for_each_subscriber([id](Subscriber& subscriber) { subscriber.stream_appeared(id); });
   } else if (is_live(session, context_.recent)) {
     append_session(session);
   }
@@ -153,6 +169,13 @@ void Server::on_removed(const tail::Stream& stream) {
   if (session->members.empty()) ++retired_;
 }
 
+void Server::on_released(const tail::Stream& stream) {
+  Session* session = context_.sessions.remove_stream(stream, context_.logs.head());
+  if (!session || !session->members.empty()) return;
+  ++retired_;
+  if (on_session_removed && !session->name.empty()) on_session_removed(session->name);
+}
+
 void Server::on_compacting(std::string_view session) {
   if (on_session_compacting) on_session_compacting(std::string(session));
 }
@@ -169,11 +192,16 @@ void Server::on_batch_end() {
 void Server::status_changed(const std::string& name, const status::Status& status) {
   Session& session = context_.sessions.find_or_create(name);
   session.status = status;
+  const std::uint32_t generation = session.generation;
+  context_.sessions.refresh(session);
   touch(session, false);
+  if (session.members.empty() && session.generation != generation) append_session(session);
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
     append_field(out, "type", "status");
     append_field(out, "host", context_.host_of(name));
     append_field(out, "session", name);
+    append_field(out, "program", session.program);
+    if (!session.project.empty()) append_redacted(out += R"(,"project":)", session.project, context_.filter);
     append_field(out, "state", status.state);
     append_field(out, "reason", status.reason);
     if (audience != Audience::meta && !status.detail.empty())
@@ -254,7 +282,7 @@ void Server::send_states(Session& session) {
     return;
   }
   session.states_sent_at = now;
-  for (const auto& connection : connections_) connection->session_changed(session);
+  for_each_subscriber([&](Subscriber& subscriber) { subscriber.session_changed(session); });
 }
 
 void Server::send_throttled() {
@@ -267,6 +295,11 @@ void Server::send_throttled() {
   wake();
 }
 
+void Server::for_each_subscriber(const std::function<void(Subscriber&)>& call) {
+  for (const auto& connection : connections_)
+    if (Subscriber* subscriber = connection->subscriber()) call(*subscriber);
+}
+
 void Server::wake_soon() {
   if (std::exchange(wake_posted_, true)) return;
   asio::post(io_, [this] {
@@ -277,6 +310,249 @@ void Server::wake_soon() {
 
 void Server::wake() {
   for (const auto& connection : connections_) connection->wake();
+}
+
+// --- Clients ---
+
+void Server::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asio::ssl::context> tls,
+                    std::vector<std::string> names, int descriptor) {
+  asio::ip::tcp::acceptor acceptor(io_);
+  if (descriptor >= 0) {
+    acceptor.assign(endpoint.protocol(), descriptor);
+  } else {
+    acceptor.open(endpoint.protocol());
+    acceptor.set_option(asio::socket_base::reuse_address(true));
+    acceptor.bind(endpoint);
+    acceptor.listen();
+  }
+  endpoint_ = acceptor.local_endpoint();
+  tls_ = std::move(tls);
+  context_.own_address = {endpoint_.address().to_string(), endpoint_.port(), std::move(names)};
+  std::string page = url();
+  page.replace(0, page.find(':'), tls_ ? "https" : "http");
+  context_.page_url = page.substr(0, page.rfind("v1/ws"));
+  const int family = endpoint.protocol().family();
+  acceptors_.push_back(std::make_unique<Acceptor>(
+      io_, family, acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp,
+      [this](Transport::Socket socket, TransportKind transport_kind) {
+        admit(std::move(socket), transport_kind);
+      }));
+}
+
+void Server::listen(UnixListener unix_listener) {
+  if (unix_listener.path().empty()) return;  // there is no socket: clients come by TCP
+  unix_ = std::move(unix_listener);
+  acceptors_.push_back(
+      std::make_unique<Acceptor>(io_, AF_UNIX, unix_.release(), TransportKind::unix_socket,
+                                 [this](Transport::Socket socket, TransportKind transport_kind) {
+                                   admit(std::move(socket), transport_kind);
+                                 }));
+}
+
+void Server::serve() {
+  for (auto& acceptor : acceptors_) acceptor->begin();
+}
+
+std::string Server::url() const {
+  const auto address = endpoint_.address();
+  std::string host = address.is_v6() ? "[" + address.to_string() + "]" : address.to_string();
+  if (tls_ && !context_.own_address.names.empty()) host = context_.own_address.names.front();
+  return (tls_ ? "wss://" : "ws://") + host + ":" + std::to_string(endpoint_.port()) + "/v1/ws";
+}
+
+void Server::admit(Transport::Socket socket, TransportKind transport_kind) {
+  const bool is_local = transport_kind == TransportKind::unix_socket;
+  const std::size_t reserved = is_local ? context_.limits.reserved_connections : 0;
+  const bool full = connections_.size() - refusals_ >= context_.limits.connections_max + reserved;
+  const bool busy = full && !drop_idle_anonymous();
+  const bool foreign = is_local && !is_own_peer(socket.native_handle());
+  const bool refused = busy || foreign;
+  if (refused && refusals_ >= context_.limits.refusals_max) {
+    Audit audit;
+    if (!context_.access.users.empty()) audit.begin(peer_address(socket, transport_kind));
+    audit.log("anonymous", "a connection beyond the limit", "receives nothing");
+    return context_.counters.refuse(Refusal::connections);
+  }
+  const Admission admission = foreign ? Admission::foreign : busy ? Admission::busy : Admission::yes;
+  admit(transport_kind == TransportKind::tls ? make_tls_transport(std::move(socket), context_.limits, *tls_)
+                                             : make_plain_transport(std::move(socket), context_.limits),
+        transport_kind, admission);
+}
+
+/// Drops the unauthenticated connection that has been idle longest. False: there is none.
+bool Server::drop_idle_anonymous() {
+  Connection* longest = nullptr;
+  for (const auto& connection : connections_) {
+    const auto since = connection->idle_anonymous_since();
+    if (since && (!longest || since < longest->idle_anonymous_since())) longest = connection.get();
+  }
+  if (!longest) return false;
+  context_.counters.end(Ending::replaced);
+  longest->drop();
+  return true;
+}
+
+void Server::admit(std::unique_ptr<Transport> transport, TransportKind transport_kind, Admission admission) {
+  const bool refused = admission != Admission::yes;
+  if (refused) ++refusals_;
+  add(connect(std::move(transport), transport_kind, context_, admission, forget_when_closed(refused)));
+}
+
+std::shared_ptr<InProcessClient> Server::attach(InProcessListener& listener, Audience audience) {
+  auto client = std::make_shared<InProcessClient>(io_, context_, listener, audience);
+  client->on_closed = forget_when_closed(false);
+  add(client);
+  return client;
+}
+
+std::function<void(Connection&)> Server::forget_when_closed(bool refused) {
+  return [this, refused, alive = std::weak_ptr<bool>(alive_), context = shared_context_](Connection& gone) {
+    if (alive.expired()) return;
+    if (refused) --refusals_;
+    std::erase_if(connections_, [&](const auto& each) { return each.get() == &gone; });
+    if (connections_.empty() && stopped_) finish_stop();
+  };
+}
+
+void Server::add(std::shared_ptr<Connection> connection) {
+  connections_.push_back(std::move(connection));
+  if (std::exchange(ticking_, true)) return;
+  ticker_.expires_after(context_.limits.tick);
+  ticker_.async_wait([this](error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+/// While there are connections.
+void Server::tick() {
+  const auto now = Clock::now();
+  for (const auto& connection : connections_) connection->tick(now);
+  if (retired_ > 0) purge();
+  ticking_ = !connections_.empty();
+  if (!ticking_) return;
+  ticker_.expires_after(context_.limits.tick);
+  ticker_.async_wait([this](error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+// --- Cold sessions ---
+
+void Server::set_cold_session_reader(ReadColdSessions read_cold) {
+  context_.read_cold_sessions = [this, read_cold](auto wanted, std::function<void()> then) {
+    ++cold_reads_;
+    read_cold(std::move(wanted), [this, then = std::move(then)] {
+      --cold_reads_;
+      then();
+    });
+  };
+  context_.read_cold_sessions_once = [this](auto wanted, std::function<void()> then) {
+    if (releasable_.empty()) release_soon();
+    releasable_.push_back(wanted);
+    context_.read_cold_sessions(std::move(wanted), std::move(then));
+  };
+}
+
+void Server::release_soon() {
+  releases_.expires_after(context_.limits.tick);
+  releases_.async_wait([this](error_code ec) {
+    if (!ec) cold_reads_ > 0 ? release_soon() : release();
+  });
+}
+
+/// Forgets the transcripts of sessions that were read for a response and are not live.
+void Server::release() {
+  std::vector<std::string> streams;
+  context_.sessions.for_each([&](const Session& session) {
+    const auto names_it = [&](const auto& wanted) { return wanted(session.name); };
+    if (is_live(session, context_.recent) || std::none_of(releasable_.begin(), releasable_.end(), names_it))
+      return;
+    for (const Member& member : session.members) streams.push_back(member.stream->name());
+  });
+  releasable_.clear();
+  for (const std::string& stream : streams)
+    if (context_.archive) context_.archive->release(stream);
+  if (retired_ > 0) purge();
+}
+
+void Server::purge() {
+  const Position oldest = context_.logs.readers() > 0 ? context_.logs.first() : context_.logs.head() + 1;
+  retired_ = context_.sessions.purge(oldest);
+}
+
+void Server::stop(std::function<void()> done) {
+  stopped_ = std::move(done);
+  for (auto& acceptor : acceptors_) acceptor->close();
+  unix_.remove();
+  settle();
+  for (const auto& connection : connections_) connection->stop();
+  if (connections_.empty()) return finish_stop();
+  stop_deadline_.expires_after(context_.limits.stop);
+  stop_deadline_.async_wait([this](error_code ec) {
+    if (ec) return;
+    for (const auto& connection : connections_) connection->drop();
+  });
+}
+
+void Server::finish_stop() {
+  ticker_.cancel();
+  states_.cancel();
+  stop_deadline_.cancel();
+  releases_.cancel();
+  std::exchange(stopped_, {})();
+}
+
+// --- Metrics and health ---
+
+void Server::fill(Metrics& metrics) {
+  constexpr std::string_view kinds[] = {"http", "websocket", "events"};
+  constexpr std::string_view vias[] = {"tcp", "unix", "tls"};
+  std::uint64_t numbers[3][3] = {};
+  for (const auto& connection : connections_)
+    ++numbers[static_cast<std::size_t>(connection->kind())]
+             [static_cast<std::size_t>(connection->transport_kind())];
+  for (std::size_t kind = 0; kind < 3; ++kind) {
+    for (std::size_t via = 0; via < 3; ++via)
+      metrics.connections.push_back({std::string(kinds[kind]), std::string(vias[via]), numbers[kind][via]});
+  }
+  std::map<std::string, std::uint64_t> states;
+  context_.sessions.for_each([&](const Session& session) {
+    if (session.members.empty() && !session.process_lives()) return;
+    ++states[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
+  });
+  metrics.sessions.assign(states.begin(), states.end());
+  metrics.version = context_.server.substr(context_.server.find('/') + 1);
+  metrics.instance = context_.instance;
+  metrics.process = process_metrics();
+  metrics.counters = context_.counters;
+  metrics.event_subscribers = context_.logs.readers();
+  metrics.state_subscribers = context_.state_connections;
+  metrics.log_bytes = context_.logs.bytes();
+  metrics.log_bytes_max = log_bytes_max_;
+  metrics.response_bytes = context_.response_bytes;
+  metrics.log_frames = context_.logs.head();
+  metrics.catch_up_folds = catch_ups_.folds();
+  metrics.catch_ups = catch_ups_.folds_begun;
+  metrics.catch_up_chunk_bytes = catch_ups_.bytes();
+  metrics.catch_up_chunk_bytes_max = context_.limits.catch_up_bytes;
+  metrics.limits = limit_values(context_.limits);
+  metrics.limits.emplace_back("log_bytes", log_bytes_max_);
+  if (context_.callbacks.fill_metrics) context_.callbacks.fill_metrics(metrics);
+}
+
+void Server::fill(Health& health) {
+  health.version = context_.server.substr(context_.server.find('/') + 1);
+  health.instance = context_.instance;
+  health.host = context_.host;
+  health.pid = ::getpid();
+  health.uptime_s = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - started_).count();
+  health.address = url();
+  health.socket = socket_path();
+  health.connections = connections_.size();
+  health.sessions = context_.sessions.size();
+  health.limits = limit_values(context_.limits);
+  health.limits.emplace_back("log_bytes", log_bytes_max_);
+  if (context_.callbacks.fill_health) context_.callbacks.fill_health(health);
 }
 
 }  // namespace earshot::serve

@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "serve/connection.hpp"
+#include "serve/http/connection.hpp"
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/in_process_client.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/websocket/acceptor.hpp"
-#include "serve/websocket/unix_listener.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
 
@@ -26,6 +25,7 @@ struct ServerOptions {
   std::string host;     // of this machine, on the wire
   std::string version;  // of the daemon
   std::string token;
+  std::string metrics_token;  // reads /metrics and nothing else; empty: none
   std::chrono::milliseconds recent{std::chrono::hours(24)};
   std::size_t log_bytes_max = LiveLog::bytes_max_default;
   Limits limits;
@@ -69,13 +69,12 @@ class Server final : public tail::StreamObserver {
   void on_changed(const tail::Stream& stream) override;
   void on_reset(const tail::Stream& stream, std::string_view reason) override;
   void on_removed(const tail::Stream& stream) override;
+  void on_released(const tail::Stream& stream) override;
   void on_compacting(std::string_view session) override;
   void on_batch_end() override;
 
   /// Reads transcripts that were not read yet, for clients that request all sessions.
-  void set_cold_session_reader(ReadColdSessions read_cold) {
-    context_.read_cold_sessions = std::move(read_cold);
-  }
+  void set_cold_session_reader(ReadColdSessions read_cold);
   /// The redactor, which outlives all connections. Without `on` the owner on the Unix socket receives
   /// unredacted text.
   void set_redaction(const TextFilter& filter, bool on) {
@@ -89,7 +88,7 @@ class Server final : public tail::StreamObserver {
   const ServerContext& context() const { return context_; }
   /// Callbacks set by the daemon.
   void set_callbacks(DaemonCallbacks callbacks) { context_.callbacks = std::move(callbacks); }
-  /// Users besides the owner. Before serve().
+  /// Further users of a hub. Before serve().
   void set_users(std::vector<User> users) { context_.access.users = std::move(users); }
   /// Reads records from other hosts (on a hub).
   void set_remote_record_reader(ReadRemoteRecord forward) {
@@ -110,14 +109,16 @@ class Server final : public tail::StreamObserver {
   std::size_t connections() const { return connections_.size(); }
 
  private:
-  void begin_clients();
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> forget_when_closed(bool refused);
   void admit(Transport::Socket socket, TransportKind transport_kind);
+  bool drop_idle_anonymous();
   void fill(Metrics& metrics);
   void fill(Health& health);
   void tick();
   void purge();
+  void release_soon();
+  void release();
   void touch(Session& session, bool transcript_changed);
   void append_session(const Session& session);
   void append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
@@ -125,15 +126,19 @@ class Server final : public tail::StreamObserver {
   void settle();
   void send_states(Session& session);
   void send_throttled();
+  void for_each_subscriber(const std::function<void(Subscriber&)>& call);
   void wake_soon();
   void wake();
   void finish_stop();
 
   boost::asio::io_context& io_;
-  ServerContext context_;
+  std::shared_ptr<ServerContext>
+      shared_context_;  // connections keep it: their handlers may outlive the server
+  ServerContext& context_;
   CatchUps catch_ups_;
   Records records_;
-  Timer ticker_, states_, stop_deadline_;
+  SessionScans scans_;
+  Timer ticker_, states_, stop_deadline_, releases_;
   std::vector<std::shared_ptr<Connection>> connections_;  // in order of arrival
   std::size_t refusals_ = 0;                              // of connections_: those waiting for their 503
   std::size_t retired_ = 0;  // sessions that lost their last stream since the last purge
@@ -142,6 +147,8 @@ class Server final : public tail::StreamObserver {
   } address_;  // of the last event: consecutive events are usually of one stream
   std::vector<std::uint32_t> pending_, throttled_;
   bool wake_posted_ = false, ticking_ = false;
+  std::size_t cold_reads_ = 0;                                             // in progress
+  std::vector<std::function<bool(std::string_view session)>> releasable_;  // read for one response
   std::function<void()> stopped_;
   std::size_t log_bytes_max_ = 0;
   const Clock::time_point started_ = Clock::now();
@@ -149,7 +156,7 @@ class Server final : public tail::StreamObserver {
   std::unique_ptr<boost::asio::ssl::context> tls_;  // outlives the connections below
   UnixListener unix_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a connection may outlive the server
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace earshot::serve

@@ -1,10 +1,11 @@
 #include "status/derive_status.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "base/display_text.hpp"
 #include "base/quantities.hpp"
-#include "status/pending_prompt.hpp"
 
 namespace earshot::status {
 namespace {
@@ -39,24 +40,59 @@ Status ended(const Evidence& evidence, const TranscriptSummary& summary) {
   return make_status("ended", "", "registry", std::move(since));
 }
 
+std::string describe(const AgentProgram& program, const OpenCall& call) {
+  return replace_controls(program.describe_prompt(call.tool, call.input), detail_bytes_max);
+}
+
+/// `approve one of 2: Write: <file_path>; Bash: <command>`, newest first.
+std::string describe(const AgentProgram& program, const std::vector<const OpenCall*>& calls) {
+  constexpr std::string_view verb = "approve ";
+  std::string text = "approve one of " + std::to_string(calls.size()) + ":";
+  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+    std::string one = describe(program, **call);
+    if (one.starts_with(verb)) one.erase(0, verb.size());
+    text += (call == calls.rbegin() ? " " : "; ") + one;
+  }
+  return replace_controls(text, detail_bytes_max);
+}
+
+/// The newest open question or plan; null: none.
+const OpenCall* newest_prompt(const AgentProgram& program, const std::vector<OpenCall>& calls) {
+  const auto found = std::find_if(calls.rbegin(), calls.rend(), [&](const OpenCall& call) {
+    return !program.prompt_reason(call.tool).empty();
+  });
+  return found == calls.rend() ? nullptr : &*found;
+}
+
+/// The open calls that may wait for permission. The transcript does not state which of several it is.
+std::vector<const OpenCall*> calls_to_approve(const Evidence& evidence, const std::vector<OpenCall>& calls) {
+  std::vector<const OpenCall*> found;
+  for (const OpenCall& call : calls) {
+    const bool is_answered = evidence.answered && evidence.answered->contains(call.call);
+    if (!is_answered && evidence.program->may_need_permission(call.tool)) found.push_back(&call);
+  }
+  return found;
+}
+
 /// Adds the pending call of a wait from the transcript, and a more exact reason.
-void add_pending_call(Status& status, const TranscriptSummary& summary,
-                      const std::set<std::string>& answered) {
-  const OpenCall* call = newest_prompt(summary.calls);
+void add_pending_call(const Evidence& evidence, const TranscriptSummary& summary, Status& status) {
+  const AgentProgram& program = *evidence.program;
+  const OpenCall* call = newest_prompt(program, summary.calls);
   if (status.reason == "permission") {
-    const std::vector<const OpenCall*> calls = calls_to_approve(summary.calls, answered);
-    if (calls.size() > 1) status.detail = detail_of(calls);
+    const std::vector<const OpenCall*> calls = calls_to_approve(evidence, summary.calls);
+    if (calls.size() > 1) status.detail = describe(program, calls);
     call = calls.size() == 1 ? calls.front() : nullptr;
   }
   if (!call) return;
-  if (const std::string_view reason = prompt_reason(*call); !reason.empty()) status.reason = reason;
-  status.detail = detail_of(*call);
+  if (const std::string_view reason = program.prompt_reason(call->tool); !reason.empty())
+    status.reason = reason;
+  status.detail = describe(program, *call);
 }
 
-Status from_registry(const RegistryEntry& entry, const TranscriptSummary& summary,
-                     const std::set<std::string>& answered) {
+Status from_registry(const Evidence& evidence, const TranscriptSummary& summary) {
+  const RegistryEntry& entry = *evidence.entry;
   Status status = make_status(entry.state, entry.reason, "registry", since_of(entry, summary));
-  if (status.state == "waiting") add_pending_call(status, summary, answered);
+  if (status.state == "waiting") add_pending_call(evidence, summary, status);
   return status;
 }
 
@@ -66,15 +102,16 @@ Status from_transcript(const Evidence& evidence, const TranscriptSummary& summar
   const auto or_last_activity = [&](const std::string& time) {
     return time.empty() ? summary.last_activity : time;
   };
-  if (const OpenCall* call = newest_prompt(summary.calls)) {
-    Status status =
-        make_status("waiting", prompt_reason(*call), "transcript", or_last_activity(call->started));
-    status.detail = detail_of(*call);
+  if (const OpenCall* call = newest_prompt(*evidence.program, summary.calls)) {
+    Status status = make_status("waiting", evidence.program->prompt_reason(call->tool), "transcript",
+                                or_last_activity(call->started));
+    status.detail = describe(*evidence.program, *call);
     return status;
   }
   if (!summary.turn_open)
     return make_status("idle", "", "transcript", or_last_activity(summary.turn_finished));
-  if (summary.calls.empty() && evidence.quiet >= evidence.quiet_max)
+  const bool runs_call = !summary.calls.empty() && evidence.process == ProcessEvidence::present;
+  if (!runs_call && evidence.quiet >= evidence.quiet_max)
     return make_status("unknown", "", "clock",
                        format_time_if_valid(summary.last_growth_ms + evidence.quiet_max.count()));
   return make_status("working", "", "transcript", or_last_activity(summary.turn_started));
@@ -96,9 +133,12 @@ Status without_compaction(const Evidence& evidence, const TranscriptSummary& sum
   if (has_ended(evidence, summary)) return ended(evidence, summary);
   if (evidence.entry && evidence.liveness == Liveness::foreign)
     return make_status("unknown", "", "registry", since_of(*evidence.entry, summary));
-  static const std::set<std::string> none;
   if (evidence.entry && evidence.liveness == Liveness::alive && !evidence.entry->state.empty())
-    return from_registry(*evidence.entry, summary, evidence.answered ? *evidence.answered : none);
+    return from_registry(evidence, summary);
+  if (!evidence.entry && evidence.process == ProcessEvidence::gone) {
+    std::string since = format_time_if_valid(evidence.process_ended_ms);
+    return make_status("ended", "", "process", since.empty() ? summary.last_activity : std::move(since));
+  }
   return from_transcript(evidence, summary);
 }
 
@@ -109,10 +149,10 @@ Status derive_status(const Evidence& evidence, const TranscriptSummary& summary)
   return evidence.compacting_ms ? with_compaction(evidence, std::move(status)) : status;
 }
 
-const OpenCall* prompted_call(const Status& status, const TranscriptSummary& summary,
-                              const std::set<std::string>& answered) {
+const OpenCall* prompted_call(const Status& status, const Evidence& evidence,
+                              const TranscriptSummary& summary) {
   if (status.state != "waiting" || status.source != "registry") return nullptr;
-  const std::vector<const OpenCall*> calls = calls_to_approve(summary.calls, answered);
+  const std::vector<const OpenCall*> calls = calls_to_approve(evidence, summary.calls);
   return calls.size() == 1 ? calls.front() : nullptr;
 }
 

@@ -1,63 +1,14 @@
 #include "status/process_registry.hpp"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <cerrno>
 #include <utility>
 
 #include "base/file.hpp"
 
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
-
 namespace earshot::status {
 namespace {
-
-constexpr std::size_t stat_bytes_max = 4096;  // 52 numbers and a name of at most 64 bytes
-constexpr std::size_t machine_id_bytes_max = 256;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r\n";
-  const auto first = text.find_first_not_of(blank);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(blank) - first + 1);
-}
-
-std::string link_target(const std::string& path) {
-  std::array<char, 256> target{};
-  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
-  return length > 0 ? std::string(target.data(), static_cast<std::size_t>(length)) : std::string();
-}
-
-/// The name in parentheses may contain parentheses: fields are counted from the last one.
-std::string start_time(std::string_view stat) {
-  const auto name_end = stat.rfind(')');
-  if (name_end == stat.npos) return {};
-  stat.remove_prefix(name_end + 1);
-  for (int field = 3; field <= 22; ++field) {
-    const auto begin = stat.find_first_not_of(' ');
-    if (begin == stat.npos) return {};
-    const auto length = std::min(stat.find_first_of(" \n", begin), stat.size()) - begin;
-    const std::string_view value = stat.substr(begin, length);
-    if (field == 3 && (value == "Z" || value == "X" || value == "x")) return {};  // a zombie
-    if (field == 22) return std::string(value);
-    stat.remove_prefix(begin + length);
-  }
-  return {};
-}
-
-SmallFile read_stat(const std::string& proc_dir, std::int64_t pid) {
-  return read_small_file(proc_dir + "/" + std::to_string(pid) + "/stat", stat_bytes_max);
-}
-
-bool accepts_signals(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
 
 int rank(Liveness liveness) {
   return liveness == Liveness::alive ? 2 : liveness == Liveness::foreign ? 1 : 0;
@@ -86,91 +37,18 @@ DirectoryId directory_id(const std::string& path) {
   return {stat.device, stat.inode};
 }
 
-ProcessTable::ProcessTable(std::string proc_dir, const std::string& machine_id_path)
-    : proc_dir_(std::move(proc_dir)) {
-#ifdef __linux__
-  // May be a symlink; if it is missing, agent programs write an empty id too.
-  const SmallFile machine = read_small_file(machine_id_path, machine_id_bytes_max, Symlinks::follow);
-  pid_domain_ = "linux:" + std::string(trimmed(machine.text)) + ":" + link_target(proc_dir_ + "/self/ns/pid");
-#else
-  (void)machine_id_path;
-#endif
-}
-
-std::string ProcessTable::start_of(std::int64_t pid) const {
-  const SmallFile stat = read_stat(proc_dir_, pid);
-  return stat.ok() ? start_time(stat.text) : std::string();
-}
-
-Liveness ProcessTable::check(std::int64_t pid, std::string_view start, std::string_view domain) const {
-  if (pid <= 0 || pid > 0x7FFFFFFF) return Liveness::dead;
-#ifdef __linux__
-  if (!domain.empty() && domain != pid_domain_) return Liveness::foreign;
-  const SmallFile stat = read_stat(proc_dir_, pid);
-  if (!stat.ok()) {
-    if (stat.is_missing() || stat.error == ESRCH) return Liveness::dead;
-    return accepts_signals(pid) ? Liveness::alive : Liveness::dead;  // no descriptor left, or hidepid
-  }
-  const std::string actual = start_time(stat.text);
-  if (actual.empty()) return Liveness::dead;
-  return start.empty() || start == actual ? Liveness::alive : Liveness::dead;
-#else
-  (void)start, (void)domain;
-  return accepts_signals(pid) ? Liveness::alive : Liveness::dead;
-#endif
-}
-
-struct ExitWatch::Impl {
-  explicit Impl(boost::asio::io_context& io) : descriptor(io) {}
-  boost::asio::posix::stream_descriptor descriptor;  // a pidfd: readable once the process has exited
-  std::function<void()> on_exit;
-};
-
-ExitWatch::ExitWatch(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-ExitWatch::~ExitWatch() {
-  impl_->on_exit = nullptr;
-  boost::system::error_code ignored;
-  impl_->descriptor.close(ignored);
-}
-
-std::unique_ptr<ExitWatch> ExitWatch::open(boost::asio::io_context& io, std::int64_t pid,
-                                           std::function<void()> on_exit) {
-#if defined(__linux__) && defined(SYS_pidfd_open)
-  Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
-  if (!fd) return nullptr;
-  auto impl = std::make_shared<Impl>(io);
-  boost::system::error_code error;
-  impl->descriptor.assign(fd.get(), error);
-  if (error) return nullptr;
-  fd.release();
-  impl->on_exit = std::move(on_exit);
-  impl->descriptor.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                              [weak = std::weak_ptr<Impl>(impl)](const boost::system::error_code& failed) {
-                                const auto self = weak.lock();
-                                if (failed || !self || !self->on_exit) return;
-                                const auto on_exit = std::move(self->on_exit);  // may destroy the watch
-                                on_exit();
-                              });
-  return std::unique_ptr<ExitWatch>(new ExitWatch(std::move(impl)));
-#else
-  (void)io, (void)pid, (void)on_exit;
-  return nullptr;
-#endif
-}
-
 ProcessRegistry::ProcessRegistry(boost::asio::io_context& io, boost::asio::any_io_executor disk,
                                  std::vector<Root> roots, watch::Watcher& watcher,
+                                 std::shared_ptr<const ProcessTable> processes,
                                  ProcessRegistryOptions options, OnChange on_change, OnScanned on_scanned)
     : io_(io),
       disk_(std::move(disk)),
       roots_(std::move(roots)),
       watcher_(watcher),
-      options_(std::move(options)),
+      options_(options),
       on_change_(std::move(on_change)),
       on_scanned_(std::move(on_scanned)),
-      processes_(options_.proc_dir, options_.machine_id_path),
-      can_watch_exits_(options_.proc_dir == "/proc"),
+      processes_(std::move(processes)),
       retry_timer_(io),
       poll_timer_(io) {}
 
@@ -193,7 +71,6 @@ void ProcessRegistry::scan(const Root& root) {
         boost::asio::post(guard.get_executor(), [this, alive, &root, names = std::move(names)] {
           if (alive.expired()) return;
           read_all(root, names);
-          on_scanned_(root.path);
         });
       });
 }
@@ -204,17 +81,47 @@ void ProcessRegistry::read_all(const Root& root, const std::vector<std::string>&
   for (const std::string& name : names) paths.insert(below + name);
   for (const auto& [path, file] : files_)
     if (path.starts_with(below)) paths.insert(path);  // may have been removed
-  for (const std::string& path : paths) read(root, path, false);
+  for (const std::string& path : paths) {
+    incomplete_.erase(path);
+    read(root, path);
+  }
+  // The disk thread runs its tasks in order: each file was read before this.
+  auto guard = boost::asio::make_work_guard(io_);
+  boost::asio::post(disk_, [this, alive = std::weak_ptr<char>(alive_), &root, guard = std::move(guard)] {
+    boost::asio::post(guard.get_executor(), [this, alive, &root] {
+      if (!alive.expired()) on_scanned_(root.path);
+    });
+  });
 }
 
 void ProcessRegistry::on_change(const Root& root, std::string_view file_name) {
-  if (!stopped_ && root.program->is_registry_file(file_name))
-    read(root, registry_path(root) + '/' + std::string(file_name), false);
+  if (stopped_ || !root.program->is_registry_file(file_name)) return;
+  const std::string path = registry_path(root) + '/' + std::string(file_name);
+  incomplete_.erase(path);
+  read(root, path);
 }
 
-void ProcessRegistry::read(const Root& root, const std::string& path, bool is_retry) {
-  if (!is_retry) incomplete_.erase(path);
-  const SmallFile file = read_small_file(path, AgentProgram::registry_bytes_max);
+/// Reads the file on the disk thread: its file system may hang.
+void ProcessRegistry::read(const Root& root, const std::string& path) {
+  const auto [reading, is_first] = reading_.try_emplace(path, false);
+  if (!is_first) {
+    reading->second = true;
+    return;
+  }
+  auto guard = boost::asio::make_work_guard(io_);
+  boost::asio::post(
+      disk_, [this, alive = std::weak_ptr<char>(alive_), &root, path, guard = std::move(guard)] {
+        auto file = read_small_file(path, AgentProgram::registry_bytes_max);
+        boost::asio::post(guard.get_executor(), [this, alive, &root, path, file = std::move(file)] {
+          if (alive.expired()) return;
+          const bool changed_again = reading_.extract(path).mapped();
+          on_read(root, path, file);
+          if (changed_again) read(root, path);
+        });
+      });
+}
+
+void ProcessRegistry::on_read(const Root& root, const std::string& path, const SmallFile& file) {
   if (file.is_missing()) {
     incomplete_.erase(path);
     if (const auto known = files_.find(path); known != files_.end()) remove(known);
@@ -236,6 +143,7 @@ void ProcessRegistry::apply(const Root& root, const std::string& path, RegistryE
     found = files_.try_emplace(path).first;
   }
   File& file = found->second;
+  file.program = root.program;
   const Liveness liveness_before = file.liveness;
   const std::string session_before = file.entry.session;
   const bool is_same_process = !is_new && file.entry.pid == entry.pid &&
@@ -257,10 +165,10 @@ void ProcessRegistry::apply(const Root& root, const std::string& path, RegistryE
 void ProcessRegistry::check(const std::string& path, File& file) {
   const RegistryEntry& entry = file.entry;
   const auto check_process = [&] {
-    return processes_.check(entry.pid, entry.process_start, entry.pid_domain);
+    return processes_->check(entry.pid, entry.process_start, entry.pid_domain);
   };
   file.liveness = check_process();
-  if (file.liveness == Liveness::alive && !file.exit_watch && can_watch_exits_ &&
+  if (file.liveness == Liveness::alive && !file.exit_watch && processes_->can_watch_exits() &&
       exit_watches_ < exit_watches_max) {
     file.exit_watch = ExitWatch::open(io_, entry.pid, [this, path] { on_exit(path); });
     if (file.exit_watch) {
@@ -317,7 +225,7 @@ void ProcessRegistry::retry_later(const Root& root, const std::string& path) {
       [this, alive = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
         if (failed || alive.expired()) return;
         retry_scheduled_ = false;
-        for (const auto& [file, due] : std::map(incomplete_)) read(*due.root, file, true);
+        for (const auto& [file, due] : incomplete_) read(*due.root, file);
       });
 }
 
@@ -353,9 +261,16 @@ ProcessRegistry::SessionEntry ProcessRegistry::entry_of(const std::string& sessi
       return std::pair(rank(liveness), entry.updated_ms);
     };
     if (!best.entry || key(file.entry, file.liveness) > key(*best.entry, best.liveness))
-      best = {&file.entry, file.liveness};
+      best = {&file.entry, file.liveness, file.program};
   }
   return best;
+}
+
+bool ProcessRegistry::is_registered(std::int64_t pid) const {
+  return std::any_of(files_.begin(), files_.end(), [&](const auto& each) {
+    const File& file = each.second;
+    return file.entry.pid == pid && file.liveness == Liveness::alive && !file.entry.session.empty();
+  });
 }
 
 std::vector<std::string> ProcessRegistry::alive_sessions() const {

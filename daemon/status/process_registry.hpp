@@ -1,5 +1,4 @@
-// Which process runs which session, and whether it is alive. Pids are reused and namespaces differ: a pid
-// alone proves nothing.
+// The registry files: which process runs which session, and whether it is alive.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,57 +14,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agents/agent.hpp"
+#include "agents/roots.hpp"
 #include "base/clock.hpp"
+#include "base/file.hpp"
+#include "status/process_table.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::status {
 
-/// A directory that an agent program writes to.
-struct Root {
-  std::string path;  // absolute, without a slash at the end
-  const AgentProgram* program = &default_program();
-};
-
-enum class Liveness {
-  alive,
-  dead,     // no such process, a zombie, or another process with the same pid
-  foreign,  // on another machine or in another pid namespace: cannot be decided
-};
-
-/// The processes of this machine, as /proc shows them.
-class ProcessTable {
- public:
-  explicit ProcessTable(std::string proc_dir = "/proc",
-                        const std::string& machine_id_path = "/etc/machine-id");
-
-  /// `linux:<machine id>:pid:[<inode of this pid namespace>]`, as agent programs write it.
-  const std::string& pid_domain() const { return pid_domain_; }
-  /// Field 22 of <proc>/<pid>/stat, in clock ticks after boot; empty: no such process, or only its zombie.
-  std::string start_of(std::int64_t pid) const;
-  /// `start` and `domain` as the registry states them; empty ones are not compared.
-  Liveness check(std::int64_t pid, std::string_view start, std::string_view domain) const;
-
- private:
-  std::string proc_dir_, pid_domain_;
-};
-
-/// Calls back as soon as a process exits. Destroy it to stop.
-class ExitWatch {
- public:
-  /// Null where the kernel does not support it (pidfd_open: Linux 5.3): poll the process instead.
-  static std::unique_ptr<ExitWatch> open(boost::asio::io_context& io, std::int64_t pid,
-                                         std::function<void()> on_exit);
-  ~ExitWatch();
-
- private:
-  struct Impl;
-  explicit ExitWatch(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;
-};
-
 struct ProcessRegistryOptions {
-  std::string proc_dir, machine_id_path;
   std::chrono::milliseconds poll, retry;
 };
 
@@ -81,8 +38,8 @@ class ProcessRegistry {
   static constexpr int retries_max = 7;  // of an incomplete file, 0.6 s in all; then at its next change
 
   ProcessRegistry(boost::asio::io_context& io, boost::asio::any_io_executor disk, std::vector<Root> roots,
-                  watch::Watcher& watcher, ProcessRegistryOptions options, OnChange on_change,
-                  OnScanned on_scanned);
+                  watch::Watcher& watcher, std::shared_ptr<const ProcessTable> processes,
+                  ProcessRegistryOptions options, OnChange on_change, OnScanned on_scanned);
 
   /// Watches the registry directory, lists it and reads each file.
   void scan(const Root& root);
@@ -95,13 +52,17 @@ class ProcessRegistry {
   struct SessionEntry {
     const RegistryEntry* entry = nullptr;  // null: none
     Liveness liveness = Liveness::dead;
+    const AgentProgram* program = nullptr;
   };
   /// Of several entries that of a live process, then the one updated last.
   SessionEntry entry_of(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;
+  /// True if an entry of a live process has this pid and names a session.
+  bool is_registered(std::int64_t pid) const;
 
  private:
   struct File {
+    const AgentProgram* program = nullptr;
     RegistryEntry entry;
     Liveness liveness = Liveness::dead;
     std::unique_ptr<ExitWatch> exit_watch;
@@ -109,7 +70,8 @@ class ProcessRegistry {
   using Files = std::map<std::string, File>;  // by path
 
   void read_all(const Root& root, const std::vector<std::string>& names);
-  void read(const Root& root, const std::string& path, bool is_retry);
+  void read(const Root& root, const std::string& path);
+  void on_read(const Root& root, const std::string& path, const SmallFile& file);
   void apply(const Root& root, const std::string& path, RegistryEntry entry);
   void check(const std::string& path, File& file);
   void close_exit_watch(File& file);
@@ -126,9 +88,9 @@ class ProcessRegistry {
   ProcessRegistryOptions options_;
   OnChange on_change_;
   OnScanned on_scanned_;
-  ProcessTable processes_;
-  bool can_watch_exits_;  // not for a simulated /proc
+  std::shared_ptr<const ProcessTable> processes_;
   Files files_;
+  std::map<std::string, bool> reading_;  // paths that the disk thread reads; true: read once more
   std::unordered_map<std::string, std::set<std::string>> paths_;  // by session
   std::size_t exit_watches_ = 0;
   struct Retry {

@@ -17,8 +17,10 @@ struct Status {
   /// waiting: permission, question, plan, dialog; idle: background; working: compaction; empty: none.
   std::string reason;
   std::string detail;  // "approve Bash: touch x": the pending call, shortened; empty: none
-  std::string source;  // registry, transcript, clock
+  std::string source;  // registry, transcript, process, clock
   std::string since;   // RFC 3339
+  /// As the registry states them, before the first line of a transcript; empty: unknown.
+  std::string program{}, project{}, title{};
   friend bool operator==(const Status&, const Status&) = default;
 };
 
@@ -26,7 +28,7 @@ constexpr std::string_view host_offline_reason = "host_offline";
 /// The status of a session on a host that is offline. `since`: when the host was last online, RFC 3339;
 /// empty: unknown.
 inline Status host_offline_status(std::string since) {
-  return {"unknown", std::string(host_offline_reason), "", "clock", std::move(since)};
+  return {"unknown", std::string(host_offline_reason), "", "clock", std::move(since), "", "", ""};
 }
 
 /// The status that replaces those of a host's sessions, by the host's name.
@@ -42,13 +44,16 @@ struct OpenCall {
 
 /// The state of a session in its transcripts, those of subagents included.
 struct TranscriptSummary {
-  bool known = false;               // a transcript of it was read
-  bool turn_open = false;           // in the main stream
-  std::string turn_started;         // RFC 3339
-  std::string turn_finished;        // RFC 3339, of the last finished turn
-  std::vector<OpenCall> calls;      // oldest first
-  std::int64_t last_growth_ms = 0;  // modification time of its newest file, since 1970
-  std::string last_activity;        // RFC 3339, of the newest line with a time
+  bool known = false;                    // a transcript of it was read
+  bool turn_open = false;                // in the main stream
+  std::string turn_started;              // RFC 3339
+  std::string turn_finished;             // RFC 3339, of the last finished turn
+  std::vector<OpenCall> calls;           // oldest first
+  std::int64_t last_growth_ms = 0;       // modification time of its newest file, since 1970
+  std::string last_activity;             // RFC 3339, of the newest line with a time
+  std::string program, version;          // of the agent program; empty: unknown
+  std::vector<std::string> directories;  // its first and its present working directory, as far as known
+  std::string path;                      // of the main transcript
 };
 
 /// A session's todos as its todo files have them.

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "status/process_registry.hpp"
+#include "status/session_processes.hpp"
 #include "status/todo_lists.hpp"
 
 namespace earshot::status {
@@ -43,12 +45,6 @@ bool is_open(const std::string& call, const TranscriptSummary& summary) {
                      [&](const OpenCall& open) { return open.call == call; });
 }
 
-std::vector<Root> without_trailing_slashes(std::vector<Root> roots) {
-  for (Root& root : roots)
-    while (root.path.size() > 1 && root.path.ends_with('/')) root.path.pop_back();
-  return roots;
-}
-
 std::vector<std::string> watched_prefixes(const std::vector<Root>& roots) {
   std::vector<std::string> prefixes;
   for (const Root& root : roots) {
@@ -59,6 +55,11 @@ std::vector<std::string> watched_prefixes(const std::vector<Root>& roots) {
     for (const std::string_view name : root.program->todo_directories()) add(name);
   }
   return prefixes;
+}
+
+const AgentProgram& program_of(const TranscriptSummary& summary) {
+  const AgentProgram* program = find_agent_program(summary.program);
+  return program ? *program : default_program();
 }
 
 std::string nearest_directory(std::string path) {
@@ -72,15 +73,19 @@ std::string nearest_directory(std::string path) {
 struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   Impl(boost::asio::io_context& io, const boost::asio::any_io_executor& disk, std::vector<Root> given_roots,
        watch::Watcher& given_watcher, StatusObserver& given_observer, const StatusTrackerOptions& options)
-      : roots(without_trailing_slashes(std::move(given_roots))),
+      : roots(std::move(given_roots)),
         watcher(given_watcher),
         observer(given_observer),
         quiet_limit(options.quiet_max),
+        table(std::make_shared<ProcessTable>(options.proc_dir, options.machine_id_path)),
         registry(
-            io, disk, roots, given_watcher,
-            {options.proc_dir, options.machine_id_path, options.poll, options.retry},
+            io, disk, roots, given_watcher, table, {options.poll, options.retry},
             [this](const std::string& session) { evaluate(session); },
             [this](const std::string& root) { on_scanned(root); }),
+        processes(
+            io, disk, table, roots, options.process_patience,
+            [this](std::int64_t pid) { return registry.is_registered(pid); },
+            [this](const std::string& session) { evaluate(session); }),
         lists(io, disk, roots, given_watcher, options.retry,
               [this](const std::string& session) {
                 if (running) observer.on_todos(session);
@@ -97,7 +102,10 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   void compaction_started(const std::string& session);
   void remove_session(const std::string& session);
   void evaluate(const std::string& session);
-  Evidence evidence_of(Session& state, const ProcessRegistry::SessionEntry& process);
+  void track_process(const std::string& session, const Session& state,
+                     const ProcessRegistry::SessionEntry& process);
+  Evidence evidence_of(const std::string& session, Session& state,
+                       const ProcessRegistry::SessionEntry& process);
   Status next_status(Session& state, const Evidence& evidence);
   void schedule(const Session& state, const Status& status);
   void set_timer(SteadyClock::time_point deadline);
@@ -108,7 +116,9 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   watch::Watcher& watcher;
   StatusObserver& observer;
   milliseconds quiet_limit;
+  const std::shared_ptr<const ProcessTable> table;
   ProcessRegistry registry;
+  SessionProcesses processes;
   TodoLists lists;
   std::unordered_map<std::string, Session> sessions;
   std::deque<std::string> ended_without_transcript;  // oldest first
@@ -192,7 +202,20 @@ void StatusTracker::Impl::compaction_started(const std::string& session) {
   evaluate(session);
 }
 
-Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry::SessionEntry& process) {
+/// Where there is no registry entry, the processes of this machine show whether the session is run.
+void StatusTracker::Impl::track_process(const std::string& session, const Session& state,
+                                        const ProcessRegistry::SessionEntry& process) {
+  const bool has_ended = state.status.state == "ended" && state.status.source == "registry";
+  if (!state.summary.known || process.entry || has_ended) return processes.untrack(session);
+  const AgentProgram& program = program_of(state.summary);
+  processes.track(session,
+                  {&program, state.summary.directories, state.summary.path,
+                   program.keeps_registry(state.summary.version)},
+                  state.quiet_since);
+}
+
+Evidence StatusTracker::Impl::evidence_of(const std::string& session, Session& state,
+                                          const ProcessRegistry::SessionEntry& process) {
   const bool is_running = process.entry && process.liveness != Liveness::dead;
   state.had_entry = state.had_entry || process.entry;
   state.seen_alive = state.seen_alive || is_running;
@@ -205,11 +228,15 @@ Evidence StatusTracker::Impl::evidence_of(Session& state, const ProcessRegistry:
   std::erase_if(state.answered, [&](const std::string& call) { return !is_open(call, state.summary); });
 
   Evidence evidence;
+  evidence.program = process.entry ? process.program : &program_of(state.summary);
   evidence.entry = process.entry;
   evidence.liveness = process.liveness;
   evidence.had_entry = state.had_entry;
   evidence.seen_alive = state.seen_alive;
   evidence.ended_ms = state.ended_ms;
+  const SessionProcesses::Conclusion conclusion = processes.conclusion(session);
+  evidence.process = conclusion.evidence;
+  evidence.process_ended_ms = conclusion.ended_ms;
   evidence.answered = &state.answered;
   evidence.compacting_ms = state.compacting_ms;
   evidence.quiet = std::chrono::duration_cast<milliseconds>(now - state.quiet_since);
@@ -226,7 +253,7 @@ Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence
     state.answered.insert(std::exchange(state.prompted, {}));
     status = keep_since(state.status, derive_status(evidence, state.summary));
   }
-  const OpenCall* prompted = prompted_call(status, state.summary, state.answered);
+  const OpenCall* prompted = prompted_call(status, evidence, state.summary);
   state.prompted = prompted ? prompted->call : std::string();
   return status;
 }
@@ -234,7 +261,12 @@ Status StatusTracker::Impl::next_status(Session& state, const Evidence& evidence
 void StatusTracker::Impl::evaluate(const std::string& session) {
   Session& state = sessions[session];
   if (!running || !unscanned.empty()) return;
-  Status status = next_status(state, evidence_of(state, registry.entry_of(session)));
+  const ProcessRegistry::SessionEntry process = registry.entry_of(session);
+  track_process(session, state, process);
+  Status status = next_status(state, evidence_of(session, state, process));
+  status.program = process.entry ? std::string(process.program->program()) : state.status.program;
+  status.project = process.entry && !process.entry->cwd.empty() ? process.entry->cwd : state.status.project;
+  status.title = process.entry && !process.entry->name.empty() ? process.entry->name : state.status.title;
   schedule(state, status);
   if (state.is_published && status == state.status) return;
   state.is_published = true;
@@ -248,7 +280,7 @@ void StatusTracker::Impl::schedule(const Session& state, const Status& status) {
   if (status.state != "working") return;
   if (state.compacting_ms)
     set_timer(state.compacting_since + compacting_max);
-  else if (status.source == "transcript" && state.summary.calls.empty())
+  else if (status.source == "transcript")
     set_timer(state.quiet_since + quiet_limit);
 }
 
@@ -285,6 +317,7 @@ void StatusTracker::Impl::limit_ended(const std::string& session) {
 
 void StatusTracker::Impl::remove_session(const std::string& session) {
   lists.untrack(session);
+  processes.untrack(session);
   const auto found = sessions.find(session);
   if (found == sessions.end()) return;
   if (!registry.entry_of(session).entry) {
@@ -305,10 +338,9 @@ StatusTracker::StatusTracker(boost::asio::io_context& io, const boost::asio::any
                              std::vector<Root> roots, watch::WatchMux& mux, StatusObserver& observer,
                              const StatusTrackerOptions& options) {
   const auto impl = std::make_shared<std::weak_ptr<Impl>>();  // the client outlives the tracker
-  watch::Watcher& client = mux.add_client(watched_prefixes(without_trailing_slashes(roots)),
-                                          [impl](const watch::ChangeHint& hint) {
-                                            if (const auto self = impl->lock()) self->on_change(hint);
-                                          });
+  watch::Watcher& client = mux.add_client(watched_prefixes(roots), [impl](const watch::ChangeHint& hint) {
+    if (const auto self = impl->lock()) self->on_change(hint);
+  });
   impl_ = std::make_shared<Impl>(io, disk, std::move(roots), client, observer, options);
   *impl = impl_;
 }
@@ -324,6 +356,7 @@ void StatusTracker::start() {
 void StatusTracker::stop() {
   impl_->running = false;
   impl_->registry.stop();
+  impl_->processes.stop();
   impl_->lists.stop();
   impl_->timer.cancel();
 }

@@ -28,6 +28,8 @@ struct StatusTrackerOptions {
   std::chrono::milliseconds poll{1000};  // interval for processes whose exit the kernel does not report
   std::chrono::milliseconds retry{5};    // before an incomplete file is read again; doubles each time
   std::chrono::milliseconds quiet_max = status::quiet_max;
+  /// How long no process may run a session without a registry entry before it has ended.
+  std::chrono::milliseconds process_patience{10'000};
 };
 
 /// All calls and callbacks happen on the thread that runs `io`. `disk` runs what may block; join it before

@@ -14,11 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "agents/roots.hpp"
 #include "base/file.hpp"
 #include "tail/followed_file.hpp"
-#include "tail/health.hpp"
 #include "tail/io_thread.hpp"
-#include "tail/roots.hpp"
 #include "tail/tail.hpp"
 #include "watch/watcher.hpp"
 

@@ -1,14 +1,19 @@
 #include "tail/followed_file.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include "agents/stream_name.hpp"
 
 namespace earshot::tail {
 namespace {
 
-constexpr std::size_t chunk_bytes = 256 << 10;
+constexpr std::size_t chunk_bytes = 256 << 10;  // one buffer a thread, however many checks are pending
 constexpr std::size_t slice_bytes = 8 << 20;  // between slices the disk thread can do other work
 
 std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
@@ -20,13 +25,14 @@ std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
 class PrefixReader {
  public:
   explicit PrefixReader(PrefixCheck check)
-      : check_(std::move(check)), prefix_hash_(check_.hash_key), buffer_(chunk_bytes) {
+      : check_(std::move(check)), prefix_hash_(check_.hash_key) {
     tail_hash_.begin(check_.hash_key);
   }
 
   /// On the disk thread. True if the result is complete.
   bool read_slice() {
     if (!fd_ && !open()) return true;
+    const auto buffer = std::make_unique_for_overwrite<char[]>(chunk_bytes);
     for (std::size_t spent = 0; spent < slice_bytes;) {
       const bool in_lines = offset_ < check_.end.offset;
       const std::uint64_t end = in_lines ? check_.end.offset : check_.end.offset + check_.tail_bytes;
@@ -36,10 +42,10 @@ class PrefixReader {
         return true;
       }
       const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end - offset_));
-      const long got = read_at(fd_.get(), buffer_.data(), wanted, offset_);
+      const long got = read_at(fd_.get(), buffer.get(), wanted, offset_);
       if (got < 0) result_.error = static_cast<int>(-got);
       if (got <= 0) return true;  // the file is shorter than the prefix
-      const std::span<const char> chunk(buffer_.data(), static_cast<std::size_t>(got));
+      const std::span<const char> chunk(buffer.get(), static_cast<std::size_t>(got));
       if (in_lines)
         prefix_hash_.add(chunk);
       else
@@ -66,7 +72,6 @@ class PrefixReader {
   const PrefixCheck check_;
   PrefixHasher prefix_hash_;
   LineHash tail_hash_;
-  std::vector<char> buffer_;
   Fd fd_;
   std::uint64_t offset_ = 0;
   PrefixCheck::Result result_;
@@ -83,7 +88,57 @@ void continue_check(IoThread& disk, std::shared_ptr<PrefixReader> reader,
   });
 }
 
+struct Advice {
+  int error;
+  const char* text;
+};
+constexpr Advice advices[] = {
+    {EACCES, "let this user read it (chmod u+r); earshot tries again"},
+    {EPERM, "let this user read it; earshot tries again"},
+    {EIO, "check the disk; reading continues at the same position once it works"},
+    {ESTALE, "check the network mount; reading continues at the same position once it works"},
+    {EMFILE, "raise the limit of open files (ulimit -n)"},
+    {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
+};
+
 }  // namespace
+
+void FileProblems::set(const std::string& path, std::string reason, std::string advice) {
+  const auto at = entries_.find(path);
+  if (at != entries_.end() && at->second.reason == reason) return;
+  if (at == entries_.end() && entries_.size() >= entries_max) return;
+  spdlog::warn("{}: {}{}{}", percent_encode(path), reason, advice.empty() ? "" : "; ", advice);
+  entries_[path] = {path, std::move(reason), std::move(advice)};
+}
+
+void FileProblems::set(const std::string& path, int error) {
+  const char* advice = "";
+  for (const Advice& each : advices)
+    if (each.error == error) advice = each.text;
+  set(path, std::strerror(error), advice);
+}
+
+void FileProblems::set_irregular(const std::string& path) {
+  set(path, "not a regular file", "transcripts must be regular files; this one is ignored");
+}
+
+void FileProblems::clear(std::string_view path) {
+  if (entries_.empty()) return;
+  if (const auto at = entries_.find(path); at != entries_.end()) entries_.erase(at);
+}
+
+void FileProblems::clear_below(const std::string& directory) {
+  clear(directory);
+  const std::string below = directory + '/';
+  for (auto at = entries_.lower_bound(below); at != entries_.end() && at->first.starts_with(below);)
+    at = entries_.erase(at);
+}
+
+std::vector<FileProblem> FileProblems::list() const {
+  std::vector<FileProblem> all;
+  for (const auto& [path, each] : entries_) all.push_back(each);
+  return all;
+}
 
 void check_prefix(IoThread& disk, PrefixCheck check, std::function<void(const PrefixCheck::Result&)> done) {
   continue_check(disk, std::make_shared<PrefixReader>(std::move(check)), std::move(done));

@@ -2,12 +2,15 @@
 // still begins with what was read.
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,30 @@
 #include "tail/stream.hpp"
 
 namespace earshot::tail {
+
+/// A present problem of a file, for users.
+struct FileProblem {
+  std::string path;
+  std::string reason;  // "Permission denied"
+  std::string advice;  // what the user can do; may be empty
+};
+
+/// Problems are removed when they are solved.
+class FileProblems {
+ public:
+  static constexpr std::size_t entries_max = 256;  // more are dropped: they have a common cause
+
+  /// Logs the problem if it is new.
+  void set(const std::string& path, std::string reason, std::string advice);
+  void set(const std::string& path, int error);  // of errno
+  void set_irregular(const std::string& path);   // not a regular file
+  void clear(std::string_view path);
+  void clear_below(const std::string& directory);
+  std::vector<FileProblem> list() const;
+
+ private:
+  std::map<std::string, FileProblem, std::less<>> entries_;  // by path
+};
 
 /// The bytes a file must begin with.
 struct PrefixCheck {
@@ -121,6 +148,10 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool check_pending = false;    // a check is queued, or due when the file is no longer busy
   bool retry_scheduled = false;  // a check is due at a later time
   bool verify_requested = false;
+  bool verify_queued = false;  // requested later: see Follower::requested_verifications_max
+  /// The last look was so soon after the last change that a later change may have the same change time.
+  bool looked_in_tick = false;
+  bool compare_scheduled = false;    // everything is verified once that tick is over
   std::uint64_t verified_bytes = 0;  // prefix known to match the file; bytes after it were appended since
   std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver
   int short_reads = 0;               // in a row: fewer bytes than the file's size promised

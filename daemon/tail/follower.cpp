@@ -4,12 +4,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 namespace earshot::tail {
 namespace {
 
 using State = FollowedFile::State;
+
+/// Kernels before 6.13 take the change time from a clock that ticks every 1 to 10 ms.
+constexpr std::int64_t change_tick_ns = 20'000'000;
+/// A file whose change time proves nothing is verified once it did not grow for a while, in proportion to its
+/// size. A larger one is verified at the next change or resume only.
+constexpr std::uint64_t compare_bytes_max = 64 << 20;
+constexpr std::uint64_t compare_bytes_per_ms = 256 << 10;
 
 bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
@@ -35,6 +43,21 @@ class Delivery final : public EventSink {
   std::uint64_t& count_;
 };
 
+// Some file systems record times in units of two seconds (FAT).
+constexpr std::int64_t time_granularity_ns = 2'000'000'000;
+
+/// Returns fewer bytes only at the end of the file.
+long read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset) {
+  std::size_t filled = 0;
+  while (filled < bytes) {
+    const long got = read_at(fd, buffer + filled, bytes - filled, offset + filled);
+    if (got < 0) return got;
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return static_cast<long>(filled);
+}
+
 }  // namespace
 
 Follower::Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
@@ -58,9 +81,26 @@ void Follower::check_soon(FollowedFile& file) {
 }
 
 void Follower::request_verify(FollowedFile& file) {
-  if (file.verified_bytes == file.bytes_read()) return;
-  file.verify_requested = true;
-  check_soon(file);
+  if (file.verified_bytes == file.bytes_read() || std::exchange(file.verify_queued, true)) return;
+  verify_queue_.push_back(file.weak_from_this());
+  end_batch_soon();
+}
+
+void Follower::start_verifications() {
+  // One that failed is tried again with its file.
+  std::erase_if(verifying_, [](const auto& file) {
+    return file->is_removed() || !file->verify_requested || (!file->check_pending && !file->is_busy());
+  });
+  while (verifying_.size() < requested_verifications_max && !verify_queue_.empty()) {
+    const auto file = verify_queue_.front().lock();
+    verify_queue_.pop_front();
+    if (!file) continue;
+    file->verify_queued = false;
+    if (file->is_removed() || file->verified_bytes == file->bytes_read()) continue;
+    file->verify_requested = true;
+    check_soon(*file);
+    verifying_.push_back(file);
+  }
 }
 
 void Follower::verify_published(FollowedFile& file, const Cursor& end) {
@@ -98,17 +138,21 @@ void Follower::run_batch() {
     if (std::exchange(file->check_pending, false)) check(*file);
   }
   if (stopped_) return;
+  start_verifications();
   observer_.on_batch_end();
   if (!queue_.empty()) end_batch_soon();
 }
 
 void Follower::check(FollowedFile& file) {
   ++counters_.checks;
+  const std::int64_t looked_ns = wall_now().count();
+  const bool was_in_tick = file.looked_in_tick;
   const FileStat now = stat_file(file.path());
   if (now.is_missing()) return on_unlinked(file);
   if (now.error) return retry_after_error(file, now.error);
   if (!now.is_regular()) return remove_irregular(file);
   file.state = State::idle;
+  file.looked_in_tick = std::abs(looked_ns - now.changed_ns) < change_tick_ns;
   const bool is_other_file = !now.is_same_file(file.stat);
   if (is_other_file) close(file);
   if (now.size < file.bytes_read()) return reset(file, now, is_other_file ? "replaced" : "truncated");
@@ -122,11 +166,26 @@ void Follower::check(FollowedFile& file) {
   if (now.size > file.bytes_read()) return read(file, now);
   file.stat = now;
   mark_current(file);
+  if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= compare_bytes_max) compare_later(file);
 }
 
-std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size) const {
+/// The file may have been rewritten in the tick of the last look: its change time would be the same.
+void Follower::compare_later(FollowedFile& file) {
+  if (std::exchange(file.compare_scheduled, true)) return;
+  const std::uint64_t bytes = file.bytes_read();
+  const std::chrono::milliseconds delay(change_tick_ns / 1'000'000 + bytes / compare_bytes_per_ms);
+  timers_.after(delay, [this, bytes, holder = file.shared_from_this()] {
+    holder->compare_scheduled = false;
+    if (holder->is_removed()) return;
+    if (holder->bytes_read() != bytes) return compare_later(*holder);
+    holder->verify_requested = true;
+    check_soon(*holder);
+  });
+}
+
+std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max) {
   return file.overlap_bytes() +
-         static_cast<std::size_t>(std::min<std::uint64_t>(batch_bytes, size - file.bytes_read()));
+         static_cast<std::size_t>(std::min<std::uint64_t>(bytes_max, size - file.bytes_read()));
 }
 
 void Follower::read(FollowedFile& file, const FileStat& now) {
@@ -145,19 +204,20 @@ void Follower::read(FollowedFile& file, const FileStat& now) {
     }
   }
   const std::size_t overlap = file.overlap_bytes();
-  const std::size_t wanted = next_read_bytes(file, now.size);
+  const std::size_t wanted = next_read_bytes(file, now.size, batch_bytes);
   const long got =
       read_at(file.fd->get(), buffer_.get(), wanted, file.bytes_read() - overlap, ReadMode::no_wait);
-  if (got == -EAGAIN || got == -EOPNOTSUPP || got == -ENOSYS || got == -EINVAL)
-    return read_on_disk(file, now, wanted);
+  // Short at the edge of the page cache: no error, and no sign of the end of the file.
+  if (got < static_cast<long>(wanted)) return read_on_disk(file, now);
   on_read(file, now, buffer_.get(), overlap, got);
 }
 
-void Follower::read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted) {
+void Follower::read_on_disk(FollowedFile& file, const FileStat& now) {
   file.state = State::reading;
   const std::size_t overlap = file.overlap_bytes();
+  const std::size_t wanted = next_read_bytes(file, now.size, ReadPool::read_bytes);
   reads_.request([fd = file.fd, wanted, offset = file.bytes_read() - overlap](
-                     char* buffer) { return read_at(fd->get(), buffer, wanted, offset); },
+                     char* buffer) { return read_fully(fd->get(), buffer, wanted, offset); },
                  [this, holder = file.shared_from_this(), now, overlap](const char* buffer, long got) {
                    if (holder->is_removed()) return;
                    holder->state = State::idle;
@@ -207,6 +267,7 @@ void Follower::verify(FollowedFile& file, const FileStat& now, std::string_view 
   check_prefix(disk_, file.prefix(),
                [this, holder = file.shared_from_this(), now, reason](const PrefixCheck::Result& result) {
                  if (!holder->is_removed()) on_verified(*holder, now, reason, result);
+                 end_batch_soon();  // the next requested one
                });
 }
 
@@ -256,8 +317,8 @@ void Follower::on_unlinked(FollowedFile& file) {
 /// Reads a part of what an unlinked file still contains. True if there is no more.
 bool Follower::drain(FollowedFile& file, std::uint64_t size) {
   const std::size_t overlap = file.overlap_bytes();
-  const long got =
-      read_at(file.fd->get(), buffer_.get(), next_read_bytes(file, size), file.bytes_read() - overlap);
+  const long got = read_at(file.fd->get(), buffer_.get(), next_read_bytes(file, size, batch_bytes),
+                           file.bytes_read() - overlap);
   if (got <= static_cast<long>(overlap)) return true;
   if (!feed(file, buffer_.get(), overlap, static_cast<std::size_t>(got))) return true;
   return file.bytes_read() >= size;
@@ -298,6 +359,15 @@ void Follower::add(FollowedFile& file) {
   file.is_added = true;
   observer_.on_added(file);
   end_batch_soon();
+}
+
+bool Follower::release(FollowedFile& file) {
+  const bool is_in_use =
+      file.state != State::idle || file.check_pending || file.retry_scheduled || !file.waiters.empty();
+  if (is_in_use || file.stat.size > file.bytes_read()) return false;
+  file.state = State::removed;
+  close(file);
+  return true;
 }
 
 void Follower::remove(FollowedFile& file) {
@@ -349,6 +419,123 @@ void Follower::close_unused() {
     if (!file->is_busy() && file->used <= since) close(*file);
   close_scheduled_ = !open_.empty();
   if (close_scheduled_) timers_.after(options_.quiet, [this] { close_unused(); });
+}
+
+// Folding: the disk thread reads one chunk ahead.
+
+struct Follower::Fold {
+  static constexpr std::size_t chunks_ahead_max = ReadPool::buffers_max;
+
+  std::shared_ptr<FollowedFile> file;
+  std::uint64_t bytes;  // to fold
+  std::function<void(bool)> then;
+  std::uint64_t requested = 0;  // bytes
+  std::size_t chunks_ahead = 0;
+  bool is_finished = false;  // late chunks are ignored
+  /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
+  /// follows. Clients that resume count on those bytes (Stream::published_bytes).
+  const char* reset_reason = nullptr;
+
+  // Used on the disk thread only, until the last chunk is handed over.
+  Fd fd;
+  FileStat opened;  // before its first byte was read
+
+  long read(const std::string& path, char* buffer, std::size_t wanted, std::uint64_t begin, bool is_first,
+            bool is_last) {
+    if (is_first) {
+      fd = open_for_reading(path);
+      if (!fd) return -errno;
+      opened = stat_file(fd.get());
+      if (!opened.is_regular()) return -EINVAL;  // directories and FIFOs can be opened too
+      // A later change in the same tick of the file system's clock would have the same change time.
+      if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
+    }
+    if (!fd) return -EBADF;
+    const long got = read_fully(fd.get(), buffer, wanted, begin);
+    if (is_last) fd.reset();
+    return got;
+  }
+};
+
+void Follower::fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then) {
+  ++pending_folds_;
+  file.state = FollowedFile::State::folding;
+  auto fold = std::make_shared<Fold>();
+  fold->file = file.shared_from_this();
+  fold->bytes = bytes;
+  fold->then = std::move(then);
+  fold_queue_.push_back(std::move(fold));
+  start_folds();
+}
+
+void Follower::start_folds() {
+  while (active_folds_ < folds_max && !fold_queue_.empty()) {
+    ++active_folds_;
+    const auto fold = std::move(fold_queue_.front());
+    fold_queue_.pop_front();
+    if (fold->bytes > 0)
+      continue_fold(fold);
+    else  // nothing to read; completes from the loop like the others
+      disk_.soon([this, fold] { finish_fold(*fold, true); });
+  }
+}
+
+void Follower::continue_fold(const std::shared_ptr<Fold>& fold) {
+  while (!fold->is_finished && fold->chunks_ahead < Fold::chunks_ahead_max && fold->requested < fold->bytes) {
+    const std::uint64_t offset = fold->requested;
+    const auto overlap = static_cast<std::size_t>(std::min<std::uint64_t>(offset, ReadPool::overlap_bytes));
+    const auto fresh =
+        static_cast<std::size_t>(std::min<std::uint64_t>(ReadPool::read_bytes, fold->bytes - offset));
+    fold->requested += fresh;
+    ++fold->chunks_ahead;
+    const std::size_t wanted = overlap + fresh;
+    const bool is_last = fold->requested == fold->bytes;
+    auto read = [fold, path = fold->file->path(), offset, overlap, wanted, is_last](char* buffer) {
+      return fold->read(path, buffer, wanted, offset - overlap, offset == 0, is_last);
+    };
+    reads_.request(std::move(read), [this, fold, overlap, wanted](const char* buffer, long result) {
+      --fold->chunks_ahead;
+      if (!fold->is_finished) on_fold_read(fold, buffer, overlap, wanted, result);
+    });
+  }
+}
+
+void Follower::on_fold_read(const std::shared_ptr<Fold>& fold, const char* buffer, std::size_t overlap,
+                            std::size_t wanted, long result) {
+  FollowedFile& file = *fold->file;
+  if (file.is_removed()) return finish_fold(*fold, false);
+  if (result < 0) {
+    const bool is_missing = result == -ENOENT || result == -ENOTDIR;  // deleted since it was listed
+    if (!is_missing) problems_.set(file.path(), static_cast<int>(-result));
+    return finish_fold(*fold, false);
+  }
+  const auto bytes = static_cast<std::size_t>(result);
+  if (bytes > overlap && !feed(file, buffer, overlap, bytes)) {
+    fold->reset_reason = "rewritten";
+    return finish_fold(*fold, true);
+  }
+  if (bytes < wanted) fold->reset_reason = "truncated";
+  if (bytes < wanted || file.bytes_read() >= fold->bytes) return finish_fold(*fold, true);
+  continue_fold(fold);
+}
+
+void Follower::finish_fold(Fold& fold, bool is_read) {
+  if (std::exchange(fold.is_finished, true)) return;
+  --pending_folds_;
+  --active_folds_;
+  const auto file = fold.file;
+  if (!file->is_removed()) file->state = FollowedFile::State::idle;
+  file->check_pending = false;
+  const auto then = std::move(fold.then);
+  start_folds();
+  // While the change time is this one, the file contains what was read.
+  if (is_read && !fold.reset_reason && fold.bytes > 0) file->stat = fold.opened;
+  if (then) then(is_read && !file->is_removed());
+  if (!file->is_removed() && is_read) {
+    if (fold.reset_reason) reset(*file, file->stat, fold.reset_reason);
+    check_soon(*file);
+  }
+  end_batch_soon();
 }
 
 }  // namespace earshot::tail

@@ -11,7 +11,6 @@
 
 #include "core/transcript.hpp"
 #include "tail/followed_file.hpp"
-#include "tail/health.hpp"
 #include "tail/io_thread.hpp"
 #include "tail/stream.hpp"
 #include "tail/tail.hpp"
@@ -26,6 +25,8 @@ class Follower {
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
   static constexpr std::size_t folds_max = 2;  // at a time, with one open file each
+  /// Requested by clients, at a time; the others wait, and their files are followed meanwhile.
+  static constexpr std::size_t requested_verifications_max = 2;
 
   /// `on_removed` is called for each removed stream, before the observer.
   Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
@@ -45,6 +46,8 @@ class Follower {
   /// Announces the stream.
   void add(FollowedFile& file);
   void remove(FollowedFile& file);
+  /// Stops following the file without removing the stream. False: it is in use.
+  bool release(FollowedFile& file);
   /// Its directory was removed: delivers what an open descriptor still provides, then removes the stream.
   void drain_and_remove(FollowedFile& file);
   /// Reads the first `bytes` bytes without delivering events; `then(true)` if they were read. The stream is
@@ -52,15 +55,18 @@ class Follower {
   void fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then);
   std::size_t pending_folds() const { return pending_folds_; }
   std::size_t open_files() const { return open_.size(); }
+  std::size_t requested_verifications() const { return verifying_.size(); }  // in progress
   void stop() { stopped_ = true; }
 
  private:
   struct Fold;
 
   void run_batch();
+  void start_verifications();
   void check(FollowedFile& file);
   void read(FollowedFile& file, const FileStat& now);
-  void read_on_disk(FollowedFile& file, const FileStat& now, std::size_t wanted);
+  void read_on_disk(FollowedFile& file, const FileStat& now);
+  void compare_later(FollowedFile& file);
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
   void verify(FollowedFile& file, const FileStat& now, std::string_view reason);
@@ -72,7 +78,7 @@ class Follower {
   void remove_irregular(FollowedFile& file);
   void retry_after_error(FollowedFile& file, int error);
   void mark_current(FollowedFile& file);
-  std::size_t next_read_bytes(const FollowedFile& file, std::uint64_t size) const;
+  static std::size_t next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max);
   int open(FollowedFile& file);
   bool close_least_recent();
   void close(FollowedFile& file);
@@ -95,6 +101,8 @@ class Follower {
   Workspace workspace_;
   ReadPool::Buffer buffer_;
   std::deque<std::shared_ptr<FollowedFile>> queue_;
+  std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
+  std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
   std::vector<std::shared_ptr<FollowedFile>> open_;  // files with a descriptor
   std::size_t open_max_;
   std::size_t batch_read_ = 0;                    // bytes of this batch

@@ -53,6 +53,8 @@ class Archive {
   virtual const Stream* find(std::string_view name) const = 0;
   /// Folds a cold stream without events; `then` receives null if it does not exist or cannot be read.
   virtual void fold(std::string_view name, std::function<void(const Stream*)> then) = 0;
+  /// Forgets the transcript of a stream that is not in use, see StreamObserver::on_released().
+  virtual void release(std::string_view) {}
   /// A client resumed this stream: verifies the whole prefix again, because an edit followed by an append is
   /// not noticed otherwise. Once for everything that was appended; a difference is a reset.
   virtual void request_verify(const Stream& stream) = 0;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "agents/stream_name.hpp"
@@ -91,6 +92,27 @@ class Tail::Impl final : private Discovery::Observer {
       }
   }
 
+  std::vector<std::string> cold_streams_of(std::string_view session) {
+    if (is_index_stale_) index_cold();
+    std::vector<std::string> names;
+    const auto add = [&](const Node& directory, const std::string& stem, const Discovery::File& file) {
+      if (!file.followed && identify(directory, stem).session == session)
+        names.push_back(stream_name_of(directory, stem));
+    };
+    const std::string own_stem = percent_decode(session).value_or("");
+    const auto [begin, end] = cold_index_.equal_range(std::hash<std::string_view>{}(session));
+    for (auto at = begin; at != end; ++at) {
+      const Node& directory = *at->second;
+      const auto& files = directory.second.files;
+      if (directory.second.depth > 1) {  // of one session, or of one day
+        for (const auto& [stem, file] : files) add(directory, stem, file);
+      } else if (const auto file = files.find(own_stem); file != files.end()) {
+        add(directory, file->first, file->second);
+      }
+    }
+    return names;
+  }
+
   const Stream* find(std::string_view name) {
     const auto located = locate(name);
     if (!located.file) return nullptr;
@@ -118,6 +140,18 @@ class Tail::Impl final : private Discovery::Observer {
       fold_known(followed, known_bytes);
     }
     file.followed->waiters.push_back(std::move(then));
+  }
+
+  void release(std::string_view name) {
+    const auto located = locate(name);
+    const auto file = located.file ? located.file->followed : nullptr;
+    if (!file || !file->is_added || !follower_.release(*file)) return;
+    observer_.on_released(*file);
+    update_cold(*located.file, file->stat);
+    located.file->size = file->bytes_read();  // later bytes are still to be delivered
+    located.file->followed = nullptr;
+    index_cold(*located.directory, located.stem);
+    --streams_;
   }
 
   void request_verify(const Stream& stream) {
@@ -158,6 +192,7 @@ class Tail::Impl final : private Discovery::Observer {
   Counters counters() const {
     Counters now = counters_;
     now.open_files = follower_.open_files();
+    now.requested_verifications = follower_.requested_verifications();
     now.directories = discovery_.directories().size();
     now.known_files = discovery_.files();
     now.streams = streams_;
@@ -174,6 +209,22 @@ class Tail::Impl final : private Discovery::Observer {
     Node* directory = nullptr;
     std::string stem;
   };
+
+  void index_cold() {
+    is_index_stale_ = false;
+    cold_index_.clear();
+    for (const Node& directory : discovery_.directories())
+      for (const auto& [stem, file] : directory.second.files)
+        if (!file.followed) index_cold(directory, stem);
+  }
+
+  void index_cold(const Node& directory, std::string_view stem) {
+    if (is_index_stale_) return;
+    const std::size_t session = std::hash<std::string_view>{}(identify(directory, stem).session);
+    const auto [begin, end] = cold_index_.equal_range(session);
+    if (std::none_of(begin, end, [&](const auto& entry) { return entry.second == &directory; }))
+      cold_index_.emplace(session, &directory);
+  }
 
   const Root* find_root(std::string_view stream_name) const {
     for (const Root& root : options_.roots)
@@ -308,6 +359,7 @@ class Tail::Impl final : private Discovery::Observer {
     const auto [directory, stem] = split_path(path);
     if (Discovery::File* known = discovery_.find(directory, stem)) {
       known->followed = nullptr;
+      index_cold(*discovery_.directories().find(directory), stem);
       known->size = std::min(known->size, file.fold_bytes);  // later bytes are still to be delivered
     }
     file.state = FollowedFile::State::removed;
@@ -331,6 +383,7 @@ class Tail::Impl final : private Discovery::Observer {
   void on_file_found(Node& directory, const std::string& stem, Discovery::File& file,
                      const FileStat& stat) override {
     if (discovery_.is_starting()) {
+      is_index_stale_ = true;
       if (file.modified_ms >= recent_since_ms_) fold_known(follow(directory, stem, file, stat), stat.size);
       return;
     }
@@ -367,6 +420,7 @@ class Tail::Impl final : private Discovery::Observer {
   }
 
   void on_file_dropped(Node& directory, const std::string& stem, Discovery::File& file) override {
+    is_index_stale_ = true;
     if (file.followed) return follower_.drain_and_remove(*std::shared_ptr(file.followed));
     report_cold_removed(directory, stem, file);
   }
@@ -453,7 +507,9 @@ class Tail::Impl final : private Discovery::Observer {
   std::function<void()> on_ready_;
   std::int64_t recent_since_ms_ = 0;
   std::size_t streams_ = 0, pending_metas_ = 0;
-  std::unique_ptr<ColdStream> found_;        // the last result of find()
+  std::unique_ptr<ColdStream> found_;                             // the last result of find()
+  std::unordered_multimap<std::size_t, const Node*> cold_index_;  // by the hash of the session
+  bool is_index_stale_ = true;
   std::map<std::string, Cursor> published_;  // of cold files, by path
   std::set<std::string> compactions_;        // paths of markers that are not reported yet
   std::map<std::string, std::chrono::milliseconds> fold_delays_;  // of cold files that could not be folded
@@ -469,11 +525,15 @@ Tail::~Tail() { impl_->stop(); }
 void Tail::start(std::function<void()> on_ready) { impl_->start(impl_, std::move(on_ready)); }
 void Tail::stop() { impl_->stop(); }
 void Tail::for_each(const std::function<void(const Stream&)>& visit) const { impl_->for_each(visit); }
+std::vector<std::string> Tail::cold_streams_of(std::string_view session) const {
+  return impl_->cold_streams_of(session);
+}
 const Stream* Tail::find(std::string_view name) const { return impl_->find(name); }
 void Tail::fold(std::string_view name, std::function<void(const Stream*)> then) {
   impl_->fold(name, std::move(then));
 }
 void Tail::request_verify(const Stream& stream) { impl_->request_verify(stream); }
+void Tail::release(std::string_view name) { impl_->release(name); }
 void Tail::mark_published(const Stream& stream, const Cursor& end) { impl_->mark_published(stream, end); }
 std::unique_ptr<History> Tail::history(const Stream& stream) { return impl_->history(stream); }
 void Tail::record(const Stream& stream, const Cursor& end, std::function<void(RecordText)> then) {

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tail/health.hpp"
+#include "agents/roots.hpp"
+#include "tail/followed_file.hpp"
 #include "tail/history.hpp"
-#include "tail/roots.hpp"
 #include "tail/stream.hpp"
 #include "watch/watchers.hpp"
 
@@ -35,6 +35,7 @@ struct Options {
 struct Counters {
   std::uint64_t bytes_read = 0;  // fed to transcripts
   std::uint64_t checks = 0, resets = 0, verifications = 0, events = 0;
+  std::size_t requested_verifications = 0;  // in progress
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
   std::uint64_t pending_bytes = 0;  // read, but of unterminated lines
 };
@@ -56,10 +57,14 @@ class Tail final : public Archive {
 
   /// Visits all known streams; those of cold ones are valid during the call.
   void for_each(const std::function<void(const Stream&)>& visit) const;
+  /// The names of the session's cold streams. After the first call the work does not depend on the number of
+  /// files.
+  std::vector<std::string> cold_streams_of(std::string_view session) const;
   /// A cold stream is valid until the next call of find() or for_each().
   const Stream* find(std::string_view name) const override;
   /// Calls `then` after on_added(), or at once if the stream is not cold.
   void fold(std::string_view name, std::function<void(const Stream*)> then) override;
+  void release(std::string_view name) override;
   void request_verify(const Stream& stream) override;
   void mark_published(const Stream& stream, const Cursor& end) override;
   std::unique_ptr<History> history(const Stream& stream) override;

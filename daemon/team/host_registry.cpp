@@ -4,11 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "agents/stream_name.hpp"
 #include "base/quantities.hpp"
-#include "tail/host_names.hpp"
-#include "team/broker_client.hpp"
 #include "team/payload.hpp"
-#include "team/subjects.hpp"
 
 namespace earshot::team {
 namespace {
@@ -17,6 +15,34 @@ constexpr std::chrono::milliseconds tick_interval{1000};
 constexpr std::chrono::milliseconds offline_after{heartbeat_ms * heartbeats_missed_max};
 
 }  // namespace
+
+StatusQueue::Put StatusQueue::put(StatusMessage message) {
+  const std::string& subject = message.subject;
+  const std::size_t begin = std::min(all_statuses().size() - 1, subject.size());
+  const std::string host = subject.substr(begin, subject.find('.', begin) - begin);
+  const std::lock_guard lock(mutex_);
+  auto& messages = hosts_[host];
+  if (!messages.contains(subject)) {
+    if (messages.size() >= host_max) return Put::host_full;
+    if (size_ >= total_max) return Put::full;
+    ++size_;
+  }
+  std::string key = subject;
+  messages.insert_or_assign(std::move(key), std::move(message));
+  return std::exchange(is_notified_, true) ? Put::more : Put::first;
+}
+
+std::vector<StatusMessage> StatusQueue::take() {
+  std::vector<StatusMessage> all;
+  const std::lock_guard lock(mutex_);
+  all.reserve(size_);
+  for (auto& [host, messages] : hosts_)
+    for (auto& [subject, message] : messages) all.push_back(std::move(message));
+  hosts_.clear();
+  size_ = 0;
+  is_notified_ = false;
+  return all;
+}
 
 HostRegistry::HostRegistry(boost::asio::io_context& io, OnStatus on_status, OnHosts on_hosts)
     : on_status_(std::move(on_status)), on_hosts_(std::move(on_hosts)), tick_timer_(io) {}
@@ -43,10 +69,11 @@ void HostRegistry::on_message(const StatusMessage& message) {
   if (is_new) host.last_heartbeat = Clock::now();
   if (is_heartbeat) return on_heartbeat(found->first, host, message);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
-  const std::string session = tail::session_on_host(frame->session, frame->host);
+  if (frame->session.size() > session_bytes_max) return;
+  const std::string session = session_on_host(frame->session, frame->host);
   const auto known = host.sessions.find(session);
   if (known != host.sessions.end() && known->second.status == *frame->status) return;
-  store_status(host, session, *frame->status);
+  if (!store_status(host, session, *frame->status)) return;
   if (host.state == Host::State::online) on_status_(session, *frame->status);
 }
 
@@ -62,13 +89,25 @@ void HostRegistry::on_heartbeat(const std::string& name, Host& host, const Statu
   changed_[name] = {};
 }
 
-void HostRegistry::store_status(Host& host, const std::string& session, const status::Status& status) {
-  if (status.state == "ended") return void(host.sessions.erase(session));
-  if (host.sessions.size() >= sessions_max && !host.sessions.contains(session)) {
-    const auto older = [](const auto& a, const auto& b) { return a.second.number < b.second.number; };
-    host.sessions.erase(std::min_element(host.sessions.begin(), host.sessions.end(), older));
+/// Returns false if the status is ignored because of a limit.
+bool HostRegistry::store_status(Host& host, const std::string& session, const status::Status& status) {
+  const auto known = host.sessions.find(session);
+  if (known != host.sessions.end()) host.order.erase(known->second.number);
+  if (status.state == "ended") {
+    if (known != host.sessions.end()) host.sessions.erase(known);
+    return true;
   }
-  host.sessions[session] = {status, ++host.status_count};
+  if (known == host.sessions.end() && host.sessions.size() >= sessions_max) {
+    if (!host.evictions.take(Clock::now())) return false;
+    const auto oldest = host.order.begin();
+    // The server keeps a session as long as its process lives.
+    if (host.state == Host::State::online) on_status_(oldest->second, {"unknown", "", "", "clock", ""});
+    host.sessions.erase(oldest->second);
+    host.order.erase(oldest);
+  }
+  host.order[++host.status_count] = session;
+  host.sessions[session] = {status, host.status_count};
+  return true;
 }
 
 /// After a reconnect each host has the full time for its next heartbeat.

@@ -4,15 +4,44 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "serve/auth/access.hpp"
 #include "status/status.hpp"
-#include "team/consumer.hpp"
 
 namespace earshot::team {
+
+/// A status or a heartbeat.
+struct StatusMessage {
+  std::string subject, payload;
+  std::int64_t time_ms = 0;  // of the broker's clock
+  bool is_replayed = false;  // stored before the subscription began
+};
+
+/// Passes statuses from a thread of the broker's client to the event loop: the newest message of each
+/// subject.
+class StatusQueue {
+ public:
+  static constexpr std::size_t host_max = 20'000;    // subjects of a host; further ones are dropped
+  static constexpr std::size_t total_max = 200'000;  // subjects; at the limit the hub connects again
+
+  /// `first`: the queue was empty since take(), so notify the event loop.
+  enum class Put { first, more, host_full, full };
+  /// From any thread.
+  Put put(StatusMessage message);
+  /// Removes and returns all messages.
+  std::vector<StatusMessage> take();
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::map<std::string, StatusMessage>> hosts_;  // by escaped host, then by subject
+  std::size_t size_ = 0;
+  bool is_notified_ = false;
+};
 
 struct HostInfo {
   std::string name;
@@ -23,8 +52,11 @@ struct HostInfo {
 /// All calls and callbacks run on the event loop's thread.
 class HostRegistry {
  public:
-  static constexpr std::size_t sessions_max = 2000;  // per host; above it, the oldest status is dropped
-  static constexpr std::size_t hosts_max = 10'000;   // further hosts are ignored
+  static constexpr std::size_t sessions_max = 2000;      // per host; above it, the oldest becomes `unknown`
+  static constexpr std::size_t session_bytes_max = 256;  // of a session's name; longer ones are ignored
+  // Statuses of further sessions of a host that has sessions_max; above the rate they are ignored.
+  static constexpr std::size_t evictions_burst = 20'000, evictions_per_second = 100;
+  static constexpr std::size_t hosts_max = 10'000;  // further hosts are ignored
 
   using OnStatus = std::function<void(const std::string& session, const status::Status&)>;
   /// The status of all sessions without one of their own, by host. Called once per tick, as the receiver
@@ -47,17 +79,19 @@ class HostRegistry {
     Clock::time_point last_heartbeat;  // initially the start of the subscription
     std::int64_t last_seen_ms = 0;     // of the broker's clock
     std::uint64_t status_count = 0;
+    serve::TokenBucket evictions{evictions_per_second, evictions_burst};
     struct Session {
       status::Status status;
       std::uint64_t number = 0;  // increases with each status of the host
     };
-    std::map<std::string, Session> sessions;  // by `<session>@<host>`
+    std::map<std::string, Session> sessions;     // by `<session>@<host>`
+    std::map<std::uint64_t, std::string> order;  // the sessions by the numbers of their statuses
   };
 
   void tick();
   void set_offline(const std::string& name, Host& host);
   void on_heartbeat(const std::string& name, Host& host, const StatusMessage& message);
-  static void store_status(Host& host, const std::string& session, const status::Status& status);
+  bool store_status(Host& host, const std::string& session, const status::Status& status);
   void update_connection();
 
   const OnStatus on_status_;

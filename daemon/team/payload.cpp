@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "agents/stream_name.hpp"
 #include "base/hex.hpp"
 #include "base/json_scan.hpp"
 #include "base/json_rewrite.hpp"
 #include "base/json_writer.hpp"
-#include "base/text_filter.hpp"
 #include "base/text.hpp"
+#include "base/text_filter.hpp"
 #include "core/cursor.hpp"
 
 namespace earshot::team {
@@ -17,17 +18,27 @@ namespace {
 
 using dom::element;
 
+constexpr std::string_view events = "earshot.v1.", statuses = "earshot.status.v1.",
+                           reads = "earshot.read.v1.";
+
+/// The prefix `<root>/[conversations/]<directory>` of a longer name; empty if it has none.
+std::string_view project_of(std::string_view stream) {
+  std::size_t end = 0;
+  const auto component = [&] {
+    const std::size_t begin = end == 0 ? 0 : end + 1;
+    end = stream.find('/', begin);
+    return end == stream.npos ? std::string_view() : stream.substr(begin, end - begin);
+  };
+  component();  // the root
+  if (end == stream.npos) return {};
+  const std::string_view first = component();
+  if (end != stream.npos && is_directory_prefix(first)) component();
+  return end == stream.npos ? std::string_view() : stream.substr(0, end);
+}
+
 status::Status status_of(const element& json) {
   const auto text = [&](std::string_view key) { return std::string(dom::text_of(json, key)); };
   return {text("state"), text("reason"), text("detail"), text("source"), text("since")};
-}
-
-void append_member(std::string& out, std::string_view key, std::string_view value) {
-  if (value.empty()) return;
-  out += out.empty() ? "{" : ",";
-  append_json_string(out, key);
-  out += ':';
-  append_json_string(out, value);
 }
 
 /// Appends the first elements of a list that fit.
@@ -60,6 +71,77 @@ void add_truncated(TruncatedPaths& truncated, const element& event, std::string_
 }
 
 }  // namespace
+
+bool is_host(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  };
+  return !name.empty() && name.size() <= host_bytes_max && std::all_of(name.begin(), name.end(), fits);
+}
+
+std::string main_subject(std::string_view host, std::string_view stream) {
+  const std::string_view project = project_of(stream);
+  const std::string_view rest = project.empty() ? project : stream.substr(project.size() + 1);
+  if (rest.empty() || rest.find('/') != rest.npos) return {};
+  return std::string(events) + escape_token(host) + '.' + escape_token(project) + '.' + escape_token(rest);
+}
+std::string event_subject(std::string_view host, std::string_view session, std::string_view stream) {
+  const std::string main = main_subject(host, stream);
+  if (!main.empty() && stream.substr(stream.rfind('/') + 1) == session) return main;
+  return std::string(events) + escape_token(host) + '.' + escape_token(project_of(stream)) + '.' +
+         escape_token(session) + '.' + escape_token(stream);
+}
+bool is_subject_of(std::string_view subject, std::string_view host, std::string_view stream) {
+  if (!subject.empty() && subject == main_subject(host, stream)) return true;
+  const auto tokens = tokens_of(subject);
+  return tokens && tokens->host == escape_token(host) && tokens->stream == escape_token(stream);
+}
+std::string all_events() { return std::string(events) + '>'; }
+std::string events_of(std::string_view host) { return std::string(events) + escape_token(host) + ".>"; }
+std::string status_subject(std::string_view host, std::string_view session) {
+  return std::string(statuses) + escape_token(host) + '.' + escape_token(session);
+}
+std::string heartbeat_subject(std::string_view host) { return std::string(statuses) + escape_token(host); }
+std::string all_statuses() { return std::string(statuses) + '>'; }
+std::string read_subject(std::string_view host) { return std::string(reads) + escape_token(host); }
+
+std::optional<SubjectTokens> tokens_of(std::string_view subject) {
+  if (!subject.starts_with(events)) return {};
+  subject.remove_prefix(events.size());
+  std::string_view tokens[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto dot = subject.find('.');
+    tokens[i] = subject.substr(0, dot);
+    if (tokens[i].empty() || (dot == subject.npos) != (i == 3)) return {};
+    if (dot != subject.npos) subject.remove_prefix(dot + 1);
+  }
+  return SubjectTokens{tokens[0], tokens[3]};
+}
+
+std::string message_id(std::string_view host, std::string_view stream, std::string_view cursor,
+                       std::string_view history) {
+  std::string id(host);
+  id += '/';
+  id += stream;
+  id += '/';
+  id += cursor;
+  if (!history.empty()) id.append(1, '#').append(history);
+  return id;
+}
+
+std::optional<IdParts> parts_of_id(std::string_view host, std::string_view id) {
+  if (!id.starts_with(host) || id.size() <= host.size() || id[host.size()] != '/') return {};
+  id.remove_prefix(host.size() + 1);
+  const auto slash = id.rfind('/');
+  if (slash == id.npos) return {};
+  const std::string_view cursor = id.substr(slash + 1);
+  const auto hash = cursor.find('#');
+  return IdParts{id.substr(0, slash), cursor.substr(0, hash),
+                 hash == cursor.npos ? std::string_view() : cursor.substr(hash + 1)};
+}
+
+// --- Payloads ---
 
 bool is_common_member(std::string_view key) {
   constexpr std::string_view common_members[] = {"type",  "host",   "stream", "session",
@@ -144,46 +226,47 @@ std::string shorten_event(std::string_view payload, std::size_t bytes_max) {
   }
 }
 
-std::string reset_payload(const Frame& frame, std::string_view last) {
+std::string json_object(std::initializer_list<JsonMember> members) {
   std::string out;
-  append_member(out, "type", "reset");
-  append_member(out, "host", frame.host);
-  append_member(out, "stream", frame.stream);
-  append_member(out, "session", frame.session);
-  append_member(out, "reason", frame.reason.empty() ? "rewritten" : frame.reason);
-  append_member(out, "last", last);
-  return out + '}';
+  JsonWriter json(out);
+  json.begin_object();
+  for (const JsonMember& each : members)
+    if (each.json != R"("")") json.raw_member(each.key, each.json);
+  json.end_object();
+  return out;
+}
+
+std::string reset_payload(const Frame& frame, std::string_view last) {
+  return json_object({{"type", "reset"},
+                      {"host", frame.host},
+                      {"stream", frame.stream},
+                      {"session", frame.session},
+                      {"reason", frame.reason.empty() ? "rewritten" : frame.reason},
+                      {"last", last}});
 }
 
 std::string removed_payload(const Frame& frame, std::string_view session) {
-  std::string out;
-  append_member(out, "type", "stream.removed");
-  append_member(out, "host", frame.host);
-  append_member(out, "stream", frame.stream);
-  append_member(out, "session", session);
-  return out + '}';
+  return json_object(
+      {{"type", "stream.removed"}, {"host", frame.host}, {"stream", frame.stream}, {"session", session}});
 }
 
 std::string status_payload(std::string_view host, std::string_view session, const status::Status& status) {
-  std::string out;
-  append_member(out, "type", "status");
-  append_member(out, "host", host);
-  append_member(out, "session", session);
-  append_member(out, "state", status.state);
-  append_member(out, "reason", status.reason);
-  append_member(out, "detail", status.detail);
-  append_member(out, "source", status.source);
-  append_member(out, "since", status.since);
-  return out + '}';
+  return json_object({{"type", "status"},
+                      {"host", host},
+                      {"session", session},
+                      {"state", status.state},
+                      {"reason", status.reason},
+                      {"detail", status.detail},
+                      {"source", status.source},
+                      {"since", status.since}});
 }
 
 std::string heartbeat_payload(const Heartbeat& heartbeat) {
-  std::string out;
-  append_member(out, "type", "host");
-  append_member(out, "host", heartbeat.host);
-  append_member(out, "owner", heartbeat.owner);
-  append_member(out, "instance", heartbeat.instance);
-  return out + R"(,"beat_ms":)" + std::to_string(heartbeat_ms) + '}';
+  return json_object({{"type", "host"},
+                      {"host", heartbeat.host},
+                      {"owner", heartbeat.owner},
+                      {"instance", heartbeat.instance},
+                      {"beat_ms", heartbeat_ms}});
 }
 
 std::string owner_id(std::uint64_t hash_key) {

@@ -8,8 +8,7 @@
 
 #include "base/hex.hpp"
 #include "base/quantities.hpp"
-#include "serve/stream/control_frames.hpp"
-#include "team/subjects.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::team {
 namespace {
@@ -39,7 +38,6 @@ Publisher::Publisher(boost::asio::io_context& io, serve::Server& server, ForEach
       server_(server),
       for_each_(std::move(for_each)),
       options_(std::move(options)),
-      broker_client_(make_broker_client(io, options_.broker, *this)),
       retry_timer_(io),
       tick_timer_(io),
       unreadable_timer_(io) {}
@@ -47,9 +45,12 @@ Publisher::Publisher(boost::asio::io_context& io, serve::Server& server, ForEach
 Publisher::~Publisher() { stop(); }
 
 void Publisher::start() {
-  if (stopped_ || state_ != State::closed || !broker_client_) return;
-  state_ = State::opening;
-  broker_client_->open({options_.host, options_.owner, options_.instance, is_contested_});
+  if (stopped_ || connection_) return;
+  connection_ = std::make_unique<PublisherConnection>(
+      io_, options_.broker, Heartbeat{options_.host, options_.owner, options_.instance, is_contested_},
+      [this](BrokerEvent event) {
+        std::visit([this](auto& each) { on_broker_event(std::move(each)); }, event);
+      });
 }
 
 void Publisher::stop() {
@@ -58,12 +59,20 @@ void Publisher::stop() {
   retry_timer_.cancel();
   tick_timer_.cancel();
   unreadable_timer_.cancel();
-  if (broker_client_) broker_client_->close();
+  is_open_ = false;
+  connection_.reset();
+}
+
+void Publisher::call_after(Timer& timer, milliseconds delay, void (Publisher::*call)()) {
+  timer.expires_after(delay);
+  timer.async_wait([this, call](boost::system::error_code ec) {
+    if (!ec) (this->*call)();
+  });
 }
 
 PublisherMetrics Publisher::metrics() const {
   PublisherMetrics metrics = metrics_;
-  metrics.open = state_ == State::open;
+  metrics.open = is_open_;
   metrics.in_flight = outbox_.in_flight();
   metrics.waiting_bytes = outbox_.bytes();
   return metrics;
@@ -71,9 +80,8 @@ PublisherMetrics Publisher::metrics() const {
 
 // --- The connection ---
 
-void Publisher::on_open(std::vector<LastMessage> published, std::uint64_t heartbeat_sequence) {
-  if (stopped_) return;
-  state_ = State::open;
+void Publisher::on_broker_event(BrokerOpened opened) {
+  is_open_ = true;
   is_contested_ = false;
   ++metrics_.opened;
   metrics_.problem.clear();
@@ -86,9 +94,9 @@ void Publisher::on_open(std::vector<LastMessage> published, std::uint64_t heartb
   last_statuses_.clear();
   resubscribe_pending_ = false;
   // A stream whose session changed may have two subjects: the later message applies.
-  std::sort(published.begin(), published.end(),
+  std::sort(opened.published.begin(), opened.published.end(),
             [](const LastMessage& a, const LastMessage& b) { return a.sequence < b.sequence; });
-  for (const LastMessage& each : published) {
+  for (const LastMessage& each : opened.published) {
     outbox_.set_sequence(each.subject, each.sequence);
     const auto parts = parts_of_id(options_.host, each.id);
     if (!parts) continue;
@@ -103,21 +111,13 @@ void Publisher::on_open(std::vector<LastMessage> published, std::uint64_t heartb
       progress.verified_bytes = found->second;
     streams_[std::string(parts->stream)] = progress;
   }
-  outbox_.set_sequence(heartbeat_subject(options_.host), heartbeat_sequence);
+  outbox_.set_sequence(heartbeat_subject(options_.host), opened.heartbeat_sequence);
   spdlog::info("relay: connected to {}, which has {} streams of {}", options_.broker.where(), streams_.size(),
                options_.host);
   last_ack_ = Clock::now();
   send_heartbeat();
   subscribe_all();
-  tick_timer_.expires_after(tick_interval);
-  tick_timer_.async_wait([this](boost::system::error_code ec) {
-    if (!ec) tick();
-  });
-}
-
-void Publisher::on_failed(const std::string& reason) { disconnect(reason); }
-void Publisher::on_lost(const std::string& reason) {
-  if (state_ == State::open) disconnect(reason);
+  call_after(tick_timer_, tick_interval, &Publisher::tick);
 }
 
 /// The state of unacknowledged messages is unknown; it is read from the broker after the next connect.
@@ -125,9 +125,8 @@ void Publisher::disconnect(const std::string& reason) {
   if (stopped_) return;
   if (metrics_.problem != reason) spdlog::warn("relay: {}; retrying", reason);
   metrics_.problem = reason;
-  if (state_ == State::open) retry_delay_ = milliseconds(0);
-  state_ = State::closed;
-  broker_client_->close();
+  if (std::exchange(is_open_, false)) retry_delay_ = milliseconds(0);
+  connection_.reset();
   if (local_client_) std::exchange(local_client_, nullptr)->leave();
   tick_timer_.cancel();
   unreadable_timer_.cancel();
@@ -135,22 +134,16 @@ void Publisher::disconnect(const std::string& reason) {
   pending_reads_.clear();
   resubscribe_pending_ = false;
   retry_delay_ = std::clamp(retry_delay_ * 2, retry_delay_min, retry_delay_max);
-  retry_timer_.expires_after(retry_delay_);
-  retry_timer_.async_wait([this](boost::system::error_code ec) {
-    if (!ec) start();
-  });
+  call_after(retry_timer_, retry_delay_, &Publisher::start);
 }
 
 void Publisher::tick() {
-  if (stopped_ || state_ != State::open) return;
+  if (stopped_ || !is_open_) return;
   const auto now = Clock::now();
   if (outbox_.in_flight() == 0) last_ack_ = now;
   if (now - last_ack_ > ack_timeout) return disconnect("JetStream does not respond");
   if (now - last_heartbeat_ >= milliseconds(heartbeat_ms)) send_heartbeat();
-  tick_timer_.expires_after(tick_interval);
-  tick_timer_.async_wait([this](boost::system::error_code ec) {
-    if (!ec) tick();
-  });
+  call_after(tick_timer_, tick_interval, &Publisher::tick);
 }
 
 void Publisher::send_heartbeat() {
@@ -165,32 +158,31 @@ void Publisher::send_heartbeat() {
   flush_soon();
 }
 
-void Publisher::on_acked(std::uint64_t number, std::uint64_t sequence) {
-  if (state_ != State::open || !outbox_.on_ack(number, sequence)) return;
+void Publisher::on_broker_event(const MessageAcked& acked) {
+  if (!outbox_.on_ack(acked.number, acked.sequence)) return;
   ++metrics_.published;
   last_ack_ = Clock::now();
   retry_delay_ = milliseconds(0);
   flush_soon();
 }
 
-void Publisher::on_refused(std::uint64_t number, int error, const std::string& reason) {
-  if (state_ != State::open) return;
-  const auto* refused = outbox_.find(number);
-  if (!refused) return;
+void Publisher::on_broker_event(const MessageRefused& refused) {
+  const auto* message = outbox_.find(refused.number);
+  if (!message) return;
   ++metrics_.refused;
-  const bool is_heartbeat = refused->subject == heartbeat_subject(options_.host);
-  if (error == wrong_last_sequence && is_heartbeat) {
+  const bool is_heartbeat = message->subject == heartbeat_subject(options_.host);
+  if (refused.error == wrong_last_sequence && is_heartbeat) {
     is_contested_ = true;
     return disconnect("another daemon started to publish as host `" + options_.host + "`");
   }
-  if (error == message_too_long) {
-    spdlog::warn("relay: {} exceeds the size limit of the stream; skipped", refused->id);
-    outbox_.drop(number);
+  if (refused.error == message_too_long) {
+    spdlog::warn("relay: {} exceeds the size limit of the stream; skipped", message->id);
+    outbox_.drop(refused.number);
     last_ack_ = Clock::now();
     return flush_soon();
   }
   // A message of an earlier connection may have been stored after the positions were read: read them again.
-  disconnect("JetStream refused " + refused->id + ": " + reason);
+  disconnect("JetStream refused " + message->id + ": " + refused.reason);
 }
 
 // --- Subscriptions ---
@@ -267,18 +259,16 @@ void Publisher::publish_deleted() {
 /// Subscribes again, for a stream that became visible with existing events: those are published from the
 /// first line, and no event of another stream is repeated.
 void Publisher::resubscribe() {
-  if (stopped_ || !local_client_ || state_ != State::open || std::exchange(resubscribe_pending_, true))
-    return;
+  if (stopped_ || !local_client_ || !is_open_ || std::exchange(resubscribe_pending_, true)) return;
   boost::asio::post(io_, [this, alive = std::weak_ptr<serve::InProcessClient>(local_client_)] {
-    if (alive.expired() || stopped_ || state_ != State::open || !std::exchange(resubscribe_pending_, false))
-      return;
+    if (alive.expired() || stopped_ || !is_open_ || !std::exchange(resubscribe_pending_, false)) return;
     subscribe_all();
   });
 }
 
 void Publisher::on_frame(std::string_view payload) {
   const auto frame = read_frame(payload);
-  if (!frame || state_ != State::open) return;
+  if (!frame || !is_open_) return;
   if (frame->is_event()) return on_event(*frame, payload);
   struct Rule {
     std::string_view type;
@@ -336,10 +326,7 @@ void Publisher::on_reset(const Frame& frame) {
   if (progress == streams_.end()) return;
   if (frame.reason == "unreadable") {
     progress->second.unreadable = true;
-    unreadable_timer_.expires_after(unreadable_retry_delay);
-    unreadable_timer_.async_wait([this](boost::system::error_code ec) {
-      if (!ec) resubscribe();
-    });
+    call_after(unreadable_timer_, unreadable_retry_delay, &Publisher::resubscribe);
     return;
   }
   if (frame.reason == "unknown") return on_removed(frame);
@@ -401,10 +388,10 @@ void Publisher::publish_status(const std::string& session, const status::Status&
 
 // --- Records ---
 
-void Publisher::on_record_request(RecordRequest request) {
+void Publisher::on_broker_event(const RecordRequest& request) {
   const auto frame = read_frame(request.text);
   const auto refuse = [&](std::string_view code, std::string_view reason, bool retry = false) {
-    broker_client_->send_reply(request.reply, {serve::error_frame("", code, reason, retry)});
+    connection_->send_reply(request.reply, serve::error_frame("", code, reason, retry));
   };
   if (!frame || frame->stream.empty() || !frame->cursor) return refuse("bad_message", "no stream and cursor");
   if (!options_.read || !options_.full)
@@ -418,7 +405,7 @@ void Publisher::on_record_request(RecordRequest request) {
 /// The in-process client that reads them was replaced.
 void Publisher::cancel_reads() {
   for (const std::string& reply : pending_reads_)
-    broker_client_->send_reply(reply, {serve::error_frame("", "busy", "the host resubscribed; retry", true)});
+    connection_->send_reply(reply, serve::error_frame("", "busy", "the host resubscribed; retry", true));
   pending_reads_.clear();
 }
 
@@ -429,16 +416,16 @@ void Publisher::on_record(const Frame& frame, std::string_view payload) {
     return;
   }
   // Parts are forwarded as they arrive; the last one is marked.
-  broker_client_->send_reply(frame.id, {std::string(payload)});
+  connection_->send_reply(frame.id, std::string(payload));
   if (frame.type == "error" || is_last_part(payload)) pending_reads_.erase(request);
 }
 
 // --- Sending ---
 
 void Publisher::flush() {
-  if (state_ != State::open) return;
+  if (!is_open_) return;
   auto out = outbox_.take_ready();
-  if (!out.empty()) broker_client_->publish(std::move(out));
+  if (!out.empty()) connection_->publish(std::move(out));
   if (local_client_ && outbox_.has_room()) local_client_->wake();
 }
 

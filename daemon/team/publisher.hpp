@@ -13,9 +13,7 @@
 #include "base/clock.hpp"
 #include "serve/server.hpp"
 #include "tail/stream.hpp"
-#include "team/broker_client.hpp"
-#include "team/outbox.hpp"
-#include "team/payload.hpp"
+#include "team/publisher_connection.hpp"
 
 namespace earshot::team {
 
@@ -38,7 +36,7 @@ struct PublisherMetrics {
 };
 
 /// All calls and callbacks run on the event loop's thread.
-class Publisher final : private BrokerListener, private serve::InProcessListener {
+class Publisher final : private serve::InProcessListener {
  public:
   using ForEach = std::function<void(const std::function<void(const tail::Stream&)>&)>;
 
@@ -50,7 +48,6 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
   PublisherMetrics metrics() const;
 
  private:
-  enum class State { closed, opening, open };
   struct StreamProgress {
     Cursor last = begin_cursor;  // of the last event that was passed to the outbox
     std::string subject;         // constant for the stream's lifetime, so that its events stay ordered
@@ -63,16 +60,16 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
     bool unreadable = false;               // nothing is published until the next subscribe_all()
   };
 
-  void on_open(std::vector<LastMessage> published, std::uint64_t heartbeat_sequence) override;
-  void on_failed(const std::string& reason) override;
-  void on_lost(const std::string& reason) override;
-  void on_acked(std::uint64_t number, std::uint64_t sequence) override;
-  void on_refused(std::uint64_t number, int error, const std::string& reason) override;
-  void on_record_request(RecordRequest request) override;
+  void on_broker_event(BrokerOpened opened);
+  void on_broker_event(const BrokerFailed& failed) { disconnect(failed.reason); }
+  void on_broker_event(const MessageAcked& acked);
+  void on_broker_event(const MessageRefused& refused);
+  void on_broker_event(const RecordRequest& request);
 
   bool has_room() const override { return outbox_.has_room(); }
   void on_frame(std::string_view payload) override;
 
+  void call_after(Timer& timer, std::chrono::milliseconds delay, void (Publisher::*call)());
   void subscribe_all();
   bool must_verify(const StreamProgress& progress, const tail::Stream& stream) const;
   void mark_cold_published(const std::vector<std::string>& cold);
@@ -96,8 +93,8 @@ class Publisher final : private BrokerListener, private serve::InProcessListener
   serve::Server& server_;
   const ForEach for_each_;
   const PublisherOptions options_;
-  std::unique_ptr<BrokerClient> broker_client_;
-  State state_ = State::closed;
+  std::unique_ptr<PublisherConnection> connection_;  // null between two attempts
+  bool is_open_ = false;
   bool stopped_ = false, is_contested_ = false, flush_posted_ = false, resubscribe_pending_ = false;
   Outbox outbox_;
   std::map<std::string, StreamProgress, std::less<>> streams_;

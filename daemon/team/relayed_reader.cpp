@@ -8,10 +8,10 @@
 #include <array>
 #include <utility>
 
+#include "agents/stream_name.hpp"
 #include "base/json_writer.hpp"
 #include "base/quantities.hpp"
 #include "core/event_fields.hpp"
-#include "tail/host_names.hpp"
 
 namespace earshot {
 namespace {
@@ -207,7 +207,7 @@ class RelayedProgram final : public AgentProgram {
     static constexpr std::array<std::string_view, 1> directories = {"projects"};
     return directories;
   }
-  StreamIdentity identify(std::string_view below) const override { return tail::relayed_identity(below); }
+  StreamIdentity identify(std::string_view below) const override { return relayed_identity(below); }
 };
 
 }  // namespace

@@ -1,8 +1,13 @@
-// The interface of the watch backends. A change hint names a path to check again. It does not say what
-// happened, and it may be lost, late or repeated.
+// The interface of the watch backends, and the multiplexer that shares them. A change hint names a path to
+// check again. It does not say what happened, and it may be lost, late or repeated.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace earshot::watch {
 
@@ -31,6 +36,44 @@ class Watcher {
   virtual void unwatch(const std::string& directory) = 0;
   /// For users: what is not watched, and why. Empty: no problem.
   virtual std::string problem() const { return {}; }
+};
+
+/// True if `path` is `directory` or lies below it.
+bool at_or_below(std::string_view path, std::string_view directory);
+
+// Lets several clients share one set of watch backends.
+class WatchMux {
+ public:
+  static constexpr std::size_t clients_max = 32;  // a directory has one bit per client; exceeding it is a bug
+
+  WatchMux();
+  ~WatchMux();
+  WatchMux(const WatchMux&) = delete;
+  WatchMux& operator=(const WatchMux&) = delete;
+
+  /// Adds a backend, which must outlive the last use of the clients. Add all backends before the first
+  /// watch().
+  void add_backend(Watcher& backend);
+
+  /// Adds a client. `on_change` receives hints for paths at, below or above any of `prefixes` (absolute
+  /// paths), and `everything`. Use the returned handle to add and remove directories; it is valid for the
+  /// lifetime of the mux. A directory stays watched while any client wants it.
+  Watcher& add_client(std::vector<std::string> prefixes, ChangeCallback on_change);
+
+  /// Forwards a backend's hint to the clients it concerns.
+  void notify(const ChangeHint& hint) const;
+
+  /// The problems of all backends, separated by semicolons.
+  std::string problem() const;
+
+ private:
+  class Client;
+  void watch(std::size_t client, const std::string& directory);
+  void unwatch(std::size_t client, const std::string& directory);
+
+  std::vector<Watcher*> backends_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::map<std::string, std::uint32_t, std::less<>> watched_;  // directory → a bit per client that wants it
 };
 
 }  // namespace earshot::watch

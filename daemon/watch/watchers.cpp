@@ -1,90 +1,52 @@
 #include "watch/watchers.hpp"
 
 #include <algorithm>
-#include <cassert>
+#include <functional>
 #include <utility>
 
 namespace earshot::watch {
+namespace {
 
-bool at_or_below(std::string_view path, std::string_view directory) {
-  if (directory == "/") return path.starts_with('/');
-  return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+std::size_t bit_of(std::string_view path) {
+  return std::hash<std::string_view>{}(path) % NotificationProbe::notified_bits;
 }
 
-class WatchMux::Client final : public Watcher {
- public:
-  Client(WatchMux& mux, std::size_t number, std::vector<std::string> prefixes, ChangeCallback on_change)
-      : mux_(mux), number_(number), prefixes_(std::move(prefixes)), on_change_(std::move(on_change)) {}
+}  // namespace
 
-  void watch(const std::string& directory) override { mux_.watch(number_, directory); }
-  void unwatch(const std::string& directory) override { mux_.unwatch(number_, directory); }
-  std::string problem() const override { return mux_.problem(); }
-
-  void notify(const ChangeHint& hint) const {
-    if (hint.where == ChangeHint::Where::everything ||
-        std::any_of(prefixes_.begin(), prefixes_.end(), [&](const auto& prefix) {
-          return at_or_below(hint.path, prefix) || at_or_below(prefix, hint.path);
-        }))
-      on_change_(hint);
-  }
-
- private:
-  WatchMux& mux_;  // owns this client
-  std::size_t number_;
-  std::vector<std::string> prefixes_;
-  ChangeCallback on_change_;
-};
-
-WatchMux::WatchMux() = default;
-WatchMux::~WatchMux() = default;
-
-void WatchMux::add_backend(Watcher& backend) { backends_.push_back(&backend); }
-
-Watcher& WatchMux::add_client(std::vector<std::string> prefixes, ChangeCallback on_change) {
-  assert(clients_.size() < clients_max);
-  clients_.push_back(
-      std::make_unique<Client>(*this, clients_.size(), std::move(prefixes), std::move(on_change)));
-  return *clients_.back();
+void NotificationProbe::notified(std::string_view path) {
+  notified_.set(bit_of(path));
+  if (!suspects_.empty())
+    std::erase_if(suspects_, [&](const Suspect& suspect) { return suspect.path == path; });
 }
 
-void WatchMux::notify(const ChangeHint& hint) const {
-  for (const auto& client : clients_) client->notify(hint);
+void NotificationProbe::notifications_lost(Clock::duration grace, Clock::time_point now) {
+  suspects_.clear();
+  grace_until_ = now + grace;
 }
 
-std::string WatchMux::problem() const {
-  std::string all;
-  for (const Watcher* backend : backends_) {
-    const std::string one = backend->problem();
-    if (one.empty()) continue;
-    if (!all.empty()) all += "; ";
-    all += one;
-  }
-  return all;
+void NotificationProbe::swept(std::string_view path, bool entry, Clock::time_point now) {
+  if (now < grace_until_) return;
+  if (notified_.test(bit_of(path)) || suspects_.size() >= suspects_max) return;
+  if (std::any_of(suspects_.begin(), suspects_.end(),
+                  [&](const Suspect& suspect) { return suspect.path == path; }))
+    return;
+  suspects_.push_back({std::string(path), now, entry});
 }
 
-void WatchMux::watch(std::size_t client, const std::string& directory) {
-  watched_[directory] |= std::uint32_t{1} << client;
-  // Watch again even if the path is known: it may name a different directory now.
-  for (Watcher* backend : backends_) backend->watch(directory);
+bool NotificationProbe::is_suspicious() const {
+  return std::any_of(suspects_.begin(), suspects_.end(),
+                     [](const Suspect& suspect) { return suspect.entry; });
 }
 
-void WatchMux::unwatch(std::size_t client, const std::string& directory) {
-  const std::uint32_t bit = std::uint32_t{1} << client;
-  std::vector<std::string> kept;  // at or below `directory`, and wanted by other clients
-  const auto release = [&](auto at) {
-    at->second &= ~bit;
-    if (at->second == 0) return watched_.erase(at);
-    kept.push_back(at->first);
-    return std::next(at);
-  };
-  if (auto at = watched_.find(directory); at != watched_.end()) release(at);
-  const std::string below = directory + '/';
-  for (auto at = watched_.lower_bound(below); at != watched_.end() && at->first.starts_with(below);)
-    at = release(at);
-  for (Watcher* backend : backends_) {
-    backend->unwatch(directory);
-    for (const auto& each : kept) backend->watch(each);
-  }
+bool NotificationProbe::is_silent(Clock::time_point now) const {
+  const auto waited = [&](const Suspect& suspect) { return now - suspect.since >= patience; };
+  return static_cast<std::size_t>(std::count_if(suspects_.begin(), suspects_.end(), waited)) >= silent_from;
+}
+
+std::string NotificationProbe::problem(Clock::time_point now) const {
+  if (!is_silent(now)) return {};
+  return "the system does not report changes of some files (a network mount, or hard links), such as " +
+         suspects_.front().path + "; these files are polled";
 }
 
 Watchers::Watchers(boost::asio::io_context& io, boost::asio::any_io_executor disk, Mode mode,

@@ -1,57 +1,55 @@
-// The watch backends of the daemon and the multiplexer that shares them.
+// The watch backends of the daemon, and how often each has to run.
 #pragma once
+#include <bitset>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
-#include <cstdint>
-#include <map>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "watch/inotify.hpp"
-#include "watch/notification_probe.hpp"
 #include "watch/sweep.hpp"
 #include "watch/watcher.hpp"
 
 namespace earshot::watch {
 
-/// True if `path` is `directory` or lies below it.
-bool at_or_below(std::string_view path, std::string_view directory);
-
-// Lets several clients share one set of watch backends.
-class WatchMux {
+// Detects mounts that never send notifications. Nothing may be written below a root, so the evidence is what
+// the sweep finds before any notification arrives.
+class NotificationProbe {
  public:
-  static constexpr std::size_t clients_max = 32;  // a directory has one bit per client; exceeding it is a bug
+  static constexpr std::size_t notified_bits = 1
+                                               << 18;  // by hash of the path; a collision counts as notified
+  static constexpr std::size_t suspects_max = 16;      // more add no evidence
+  /// Hard links and mapped writes elsewhere are silent too: a single silent change proves nothing.
+  static constexpr std::size_t silent_from = 3;
+  static constexpr std::chrono::seconds patience{2};  // a notification may arrive after the sweep's find
 
-  WatchMux();
-  ~WatchMux();
-  WatchMux(const WatchMux&) = delete;
-  WatchMux& operator=(const WatchMux&) = delete;
-
-  /// Adds a backend, which must outlive the last use of the clients. Add all backends before the first
-  /// watch().
-  void add_backend(Watcher& backend);
-
-  /// Adds a client. `on_change` receives hints for paths at, below or above any of `prefixes` (absolute
-  /// paths), and `everything`. Use the returned handle to add and remove directories; it is valid for the
-  /// lifetime of the mux. A directory stays watched while any client wants it.
-  Watcher& add_client(std::vector<std::string> prefixes, ChangeCallback on_change);
-
-  /// Forwards a backend's hint to the clients it concerns.
-  void notify(const ChangeHint& hint) const;
-
-  /// The problems of all backends, separated by semicolons.
-  std::string problem() const;
+  /// A notification for this path arrived.
+  void notified(std::string_view path);
+  /// Notifications were dropped or a watch was refused: changes found within `grace` prove nothing.
+  void notifications_lost(Clock::duration grace, Clock::time_point now = Clock::now());
+  /// The sweep found a change; `entry`: a name was created or removed.
+  void swept(std::string_view path, bool entry, Clock::time_point now = Clock::now());
+  /// True if enough changes were never notified.
+  bool is_silent(Clock::time_point now = Clock::now()) const;
+  /// True if a created or removed name was not notified yet: a reason to sweep at the short interval.
+  bool is_suspicious() const;
+  /// For users. Empty: no problem.
+  std::string problem(Clock::time_point now = Clock::now()) const;
 
  private:
-  class Client;
-  void watch(std::size_t client, const std::string& directory);
-  void unwatch(std::size_t client, const std::string& directory);
-
-  std::vector<Watcher*> backends_;
-  std::vector<std::unique_ptr<Client>> clients_;
-  std::map<std::string, std::uint32_t, std::less<>> watched_;  // directory → a bit per client that wants it
+  struct Suspect {
+    std::string path;
+    Clock::time_point since;
+    bool entry;
+  };
+  std::bitset<notified_bits> notified_;
+  std::vector<Suspect> suspects_;
+  Clock::time_point grace_until_ = Clock::time_point::min();
 };
 
 enum class Mode { inotify, sweep, both };

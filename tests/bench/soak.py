@@ -206,8 +206,8 @@ class Soak:
             self.problem(f"memory: {mebibytes(grown)} more in {seconds:.0f} s, without the live log; allowed: {mebibytes(growth_allowed(seconds))}")
         if self.samples.total("read") > self.writers.ledger.readable:
             self.problem(f"{self.samples.total('read')} bytes of transcripts were read, expected at most {self.writers.ledger.readable}")
-        if self.end["troubles"]:
-            self.problem(f"/v1/health names {self.end['troubles']} troubles: {self.sampler.metrics.troubles()}")
+        if self.end["problems"]:
+            self.problem(f"/v1/health names {self.end['problems']} problems: {self.sampler.metrics.troubles()}")
         for subscriber in self.subscribers.all:
             for error in subscriber.received.errors[:3]:
                 self.problem(f"{subscriber.name}: {error}")

@@ -25,7 +25,7 @@ METRICS = {
     "read": "earshot_tail_read_bytes_total", "resets": "earshot_tail_resets_total", "events": "earshot_tail_events_total",
     "verifications": "earshot_tail_verifications_total", "sent": "earshot_sent_bytes_total", "lagged": "earshot_lagged_total",
     "catch_ups": "earshot_catch_ups_total", "catch_up_bytes": "earshot_catch_up_chunk_bytes", "known_files": "earshot_tail_known_files",
-    "sessions": "earshot_sessions", "troubles": "earshot_troubles",
+    "sessions": "earshot_sessions", "problems": "earshot_problems",
 }
 
 

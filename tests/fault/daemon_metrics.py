@@ -32,7 +32,7 @@ class DaemonMetrics:
 
     def troubles(self):
         """path → reason"""
-        return {each["path"]: each["reason"] for each in json.loads(self.get("/v1/health"))["troubles"]}
+        return {each["path"]: each["reason"] for each in json.loads(self.get("/v1/health"))["problems"]}
 
     def bytes(self):
         """Bytes of transcripts read so far: those on disk, once everything is read."""

@@ -46,7 +46,7 @@ class DiscoveryCase(fault_case.FaultCase, EndpointCase):
 
     def assert_no_trouble(self):
         health = self.health(self.daemon)
-        self.assertEqual((health["troubles"], health["watch"]["trouble"]), ([], ""))
+        self.assertEqual((health["problems"], health["watch"]["problem"]), ([], ""))
 
 
 class Directories(DiscoveryCase):
@@ -100,7 +100,7 @@ class Directories(DiscoveryCase):
         shutil.rmtree(self.root)
         self.begin(*by_notification)
         for n in range(5):
-            wait_for(lambda: [t for t in self.health(self.daemon)["troubles"] if t["path"] == self.root], "the missing root to be reported")
+            wait_for(lambda: [t for t in self.health(self.daemon)["problems"] if t["path"] == self.root], "the missing root to be reported")
             session = self.session("p")
             session.turn(f"life {n}")
             self.settle()
@@ -216,7 +216,7 @@ class Names(DiscoveryCase):
         again.subscribe(after=[f"{stream}:" for stream in names])
         again.wait_frame(type="bookmark", id="a", complete=True)
         self.assert_settled(self.daemon, again, *(session.path for session in sessions))
-        self.assertEqual([t["path"] for t in self.health(self.daemon)["troubles"]], [os.path.join(folder, hostile + ".jsonl")])
+        self.assertEqual([t["path"] for t in self.health(self.daemon)["problems"]], [os.path.join(folder, hostile + ".jsonl")])
         shown = self.daemon.wait_log("not a regular file") and self.daemon.stderr().decode()
         for command in (("ls",), ("ls", "--json"), ("show", longest), ("doctor",), ("replay", sessions[1].path)):
             done = earshot(*command, "--state", self.state, home=self.home)
@@ -269,17 +269,17 @@ class Limits(DiscoveryCase):
         self.begin(prefix=limited(max_inotify_watches=8))
         watch = self.health(self.daemon)["watch"]
         self.assertEqual(watch["inotify_watches"], 8)
-        self.assertIn("max_user_watches", watch["trouble"])
+        self.assertIn("max_user_watches", watch["problem"])
         for session in sessions:
             session.turn("after")
         late = self.session("late", "deep")
         late.turn("new directory")
         self.client.wait(lambda: len(self.client.all(type="turn.finished")) == len(sessions) + 1, "every turn", deadline=60)
         self.assertEqual(self.daemon.stderr().count(b"max_user_watches"), 1)
-        self.assertEqual(self.health(self.daemon)["watch"]["trouble"].count("max_user_watches"), 1)
+        self.assertEqual(self.health(self.daemon)["watch"]["problem"].count("max_user_watches"), 1)
         for session in sessions[2:]:  # frees watches for the other directories
             shutil.rmtree(session.folder)
-        wait_for(lambda: not self.health(self.daemon)["watch"]["trouble"], "the trouble to end", deadline=60)
+        wait_for(lambda: not self.health(self.daemon)["watch"]["problem"], "the trouble to end", deadline=60)
         self.assertGreaterEqual(self.health(self.daemon)["watch"]["inotify_watches"], 5)
         self.session("late", "deep").turn("watched again")
         self.client.wait_frame(type="turn.started", prompt="watched again")
@@ -289,7 +289,7 @@ class Limits(DiscoveryCase):
         self.begin(prefix=(*limited(max_inotify_instances=8), sys.executable, "-c", exhaust))
         watch = self.health(self.daemon)["watch"]
         self.assertEqual(watch["inotify_watches"], 0)
-        self.assertIn("max_user_instances", watch["trouble"])
+        self.assertIn("max_user_instances", watch["problem"])
         self.assertEqual(self.daemon.stderr().count(b"max_user_instances"), 1)
         session = self.session("p", "q")
         session.turn("not delivered")
@@ -342,7 +342,7 @@ class Limits(DiscoveryCase):
         for session in sessions:  # an unnotified change shortens the interval
             session.turn("swept")
         self.client.wait(lambda: len(self.client.all(type="turn.finished")) == 8, "the next sweep", deadline=40)
-        wait_for(lambda: "does not report changes" in self.health(self.daemon)["watch"]["trouble"], "the mount to be reported")
+        wait_for(lambda: "does not report changes" in self.health(self.daemon)["watch"]["problem"], "the mount to be reported")
         for session in sessions:
             session.turn("at the short interval")
         self.settle()
@@ -373,7 +373,7 @@ class Many(DiscoveryCase):
         root = self.health(self.daemon)["roots"][0]
         self.assertEqual((root["transcripts"], root["live"]), (directories * 10, 0))
         watches = self.health(self.daemon)["watch"]
-        self.assertEqual((watches["inotify_watches"] > directories, watches["trouble"]), (True, ""))
+        self.assertEqual((watches["inotify_watches"] > directories, watches["problem"]), (True, ""))
         grown = []
         for n in range(0, directories, directories // 100):
             grown.append(os.path.join(self.projects, f"p{n:05}", f"s{n % 10}.jsonl"))

@@ -7,6 +7,7 @@ import unittest
 from fault_case import held_events
 from mutation_case import MutationCase, contents
 from support.transcripts import Session, append
+from system_limits import preloaded
 
 
 class Mutation(MutationCase):
@@ -115,6 +116,28 @@ class Mutation(MutationCase):
         self.client.wait_frame(type="reset", reason="rewritten")
         self.settle()
         self.assert_continues(session, resets=1)
+
+    def test_81_an_edit_in_the_clock_tick_of_the_last_check_is_reset(self):
+        def tick(path):
+            seconds, ns = divmod(os.stat(path).st_ctime_ns, 10**9)
+            return seconds, ns // 16_000_000
+
+        self.begin("--watch", "inotify", prefix=preloaded(self, "coarse_ctime"))
+        session = self.written("first", "second", "x" * 9000)
+        edits = [(b'"first"', b'"fIrst"'), (b'"fIrst"', b'"first"')]
+        for attempt in range(1000):
+            seen = len(self.client.all(type="turn.started", prompt="again"))
+            session.prompt("again")
+            self.client.wait(lambda: len(self.client.all(type="turn.started", prompt="again")) > seen, "the prompt")
+            last_check = tick(session.path)
+            self.poke(session.path, *edits[attempt % 2])
+            hidden = tick(session.path) == last_check
+            resets = attempt + 1
+            self.client.wait(lambda: len(self.resets(session)) == resets, "the reset")
+            self.settle()
+            if hidden:
+                return
+        self.fail("no edit was in the tick of a check")
 
     # --- Replaced ---
 

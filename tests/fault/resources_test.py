@@ -152,7 +152,7 @@ class Time(fault_case.FaultCase, EndpointCase):
                     self.assert_settled(daemon, client, session.path, quiet.path)
                     loop.run(pong(client))
                     self.assertLess(self.health(daemon)["uptime_s"], 3600)
-                self.assertEqual({f["state"] for f in client.all(type="status", session=quiet.session)} - {"working"}, set())
+                self.assertEqual({f["state"] for f in client.all(type="status", session=quiet.session)} - {"working", "ended"}, set())
                 self.assertIsNone(client.close_code)
                 daemon.stop()
 

@@ -4,7 +4,7 @@
 #include "base/quantities.hpp"
 #include "core/event_json.hpp"
 #include "fuzz.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace {

@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "fuzz.hpp"
 #include "serve/http/event_stream.hpp"
-#include "serve/http/query.hpp"
+#include "serve/http/message.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace {

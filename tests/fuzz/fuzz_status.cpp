@@ -4,26 +4,25 @@
 #include <algorithm>
 #include <memory>
 
-#include "agents/claude_code/evidence.hpp"
-#include "agents/claude_code/layout.hpp"
+#include "agents/claude_code/program.hpp"
 #include "base/display_text.hpp"
 #include "fuzz.hpp"
 #include "status/derive_status.hpp"
-#include "status/pending_prompt.hpp"
 
 namespace {
 
 using namespace earshot;
-using namespace earshot::claude_code;
 using namespace earshot::status;
 using fuzz::require;
+
+const AgentProgram& claude = claude_code::program();
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> known) {
   return std::find(known.begin(), known.end(), word) != known.end();
 }
 
 std::optional<RegistryEntry> parse_entry(std::string_view text) {
-  return parse_registry_file("0.json", text);
+  return claude.parse_registry_file("0.json", text);
 }
 
 /// No control character that a terminal could obey.
@@ -45,16 +44,21 @@ void require_complete(std::string_view text, Parse&& parse) {
     require(cut >= text.size() || !parse(text.substr(0, cut)), "an incomplete file is refused");
 }
 
+bool asks(const std::vector<OpenCall>& calls) {
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const OpenCall& call) { return !claude.prompt_reason(call.tool).empty(); });
+}
+
 void require_status(const Evidence& evidence, const TranscriptSummary& summary) {
   const Status status = derive_status(evidence, summary);
   require(one_of(status.state, {"working", "waiting", "idle", "ended", "unknown"}), "a state is known");
   require(one_of(status.reason, {"", "permission", "question", "plan", "dialog", "background", "compaction"}),
           "a reason is known");
-  require(one_of(status.source, {"registry", "transcript", "clock"}), "a source is known");
+  require(one_of(status.source, {"registry", "transcript", "process", "clock"}), "a source is known");
   require(status.detail.size() <= detail_bytes_max && is_plain(status.detail), "a detail is a short line");
   require(evidence.liveness != Liveness::foreign || !evidence.entry || status.state != "ended",
           "another machine's process has not ended");
-  require(status.state != "waiting" || status.source == "registry" || newest_prompt(summary.calls),
+  require(status.state != "waiting" || status.source == "registry" || asks(summary.calls),
           "a wait is proven");
   const Status settled = keep_since(status, derive_status(evidence, summary));
   require(settled == status, "the same evidence yields the same status and since");
@@ -87,17 +91,17 @@ void try_decide(const std::optional<RegistryEntry>& entry, std::string_view text
 }
 
 void try_lists(std::string_view text) {
-  if (const auto todos = parse_todo_list(text)) {
+  if (const auto todos = claude.parse_todo_list(text)) {
     require(todos->size() <= AgentProgram::todos_max, "a list is bounded");
     for (const Todo& todo : *todos) require(!todo.status.empty(), "a todo has a status");
-    require_complete(text, parse_todo_list);
-    require(!parse_entry(text) && !parse_todo(text), "a list is not an object");
+    require_complete(text, [](std::string_view cut) { return claude.parse_todo_list(cut); });
+    require(!parse_entry(text) && !claude.parse_todo(text), "a list is not an object");
   }
-  if (const auto task = parse_todo(text)) {
+  if (const auto task = claude.parse_todo(text)) {
     require(!task->content.empty() && !task->status.empty(), "a task has a subject and a status");
-    require_complete(text, parse_todo);
+    require_complete(text, [](std::string_view cut) { return claude.parse_todo(cut); });
   }
-  if (const auto session = session_of_todo_path("todos/" + std::string(text)); !session.empty())
+  if (const auto session = claude.session_of_todo_path("todos/" + std::string(text)); !session.empty())
     require(session + "-agent-" + session + ".json" == text, "a todo file's name is its session, twice");
 }
 
@@ -112,12 +116,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (entry) require_complete(text, parse_entry);
   try_decide(entry, text);
   try_lists(text);
-  if (const auto pid = registry_pid(text))
-    require(*pid > 0 && text.ends_with(std::to_string(*pid) + ".json"), "a registry file's name is its pid");
-  for (const TodoSource& source : todo_sources(text))
+  if (claude.is_registry_file(text))
+    require(claude.parse_registry_file(text, "{}")->pid > 0, "a registry file's name is its pid");
+  for (const TodoSource& source : claude.todo_sources(text))
     require(source.path.find("/../") == source.path.npos && !source.path.ends_with("/.."),
             "a source is below its root");
-  const SubagentMeta meta = parse_subagent_meta(text);
+  const SubagentMeta meta = claude.parse_subagent_meta(text);
   require(meta.depth >= 0 && meta.depth <= 1000, "a depth is bounded");
   for (const std::size_t bytes_max : {std::size_t{0}, std::size_t{7}, size}) {
     const std::string line = replace_controls(text, bytes_max);

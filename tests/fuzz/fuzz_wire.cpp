@@ -11,7 +11,7 @@
 #include "fuzz.hpp"
 #include "redact/redactor.hpp"
 #include "response_check.hpp"
-#include "serve/connection.hpp"
+#include "serve/http/connection.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
 #include "serve/stream/subscription.hpp"
@@ -101,7 +101,9 @@ class TestClient {
   }
   void wake() {
     if (closed_ > 0) return;
-    server_.context.sessions.for_each([&](Session& session) { connection_->session_changed(session); });
+    server_.context.sessions.for_each([&](Session& session) {
+      if (Subscriber* subscriber = connection_->subscriber()) subscriber->session_changed(session);
+    });
     connection_->wake();
     run();
   }

@@ -27,7 +27,7 @@ class Access(TeamCase):
         client = daemon.subscriber()
         self.session(daemon).turn("delivered locally")
         client.wait_frame(type="turn.finished")
-        return wait_for(lambda: next((t["reason"] for t in self.health(daemon)["troubles"] if t["path"] == "[relay]"), None), "the reason")
+        return wait_for(lambda: next((t["reason"] for t in self.health(daemon)["problems"] if t["path"] == "[relay]"), None), "the reason")
 
     def test_a_user_with_a_password_that_is_never_displayed(self):
         broker = self.broker(authorization='authorization { users: [ { user: ada, password: "hush-hush" } ] }')

@@ -184,9 +184,9 @@ class Show(DaemonCase):
     def test_session_ids_are_completed(self):
         session = self.session()
         self.start()
-        done = earshot("complete-sessions", "--state", self.state, home=self.home)
+        done = earshot("complete", "show", "--state", self.state, "", home=self.home)
         self.assertEqual(done.returncode, 0)
-        self.assertTrue(re.match(rf"{session.session}\tapi", done.stdout), done.stdout)
+        self.assertRegex(done.stdout, rf"(?m)^{session.session}\tapi")
 
 
 class Doctor(DaemonCase):

@@ -2,11 +2,45 @@
 import json
 import os
 import re
+import socket
 import subprocess
+import threading
 
-from support.harness import DaemonCase, build, clean_environment, earshot, wait_for
+from support.harness import CommandLines, DaemonCase, build, clean_environment, earshot, wait_for
 from support.terminal import Terminal
 from support.transcripts import Session
+
+
+class Listener(threading.Thread):
+    """Another program on the daemon's port: it answers each request with 64 hex digits and keeps what it receives."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.received = []
+        self.socket = socket.create_server(("127.0.0.1", port))
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection:
+                data = b""
+                while piece := connection.recv(65536):
+                    data += piece
+                    if data.endswith(b"\r\n\r\n"):
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"a" * 64)
+                self.received.append(data)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.join()
 
 
 class Socket(DaemonCase):
@@ -77,6 +111,33 @@ class Socket(DaemonCase):
         wait_for(lambda: os.path.exists(seen), "the browser")
         with open(seen) as file:
             self.assertEqual(file.read(), url)
+
+    def test_87_over_tcp_the_daemon_proves_that_it_has_the_token(self):
+        daemon = self.start()
+        os.remove(os.path.join(self.state, "socket"))
+        for command in ("ls", "status", "token --rotate"):
+            self.earshot(*command.split())
+        for host in ("127.0.0.1", "localhost"):
+            self.assertIn("ready", self.first_frames(f"ws://{host}:{daemon.port}/v1/ws"))
+        token = self.earshot("token").stdout.strip()
+        daemon.stop()
+        with Listener(daemon.port) as listener:
+            for command in ("ls", "status", "open", "tail"):
+                done = earshot(command, "--state", self.state, "--connect", daemon.url, home=self.home)
+                self.assertEqual(done.returncode, 1, done)
+                self.assertIn("the token was not sent", done.stderr)
+            wait_for(lambda: len(listener.received) == 4, "the connections to end")
+            for data in listener.received:
+                self.assertRegex(data, rb"^GET /v1/proof\?nonce=[0-9a-f]{32} HTTP/1.1\r\n")
+                self.assertNotIn(token.encode(), data)
+
+    def first_frames(self, url):
+        """The types of the frames that a subscriber at this address receives first."""
+        tail = CommandLines([os.path.join(build(), "earshot"), "tail", "--json", "--state", self.state, "--connect", url], clean_environment(self.home))
+        self.addCleanup(tail.close)
+        wait_for(lambda: any('"ready"' in line for line in tail.lines), "the snapshot")
+        tail.stop()
+        return [json.loads(line)["type"] for line in tail.lines]
 
     def test_rotating_the_token_disconnects_clients_that_used_the_old_one(self):
         daemon = self.start()

@@ -1,10 +1,13 @@
 """Connecting: authentication, host and origin checks, protocol errors, shutdown."""
 import asyncio
+import contextlib
 import os
+import socket
 import stat
 
 import websockets
 
+from support.endpoints import curl
 from support.harness import DaemonCase, Client, http, loop
 from support.transcripts import Session
 
@@ -71,6 +74,24 @@ class Authentication(DaemonCase):
         daemon.subscriber()
         daemon.stop()
         self.assertNotIn(daemon.token, daemon.stderr().decode() + "".join(daemon.out))
+
+
+class Limits(DaemonCase):
+    def test_90_idle_anonymous_connections_do_not_lock_out_the_owner(self):
+        connections = 100
+        daemon = self.configured(f"[limits]\nconnections = {connections}\nhandshake = \"10m\"\n")
+        request = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\n\r\n".encode()
+        with contextlib.ExitStack() as stack:
+            for _ in range(connections):
+                idle = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port)))
+                idle.sendall(request)
+                self.assertTrue(idle.recv(4096).startswith(b"HTTP/1.1 200 "))
+            # By TCP the one that has been idle longest gives way; the Unix socket has connections of its own.
+            held = [daemon.client() for _ in range(connections)]
+            for client in held:
+                client.wait_frame(type="welcome")
+            self.assertEqual(curl(daemon, "/v1/health", token=True)[0], 503)
+            self.assertEqual(curl(daemon, "/v1/health", unix=True)[0], 200)
 
 
 class Requests(DaemonCase):

@@ -1,4 +1,6 @@
 """The Unix socket, the event stream over HTTP, one-time codes and token rotation."""
+import hashlib
+import hmac
 import json
 import os
 import socket
@@ -193,7 +195,10 @@ class Tokens(EndpointCase):
             self.assertEqual((status, made["expires_in"]), (200, 60))
             self.assertRegex(made["code"], "^[0-9a-f]{64}$")
             self.assertEqual(made["url"], f"http://127.0.0.1:{daemon.port}/#code={made['code']}")
-            self.assertEqual(self.post(daemon, "/v1/token", {"code": made["code"]}), (200, {"token": daemon.token}))
+            status, given = self.post(daemon, "/v1/token", {"code": made["code"]})
+            self.assertEqual(status, 200)
+            self.assertRegex(given["token"], "^[0-9a-f]{64}$")
+            self.assertNotEqual(given["token"], daemon.token)
             self.assertEqual(self.post(daemon, "/v1/token", {"code": made["code"]})[0], 401)
         self.assertEqual(self.post(daemon, "/v1/token", {"code": "0" * 64})[0], 401)
 
@@ -204,6 +209,22 @@ class Tokens(EndpointCase):
         self.assertEqual(curl(daemon, "/v1/token", "-d", json.dumps({"code": code}), token=False)[0], 415)  # the content type of an HTML form
         own = ("-H", f"Origin: http://127.0.0.1:{daemon.port}")
         self.assertEqual(self.post(daemon, "/v1/token", {"code": code}, False, False, *own)[0], 200)
+
+    def test_87_the_daemon_proves_that_it_has_the_token(self):
+        daemon = self.start()
+        nonce = os.urandom(16).hex()
+
+        def expected(address):
+            return hmac.new(daemon.token.encode(), f"{nonce}{address}:{daemon.port}".encode(), hashlib.sha256).hexdigest() + "\n"
+
+        status, headers, body = curl(daemon, f"/v1/proof?nonce={nonce}", token=False)
+        self.assertEqual((status, body.decode()), (200, expected("127.0.0.1")))
+        self.assertTrue(headers["content-type"].startswith("text/plain"))
+        self.assertEqual(curl(daemon, f"/v1/proof?nonce={nonce[1:]}", token=False)[0], 400)
+        self.assertEqual(curl(daemon, f"/v1/proof?nonce={nonce}", "-H", "Host: evil.example", token=False)[0], 403)
+        own = ("-H", f"Origin: http://127.0.0.1:{daemon.port}")
+        self.assertEqual(curl(daemon, f"/v1/proof?nonce={nonce}", *own, token=False)[0], 403)
+        self.assertEqual(curl(daemon, f"/v1/proof?nonce={nonce}", unix=True)[0], 404)
 
     def test_codes_and_tokens_are_never_logged(self):
         daemon = self.start("--log-level", "trace")

@@ -267,7 +267,7 @@ class Sessions(HttpCase):
             paths.append(session.path)
         for path in paths[:4]:
             os.utime(path, (1000000000, 1000000000))
-        daemon = self.start("--recent", "0s")  # none is read at startup
+        daemon = self.configured('[limits]\ntick = "10s"\n', "--recent", "0s")  # none is read at startup; read ones are kept for a tick
         self.assertEqual(self.names(daemon)[0], [])
         made = sorted(os.path.basename(path)[:-len(".jsonl")] for path in paths)
         first, after = self.names(daemon, "?all=true&limit=2")
@@ -276,6 +276,23 @@ class Sessions(HttpCase):
         self.assertEqual((health["roots"][0]["transcripts"], health["roots"][0]["live"]), (5, 2))  # one page
         self.assertEqual(self.names(daemon, f"?all=true&limit=2&after={after}"), (made[2:4], made[3]))
         self.assertEqual(self.names(daemon, "?all=true"), (made, None))
+
+    def test_91_all_true_leaves_no_transcript_in_memory(self):
+        sessions = [Session(self.root) for _ in range(5)]
+        for session in sessions:
+            session.turn("long ago")
+            os.utime(session.path, (1000000000, 1000000000))
+        daemon = self.start("--recent", "1h")
+        watcher = daemon.subscriber()
+        live = lambda: json.loads(curl(daemon, "/v1/health")[2])["roots"][0]["live"]
+        made = sorted(os.path.basename(session.path)[:-len(".jsonl")] for session in sessions)
+        for _ in range(2):
+            self.assertEqual(self.names(daemon, "?all=true"), (made, None))
+            wait_for(lambda: live() == 0, "the transcripts to be released")
+        self.assertEqual(watcher.find(type="stream.removed"), None)
+        sessions[0].prompt("again")  # it is followed from where it was
+        self.assertEqual(watcher.wait_frame(type="turn.started")["prompt"], "again")
+        self.assertEqual(len(watcher.all(type="turn.started")), 1)
 
 
 class Health(HttpCase):
@@ -287,12 +304,12 @@ class Health(HttpCase):
         health = json.loads(curl(daemon, "/v1/health", unix=True)[2])
         self.assertEqual((health["host"], health["pid"], health["protocol"]), ("testhost", daemon.process.pid, 1))
         self.assertEqual((health["address"], health["socket"], health["state"]), (daemon.url, daemon.socket, self.state))
-        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "there": True, "transcripts": 1, "live": 1},
-                                           {"name": "gone", "path": self.home + "/gone", "there": False, "transcripts": 0, "live": 0}])
+        self.assertEqual(health["roots"], [{"name": "mine", "path": self.root, "present": True, "transcripts": 1, "live": 1},
+                                           {"name": "gone", "path": self.home + "/gone", "present": False, "transcripts": 0, "live": 0}])
         self.assertEqual((health["watch"]["mode"], health["limits"]["connections"], health["sessions"]), ("both", 77, 1))
         self.assertGreater(health["watch"]["inotify_watches"], 0)
         self.assertEqual(set(health), {"version", "instance", "host", "pid", "uptime_s", "protocol", "state", "address", "socket", "roots", "watch",
-                                       "troubles", "redaction", "connections", "sessions", "limits"})
+                                       "problems", "redaction", "connections", "sessions", "limits"})
 
 
 class Metrics(HttpCase):

@@ -206,6 +206,36 @@ class Users(TeamCase):
         self.assert_not_sent(seen, "secret")
         self.assertEqual(len(expected), 2)
 
+    def test_fault_101_one_session_id_in_two_project_directories(self):
+        hub = self.team(hosts=["*"], projects=["/home/ada/*"])
+        ada = self.host("ada", self.nats, more="read = true")
+        one = self.session(ada)
+        twin = Session(ada.root, "/srv/vault", session=one.session)
+        other = self.session(ada, "/home/ada/other")
+        owner, seen, states = hub.subscriber(), hub.client(token=TOKEN), hub.client(token=TOKEN)
+        seen.subscribe(), states.subscribe(deliver="state")
+        one.turn("hers"), twin.turn("a secret prompt", "a secret answer")
+        self.assert_hub_complete(hub)
+        places = self.cursors(hub)
+        vault, = (stream for stream in places if "vault" in stream)
+        owner.wait_frame(type="turn.finished", stream=vault)
+        twin.turn("another secret"), other.turn("after it")
+        owner.wait_frame(type="turn.finished", stream=vault, turn=2)
+        later = hub.client(token=TOKEN)
+        later.subscribe(all=True)  # a snapshot
+        later.subscribe(id="resumed", snapshot=False, after=[f"{vault}:", f"{vault}:{places[vault]}"])
+        later.wait_frame(type="bookmark", id="resumed", complete=True)
+        later.send(type="read", id="r", stream=vault, cursor=places[vault])
+        later.wait_frame(type="error", id="r", code="not_found")
+        for client in (seen, states):
+            client.wait(lambda: any("/home/ada/other" in text for text in client.raw), "the last session")
+        for client in (seen, states, later):
+            self.assert_not_sent(client, "secret", "vault", vault)
+        for path in ("/v1/sessions?all=true", f"/v1/sessions?session={one.session}@ada"):
+            status, text = self.connection(hub).request(f"GET {path}", TOKEN)
+            self.assertNotIn("secret", text)
+            self.assertNotIn("vault", text)
+
     def test_changes_to_sessions_of_others_are_not_sent(self):
         hub = self.team(hosts=["*"], projects=["/home/ada/*", "-srv-*"])
         ada, bob = self.host("ada", self.nats), self.host("bob", self.nats)
@@ -399,7 +429,7 @@ class Users(TeamCase):
         self.assertEqual(browser.request("GET /")[0], 200)
         expect("anonymous from HERE requests / and receives nothing")
         self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 200)
-        expect("the bearer of a one-time code from HERE requests /v1/token and receives the owner's token")
+        expect("the bearer of a one-time code from HERE requests /v1/token and receives a page token")
         self.assertEqual(browser.request("POST /v1/token", body=body, Content_Type="application/json")[0], 401)
         expect("anonymous from HERE requests /v1/token and receives nothing")
         stderr = hub.stderr().decode()

@@ -46,7 +46,7 @@ class CorpusNotices(DaemonCase):
         got = lambda: self.count_notices(receiver)
         wait_for(lambda: got() >= must or sum(got().values()) > sum((must + may).values()), f"{sum(must.values())} notices", deadline=30)
         # Delayed notices are due by now, or were answered.
-        wait_for(lambda: not self.held(notifier), "the delayed notices")
+        wait_for(lambda: not notifier.saved()["held"], "the delayed notices")
         self.assertEqual(must - got(), collections.Counter(), "missing notices")
         self.assertEqual(got() - (must + may), collections.Counter(), "unexpected notices")
         self.assertGreaterEqual(sum(must.values()), 4)
@@ -65,10 +65,6 @@ class CorpusNotices(DaemonCase):
                 rule, session = line.split()[:2]
                 found[rule, session] += 1
         return found
-
-    def held(self, notifier):
-        with open(notifier.state_file("state.json")) as file:
-            return json.load(file)["held"]
 
     def expected(self, playback, daemon):
         must, may = collections.Counter(), collections.Counter()

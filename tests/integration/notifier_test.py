@@ -101,7 +101,7 @@ class Webhooks(NotifierCase):
         self.assertEqual(len(failures), 4, failures)
         for error in ("HTTP 500", "HTTP 429", "Timeout was reached", "HTTP 503"):
             self.assertTrue(any(error in why for why in failures), (error, failures))
-        self.assertEqual(os.listdir(notifier.state_file("spool")), [])
+        wait_for(lambda: not notifier.queue(), "an empty queue")
 
     def test_a_permanent_refusal_is_a_dead_letter_with_its_reason(self):
         self.start()
@@ -125,7 +125,7 @@ class Webhooks(NotifierCase):
         registry.set_status("waiting", "permission prompt")
         wait_for(lambda: notifier.decisions(decision="not sent"), "the first failure")
         notifier.stop()
-        self.assertEqual(len(os.listdir(notifier.state_file("spool"))), 1)
+        self.assertEqual(len(notifier.queue()), 1)
         again = self.receiver()
         path = os.path.join(self.home, "notify.toml")
         with open(path) as file:
@@ -199,6 +199,20 @@ class Rules(NotifierCase):
         self.assertRegex(texts.stdout, r"held +waiting · lighthouse · \w{8} “lighthouse needs you” — for 1h after")
         self.assertRegex(texts.stdout, r"answered +waiting .* the session is working")
         self.assertEqual(receiver.requests, [])
+
+    def test_104_a_wait_that_is_refined_while_its_notice_is_held_is_delivered_refined(self):
+        daemon = self.start()
+        receiver = self.receiver()
+        self.notifier(hook_rules(receiver).replace('hold = "0"', 'hold = "5s"', 1))
+        session = Session(self.root, cwd="/home/ada/i_plan")
+        registry = Registry(self.root, session.session, self.process())
+        registry.set_status("waiting", "permission prompt")
+        self.wait_state(daemon.subscriber(), session, "waiting")
+        session.prompt("plan it")
+        session.tool_call("ExitPlanMode", {"plan": "# Add an index"})
+        notice = self.wait_notices(receiver, 1)[0]
+        self.assertEqual((notice["title"], notice["body"], notice["project"]), ("i_plan needs you", "plan", "/home/ada/i_plan"))
+        self.assertEqual(len(receiver.requests), 1)
 
     def test_a_short_turn_is_not_delivered_and_why_gives_its_duration(self):
         self.start()
@@ -391,7 +405,7 @@ class Restarts(NotifierCase):
             notifier.environment = {**environment, "LD_PRELOAD": preload, "DIE_AT": str(step)}
             notifier.start(wait=False)
             notices_of_session = lambda: [n for n in receiver.delivered() if n["session"] == session.session]
-            wait_for(lambda: notifier.process.poll() is not None or (notices_of_session() and not os.listdir(notifier.state_file("spool"))), "its death or the delivery")
+            wait_for(lambda: notifier.process.poll() is not None or (notices_of_session() and not notifier.queue()), "its death or the delivery")
             notifier.environment = environment
             if notifier.process.poll() is None:
                 survivals += 1
@@ -431,12 +445,6 @@ class DesktopNotices(NotifierCase):
         desktop = self.desktop()
         return desktop, self.notifier(environment=desktop.environment), *self.session_with_registry()
 
-    def stored_state(self, notifier):
-        if not os.path.exists(notifier.state_file("state.json")):
-            return ""
-        with open(notifier.state_file("state.json")) as file:
-            return file.read()
-
     def picture(self, desktop, name):
         folder = os.path.join(build(), "pictures")
         os.makedirs(folder, exist_ok=True)
@@ -460,7 +468,7 @@ class DesktopNotices(NotifierCase):
     def test_a_later_notice_of_a_session_replaces_the_earlier_one_across_a_restart(self):
         desktop, notifier, session, registry = self.start_on_desktop()
         registry.set_status("waiting", "permission prompt")
-        wait_for(lambda: '"shown":[{' in self.stored_state(notifier), "the notice id to be stored")
+        wait_for(lambda: notifier.saved().get("shown"), "the notice id to be stored")
         notifier.kill()
         notifier.start()
         registry.set_status("waiting", "input needed")

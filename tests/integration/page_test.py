@@ -67,7 +67,10 @@ class Page(HttpCase):
         page.wait_text("#state", "Live")
         daemon.stop()
         page.wait_text("#state", "Retrying")
-        again = self.start(listen=f"127.0.0.1:{daemon.port}")
+        again = self.start(listen=f"127.0.0.1:{daemon.port}")  # another instance: the page token is of no use to it
+        page.wait_text("#state", "no longer valid")
+        self.assertEqual(page.evaluate("sessionStorage.length"), 0)
+        page = self.open(again, code=True)
         page.wait_text("#state", "Live")
         curl(again, "/v1/token/rotate", "-X", "POST", unix=True)
         page.wait_text("#state", "no longer valid")

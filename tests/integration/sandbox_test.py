@@ -84,7 +84,7 @@ class Sandboxed(EndpointCase):
         registry.fields["procStart"] = "1"
         registry.set_status("busy")
         by_tcp.wait_frame(type="status", session=session.session, state="ended")
-        self.assertEqual(self.health(daemon)["watch"]["trouble"], "")
+        self.assertEqual(self.health(daemon)["watch"]["problem"], "")
         pings = notify.messages.count("WATCHDOG=1")
         wait_for(lambda: notify.messages.count("WATCHDOG=1") > pings + 2, "the watchdog's pings")
         daemon.stop()

@@ -1,6 +1,7 @@
 """A canary of each kind of secret is written to a transcript; no output of the daemon contains it."""
 import json
 import os
+import stat
 
 from support.endpoints import EndpointCase, curl
 from support.transcripts import Session, append
@@ -44,6 +45,20 @@ class Secrets(EndpointCase):
         for path in ("/v1/sessions", "/metrics", "/v1/health", "/"):
             outputs[path] = curl(daemon, path, unix=True)[2].decode()
         return outputs
+
+    def test_95_the_metrics_token_reads_the_metrics_and_nothing_else(self):
+        daemon = self.configured('metrics_token_file = "metrics_token"\n')
+        path = os.path.join(self.home, "metrics_token")
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        with open(path) as file:
+            header = "Authorization: Bearer " + file.read().strip()
+        status, _, text = curl(daemon, "/metrics", "-H", header, token=False)
+        self.assertEqual((status, b"earshot_build_info" in text), (200, True))
+        for target in ("/v1/health", "/v1/sessions", "/v1/events"):
+            self.assertEqual(curl(daemon, target, "-H", header, token=False)[0], 403)
+        for target in ("/v1/codes", "/v1/token/rotate"):
+            self.assertEqual(curl(daemon, target, "-X", "POST", "-H", header, token=False)[0], 403)
+        self.assertEqual(curl(daemon, "/metrics", "-H", header[:-1], token=False)[0], 401)
 
     def test_no_canary_appears_in_any_output(self):
         one = Session(self.root)

@@ -136,6 +136,36 @@ class Status(DaemonCase):
         session.tool_call("AskUserQuestion", {"questions": [{"question": "Which colour?", "header": "Colour", "options": []}]})
         self.wait_status(session, "waiting", reason="question")
 
+    def test_105_and_108_a_session_without_a_process_has_ended_also_after_a_restart(self):
+        self.begin()
+        working, idle = Session(self.root, cwd=self.home), Session(self.root, cwd=self.home)
+        working.version = "2.0.55"  # keeps no registry: its process would run in the session's directory
+        working.prompt("go")
+        idle.turn("go")
+        self.wait_status(working, "working", source="transcript")
+        self.wait_status(idle, "idle", source="transcript")
+        for restart in (False, True):
+            if restart:
+                self.daemon.stop()
+                self.begin()
+            self.client.wait(lambda: all(self.state_of(session) == ("ended", "process") for session in (working, idle)),
+                             "the end of both sessions", deadline=60)
+        working.prompt("resumed elsewhere")
+        self.wait_status(working, "working", source="transcript")
+
+    def state_of(self, session):
+        frame = next(f for f in self.daemon.client().subscribe() if f["session"] == session.session)
+        return frame["status"]["state"], frame["status"]["source"]
+
+    def test_104_the_registry_names_the_project_before_the_first_line(self):
+        self.begin()
+        registry = Registry(self.root, "0b9c4a52-0000-4000-8000-000000000001", self.process())
+        registry.set_status("waiting", "permission prompt")
+        status = self.client.wait_frame(type="status", session="0b9c4a52-0000-4000-8000-000000000001", state="waiting")
+        self.assertEqual((status["program"], status["project"]), ("claude-code", "/home/ada/api"))
+        session = self.client.wait_frame(type="session", session="0b9c4a52-0000-4000-8000-000000000001")
+        self.assertEqual((session["program"], session["project"]), ("claude-code", "/home/ada/api"))
+
     def test_a_session_frame_carries_the_status(self):
         self.begin()
         session = Session(self.root)

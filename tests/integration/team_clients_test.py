@@ -77,7 +77,8 @@ class HubClients(TeamCase):
             self.assertIn(f"{one.session}@ada", statuses, name)
         self.assertIn("no session", self.earshot("show", f"{one.session[:8]}@bob", code=1))
         self.assertIn("mend the horn", self.earshot("show", "last", "--host", "bob"))
-        self.assertEqual({line.partition("\t")[0] for line in self.earshot("complete-sessions").splitlines()}, {f"{one.session}@ada", f"{other.session}@bob"})
+        words = earshot("complete", "show", "--state", self.hub_daemon.state, "", home=self.home).stdout
+        self.assertEqual({line.partition("\t")[0] for line in words.splitlines()}, {"last", f"{one.session}@ada", f"{other.session}@bob"})
         self.assertRegex(self.earshot("doctor"), r"hosts +2 are online: ada, bob\n")
 
         tail = subprocess.Popen([os.path.join(build(), "earshot"), "tail", "--pretty", "--state", self.hub_daemon.state], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -8,21 +8,22 @@ import ssl
 import subprocess
 
 from support.endpoints import EndpointCase, TlsClient, curl
-from support.harness import build, deadline_s, loop, sanitized, wait_for
+from support.harness import CommandLines, build, clean_environment, deadline_s, earshot, loop, sanitized, wait_for
+from support.notifier import Notifier, Receiver, hook_rules
 from support.transcripts import Session
 
 
 class Tls(EndpointCase):
-    def certificate(self, name="localhost"):
+    def certificate(self, name="localhost", others=",DNS:dev7.example,IP:127.0.0.1"):
         paths = os.path.join(self.home, "cert.pem"), os.path.join(self.home, "key.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-                        f"/CN={name}", "-addext", f"subjectAltName=DNS:{name},DNS:dev7.example,IP:127.0.0.1", "-keyout", paths[1], "-out", paths[0]],
+                        f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}{others}", "-keyout", paths[1], "-out", paths[0]],
                        check=True, capture_output=True)
         os.chmod(paths[1], 0o600)
         return paths
 
-    def encrypted(self, more='remote_view = "full"\n', **given):
-        cert, _ = self.certificate()
+    def encrypted(self, more='remote_view = "full"\n', certificate=(), **given):
+        cert, _ = self.certificate(*certificate)
         daemon = self.configured(f'tls_cert = "cert.pem"\ntls_key = "key.pem"\n{more}', **given)
         daemon.trust = ssl.create_default_context(cafile=cert)
         return daemon
@@ -52,6 +53,15 @@ class Tls(EndpointCase):
         session = Session(self.root)
         session.turn("secret")
         self.assert_delivered(daemon, client, session.path)
+
+    def test_97_a_stop_during_a_handshake_ends_cleanly(self):
+        daemon = self.encrypted()
+        silent, torn = (socket.create_connection(("127.0.0.1", daemon.port)) for _ in range(2))
+        with silent, torn:
+            torn.sendall(b"\x16\x03\x01\x02\x00\x01\x00")  # the beginning of a ClientHello
+            accepted = 'earshot_connections{kind="http",via="tls"} 2'
+            wait_for(lambda: accepted in curl(daemon, "/metrics", unix=True)[2].decode(), "both connections")
+            daemon.stop()
 
     def test_bulk_data_arrives_complete_while_pings_are_answered(self):
         daemon = self.encrypted()
@@ -142,6 +152,52 @@ class Tls(EndpointCase):
         each = (resident() - before) / count
         if not sanitized(build()):
             self.assertLess(each, 96 * 1024)
+
+    def connection(self, daemon, **given):
+        """Options for clients that connect to the daemon over TLS."""
+        return ["--connect", given.get("url", daemon.url), "--tls-ca", os.path.join(self.home, "cert.pem"), "--state", self.state]
+
+    def test_the_command_line_connects_over_tls(self):
+        daemon = self.encrypted()
+        session = Session(self.root)
+        session.turn("hello")
+        self.wait_session(daemon, session)
+        for url in (daemon.url, daemon.url.replace("127.0.0.1", "localhost")):
+            for command, output in (("ls", "api"), ("status", "all right"), ("show", "hello")):
+                done = earshot(command, *self.connection(daemon, url=url), home=self.home)
+                self.assertEqual(done.returncode, 0, done)
+                self.assertIn(output, done.stdout)
+        tail = CommandLines([os.path.join(build(), "earshot"), "tail", *self.connection(daemon)], clean_environment(self.home))
+        self.addCleanup(tail.close)
+        wait_for(lambda: any('"ready"' in line for line in tail.lines), "the snapshot")
+        session.prompt("more")
+        wait_for(lambda: any('"turn.started"' in line and '"more"' in line for line in tail.lines), "the event")
+        self.assertEqual(tail.stop(), 0)
+
+    def test_the_address_file_may_name_a_tls_address(self):
+        daemon = self.encrypted()
+        os.remove(os.path.join(self.state, "socket"))
+        done = earshot("ls", *self.connection(daemon)[2:], home=self.home)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_command_line_verifies_the_certificate(self):
+        daemon = self.encrypted(certificate=("other.example", ""))
+        trusted = self.connection(daemon)
+        for options in (trusted, [*trusted[:2], *trusted[4:]], [*trusted[:3], "nothing.pem", *trusted[4:]]):
+            for command in ("ls", "status"):
+                done = earshot(command, *options, home=self.home)
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+                self.assertRegex(done.stderr, "TLS: .*--tls-ca|nothing.pem")
+        log = daemon.stderr()
+        self.assertNotIn(daemon.token.encode(), log)
+
+    def test_the_notifier_connects_over_tls(self):
+        daemon = self.encrypted()
+        receiver = Receiver()
+        self.addCleanup(receiver.close)
+        notifier = Notifier(self, self.state, hook_rules(receiver), args=self.connection(daemon)[:4])
+        self.addCleanup(notifier.finish)
+        self.assertIn("listening to the daemon", notifier.output())
 
     def test_a_remote_listener_without_tls_names_the_missing_options(self):
         data = self.start_refused(listen="0.0.0.0:0", code=2)

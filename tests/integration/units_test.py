@@ -94,7 +94,7 @@ class Sandboxed(unittest.TestCase):
         self.assertNotIn(session, by_root.stdout)
         self.assertEqual((by_root.returncode, by_root.stdout[:12]), (0, "HTTP/1.1 403"), by_root)
         health = json.loads(self.manager.run("curl", "-sS", "--unix-socket", self.socket, "http://localhost/v1/health").stdout)
-        self.assertEqual((health["watch"]["mode"], health["watch"].get("trouble", ""), health["troubles"]), ("both", "", []), health)
+        self.assertEqual((health["watch"]["mode"], health["watch"].get("problem", ""), health["problems"]), ("both", "", []), health)
         self.assertGreater(health["watch"]["inotify_watches"], 3)
         self.assertRegex(self.manager.run("curl", "-sS", "--unix-socket", self.socket, "http://localhost/metrics").stdout,
                          r"(?m)^process_start_time_seconds [1-9]")

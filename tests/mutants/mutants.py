@@ -63,11 +63,11 @@ KILLERS = {
         ("unit/tail/discovery_test.cpp", "a directory is watched before it is scanned: a file created in between is found without a hint"),
     ],
     "07-resume-without-the-mark": [
-        ("unit/serve/stream/resume_test.cpp", "a cursor that does not fit is a reset with its session, never an event"),
+        ("unit/serve/stream/resume_test.cpp", "a cursor that does not match gets a reset and its session, never an event"),
         SIMULATOR,
     ],
     "08-origin-by-suffix": [
-        ("unit/serve/http/request_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
+        ("unit/serve/http/message_test.cpp", "over TCP the Host is a loopback name with our port, and the Origin is ours or absent"),
     ],
     "09-redaction-on-raw-text": [
         ("unit/core/redaction_test.cpp", "JSON is redacted decoded and rewritten only where something was replaced"),
@@ -78,6 +78,19 @@ KILLERS = {
     ],
     "11-results-by-order": [
         ("unit/core/assembler_tools_test.cpp", "a call and its result are paired by id"),
+    ],
+    "12-proof-without-the-address": [
+        ("unit/serve/http/router_test.cpp", "fault 87: the daemon proves that it has the token, for one nonce and its own endpoint"),
+    ],
+    "13-unread-responses-unbounded": [
+        ("unit/serve/websocket/session_test.cpp", "fault 91: unread responses are bounded in total"),
+    ],
+    "14-handlers-outlive-the-server": [
+        ("unit/serve/websocket/session_test.cpp", "fault 97: handlers that are destroyed after the server use nothing of it"),
+    ],
+    "15-dead-process-unnoticed": [
+        ("unit/status/session_processes_test.cpp", "fault 105: an open turn whose process is gone has ended"),
+        ("unit/status/session_processes_test.cpp", "fault 105: a session is not ended while a process runs in its directory"),
     ],
 }
 

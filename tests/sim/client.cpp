@@ -95,6 +95,7 @@ void Client::connect(std::shared_ptr<Connection> line, const std::set<std::strin
   connection_ = std::move(line);
   partial_.clear();
   sessions_.clear();
+  frames_ = 0;
   welcomed_ = ready_ = false;
   if (options_.whole)
     for (const std::string& stream : streams) held_.try_emplace(stream);
@@ -106,7 +107,12 @@ void Client::connect(std::shared_ptr<Connection> line, const std::set<std::strin
     after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
   }
   resumed_ = after.empty();
-  std::string message = R"({"type":"subscribe","id":"a",)";
+  subscribe("a", after);
+}
+
+void Client::subscribe(const std::string& id, const std::vector<std::string>& after) {
+  std::string message = R"({"type":"subscribe","id":")" + id + "\",";
+  if (id != "a") message += R"("snapshot":false,)";
   if (options_.catch_up) message += R"("on_lag":"catch_up",)";
   if (!options_.types.empty()) {
     append_list(message += R"("filter":{)", "type", options_.types);
@@ -140,7 +146,14 @@ void Client::process_received() {
   if (!connection_) return;
   if (!connection_->http.empty()) fail("the upgrade was refused", connection_->http);
   partial_ += std::exchange(connection_->outgoing, {});
-  for (const std::string& each : unframed(partial_)) frame(each);
+  for (const std::string& each : unframed(partial_)) {
+    frame(each);
+    if (++frames_ != options_.second_after) continue;
+    std::vector<std::string> after;
+    for (const auto& [stream, held] : held_)
+      if (!held.restarted) after.push_back(stream + ':' + (is_beginning(held.place()) ? "" : held.place()));
+    subscribe("b", after);
+  }
 }
 
 void Client::frame(const std::string& text) {

@@ -41,6 +41,7 @@ class Client {
     std::vector<std::string> types;  // of its filter; empty: all
     bool catch_up = false;           // on_lag
     bool whole = false;              // resumes all existing streams from the beginning
+    std::uint64_t second_after = 0;  // frames; then a second subscription resumes the same streams; 0: none
   };
 
   explicit Client(ClientOptions options) : options_(std::move(options)) {}
@@ -62,6 +63,7 @@ class Client {
   const std::vector<std::string>& sessions() const { return sessions_; }  // frames of this connection
 
  private:
+  void subscribe(const std::string& id, const std::vector<std::string>& after);
   void frame(const std::string& text);
   void session(const std::string& text, const std::vector<std::string>& cursors);
   void note_violation(const std::string& stream, const std::string& what, const std::string& frame);
@@ -71,6 +73,7 @@ class Client {
   std::shared_ptr<Connection> connection_;
   std::map<std::string, ReceivedStream> held_;
   std::string partial_;
+  std::uint64_t frames_ = 0;  // of this connection
   std::vector<std::string> sessions_;
   bool welcomed_ = false, ready_ = false, resumed_ = false;
 };

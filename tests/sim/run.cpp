@@ -126,7 +126,11 @@ class Daemon {
 class Run {
  public:
   Run(std::uint64_t seed, const std::function<void(const std::string&)>& trace)
-      : machine_(seed), random_(machine_.random), agent_(machine_, root), trace_(trace) {}
+      : machine_(seed),
+        random_(machine_.random),
+        agent_(machine_, root),
+        trace_(trace),
+        has_second_subscriptions_(seed >= first_seed_with_second_subscriptions) {}
 
   Outcome outcome() {
     try {
@@ -188,6 +192,8 @@ class Run {
       if (random_.percent(25)) options.types = {random_.percent(50) ? "turn.*" : "tool.*"};
       options.catch_up = random_.percent(50);
       options.whole = random_.percent(50);
+      // Without `catch_up` the position of a client that lagged is known to the daemon only.
+      if (has_second_subscriptions_ && options.catch_up) options.second_after = random_.between(1, 60);
       clients_.push_back(std::make_unique<Client>(std::move(options)));
       if (trace_) clients_.back()->trace = [this](const std::string& what) { log(what); };
     }
@@ -400,6 +406,7 @@ class Run {
   Random& random_;
   Agent agent_;
   const std::function<void(const std::string&)>& trace_;
+  const bool has_second_subscriptions_;
   NotificationFaults notification_faults_;
   Faults faults_;
   std::vector<std::unique_ptr<Client>> clients_;

@@ -11,6 +11,9 @@ struct Outcome {
   std::uint64_t events = 0, resets = 0, folds = 0;
 };
 
+/// From this seed on, some clients resume their streams by a second subscription, too.
+constexpr std::uint64_t first_seed_with_second_subscriptions = std::uint64_t{1} << 32;
+
 /// `trace` is called for each step; may be empty.
 Outcome run(std::uint64_t seed, const std::function<void(const std::string&)>& trace = {});
 

@@ -33,6 +33,14 @@ TEST_CASE("every client of a simulated run has the events of the files") {
   REQUIRE(events > runs * 100);  // enough events were compared
 }
 
+TEST_CASE("fault 98: a second subscription that resumes the same streams repeats no event") {
+  spdlog::set_level(spdlog::level::off);
+  std::uint64_t events = 0;
+  for (std::uint64_t run = 0; run < runs / 4; ++run)
+    live(sim::first_seed_with_second_subscriptions + run, events);
+  REQUIRE(events > runs / 4 * 100);
+}
+
 TEST_CASE("runs that failed once") {
   spdlog::set_level(spdlog::level::off);
   std::uint64_t events = 0;

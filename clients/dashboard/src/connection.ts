@@ -6,7 +6,7 @@ import { sanitizingSocket } from "./sanitize.js";
 export type PageState = ConnectionState | { state: "signed_out" | "used" | "unreachable" };
 
 const lagged_notice_ms = 8_000;
-const token_key = "earshot token"; // in sessionStorage: deleted with the tab, and never sent by the browser itself
+const token_key = "earshot page token"; // in sessionStorage: of this origin, deleted with the tab, and never sent by the browser itself
 
 export const connection = signal<PageState>({ state: "connecting" });
 export const ready = signal(false); // the first snapshot was complete
@@ -39,11 +39,25 @@ export const sessions = computed<SessionState[]>(() => {
   return [...store.sessions.values()];
 });
 
-const storedToken = () => sessionStorage.getItem(token_key) ?? "";
+/** The page's token, and the daemon's instance that accepts it: another one may be another program on the same port. */
+interface PageToken {
+  token: string;
+  instance?: string; // known after the first connection
+}
+
+const storedToken = () => JSON.parse(sessionStorage.getItem(token_key) ?? "null") as PageToken | null;
+const storeToken = (token: PageToken) => sessionStorage.setItem(token_key, JSON.stringify(token));
+
+/** False if the token belongs to another instance. */
+function acceptInstance(instance: string): boolean {
+  const stored = storedToken();
+  if (stored?.instance === undefined) storeToken({ token: stored?.token ?? "", instance });
+  return stored?.instance === undefined || stored.instance === instance;
+}
 
 export const earshot = new Earshot({
   connect: () => sanitizingSocket(`${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/v1/ws`),
-  token: storedToken,
+  token: () => storedToken()?.token ?? "",
   client: "dashboard/0.1.0",
   backoff: { first_ms: 300 },
 });
@@ -74,7 +88,7 @@ async function signIn(code: string): Promise<"signed_in" | "used" | "unreachable
     const response = await fetch("/v1/token", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
     if (response.status === 401) return "used";
     if (!response.ok) return "unreachable";
-    sessionStorage.setItem(token_key, ((await response.json()) as { token: string }).token);
+    storeToken({ token: ((await response.json()) as { token: string }).token });
     return "signed_in";
   } catch {
     return "unreachable";
@@ -86,7 +100,10 @@ let subscription: ReturnType<Earshot["subscribe"]> | undefined;
 function subscribe() {
   subscription = earshot.watch({ deliver: "state" }, store, {
     frame: (frame) => {
-      if (frame.type === "welcome") daemonHost.value = frame.host;
+      if (frame.type === "welcome") {
+        if (!acceptInstance(frame.instance)) return signOut("the daemon was restarted");
+        daemonHost.value = frame.host;
+      }
       if (frame.type === "lagged") laggedUntil.value = Date.now() + lagged_notice_ms;
     },
     state: (state) => {
@@ -94,6 +111,13 @@ function subscribe() {
       connection.value = state;
     },
   }).subscription;
+}
+
+function signOut(reason: string) {
+  subscription?.close();
+  subscription = undefined;
+  sessionStorage.removeItem(token_key);
+  connection.value = { state: "unauthorized", reason };
 }
 
 /** Signs in with the address's code, if it has one, and subscribes. */

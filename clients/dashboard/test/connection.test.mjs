@@ -33,7 +33,7 @@ function recordNotifications() {
 }
 
 withBrowser("connection and notifications", (env) => {
-  test("while the daemon is stopped the page shows a countdown, then it reconnects", async () => {
+  test("while the daemon is stopped the page shows a countdown; another instance requires a new sign-in", async () => {
     const transcript = new Transcript(env.daemon.root);
     transcript.append(transcript.prompt("before"));
     await env.daemon.start();
@@ -51,8 +51,36 @@ withBrowser("connection and notifications", (env) => {
     await env.daemon.start();
     const try_now = page.getByRole("button", { name: "Try now" });
     if (await try_now.isVisible()) await try_now.click({ timeout: 1000 }).catch(() => {}); // it may have reconnected already
+    await env.waitForState(page, "The token is no longer valid.");
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+    await page.goto(await signInUrl(env.daemon));
     await env.waitForState(page, "Live.");
     await page.locator("#sessions .title", { hasText: "created meanwhile" }).waitFor();
+  });
+
+  // Fault 87.
+  test("a lost connection is replaced; the token is forgotten if another instance answers", async () => {
+    await env.daemon.start();
+    const sockets = [];
+    let instance; // of the welcome frame, if replaced
+    const { page } = await env.openPage({}, undefined, (fresh) => fresh.routeWebSocket(/\/v1\/ws/, (socket) => {
+      sockets.push(socket);
+      const server = socket.connectToServer();
+      server.onMessage((text) => socket.send(instance ? text.replace(/"instance":"[^"]*"/, `"instance":"${instance}"`) : text));
+      socket.onMessage((text) => server.send(text));
+    }));
+    await env.waitForState(page, "Live.");
+    await sockets[0].close({ code: 4408 });
+    await page.waitForFunction(() => document.getElementById("state").textContent.startsWith("The connection was lost."));
+    await env.waitForState(page, "Live.");
+    assert.equal(sockets.length, 2);
+    instance = "ffffffffffffffff";
+    await sockets[1].close({ code: 4408 });
+    await env.waitForState(page, "The token is no longer valid.");
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+    assert.equal(sockets.length, 3);
+    await page.reload();
+    await env.waitForState(page, "Not signed in");
   });
 
   test("the page's header is rendered before the daemon answers", async () => {

@@ -19,12 +19,16 @@ export interface EarshotOptions {
 }
 
 const silence_ms_max = 75_000;
+const runsInNode = () => (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !== undefined; // also Deno and Bun
 
 export class Earshot {
   private readonly subscriptions = new Set<Subscription>();
 
   constructor(private readonly options: EarshotOptions) {
-    if (!options.connect && !options.url) throw new Error("no address: set `url`, for example ws://127.0.0.1:7717/v1/ws");
+    const { connect, url, token } = options;
+    if (!connect && !url) throw new Error("no address: set `url`, for example ws://127.0.0.1:7717/v1/ws");
+    // A page is served by the daemon it connects to; any other program would send the token to whatever listens on the port.
+    if (!connect && token && url!.startsWith("ws:") && runsInNode()) throw new Error("in Node, use local() of @earshot/sdk/node: it verifies the daemon before it sends the token");
   }
 
   /** Opens a subscription, which reconnects until it is closed. */

@@ -64,7 +64,7 @@ export type SessionStatus = {
   reason?: "permission" | "question" | "plan" | "dialog" | "background" | "compaction" | "host_offline" | (string & {});
   /** the pending request in words: the tool and the beginning of its input */
   detail?: string;
-  source: "registry" | "transcript" | "clock" | (string & {});
+  source: "registry" | "transcript" | "process" | "clock" | (string & {});
   since?: Time;
 };
 
@@ -399,7 +399,14 @@ export type SessionFrame = {
 export type Ready = { type: "ready"; id: Id };
 
 /** What a session is doing now. Has no cursor and is never replayed; the latest one is valid. */
-export type StatusFrame = Omit<SessionStatus, "type"> & { type: "status"; host: Host; session: SessionName };
+export type StatusFrame = Omit<SessionStatus, "type"> & {
+  type: "status";
+  host: Host;
+  session: SessionName;
+  program?: Program;
+  /** the session's first working directory; absent until known */
+  project?: string;
+};
 
 /** The client was too slow and events are missing here. `session` frames of the sessions that changed follow. */
 export type Lagged = { type: "lagged"; id: Id };

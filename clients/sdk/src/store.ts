@@ -58,7 +58,7 @@ export class SessionStore {
       case "status": {
         const state = this.sessions.get(sessionKey(frame.host, frame.session));
         if (!state) return;
-        const { type: _, host: __, session: ___, ...status } = frame;
+        const { type: _, host: __, session: ___, program: ____, project: _____, ...status } = frame;
         state.frame = { ...state.frame, status };
         return this.notify({ kind: "updated", session: state });
       }

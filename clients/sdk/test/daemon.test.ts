@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
-import { Earshot, SessionStore, isEvent, local, nodeSocket, truncatedBytes, type ConnectionState, type Frame, type Subscription } from "../src/node/index.js";
+import { Earshot, SessionStore, isEvent, local, nodeSocket, truncatedBytes, type ConnectionState, type Frame, type Socket, type SocketHandlers, type Subscription } from "../src/node/index.js";
 import { TestDaemon, Transcript, no_daemon, until } from "./harness.js";
 
 const backoff = { first_ms: 20, last_ms: 200 };
@@ -19,7 +19,13 @@ function collect(client: Earshot, options: Parameters<Earshot["subscribe"]>[0]) 
   return { frames, states, subscription, live: () => until("live", () => subscription.state.state === "live") };
 }
 
-/** The daemon has found the transcript: its content is in the snapshots of later subscriptions. */
+/** As in a browser: authenticates with `hello` and cannot pause. */
+const browserSocket = (url: string) => () => (handlers: SocketHandlers): Socket => {
+  const socket = nodeSocket({ url })(handlers);
+  return { send: (text) => socket.send(text), close: () => socket.close() };
+};
+
+/** The daemon has found the transcript (fault 107): its content is in the snapshots of later subscriptions. */
 async function found(client: Earshot, transcript: Transcript): Promise<void> {
   const { frames, subscription } = collect(client, {});
   const mentions = (frame: Frame) => (isEvent(frame) ? frame.stream === transcript.stream : frame.type === "session" && frame.cursors.some((place) => place.startsWith(transcript.stream + ":")));
@@ -222,10 +228,7 @@ describe("with a daemon", { skip: no_daemon }, () => {
     const states: string[] = [];
     const browserlike = new Earshot({
       url: daemon.url, token: daemon.token, backoff,
-      connect: () => (handlers) => {
-        const socket = nodeSocket({ url: daemon.url })(handlers);
-        return { send: (text) => socket.send(text), close: () => socket.close() };
-      },
+      connect: browserSocket(daemon.url),
     });
     const subscription = browserlike.subscribe({ queue_frames_max: 50 }, { state: ({ state }) => states.push(state) });
     const numbers = await readSlowly(subscription, transcript, 1000);
@@ -233,11 +236,11 @@ describe("with a daemon", { skip: no_daemon }, () => {
     assert.ok(states.includes("paused"));
   });
 
-  test("a wrong token is reported, by 401 and by hello, and not retried; a valid one connects", async () => {
+  test("a wrong token is reported, by the proof and by hello, and not retried; a valid one connects", async () => {
     let token = "0".repeat(64);
     let reads = 0;
     const readToken = () => (reads++, token);
-    for (const connect of [(token: string) => nodeSocket({ url: daemon.url, token }), () => nodeSocket({ url: daemon.url })]) {
+    for (const connect of [(token: string) => nodeSocket({ url: daemon.url, token }), browserSocket(daemon.url)]) {
       reads = 0;
       token = "0".repeat(64);
       const wrong = new Earshot({ token: readToken, connect, backoff });

@@ -1,11 +1,11 @@
-#include "agents/claude_code/evidence.hpp"
-
 #include <simdjson.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+
+#include "agents/claude_code/program.hpp"
 
 namespace earshot::claude_code {
 namespace {
@@ -47,6 +47,11 @@ std::optional<Number> number_in_name(std::string_view name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
   return number;
+}
+
+std::optional<std::int64_t> registry_pid(std::string_view file_name) {
+  const auto pid = number_in_name<std::int64_t>(file_name);
+  return pid && *pid > 0 ? pid : std::nullopt;
 }
 
 struct StateRule {
@@ -91,13 +96,25 @@ Todo todo_of(const object& from, std::string_view content_key) {
 
 }  // namespace
 
-std::optional<std::int64_t> registry_pid(std::string_view file_name) {
-  const auto pid = number_in_name<std::int64_t>(file_name);
-  return pid && *pid > 0 ? pid : std::nullopt;
+bool ClaudeCode::is_registry_file(std::string_view file_name) const {
+  return registry_pid(file_name).has_value();
 }
 
-std::optional<RegistryEntry> parse_registry_file(std::string_view file_name, std::string_view text) {
-  if (text.size() > AgentProgram::registry_bytes_max) return std::nullopt;
+bool ClaudeCode::keeps_registry(std::string_view version) const {
+  constexpr std::array first = {2, 1, 202};
+  std::array<int, 3> parts{};
+  for (int& part : parts) {
+    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), part);
+    if (error != std::errc()) return false;
+    version.remove_prefix(static_cast<std::size_t>(end - version.data()));
+    if (version.starts_with('.')) version.remove_prefix(1);
+  }
+  return parts >= first;
+}
+
+std::optional<RegistryEntry> ClaudeCode::parse_registry_file(std::string_view file_name,
+                                                             std::string_view text) const {
+  if (text.size() > registry_bytes_max) return std::nullopt;
   simdjson::dom::parser parser;
   object from;
   if (parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS) return std::nullopt;
@@ -119,7 +136,7 @@ std::optional<RegistryEntry> parse_registry_file(std::string_view file_name, std
   return entry;
 }
 
-SubagentMeta parse_subagent_meta(std::string_view text) {
+SubagentMeta ClaudeCode::parse_subagent_meta(std::string_view text) const {
   SubagentMeta meta;
   simdjson::dom::parser parser;
   object from;
@@ -133,30 +150,28 @@ SubagentMeta parse_subagent_meta(std::string_view text) {
   return meta;
 }
 
-std::optional<std::vector<Todo>> parse_todo_list(std::string_view text) {
+std::optional<std::vector<Todo>> ClaudeCode::parse_todo_list(std::string_view text) const {
   simdjson::dom::parser parser;
   array from;
-  if (text.size() > AgentProgram::todo_bytes_max ||
-      parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
+  if (text.size() > todo_bytes_max || parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
     return std::nullopt;
   std::vector<Todo> todos;
   for (const element each : from) {
     object todo;
-    if (todos.size() == AgentProgram::todos_max) break;
+    if (todos.size() == todos_max) break;
     if (each.get(todo) == simdjson::SUCCESS) todos.push_back(todo_of(todo, "content"));
   }
   return todos;
 }
 
-std::optional<std::uint64_t> todo_number(std::string_view file_name) {
+std::optional<std::uint64_t> ClaudeCode::todo_number(std::string_view file_name) const {
   return number_in_name<std::uint64_t>(file_name);
 }
 
-std::optional<Todo> parse_todo(std::string_view text) {
+std::optional<Todo> ClaudeCode::parse_todo(std::string_view text) const {
   simdjson::dom::parser parser;
   object from;
-  if (text.size() > AgentProgram::todo_bytes_max ||
-      parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
+  if (text.size() > todo_bytes_max || parser.parse(text.data(), text.size()).get(from) != simdjson::SUCCESS)
     return std::nullopt;
   Todo todo = todo_of(from, "subject");
   if (todo.content.empty()) return std::nullopt;

@@ -1,12 +1,14 @@
-#include "agents/claude_code/layout.hpp"
+#include <array>
 
-#include <algorithm>
-
+#include "agents/claude_code/program.hpp"
+#include "agents/claude_code/reader.hpp"
 #include "agents/stream_name.hpp"
 
 namespace earshot::claude_code {
 namespace {
 
+constexpr std::array<std::string_view, 2> directories = {"projects", "conversations"};
+constexpr std::array<std::string_view, 2> list_directories = {"todos", "tasks"};
 constexpr std::string_view meta_suffix = ".meta.json";
 constexpr std::string_view agent_prefix = "agent-";
 constexpr std::string_view todo_suffix = ".json";
@@ -34,7 +36,18 @@ std::string_view last_component(std::string_view path) { return path.substr(path
 
 }  // namespace
 
-std::vector<std::string> default_roots(const Environment& environment) {
+const AgentProgram& program() {
+  static const ClaudeCode claude_code;
+  return claude_code;
+}
+
+std::string_view ClaudeCode::program() const { return program_name; }
+const RecordReader& ClaudeCode::reader() const { return claude_code::reader(); }
+std::span<const std::string_view> ClaudeCode::transcript_directories() const { return directories; }
+std::string_view ClaudeCode::registry_directory() const { return "sessions"; }
+std::span<const std::string_view> ClaudeCode::todo_directories() const { return list_directories; }
+
+std::vector<std::string> ClaudeCode::default_roots(const Environment& environment) const {
   std::vector<std::string> roots;
   if (const auto directory = environment("CLAUDE_CONFIG_DIR"); directory && !directory->empty())
     roots.push_back(*directory);
@@ -45,7 +58,7 @@ std::vector<std::string> default_roots(const Environment& environment) {
   return roots;
 }
 
-FileKind classify(std::string_view directory, std::string_view name) {
+FileKind ClaudeCode::classify(std::string_view directory, std::string_view name) const {
   if (name.ends_with(meta_suffix))
     return name.starts_with(agent_prefix) ? FileKind::subagent_meta : FileKind::other;
   if (!name.ends_with(transcript_suffix) || name.size() == transcript_suffix.size()) return FileKind::other;
@@ -55,12 +68,12 @@ FileKind classify(std::string_view directory, std::string_view name) {
   return FileKind::transcript;
 }
 
-bool may_contain_transcripts(std::size_t depth, std::string_view name) {
+bool ClaudeCode::may_contain_transcripts(std::size_t depth, std::string_view name) const {
   if (depth < 2) return true;
   return name != "tool-results" && name != "scripts";  // below a session: tool output, one file each
 }
 
-StreamIdentity identify(std::string_view below) {
+StreamIdentity ClaudeCode::identify(std::string_view below) const {
   StreamIdentity identity;
   const auto slash = below.rfind('/');
   const std::string_view stem = last_component(below);
@@ -84,24 +97,24 @@ StreamIdentity identify(std::string_view below) {
   return identity;
 }
 
-std::string meta_file(std::string_view stem) {
+std::string ClaudeCode::meta_file(std::string_view stem) const {
   if (!last_component(stem).starts_with(agent_prefix)) return {};
   return std::string(stem).append(meta_suffix);
 }
 
-std::string_view stem_of(std::string_view name) {
+std::string_view ClaudeCode::stem_of(std::string_view name) const {
   for (const std::string_view suffix : {transcript_suffix, meta_suffix})
     if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
   return name;
 }
 
-std::vector<TodoSource> todo_sources(std::string_view session) {
+std::vector<TodoSource> ClaudeCode::todo_sources(std::string_view session) const {
   if (!is_entry_name(session)) return {};
   const std::string name(session);
   return {{"todos", "todos/" + name + "-agent-" + name + ".json", false}, {"tasks", "tasks/" + name, true}};
 }
 
-std::string session_of_todo_path(std::string_view path) {
+std::string ClaudeCode::session_of_todo_path(std::string_view path) const {
   const auto slash = path.find('/');
   if (slash == path.npos) return {};
   const std::string_view directory = path.substr(0, slash), rest = path.substr(slash + 1);
@@ -110,7 +123,7 @@ std::string session_of_todo_path(std::string_view path) {
   return {};
 }
 
-bool matches_process(std::span<const std::string> arguments) {
+bool ClaudeCode::matches_process(std::span<const std::string> arguments) const {
   if (arguments.empty()) return false;
   const auto is_program = [](std::string_view path) {
     return last_component(path) == "claude" || path.ends_with("/claude-code/cli.js");

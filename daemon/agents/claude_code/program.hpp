@@ -1,9 +1,53 @@
+// Claude Code, Anthropic's command-line coding agent. Its small files are rewritten in place: a reader may
+// find them empty or incomplete.
 #pragma once
 #include "agents/agent.hpp"
 
 namespace earshot::claude_code {
 
-/// Claude Code, Anthropic's command-line coding agent.
 const AgentProgram& program();
+
+class ClaudeCode : public AgentProgram {
+ public:
+  std::string_view program() const override;
+  const RecordReader& reader() const override;
+
+  // layout.cpp
+  /// `$CLAUDE_CONFIG_DIR`, `~/.claude`, `~/.config/claude`.
+  std::vector<std::string> default_roots(const Environment& environment) const override;
+  std::span<const std::string_view> transcript_directories() const override;
+  FileKind classify(std::string_view directory, std::string_view file_name) const override;
+  bool may_contain_transcripts(std::size_t depth, std::string_view directory_name) const override;
+  StreamIdentity identify(std::string_view below) const override;
+  std::string meta_file(std::string_view stem) const override;
+  std::string_view stem_of(std::string_view file_name) const override;
+  std::string_view registry_directory() const override;
+  std::span<const std::string_view> todo_directories() const override;
+  std::vector<TodoSource> todo_sources(std::string_view session) const override;
+  std::string session_of_todo_path(std::string_view path) const override;
+  bool matches_process(std::span<const std::string> arguments) const override;
+
+  // evidence.cpp
+  /// `agent-<id>.meta.json`.
+  SubagentMeta parse_subagent_meta(std::string_view text) const override;
+  /// `sessions/<pid>.json`. `.key` files in that directory are secrets.
+  bool is_registry_file(std::string_view file_name) const override;
+  /// Since 2.1.202.
+  bool keeps_registry(std::string_view version) const override;
+  /// A missing pid is taken from the name.
+  std::optional<RegistryEntry> parse_registry_file(std::string_view file_name,
+                                                   std::string_view text) const override;
+  /// `todos/<session>-agent-<session>.json`: an array of {content, status, activeForm?, id?, priority?}.
+  std::optional<std::vector<Todo>> parse_todo_list(std::string_view text) const override;
+  /// `tasks/<session>/<n>.json`: {id, subject, activeForm?, status}.
+  std::optional<std::uint64_t> todo_number(std::string_view file_name) const override;
+  /// Absent without a subject.
+  std::optional<Todo> parse_todo(std::string_view text) const override;
+
+  // pending_prompt.cpp
+  std::string_view prompt_reason(std::string_view tool) const override;
+  bool may_need_permission(std::string_view tool) const override;
+  std::string describe_prompt(std::string_view tool, std::string_view input) const override;
+};
 
 }  // namespace earshot::claude_code

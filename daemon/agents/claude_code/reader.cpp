@@ -99,13 +99,6 @@ void read_progress(const Fields& f, Record& out) {
   if (kind == "agent_progress")
     out.facts.push_back(fact::AgentLink{text(f.parentToolUseID), dom::text_of(*f.data, "agentId")});
 }
-void ignore(const Fields&, Record&) {}
-
-struct Rule {
-  std::string_view type;
-  void (*read)(const Fields&, Record&);
-  std::string_view versions;  // observed to write it
-};
 
 // Chain records other than user and assistant.
 constexpr Rule chain_rules[] = {
@@ -126,43 +119,32 @@ constexpr Rule metadata_rules[] = {
     {"file-history-snapshot", read_snapshot, "2.0.5 -"},
     {"file-history-delta", read_delta, "2.1.212 -"},
     {"cost-state", read_cost, "2.1.330 -"},
-    {"last-prompt", ignore, "2.1.77 -"},
-    {"pr-link", ignore, "2.1.29 -"},
-    {"bridge-session", ignore, "2.1.197 -"},
-    {"frame-link", ignore, "2.1.217 -"},
-    {"atis-latch", ignore, "2.1.217 -"},
-    {"tools-used", ignore, "2.1.330 -"},
-    {"api-request", ignore, "2.1.330 -"},
-    {"api-request-blob", ignore, "2.1.330 -"},
-    {"api-request-shape", ignore, "2.1.330 -"},
-    {"worktree-state", ignore, "2.1.220 -"},
-    {"relocated", ignore, "2.1.220 -"},
-    {"agent-setting", ignore, "2.1.220 -"},
-    {"tag", ignore, "2.1.220 -"},
 };
+constexpr std::string_view metadata_without_facts[] = {
+    "last-prompt", "pr-link",          "bridge-session",    "frame-link",     "atis-latch", "tools-used",
+    "api-request", "api-request-blob", "api-request-shape", "worktree-state", "relocated",  "agent-setting",
+    "tag"};
 
-const Rule* find(std::span<const Rule> rules, std::string_view type) {
-  const auto found =
-      std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.type == type; });
-  return found == rules.end() ? nullptr : &*found;
+bool is_metadata(std::string_view type) {
+  return find_rule(metadata_rules, type) || is_one_of(metadata_without_facts, type);
 }
 
-class CodeDialect final : public Dialect {
+class NamedDialect final : public Dialect {
  public:
-  std::string_view name() const override { return "claude-code"; }
-
+  using Read = void (*)(const dom::element& json, std::string_view raw, Record& out);
+  constexpr NamedDialect(std::string_view name, Read read) : name_(name), read_(read) {}
+  std::string_view name() const override { return name_; }
   void read(const dom::element& json, std::string_view raw, Record& out) const override {
-    const Fields fields(json);
-    out.type = text(fields.type);
-    read_header(fields, out);
-    if (out.type == "user") return read_user(fields, out);
-    if (out.type == "assistant") return read_assistant(fields, raw, out);
-    const Rule* rule = find(chain_rules, out.type);
-    if (!rule) rule = find(metadata_rules, out.type);
-    out.unknown = !rule;
-    if (rule) rule->read(fields, out);
+    read_(json, raw, out);
   }
+
+ private:
+  std::string_view name_;
+  Read read_;
 };
+const NamedDialect code_dialect("claude-code", read_code);
+const NamedDialect flat_dialect("claude-flat", read_flat);
+const NamedDialect messages_dialect("claude-messages", read_messages);
 
 // Signs of each dialect, most specific first. The path of a file proves nothing.
 
@@ -174,18 +156,18 @@ bool is_flat(const Fields& f, std::string_view type) {
   return (f.message && f.message->is_string()) || f.toolName || f.toolArguments || type == "compact_system";
 }
 bool is_code(const Fields& f, std::string_view type) {
-  const bool is_chain = type == "user" || type == "assistant" || find(chain_rules, type) != nullptr;
+  const bool is_chain = type == "user" || type == "assistant" || find_rule(chain_rules, type) != nullptr;
   return is_chain && (f.uuid || f.sessionId || (f.message && f.message->is_object()));
 }
 
 struct Sign {
   bool (*matches)(const Fields&, std::string_view type);
-  const Dialect& (*dialect)();
+  const Dialect* dialect;
 };
-constexpr Sign signs[] = {
-    {is_messages, messages_dialect},
-    {is_flat, flat_dialect},
-    {is_code, code_dialect},
+const Sign signs[] = {
+    {is_messages, &messages_dialect},
+    {is_flat, &flat_dialect},
+    {is_code, &code_dialect},
 };
 
 class Reader final : public RecordReader {
@@ -195,14 +177,14 @@ class Reader final : public RecordReader {
   const Dialect* detect(const dom::element& json) const override {
     const Fields fields(json);
     const std::string_view type = text(fields.type);
-    if (find(metadata_rules, type)) return nullptr;
+    if (is_metadata(type)) return nullptr;
     for (const Sign& sign : signs)
-      if (sign.matches(fields, type)) return &sign.dialect();
+      if (sign.matches(fields, type)) return sign.dialect;
     return nullptr;
   }
 
   const Dialect* metadata_dialect(const dom::element& json) const override {
-    return find(metadata_rules, dom::text_of(json, "type")) ? &code_dialect() : nullptr;
+    return is_metadata(dom::text_of(json, "type")) ? &code_dialect : nullptr;
   }
 };
 
@@ -213,9 +195,24 @@ const RecordReader& reader() {
   return reader;
 }
 
-const Dialect& code_dialect() {
-  static const CodeDialect dialect;
-  return dialect;
+void read_code(const dom::element& json, std::string_view raw, Record& out) {
+  const Fields fields(json);
+  out.type = text(fields.type);
+  read_header(fields, out);
+  if (out.type == "user") return read_user(fields, out);
+  if (out.type == "assistant") return read_assistant(fields, raw, out);
+  const Rule* rule = find_rule(chain_rules, out.type);
+  if (!rule) rule = find_rule(metadata_rules, out.type);
+  if (rule)
+    rule->read(fields, out);
+  else
+    out.unknown = !is_one_of(metadata_without_facts, out.type);
+}
+
+const Rule* find_rule(std::span<const Rule> rules, std::string_view kind) {
+  const auto found =
+      std::find_if(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.kind == kind; });
+  return found == rules.end() ? nullptr : &*found;
 }
 
 Fields::Fields(const dom::element& json) {

@@ -10,7 +10,9 @@
 // Since 1.0.17 a line has one content block; older versions write several. Versions differ in fields, never
 // in meaning.
 #pragma once
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -25,9 +27,10 @@ const RecordReader& reader();
 
 // What follows is shared by the reader's source files.
 
-const Dialect& code_dialect();
-const Dialect& flat_dialect();
-const Dialect& messages_dialect();
+// The reader of each dialect. `raw`: the text of the record.
+void read_code(const dom::element& json, std::string_view raw, Record& out);
+void read_flat(const dom::element& json, std::string_view raw, Record& out);
+void read_messages(const dom::element& json, std::string_view raw, Record& out);
 
 using Value = std::optional<dom::element>;
 
@@ -48,6 +51,19 @@ inline std::string_view text(const Value& value) { return value ? dom::as_text(*
 inline bool is_true(const Value& value) { return value && dom::as_bool(*value); }
 inline std::optional<std::int64_t> integer(const Value& value) {
   return value ? dom::as_int(*value) : std::nullopt;
+}
+
+/// How to read one kind of record.
+struct Rule {
+  std::string_view kind;
+  void (*read)(const Fields&, Record&);
+  std::string_view versions;  // observed to write it
+};
+/// Null: no rule of this kind.
+const Rule* find_rule(std::span<const Rule> rules, std::string_view kind);
+
+inline bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// Reads uuid, parent, time, session and so on: everything but the facts.

@@ -1,6 +1,4 @@
 // claude-code: `system` records by subtype, `attachment` records by kind.
-#include <algorithm>
-
 #include "agents/claude_code/reader.hpp"
 
 namespace earshot::claude_code {
@@ -58,7 +56,6 @@ void api_error(const Fields& f, Record& out) {
 }
 
 void scheduled_task_fire(const Fields&, Record& out) { out.facts.push_back(fact::ScheduledFire{}); }
-void ignore(const Fields&, Record&) {}
 
 void queued_command(const Fields& f, Record& out) {
   const Value prompt = dom::member(*f.attachment, "prompt");
@@ -89,12 +86,6 @@ void todo_reminder(const Fields& f, Record& out) {
     out.facts.push_back(fact::TodoList{todos_of(*content), dom::text_of(*f.attachment, "type")});
 }
 
-struct Rule {
-  std::string_view kind;
-  void (*read)(const Fields&, Record&);
-  std::string_view versions;  // observed to write it
-};
-
 constexpr Rule subtypes[] = {
     {"turn_duration", turn_duration, "2.1.1 -"},
     {"stop_hook_summary", stop_hook_summary, "2.0.64 -"},
@@ -106,7 +97,6 @@ constexpr Rule subtypes[] = {
     {"informational", system_message, "2.1.108 -"},
     {"bridge_status", system_message, "2.1.76 - 2.1.197"},
     {"model_refusal_fallback", system_message, "2.1.217 -"},
-    {"local_command", ignore, "2.0.76 -"},
 };
 
 constexpr Rule attachments[] = {
@@ -114,55 +104,56 @@ constexpr Rule attachments[] = {
     {"max_turns_reached", max_turns_reached, "2.1.330 -"},
     {"task_reminder", todo_reminder, "2.1.98 -"},
     {"todo_reminder", todo_reminder, "2.1.220 -"},
-    {"agent_listing_delta", ignore, "2.1.146 -"},
-    {"auto_mode", ignore, "2.1.119 -"},
-    {"auto_mode_exit", ignore, "2.1.119 -"},
-    {"batching_reminder_sent", ignore, "2.1.220 -"},
-    {"budget_usd", ignore, "2.1.220 -"},
-    {"command_permissions", ignore, "2.1.101 -"},
-    {"compact_file_reference", ignore, "2.1.217 -"},
-    {"date", ignore, "2.1.330 -"},
-    {"date_change", ignore, "2.1.108 -"},
-    {"deferred_tools_delta", ignore, "2.1.90 -"},
-    {"deferred_tools_record", ignore, "2.1.330 -"},
-    {"dynamic_skill", ignore, "2.1.220 -"},
-    {"edited_text_file", ignore, "2.1.101 -"},
-    {"environment", ignore, "2.1.330 -"},
-    {"file", ignore, "2.1.209 -"},
-    {"goal_status", ignore, "2.1.153 -"},
-    {"hook_additional_context", ignore, "2.1.98 -"},
-    {"hook_blocking_error", ignore, "2.1.98 -"},
-    {"hook_cancelled", ignore, "2.1.215 -"},
-    {"hook_non_blocking_error", ignore, "2.1.119 -"},
-    {"hook_success", ignore, "2.1.98 -"},
-    {"hook_system_message", ignore, "2.1.98 -"},
-    {"invoked_skills", ignore, "2.1.220 -"},
-    {"mcp_instructions_delta", ignore, "2.1.90 -"},
-    {"model", ignore, "2.1.330 -"},
-    {"nested_memory", ignore, "2.1.197 -"},
-    {"plan_mode", ignore, "2.1.101 -"},
-    {"plan_mode_exit", ignore, "2.1.101 -"},
-    {"plan_mode_reentry", ignore, "2.1.108 -"},
-    {"prompt_snapshot", ignore, "2.1.330 -"},
-    {"read_truncation_notice", ignore, "2.1.220 -"},
-    {"remote_session_change", ignore, "2.1.330 -"},
-    {"session_context", ignore, "2.1.330 -"},
-    {"silent_turn_reminder", ignore, "2.1.330 -"},
-    {"skill_listing", ignore, "2.1.96 -"},
-    {"task_status", ignore, "2.1.220 -"},
-    {"total_tokens_reminder", ignore, "2.1.236 -"},
-    {"ultra_effort_enter", ignore, "2.1.220 -"},
-    {"ultra_effort_exit", ignore, "2.1.220 -"},
-    {"unknown_command_fallback", ignore, "2.1.330 -"},
-    {"workflow_keyword_request", ignore, "2.1.212 -"},
 };
 
-void apply(std::span<const Rule> rules, std::string_view kind, const Fields& f, Record& out) {
+constexpr std::string_view subtypes_without_facts[] = {"local_command"};
+constexpr std::string_view attachments_without_facts[] = {"agent_listing_delta",
+                                                          "auto_mode",
+                                                          "auto_mode_exit",
+                                                          "batching_reminder_sent",
+                                                          "budget_usd",
+                                                          "command_permissions",
+                                                          "compact_file_reference",
+                                                          "date",
+                                                          "date_change",
+                                                          "deferred_tools_delta",
+                                                          "deferred_tools_record",
+                                                          "dynamic_skill",
+                                                          "edited_text_file",
+                                                          "environment",
+                                                          "file",
+                                                          "goal_status",
+                                                          "hook_additional_context",
+                                                          "hook_blocking_error",
+                                                          "hook_cancelled",
+                                                          "hook_non_blocking_error",
+                                                          "hook_success",
+                                                          "hook_system_message",
+                                                          "invoked_skills",
+                                                          "mcp_instructions_delta",
+                                                          "model",
+                                                          "nested_memory",
+                                                          "plan_mode",
+                                                          "plan_mode_exit",
+                                                          "plan_mode_reentry",
+                                                          "prompt_snapshot",
+                                                          "read_truncation_notice",
+                                                          "remote_session_change",
+                                                          "session_context",
+                                                          "silent_turn_reminder",
+                                                          "skill_listing",
+                                                          "task_status",
+                                                          "total_tokens_reminder",
+                                                          "ultra_effort_enter",
+                                                          "ultra_effort_exit",
+                                                          "unknown_command_fallback",
+                                                          "workflow_keyword_request"};
+
+void apply(std::span<const Rule> rules, std::span<const std::string_view> without_facts,
+           std::string_view kind, const Fields& f, Record& out) {
   out.type = out.keep(std::string(out.type) + '/' + std::string(kind));
-  const auto rule =
-      std::find_if(rules.begin(), rules.end(), [&](const Rule& each) { return each.kind == kind; });
-  out.unknown = rule == rules.end();
-  if (!out.unknown) rule->read(f, out);
+  if (const Rule* rule = find_rule(rules, kind)) return rule->read(f, out);
+  out.unknown = !is_one_of(without_facts, kind);
 }
 
 }  // namespace
@@ -170,7 +161,7 @@ void apply(std::span<const Rule> rules, std::string_view kind, const Fields& f, 
 void read_system(const Fields& f, Record& out) {
   const std::string_view subtype = text(f.subtype);
   if (subtype.empty()) return system_message(f, out);
-  apply(subtypes, subtype, f, out);
+  apply(subtypes, subtypes_without_facts, subtype, f, out);
 }
 
 void read_attachment(const Fields& f, Record& out) {
@@ -178,7 +169,7 @@ void read_attachment(const Fields& f, Record& out) {
     out.unknown = true;
     return;
   }
-  apply(attachments, dom::text_of(*f.attachment, "type"), f, out);
+  apply(attachments, attachments_without_facts, dom::text_of(*f.attachment, "type"), f, out);
 }
 
 }  // namespace earshot::claude_code

@@ -1,19 +1,43 @@
 #include "serve/auth/access.hpp"
 
-#include <openssl/sha.h>
+#include <spdlog/spdlog.h>
 
-#include <array>
+#include <algorithm>
 
-#include "base/hex.hpp"
 #include "serve/auth/secrets.hpp"
+#include "serve/stream/session_store.hpp"
 
 namespace earshot::serve {
+namespace {
 
-std::string sha256_hex(std::string_view text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return to_hex(digest.data(), digest.size());
+bool includes(const Filter& allowed, const SessionStore& sessions, const Session& session,
+              std::string_view project) {
+  if (allowed.empty()) return true;
+  if (session.name.empty() || (!allowed.project.empty() && project.empty())) return false;
+  SessionKeys keys = sessions.keys_of(session);
+  keys.project = project;
+  return allowed.matches_session(keys);
 }
+
+/// Of a stream; a subagent belongs to the main stream whose name its own one begins with. Empty: unknown.
+std::string_view project_of(const Session& session, const tail::Stream& stream) {
+  std::string_view project;
+  int main_streams = 0;
+  bool is_subagent_of_main = false;
+  for (const Member& member : session.members) {
+    const bool is_main = member.stream->agent().empty();
+    const bool is_its_main = is_main && stream.name().starts_with(member.stream->name() + "/");
+    main_streams += is_main;
+    is_subagent_of_main |= is_its_main;
+    const Transcript* transcript = member.stream->transcript();
+    if (!transcript || (!is_its_main && (is_subagent_of_main || member.stream != &stream))) continue;
+    project = transcript->state().project;
+  }
+  const bool is_only_project = main_streams <= 1 && (stream.agent().empty() || is_subagent_of_main);
+  return is_only_project || main_streams == 0 ? std::string_view(session.project) : project;
+}
+
+}  // namespace
 
 const User* find_user_by_token(const std::vector<User>& users, std::string_view token) {
   if (token.empty()) return nullptr;
@@ -26,28 +50,70 @@ const User* find_user_by_token(const std::vector<User>& users, std::string_view 
 
 Caller AccessPolicy::as_user(const User& user, TransportKind transport_kind) const {
   const bool meta = user.view == View::meta || view_of_transport(transport_kind) == View::meta;
-  return {transport_kind, AuthResult::user, meta ? View::meta : View::full, &user};
+  return {transport_kind, AuthResult::user, meta ? View::meta : View::full, &user, {}};
 }
 
 Caller AccessPolicy::identify(const Request& request, TransportKind transport_kind) const {
+  const std::string_view origin = request.origins.empty() ? std::string_view() : request.origins.front();
   const AuthResult result = authenticate(request, transport_kind, token);
-  if (result == AuthResult::wrong_token) {
-    if (const User* user = find_user_by_token(users, bearer_token(request)))
-      return as_user(*user, transport_kind);
+  const std::string_view given = bearer_token(request);
+  Caller caller{transport_kind, result, view_of_transport(transport_kind)};
+  if (result == AuthResult::wrong_token && !given.empty()) {
+    caller = identify(given, origin, transport_kind);
+    if (!metrics_token.empty() && same_secret(given, metrics_token)) caller.auth_result = AuthResult::metrics;
   }
-  return {transport_kind, result, view_of_transport(transport_kind), nullptr};
+  caller.origin = origin;
+  return caller;
 }
 
-Caller AccessPolicy::identify(std::string_view given_token, TransportKind transport_kind) const {
-  if (same_secret(given_token, token))
-    return {transport_kind, AuthResult::owner, view_of_transport(transport_kind), nullptr};
-  if (const User* user = find_user_by_token(users, given_token)) return as_user(*user, transport_kind);
-  return {transport_kind, AuthResult::wrong_token, view_of_transport(transport_kind), nullptr};
+Caller AccessPolicy::identify(std::string_view given_token, std::string_view origin,
+                              TransportKind transport_kind) const {
+  Caller caller{transport_kind, AuthResult::wrong_token, view_of_transport(transport_kind)};
+  if (same_secret(given_token, token) || page_tokens.matches(given_token, origin)) {
+    caller.auth_result = AuthResult::owner;
+  } else if (const User* user = find_user_by_token(users, given_token)) {
+    caller = as_user(*user, transport_kind);
+  }
+  caller.origin = origin;
+  return caller;
 }
 
 Audience AccessPolicy::audience_of(const Caller& caller) const {
   if (caller.view == View::meta) return Audience::meta;
   return !redact && caller.transport_kind == TransportKind::unix_socket ? Audience::raw : Audience::full;
+}
+
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session) {
+  if (!includes(allowed, sessions, session, session.project)) return false;
+  return allowed.project.empty() ||
+         std::all_of(session.members.begin(), session.members.end(), [&](const Member& member) {
+           return may_see(allowed, sessions, session, *member.stream);
+         });
+}
+
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session,
+             const tail::Stream& stream) {
+  return includes(allowed, sessions, session, project_of(session, stream));
+}
+
+bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session) {
+  return allowed.empty() || (!session.empty() && allowed.matches_name(sessions.host_of(session), session));
+}
+
+// --- Audit ---
+
+void Audit::log_change(std::string_view who, std::string_view what, std::string_view result) {
+  const std::string line = std::string(who) + '\n' + std::string(result);
+  if (line != last_) log(who, what, result);
+}
+
+void Audit::log(std::string_view who, std::string_view what, std::string_view result) {
+  if (address_.empty()) return;
+  last_ = std::string(who) + '\n' + std::string(result);
+  // A logger of its own, which only the level `off` silences (log.cpp); tests may have none.
+  auto logger = spdlog::get("audit");
+  if (!logger) logger = spdlog::default_logger();
+  logger->info("audit: {} from {} requests {} and {}", who, address_, what, result);
 }
 
 }  // namespace earshot::serve

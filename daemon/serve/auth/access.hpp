@@ -1,29 +1,36 @@
-// Who uses a connection, what it may see, and how often it may send messages.
+// Who uses a connection, what it may see, how often it may send messages, and the audit log.
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "core/event_json.hpp"
-#include "serve/http/request.hpp"
+#include "serve/auth/secrets.hpp"
+#include "serve/http/message.hpp"
 #include "serve/stream/live_log.hpp"
 #include "serve/stream/subscription.hpp"
 
+namespace earshot::tail {
+class Stream;
+}
+
 namespace earshot::serve {
 
-/// A user of a hub, besides the owner.
+struct Session;
+class SessionStore;
+
+/// A user of a hub who is not its owner.
 struct User {
   std::string name;
   std::string token_sha256;  // 64 hex digits: the token itself is not stored
   Filter allowed;            // hosts and projects; empty lists: all (the configuration requires one)
   View view = View::meta;    // the most this user may see
 };
-
-std::string sha256_hex(std::string_view text);
 
 /// Null: unknown, or an empty token. Takes the same time for every token.
 const User* find_user_by_token(const std::vector<User>& users, std::string_view token);
@@ -34,6 +41,7 @@ struct Caller {
   AuthResult auth_result = AuthResult::anonymous;
   View view = View::full;      // the most it may see
   const User* user = nullptr;  // of AuthResult::user
+  std::string origin = {};     // of the request; empty: not a browser
 
   bool is_authenticated() const {
     return auth_result == AuthResult::owner || auth_result == AuthResult::user;
@@ -44,22 +52,36 @@ struct Caller {
   }
   const Filter* allowed() const { return user ? &user->allowed : nullptr; }
   std::string_view name() const {  // in the audit log
+    if (auth_result == AuthResult::metrics) return "the metrics token";
     return user ? std::string_view(user->name) : is_authenticated() ? "the owner" : "anonymous";
   }
   std::string_view permission() const {
+    if (auth_result == AuthResult::metrics) return "receives metrics";
     return !is_authenticated() ? "receives nothing" : view == View::meta ? "receives meta" : "receives full";
   }
 };
 
+/// Whether `allowed` includes this session with all of its streams: one id may be in use in several projects.
+/// If `allowed` lists projects, a session of unknown project is excluded: the name of its directory is not
+/// used.
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session);
+/// Whether `allowed` includes this stream of the session, by the project of its main stream.
+bool may_see(const Filter& allowed, const SessionStore& sessions, const Session& session,
+             const tail::Stream& stream);
+/// By name only: false if no project could make may_see() true.
+bool may_see_by_name(const Filter& allowed, const SessionStore& sessions, std::string_view session);
+
 struct AccessPolicy {
   std::string token;              // the owner's; never logged
+  std::string metrics_token;      // reads /metrics and nothing else; empty: none
+  PageTokens page_tokens;         // of the owner's browser pages
   std::vector<User> users;        // of a hub
   View remote_view = View::meta;  // over TLS
   bool redact = true;             // false: the owner on the Unix socket receives unredacted text
 
   Caller identify(const Request& request, TransportKind transport_kind) const;
-  /// By the token of a `hello`.
-  Caller identify(std::string_view given_token, TransportKind transport_kind) const;
+  /// By the token of a `hello`; `origin` is the one of the upgrade request.
+  Caller identify(std::string_view given_token, std::string_view origin, TransportKind transport_kind) const;
   Audience audience_of(const Caller& caller) const;
 
  private:
@@ -90,6 +112,24 @@ class TokenBucket {
  private:
   double per_second_, burst_, left_;
   Time last_;
+};
+
+/// The audit log of a daemon with users: one line per connection, and one per change of
+/// identity or permissions. Lines contain no token, code or query.
+class Audit {
+ public:
+  /// Enables the log for a connection from `address`.
+  void begin(std::string address) { address_ = std::move(address); }
+  /// `audit: WHO from ADDRESS requests WHAT and RESULT`
+  void log(std::string_view who, std::string_view what, std::string_view result);
+  /// The same, unless the last line had the same `who` and `result`.
+  void log_change(std::string_view who, std::string_view what, std::string_view result);
+  /// Enabled, and nothing was logged yet.
+  bool is_pending() const { return !address_.empty() && last_.empty(); }
+
+ private:
+  std::string address_;  // empty: disabled
+  std::string last_;
 };
 
 }  // namespace earshot::serve

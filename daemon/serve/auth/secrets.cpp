@@ -1,7 +1,12 @@
 #include "serve/auth/secrets.hpp"
 
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +20,7 @@ namespace {
 
 constexpr std::size_t token_bytes = 32;
 constexpr std::size_t key_bytes = 8;
+constexpr std::size_t code_bytes = 32;
 constexpr std::size_t file_bytes_max = 256;  // a secret file has one line; a longer one is refused
 
 std::string describe(const std::string& path, int error) { return path + ": " + std::strerror(error); }
@@ -59,7 +65,8 @@ PrivateFile load_or_create(const std::string& path, std::size_t bytes, std::vect
 
 }  // namespace
 
-std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory) {
+std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory,
+                                              const std::string& metrics_token_file) {
   if (std::string error = make_private_directory(state_directory); !error.empty())
     return AuthError{std::move(error)};
   Secrets secrets;
@@ -67,14 +74,69 @@ std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory
   if (!token.error.empty()) return AuthError{std::move(token.error)};
   const PrivateFile key = load_or_create(state_directory + "/key", key_bytes, secrets.set_aside);
   if (!key.error.empty()) return AuthError{key.error};
+  if (!metrics_token_file.empty()) {
+    PrivateFile metrics = load_or_create(metrics_token_file, token_bytes, secrets.set_aside);
+    if (!metrics.error.empty()) return AuthError{"metrics_token_file: " + metrics.error};
+    secrets.metrics_token = std::move(*metrics.text);
+  }
   secrets.token = std::move(*token.text);
   secrets.hash_key = parse_hex(*key.text).value_or(0);
   return secrets;
 }
 
+std::string sha256_hex(std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return to_hex(digest.data(), digest.size());
+}
+
 bool same_secret(std::string_view given, std::string_view expected) {
   return given.size() == expected.size() &&
          CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+}
+
+std::string OneTimeCodes::make(Time now) {
+  std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
+  if (codes_.size() == outstanding_max) codes_.pop_front();
+  codes_.push_back({random_hex(code_bytes), now + good_for});
+  return codes_.back().text;
+}
+
+bool OneTimeCodes::take(std::string_view given, Time now) {
+  std::erase_if(codes_, [&](const Code& code) { return code.until <= now; });
+  auto found = codes_.end();
+  for (auto it = codes_.begin(); it != codes_.end(); ++it) {  // constant time
+    if (same_secret(given, it->text)) found = it;
+  }
+  if (found == codes_.end()) return false;
+  codes_.erase(found);
+  return true;
+}
+
+std::size_t OneTimeCodes::outstanding(Time now) const {
+  return static_cast<std::size_t>(
+      std::count_if(codes_.begin(), codes_.end(), [&](const Code& code) { return code.until > now; }));
+}
+
+std::string PageTokens::make(std::string_view origin) {
+  if (tokens_.size() == outstanding_max) tokens_.pop_front();
+  tokens_.push_back({random_hex(token_bytes), std::string(origin)});
+  return tokens_.back().text;
+}
+
+bool PageTokens::matches(std::string_view token, std::string_view origin) const {
+  bool found = false;
+  for (const PageToken& each : tokens_) found |= same_secret(token, each.text) && origin == each.origin;
+  return found;
+}
+
+std::string token_proof(std::string_view token, std::string_view nonce, std::string_view endpoint) {
+  const std::string message = std::string(nonce) + std::string(endpoint);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> mac{};
+  unsigned size = 0;
+  HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
+       reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac.data(), &size);
+  return to_hex(mac.data(), size);
 }
 
 std::variant<StateLock, AuthError> StateLock::acquire(const std::string& state_directory) {

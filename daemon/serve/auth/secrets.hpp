@@ -1,17 +1,22 @@
-// The secrets of the state directory, and its lock.
+// The secrets of the state directory, its lock, and one-time codes.
 #pragma once
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/file.hpp"
 
 namespace earshot::serve {
 
 struct Secrets {
   std::string token;           // 256 bits as 64 hex digits: STATE/token
+  std::string metrics_token;   // likewise, in a file of its own; empty: none
   std::uint64_t hash_key = 0;  // 64 bits, keys the prefix hashes: STATE/key; without it all clients reset
   std::vector<std::string> set_aside;  // for users: damaged files that were replaced
 };
@@ -24,10 +29,58 @@ struct AuthError {
 /// that others can read, or a directory that they can write, is refused: it may be known already. A file
 /// truncated by a crash (fewer digits, or NULs) is renamed to `<name>.torn` and replaced; other content is
 /// refused. Requires the StateLock.
-std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory);
+std::variant<Secrets, AuthError> load_secrets(const std::string& state_directory,
+                                              const std::string& metrics_token_file = {});
 
+/// As 64 hex digits.
+std::string sha256_hex(std::string_view text);
 /// Takes the same time wherever the texts differ.
 bool same_secret(std::string_view given, std::string_view expected);
+
+/// A browser exchanges a one-time code for the token, so that URLs never contain the token. Pure: the time is
+/// an argument.
+class OneTimeCodes {
+ public:
+  using Time = Clock::time_point;
+  static constexpr std::size_t outstanding_max = 16;  // one more replaces the oldest
+  static constexpr std::chrono::seconds good_for{60};
+
+  /// 256 random bits as 64 hex digits.
+  std::string make(Time now);
+  /// True once, while the code is valid. Takes the same time for every text.
+  bool take(std::string_view code, Time now);
+  std::size_t outstanding(Time now) const;
+
+ private:
+  struct Code {
+    std::string text;
+    Time until;
+  };
+  std::deque<Code> codes_;  // oldest first
+};
+
+/// What a browser page receives for a one-time code instead of the owner's token: valid until the daemon
+/// stops, for pages of one origin. Another server on the same port cannot use it elsewhere or later.
+class PageTokens {
+ public:
+  static constexpr std::size_t outstanding_max = 64;  // one more revokes the oldest
+
+  /// 256 random bits as 64 hex digits.
+  std::string make(std::string_view origin);
+  /// Takes the same time for every text.
+  bool matches(std::string_view token, std::string_view origin) const;
+  void revoke_all() { tokens_.clear(); }
+
+ private:
+  struct PageToken {
+    std::string text, origin;
+  };
+  std::deque<PageToken> tokens_;  // oldest first
+};
+
+/// Proves to a client that this daemon has the owner's token: the HMAC-SHA256 of `nonce` and `endpoint`
+/// (`address:port` of the connection at this end), as 64 hex digits.
+std::string token_proof(std::string_view token, std::string_view nonce, std::string_view endpoint);
 
 /// One daemon per state directory. Held during its lifetime; the kernel releases it when the process ends.
 class StateLock {

@@ -1,9 +1,11 @@
 #include "serve/http/connection.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
 #include "serve/http/event_stream.hpp"
+#include "serve/websocket/acceptor.hpp"
 #include "serve/websocket/session.hpp"
 
 namespace earshot::serve {
@@ -23,7 +25,7 @@ HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, TransportKi
 }
 
 void HttpConnection::start() {
-  if (!context_.access.users.empty()) audit_.begin(transport_->socket(), transport_kind_);
+  if (!context_.access.users.empty()) audit_.begin(peer_address(transport_->socket(), transport_kind_));
   transport_->open([self = shared_from_this()](error_code ec) {
     if (self->is_closed()) return;
     if (ec) return self->drop();
@@ -103,7 +105,12 @@ void HttpConnection::handle(bool cold_sessions_read) {
   enter(State::working);
   const Request request = transport_->request();
   RequestContext request_context{context_.access.identify(request, transport_kind_), Clock::now(),
-                                 cold_sessions_read};
+                                 cold_sessions_read, local_address(transport_->socket(), transport_kind_)};
+  is_authenticated_ |= request_context.caller.is_authenticated();
+  if (context_.response_bytes >= response_bytes_max(is_authenticated_)) {
+    context_.counters.refuse(Refusal::responses);
+    return respond(text_response(503, "too many responses are unread: retry later"));
+  }
   HttpResponse response = route(request, request_context, context_);
   Caller caller = request_context.caller;
   if (response.meta) caller.view = View::meta;
@@ -143,7 +150,7 @@ void HttpConnection::log_access(const Request& request, const Caller& caller, co
 }
 
 void HttpConnection::read_cold_sessions(HttpResponse response) {
-  context_.read_cold_sessions(std::move(response.wanted), [weak = weak_from_this()] {
+  context_.read_cold_sessions_once(std::move(response.wanted), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (self && self->state_ == State::working) self->handle(true);
   });
@@ -163,10 +170,13 @@ void HttpConnection::respond(const HttpResponse& response, bool last) {
     delivery.http_1_0 = transport_->http_1_0();
     delivery.head = transport_->request().method == "HEAD";
   }
-  transport_->write(encode(response, delivery),
+  std::string bytes = encode(response, delivery);
+  account_response(bytes.size());
+  transport_->write(std::move(bytes),
                     [self = shared_from_this(), keep_alive = delivery.keep_alive](error_code ec) {
                       if (self->is_closed()) return;
                       if (ec) return self->drop();
+                      self->account_response(0);
                       self->count_bytes();
                       if (keep_alive && !self->stopping_) return self->read_request();
                       self->linger();
@@ -189,7 +199,9 @@ void HttpConnection::check_request_time(Clock::time_point now) {
   const auto& limits = context_.limits;
   if (!request_began_ && transport_->begun()) request_began_ = requests_ == 0 ? entered_ : now;
   if (!request_began_) {
-    if (now - entered_ > (requests_ == 0 ? limits.handshake : limits.keep_alive)) drop();
+    const auto idle_max =
+        is_authenticated_ ? limits.keep_alive : std::min(limits.handshake, limits.keep_alive);
+    if (now - entered_ > (requests_ == 0 ? limits.handshake : idle_max)) drop();
     return;
   }
   if (now - *request_began_ <= limits.handshake) return;
@@ -205,18 +217,6 @@ void HttpConnection::check_request_time(Clock::time_point now) {
 
 void HttpConnection::wake() {
   if (state_ == State::session) session_->wake();
-}
-
-void HttpConnection::session_changed(const Session& session) {
-  if (state_ == State::session) session_->subscriber().session_changed(session);
-}
-
-void HttpConnection::session_shown(const Session& session) {
-  if (state_ == State::session) session_->subscriber().session_shown(session);
-}
-
-void HttpConnection::stream_appeared(std::uint32_t stream) {
-  if (state_ == State::session) session_->subscriber().stream_appeared(stream);
 }
 
 void HttpConnection::tick(Clock::time_point now) {
@@ -269,6 +269,7 @@ void HttpConnection::token_changed() {
 void HttpConnection::drop() {
   if (is_closed()) return;
   state_ = State::closed;
+  account_response(0);
   if (audit_.is_pending()) audit_.log_change("anonymous", "nothing", "receives nothing");
   count_bytes();
   if (session_) session_->subscriber().close();

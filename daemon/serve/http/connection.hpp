@@ -3,15 +3,18 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
-#include "serve/auth/audit.hpp"
-#include "serve/connection.hpp"
 #include "serve/http/router.hpp"
 #include "serve/stream/subscriber_session.hpp"
+#include "serve/websocket/transport.hpp"
 
 namespace earshot::serve {
+
+/// busy: every request is answered by 503. foreign: by 403, as another user is connected.
+enum class Admission { yes, busy, foreign };
 
 class HttpConnection final : public Connection, public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -22,13 +25,15 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void start();
 
   void wake() override;
-  void session_changed(const Session& session) override;
-  void session_shown(const Session& session) override;
-  void stream_appeared(std::uint32_t stream) override;
+  Subscriber* subscriber() override { return state_ == State::session ? &session_->subscriber() : nullptr; }
   void tick(Clock::time_point now) override;
   void stop() override;
   void token_changed() override;
   void drop() override;
+  std::optional<Clock::time_point> idle_anonymous_since() const override {
+    if (state_ != State::reading || is_authenticated_ || request_began_) return {};
+    return entered_;
+  }
   Kind kind() const override { return session_ ? session_->kind() : Kind::http; }
   TransportKind transport_kind() const override { return transport_kind_; }
 
@@ -69,13 +74,21 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
   void read_cold_sessions(HttpResponse response);
   void check_request_time(Clock::time_point now);
+  /// Of all connections. Clients without a token leave room for the others.
+  std::size_t response_bytes_max(bool is_authenticated) const {
+    return context_.limits.response_bytes_max / (is_authenticated ? 1 : 4);
+  }
+  void account_response(std::size_t bytes) {
+    context_.response_bytes += bytes;
+    context_.response_bytes -= std::exchange(response_bytes_, bytes);
+  }
   void count_bytes();
 
   ServerContext& context_;
   const std::unique_ptr<Transport> transport_;
   const TransportKind transport_kind_;
   const Admission admission_;
-  std::function<void(Connection&)> on_closed_;
+  std::function<void(Connection&)> on_closed_;  // owns the context: destroyed after `session_`
   std::unique_ptr<SubscriberSession> session_;
   Audit audit_;
   TokenBucket rate_;  // of requests and messages
@@ -83,8 +96,16 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   Clock::time_point entered_ = Clock::now();
   std::optional<Clock::time_point> request_began_;  // when its first byte was seen
   std::size_t requests_ = 0;                        // answered ones
+  std::size_t response_bytes_ = 0;                  // being written
+  bool is_authenticated_ = false;                   // by a request
   bool stopping_ = false;
   std::uint64_t counted_in_ = 0, counted_out_ = 0;
 };
+
+/// Starts to serve a client. The connection keeps itself alive until its socket is closed; `on_closed` is
+/// then called once, from the loop. `context` outlives `on_closed`.
+std::shared_ptr<Connection> connect(std::unique_ptr<Transport> transport, TransportKind transport_kind,
+                                    ServerContext& context, Admission admission,
+                                    std::function<void(Connection&)> on_closed);
 
 }  // namespace earshot::serve

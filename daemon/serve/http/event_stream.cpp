@@ -1,5 +1,6 @@
 #include "serve/http/event_stream.hpp"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -8,7 +9,6 @@
 
 #include "base/json_writer.hpp"
 #include "serve/http/connection.hpp"
-#include "serve/http/query.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -55,6 +55,8 @@ HttpResponse events_response(std::string_view text) {
   response.subscription = subscribe_message(query);
   return query.error.empty() ? response : text_response(400, query.error);
 }
+
+std::string chunk_of(std::string_view bytes) { return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes); }
 
 void append_lines(std::string& out, std::span<const char> frames) {
   std::string_view rest(frames.data(), frames.size());
@@ -118,11 +120,7 @@ void EventStream::send() {
   subscriber_.sent(batch, batch.bytes());
   frame_sent();
   if (http_1_0_) return write(std::move(lines));
-  std::string chunk;
-  chunk.reserve(lines.size() + 16);
-  append_chunk_head(chunk, lines.size());
-  chunk.append(lines).append(chunk_end);
-  write(std::move(chunk));
+  write(chunk_of(lines));
 }
 
 void EventStream::write(std::string bytes) {
@@ -138,7 +136,7 @@ void EventStream::write(std::string bytes) {
 void EventStream::finish() {
   closing_ = true;
   closing_since_ = Clock::now();
-  transport_.write(http_1_0_ ? "" : std::string(last_chunk),
+  transport_.write(http_1_0_ ? "" : chunk_of(""),
                    [this, owner = connection_.shared_from_this()](error_code ec) {
                      if (connection_.is_closed()) return;
                      if (ec) return connection_.drop();

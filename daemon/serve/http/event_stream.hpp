@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "serve/http/response.hpp"
+#include "serve/http/message.hpp"
 #include "serve/stream/subscriber_session.hpp"
 
 namespace earshot::serve {
@@ -14,6 +14,9 @@ HttpResponse events_response(std::string_view query);
 
 /// Appends the payload of each frame and a newline. `frames` are complete adjacent server frames.
 void append_lines(std::string& out, std::span<const char> frames);
+
+/// A chunk (RFC 9112, 7.1); without bytes it is the last one.
+std::string chunk_of(std::string_view bytes);
 
 class EventStream final : public SubscriberSession {
  public:

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/json_writer.hpp"
+
 namespace earshot::serve {
 namespace {
 
@@ -39,14 +41,15 @@ std::string text_of(double number) {
 /// One metric: HELP and TYPE precede the first sample; without a sample they are omitted.
 class Family {
  public:
-  Family(std::string& out, std::string_view name, std::string_view type, std::string_view help)
-      : out_(out), name_(name), type_(type), help_(help) {}
+  Family(std::string& out, std::string_view name, std::string_view help)
+      : out_(out), name_(name), help_(help) {}
 
   template <class Number>
   Family& sample(Number number, Pairs labels = {}) {
     if (!begun_) {
       out_.append("# HELP ").append(name_).append(" ").append(help_).append("\n");
-      out_.append("# TYPE ").append(name_).append(" ").append(type_).append("\n");
+      out_.append("# TYPE ").append(name_).append(" ").append(name_.ends_with("_total") ? "counter\n"
+                                                                                        : "gauge\n");
     }
     begun_ = true;
     out_ += name_;
@@ -72,99 +75,114 @@ class Family {
 
  private:
   std::string& out_;
-  std::string_view name_, type_, help_;
+  std::string_view name_, help_;
   bool begun_ = false;
 };
 
+/// Names of counters end in `_total`; other metrics are gauges.
 class Page {
  public:
-  Family gauge(std::string_view name, std::string_view help) { return {text, name, "gauge", help}; }
-  Family counter(std::string_view name, std::string_view help) { return {text, name, "counter", help}; }
+  Family family(std::string_view name, std::string_view help) { return {text, name, help}; }
+  void add(std::string_view name, std::string_view help, const auto& value) {
+    family(name, help).sample(value);
+  }
   std::string text;
 };
 
-void process_part(Page& page, const ProcessMetrics& process) {
-  page.counter("process_cpu_seconds_total", "CPU time used, in seconds.").sample(process.cpu_seconds);
-  page.gauge("process_start_time_seconds", "When the process started, since 1970, in seconds.")
-      .sample(process.start_time_seconds);
-  page.gauge("process_resident_memory_bytes", "Resident memory.").sample(process.resident_bytes);
-  page.gauge("process_virtual_memory_bytes", "Virtual memory.").sample(process.virtual_bytes);
-  page.gauge("process_open_fds", "Open file descriptors.").sample(process.open_fds);
-  page.gauge("process_max_fds", "Limit of open file descriptors.").sample(process.max_fds);
-  page.gauge("process_threads", "Threads of the process.").sample(process.threads);
+void add_process(Page& page, const ProcessMetrics& process) {
+  page.add("process_cpu_seconds_total", "CPU time used, in seconds.", process.cpu_seconds);
+  page.add("process_start_time_seconds", "When the process started, since 1970, in seconds.",
+           process.start_time_seconds);
+  page.add("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
+  page.add("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes);
+  page.add("process_open_fds", "Open file descriptors.", process.open_fds);
+  page.add("process_max_fds", "Limit of open file descriptors.", process.max_fds);
+  page.add("process_threads", "Threads of the process.", process.threads);
 }
 
-void counts_part(Page& page, const Counters& counters) {
-  page.counter("earshot_connections_accepted_total", "Connections since the start.")
-      .sample(counters.connections);
-  page.counter("earshot_received_bytes_total", "Bytes from clients.").sample(counters.bytes_in);
-  page.counter("earshot_sent_bytes_total", "Bytes to clients.").sample(counters.bytes_out);
-  page.counter("earshot_messages_total", "WebSocket messages from clients.").sample(counters.messages);
-  auto answers = page.counter("earshot_http_answers_total", "HTTP responses, by status.");
+void add_counters(Page& page, const Counters& counters) {
+  page.add("earshot_connections_accepted_total", "Connections since the start.", counters.connections);
+  page.add("earshot_received_bytes_total", "Bytes from clients.", counters.bytes_in);
+  page.add("earshot_sent_bytes_total", "Bytes to clients.", counters.bytes_out);
+  page.add("earshot_messages_total", "WebSocket messages from clients.", counters.messages);
+  auto answers = page.family("earshot_http_answers_total", "HTTP responses, by status.");
   for (const auto& [status, number] : counters.answers)
     answers.sample(number, {{"code", std::to_string(status)}});
-  auto refusals = page.counter("earshot_refusals_total", "Refused clients and requests, by reason.");
+  auto refusals = page.family("earshot_refusals_total", "Refused clients and requests, by reason.");
   for (std::size_t i = 0; i < refusal_names.size(); ++i)
     refusals.sample(counters.refusals[i], {{"reason", refusal_names[i]}});
-  auto endings = page.counter("earshot_endings_total", "Connections closed by the daemon, by reason.");
+  auto endings = page.family("earshot_endings_total", "Connections closed by the daemon, by reason.");
   for (std::size_t i = 0; i < ending_names.size(); ++i)
     endings.sample(counters.endings[i], {{"reason", ending_names[i]}});
-  page.counter("earshot_lagged_total", "Times that a subscriber fell behind.").sample(counters.lagged);
+  page.add("earshot_lagged_total", "Times that a subscriber fell behind.", counters.lagged);
 }
 
-void server_part(Page& page, const Metrics& metrics) {
-  auto connections = page.gauge("earshot_connections", "Current connections, by kind and listener.");
+void add_server(Page& page, const Metrics& metrics) {
+  auto connections = page.family("earshot_connections", "Current connections, by kind and listener.");
   for (const auto& one : metrics.connections)
     connections.sample(one.number, {{"kind", one.kind}, {"via", one.via}});
-  page.gauge("earshot_subscribers", "Connections that have such a subscription.")
+  page.family("earshot_subscribers", "Connections that have such a subscription.")
       .sample(metrics.event_subscribers, {{"deliver", "events"}})
       .sample(metrics.state_subscribers, {{"deliver", "state"}});
-  page.gauge("earshot_log_bytes", "Memory of the live log.").sample(metrics.log_bytes);
-  page.gauge("earshot_log_max_bytes", "Limit of the live log; above it the oldest frames are evicted.")
-      .sample(metrics.log_bytes_max);
-  page.counter("earshot_log_frames_total", "Frames that went into the live log.").sample(metrics.log_frames);
-  page.gauge("earshot_codes_outstanding", "Valid one-time codes.").sample(metrics.codes_outstanding);
-  page.gauge("earshot_sessions", "Known sessions, by state.").each("state", metrics.sessions);
-  page.counter("earshot_catch_ups_total", "Streams that clients resumed.").sample(metrics.catch_ups);
-  page.gauge("earshot_catch_up_folds", "Transcripts being read for resuming clients.")
-      .sample(metrics.catch_up_folds);
-  page.gauge("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.")
-      .sample(metrics.catch_up_chunk_bytes);
-  page.gauge("earshot_catch_up_chunk_max_bytes", "Limit of that memory.")
-      .sample(metrics.catch_up_chunk_bytes_max);
-  page.counter("earshot_events_total", "Events, by type.").each("type", metrics.events);
+  page.add("earshot_log_bytes", "Memory of the live log.", metrics.log_bytes);
+  page.add("earshot_log_max_bytes", "Limit of the live log; above it the oldest frames are evicted.",
+           metrics.log_bytes_max);
+  page.add("earshot_log_frames_total", "Frames that went into the live log.", metrics.log_frames);
+  page.add("earshot_response_bytes", "Memory of HTTP responses that clients have not read.",
+           metrics.response_bytes);
+  page.add("earshot_codes_outstanding", "Valid one-time codes.", metrics.codes_outstanding);
+  page.family("earshot_sessions", "Known sessions, by state.").each("state", metrics.sessions);
+  page.add("earshot_catch_ups_total", "Streams that clients resumed.", metrics.catch_ups);
+  page.add("earshot_catch_up_folds", "Transcripts being read for resuming clients.", metrics.catch_up_folds);
+  page.add("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.",
+           metrics.catch_up_chunk_bytes);
+  page.add("earshot_catch_up_chunk_max_bytes", "Limit of that memory.", metrics.catch_up_chunk_bytes_max);
+  page.family("earshot_events_total", "Events, by type.").each("type", metrics.events);
 }
 
-void tail_part(Page& page, const Metrics& metrics) {
-  page.counter("earshot_tail_read_bytes_total", "Bytes read from transcripts.").sample(metrics.tail_bytes);
-  page.counter("earshot_tail_looks_total", "Checks of transcripts for changes.").sample(metrics.tail_looks);
-  page.counter("earshot_tail_resets_total", "Transcripts that were found to have a new history.")
-      .sample(metrics.tail_resets);
-  page.counter("earshot_tail_verifications_total", "Verifications of complete prefixes.")
-      .sample(metrics.tail_verifications);
-  page.counter("earshot_tail_events_total", "Events read from transcripts.").sample(metrics.tail_events);
-  page.gauge("earshot_tail_pending_bytes", "Bytes of incomplete lines.").sample(metrics.pending_bytes);
-  page.gauge("earshot_tail_open_files", "Open transcripts.").sample(metrics.open_files);
-  page.gauge("earshot_tail_known_files", "Known transcripts.").sample(metrics.known_files);
-  page.gauge("earshot_tail_directories", "Watched directories.").sample(metrics.directories);
-  page.gauge("earshot_streams", "Transcripts, followed (live) or not (cold).")
+void add_tail(Page& page, const Metrics& metrics) {
+  page.add("earshot_tail_read_bytes_total", "Bytes read from transcripts.", metrics.tail_bytes);
+  page.add("earshot_tail_looks_total", "Checks of transcripts for changes.", metrics.tail_looks);
+  page.add("earshot_tail_resets_total", "Transcripts that were found to have a new history.",
+           metrics.tail_resets);
+  page.add("earshot_tail_verifications_total", "Verifications of complete prefixes.",
+           metrics.tail_verifications);
+  page.add("earshot_tail_events_total", "Events read from transcripts.", metrics.tail_events);
+  page.add("earshot_tail_pending_bytes", "Bytes of incomplete lines.", metrics.pending_bytes);
+  page.add("earshot_tail_open_files", "Open transcripts.", metrics.open_files);
+  page.add("earshot_tail_known_files", "Known transcripts.", metrics.known_files);
+  page.add("earshot_tail_directories", "Watched directories.", metrics.directories);
+  page.family("earshot_streams", "Transcripts, followed (live) or not (cold).")
       .sample(metrics.streams_live, {{"state", "live"}})
       .sample(metrics.streams_cold, {{"state", "cold"}});
-  page.gauge("earshot_troubles", "Unreadable files and directories.").sample(metrics.troubles);
-  page.gauge("earshot_inotify_watches", "inotify watches.").sample(metrics.inotify_watches);
-  page.gauge("earshot_watch_trouble", "1 if changes are found by sweeps only, or with delay.")
-      .sample(std::uint64_t{metrics.watch_trouble});
-  page.counter("earshot_redactions_total", "Redacted secrets, by rule.").each("rule", metrics.redactions);
-  page.gauge("earshot_limit", "Limits of this daemon, by their name in [limits].")
+  page.add("earshot_problems", "Unreadable files and directories.", metrics.problems);
+  page.add("earshot_inotify_watches", "inotify watches.", metrics.inotify_watches);
+  page.add("earshot_watch_problem", "1 if changes are found by sweeps only, or with delay.",
+           std::uint64_t{metrics.watch_problem});
+  page.family("earshot_redactions_total", "Redacted secrets, by rule.").each("rule", metrics.redactions);
+  page.family("earshot_limit", "Limits of this daemon, by their name in [limits].")
       .each("name", metrics.limits);
 }
 
-void team_part(Page& page, const TeamMetrics& team) {
+void add_team(Page& page, const TeamMetrics& team) {
   for (const TeamMetric& each : team.all) {
     std::string name = "earshot_";
     name.append(team.part).append("_").append(each.name).append(each.only_grows ? "_total" : "");
-    (each.only_grows ? page.counter(name, each.help) : page.gauge(name, each.help)).sample(each.value);
+    page.add(name, each.help, each.value);
   }
+}
+
+template <class Value, class... Rest>
+void write_members(JsonWriter& json, std::string_view name, const Value& value, const Rest&... rest) {
+  json.member(name, value);
+  if constexpr (sizeof...(rest) > 0) write_members(json, rest...);
+}
+
+/// Writes an object of names and values in turn.
+void write_object(JsonWriter& json, const auto&... members) {
+  json.begin_object();
+  write_members(json, members...);
+  json.end_object();
 }
 
 /// Fields of /proc/self/stat behind the name (proc(5)): the first one here is field 3.
@@ -194,13 +212,13 @@ std::optional<double> seconds_since_1970_at_boot() {
 
 std::string metrics_text(const Metrics& metrics) {
   Page page;
-  page.gauge("earshot_build_info", "1; which daemon this is.")
+  page.family("earshot_build_info", "1; which daemon this is.")
       .sample(std::uint64_t{1}, {{"version", metrics.version}, {"instance_id", metrics.instance}});
-  process_part(page, metrics.process);
-  server_part(page, metrics);
-  counts_part(page, metrics.counters);
-  tail_part(page, metrics);
-  team_part(page, metrics.team);
+  add_process(page, metrics.process);
+  add_server(page, metrics);
+  add_counters(page, metrics.counters);
+  add_tail(page, metrics);
+  add_team(page, metrics.team);
   return page.text;
 }
 
@@ -227,6 +245,41 @@ ProcessMetrics process_metrics() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     metrics.max_fds = limit.rlim_cur;
   return metrics;
+}
+
+std::string health_json(const Health& health) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  write_members(json, "version", health.version, "instance", health.instance, "host", health.host, "pid",
+                health.pid, "uptime_s", health.uptime_s, "protocol", 1, "state", health.state, "address",
+                health.address, "socket", health.socket);
+  json.key("roots").array(health.roots, [&](const Health::Root& root) {
+    write_object(json, "name", root.name, "path", root.path, "present", root.present, "transcripts",
+                 root.transcripts, "live", root.live);
+  });
+  write_object(json.key("watch"), "mode", health.watch.mode, "problem", health.watch.problem,
+               "inotify_watches", health.watch.inotify_watches);
+  json.key("problems").array(health.problems, [&](const Health::Problem& problem) {
+    write_object(json, "path", problem.path, "reason", problem.reason, "advice", problem.advice);
+  });
+  json.key("redaction").begin_object().member("on", health.redaction.on);
+  json.array_member("rules", health.redaction.rules).end_object();
+  if (!health.team.all.empty()) {
+    json.key("team").begin_object();
+    for (const TeamMetric& each : health.team.all) json.member(each.name, each.value);
+    json.end_object();
+  }
+  if (!health.hosts.empty()) {
+    json.key("hosts").array(health.hosts, [&](const Health::Host& host) {
+      write_object(json, "name", host.name, "online", host.online, "last_seen", host.last_seen);
+    });
+  }
+  json.member("connections", health.connections).member("sessions", health.sessions);
+  json.key("limits").begin_object();
+  for (const auto& [name, value] : health.limits) json.member(name, value);
+  json.end_object().end_object();
+  return out + "\n";
 }
 
 }  // namespace earshot::serve

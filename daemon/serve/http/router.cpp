@@ -4,12 +4,7 @@
 
 #include "base/hex.hpp"
 #include "serve/auth/secrets.hpp"
-#include "serve/http/assets.hpp"
 #include "serve/http/event_stream.hpp"
-#include "serve/http/health.hpp"
-#include "serve/http/metrics.hpp"
-#include "serve/http/query.hpp"
-#include "serve/http/sessions_page.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -39,6 +34,21 @@ HttpResponse page(const Request& request, const RequestContext& request_context,
 
 HttpResponse healthz(const Request&, const RequestContext&, ServerContext&) {
   return text_response(200, "ok");
+}
+
+/// Lets a client verify this daemon before it sends the token. A page cannot verify, so none may ask.
+HttpResponse proof(const Request& request, const RequestContext& request_context, ServerContext& context) {
+  constexpr std::string_view known[] = {"nonce"};
+  constexpr std::size_t nonce_digits = 32;
+  if (!request.origins.empty()) return text_response(403, "browsers may not use this path");
+  if (request_context.endpoint.empty()) return text_response(404, "the Unix socket needs no proof");
+  Query query = parse_query(request.query());
+  query.only(known);
+  const std::string_view nonce = query.one("nonce");
+  const bool is_nonce = query.pairs.size() == 1 && nonce.size() == nonce_digits && is_hex(nonce);
+  if (query.error.empty() && !is_nonce) query.error = "`nonce` is 32 lower-case hex digits";
+  if (!query.error.empty()) return text_response(400, query.error);
+  return text_response(200, token_proof(context.access.token, nonce, request_context.endpoint));
 }
 
 HttpResponse metrics(const Request&, const RequestContext& request_context, ServerContext& context) {
@@ -87,7 +97,7 @@ HttpResponse token(const Request& request, const RequestContext& request_context
     context.counters.refuse(Refusal::code);
     return text_response(401, "the code is wrong, used or expired: run `earshot open` again");
   }
-  return with_token(context.access.token, "the owner's token");
+  return with_token(context.access.page_tokens.make(request_context.caller.origin), "a page token");
 }
 
 HttpResponse rotate(const Request&, const RequestContext&, ServerContext& context) {
@@ -96,6 +106,7 @@ HttpResponse rotate(const Request&, const RequestContext&, ServerContext& contex
   if (const std::string error = context.callbacks.store_token(fresh); !error.empty())
     return text_response(500, "the token was not changed: " + error);
   context.access.token = std::move(fresh);
+  context.access.page_tokens.revoke_all();
   if (context.token_changed) context.token_changed();
   return with_token(context.access.token, "a new owner token");
 }
@@ -123,49 +134,38 @@ HttpResponse websocket(const Request& request, const RequestContext&, ServerCont
 
 // --- Routes ---
 
-enum class Methods { get, get_head, post };
+constexpr std::string_view get = "GET", get_head = "GET, HEAD", post = "POST";  // of the header `Allow`
 enum class Open {
   to_all,
   to_owner,
+  to_metrics,          // the token of the metrics, and the owner
   to_users,            // and the owner
   to_unauthenticated,  // a token may follow later; a wrong one is refused
 };
 
 struct Route {
-  std::string_view path;
-  Methods methods;
+  std::string_view path, methods;
   Open open;
   HttpResponse (*answer)(const Request&, const RequestContext&, ServerContext&);
 };
 constexpr Route routes[] = {
-    {"/", Methods::get_head, Open::to_all, page},
-    {"/app.js", Methods::get_head, Open::to_all, page},
-    {"/style.css", Methods::get_head, Open::to_all, page},
-    {"/healthz", Methods::get_head, Open::to_all, healthz},
-    {"/metrics", Methods::get_head, Open::to_owner, metrics},
-    {"/v1/health", Methods::get_head, Open::to_owner, health},
-    {"/v1/sessions", Methods::get_head, Open::to_users, sessions_answer},
-    {"/v1/events", Methods::get, Open::to_users, events},
-    {"/v1/ws", Methods::get, Open::to_unauthenticated, websocket},
-    {"/v1/codes", Methods::post, Open::to_owner, codes},
-    {"/v1/token", Methods::post, Open::to_all, token},
-    {"/v1/token/rotate", Methods::post, Open::to_owner, rotate},
+    {"/", get_head, Open::to_all, page},
+    {"/app.js", get_head, Open::to_all, page},
+    {"/style.css", get_head, Open::to_all, page},
+    {"/healthz", get_head, Open::to_all, healthz},
+    {"/v1/proof", get, Open::to_all, proof},
+    {"/metrics", get_head, Open::to_metrics, metrics},
+    {"/v1/health", get_head, Open::to_owner, health},
+    {"/v1/sessions", get_head, Open::to_users, sessions_response},
+    {"/v1/events", get, Open::to_users, events},
+    {"/v1/ws", get, Open::to_unauthenticated, websocket},
+    {"/v1/codes", post, Open::to_owner, codes},
+    {"/v1/token", post, Open::to_all, token},
+    {"/v1/token/rotate", post, Open::to_owner, rotate},
 };
 
-struct Allowed {
-  Methods methods;
-  std::string_view list;  // of the header `Allow`
-};
-constexpr Allowed allowed[] = {
-    {Methods::get, "GET"}, {Methods::get_head, "GET, HEAD"}, {Methods::post, "POST"}};
-
-bool is_in(std::string_view method, std::string_view list) {
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(", "), list.size());
-    if (list.substr(0, comma) == method) return true;
-    list.remove_prefix(std::min(comma + 2, list.size()));
-  }
-  return false;
+bool is_allowed(std::string_view method, std::string_view methods) {
+  return method == methods || (methods == get_head && (method == "GET" || method == "HEAD"));
 }
 
 }  // namespace
@@ -179,20 +179,22 @@ std::string_view route_name(std::string_view path) {
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context) {
   for (const Route& route : routes) {
     if (route.path != request.path()) continue;
-    const std::string_view list = allowed[static_cast<std::size_t>(route.methods)].list;
-    if (!is_in(request.method, list)) {
-      HttpResponse answer = text_response(405, "method not allowed; use: " + std::string(list));
-      answer.allow = list;
+    if (!is_allowed(request.method, route.methods)) {
+      HttpResponse answer = text_response(405, "method not allowed; use: " + std::string(route.methods));
+      answer.allow = route.methods;
       return answer;
     }
-    const bool wrong =
-        request_context.caller.auth_result == AuthResult::wrong_token && route.open != Open::to_all;
-    if (request_context.caller.auth_result == AuthResult::user && route.open == Open::to_owner) {
+    const AuthResult result = request_context.caller.auth_result;
+    const bool wrong = result == AuthResult::wrong_token && route.open != Open::to_all;
+    const bool is_owners = route.open == Open::to_owner || route.open == Open::to_metrics;
+    if ((result == AuthResult::user && is_owners) ||
+        (result == AuthResult::metrics && route.open != Open::to_metrics && route.open != Open::to_all)) {
       context.counters.refuse(Refusal::token);
-      return text_response(403, "only the owner may use this path");
+      return text_response(403, result == AuthResult::user ? "only the owner may use this path"
+                                                           : "this token may use /metrics only");
     }
-    const bool closed = route.open == Open::to_owner || route.open == Open::to_users;
-    if (wrong || (request_context.caller.auth_result == AuthResult::anonymous && closed)) {
+    const bool closed = is_owners || route.open == Open::to_users;
+    if (wrong || (result == AuthResult::anonymous && closed)) {
       context.counters.refuse(Refusal::token);
       return text_response(
           401, wrong ? "wrong token: it is in the file `token` of the daemon's state directory"

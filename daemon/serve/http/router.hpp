@@ -4,7 +4,7 @@
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
-#include "serve/http/request.hpp"
+#include "serve/http/message.hpp"
 #include "serve/server_context.hpp"
 
 namespace earshot::serve {
@@ -13,6 +13,7 @@ struct RequestContext {
   Caller caller;
   Clock::time_point now;
   bool cold_sessions_read = false;  // repeated after HttpResponse::Kind::cold
+  std::string endpoint = {};        // `address:port` of the connection at this end; empty: the Unix socket
 };
 
 /// The path for the audit log; unknown paths, which may contain secrets, are not repeated.
@@ -20,5 +21,19 @@ std::string_view route_name(std::string_view path);
 
 /// The response to a request that passed refuse().
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context);
+
+/// `/v1/sessions`: a page sorted by name, or Kind::cold if transcripts must be read first.
+HttpResponse sessions_response(const Request& request, const RequestContext& request_context,
+                               ServerContext& context);
+
+/// The page at `/` and its files, embedded at build time.
+struct PageAsset {
+  std::string_view path, content_type, body;
+};
+/// `path` is `/`, `/app.js` or `/style.css`. The assets are contiguous, in this order.
+const PageAsset& page_asset(std::string_view path);
+/// The Content-Security-Policy of the page: its own script and style, and connections to the daemon at `host`
+/// (empty: same origin only).
+std::string page_policy(std::string_view host, bool tls);
 
 }  // namespace earshot::serve

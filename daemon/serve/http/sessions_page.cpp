@@ -1,18 +1,19 @@
-#include "serve/http/sessions_page.hpp"
+// `/v1/sessions`: the sessions, a page at a time.
 
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <set>
 
-#include "serve/http/query.hpp"
-#include "serve/stream/subscriber.hpp"
+#include "serve/http/router.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
 
 constexpr std::string_view known[] = {"after", "limit", "all", "project", "session", "program", "view"};
 constexpr std::size_t limit_default = 100, limit_max = 1000;
+constexpr std::size_t body_bytes_max = 4 << 20;  // above it the page ends early, with `next`
 
 using Names = std::set<std::string, std::less<>>;
 
@@ -25,7 +26,7 @@ struct Wanted {
 
   bool by_name(const ServerContext& context, std::string_view name) const {
     return !name.empty() && name > after && filter.matches_name(context.host_of(name), name) &&
-           context.may_see_by_name(allowed, name);
+           may_see_by_name(allowed, context.sessions, name);
   }
   /// Project and program are known after reading: the page cannot be chosen before.
   bool by_content() const {
@@ -44,7 +45,7 @@ Names warm(const Wanted& wanted, ServerContext& context) {
     if (session.members.empty() && !session.process_lives()) return;
     if (!wanted.by_name(context, session.name)) return;
     if (!wanted.filter.matches_session(context.sessions.keys_of(session))) return;
-    if (!context.may_see(wanted.allowed, session)) return;
+    if (!may_see(wanted.allowed, context.sessions, session)) return;
     if (wanted.all || is_live(session, context.recent)) names.insert(session.name);
   });
   return names;
@@ -65,8 +66,8 @@ Names cold(const Wanted& wanted, const ServerContext& context) {
 
 }  // namespace
 
-HttpResponse sessions_answer(const Request& request, const RequestContext& request_context,
-                             ServerContext& context) {
+HttpResponse sessions_response(const Request& request, const RequestContext& request_context,
+                               ServerContext& context) {
   Query query = parse_query(request.query());
   query.only(known);
   Wanted wanted;
@@ -106,7 +107,7 @@ HttpResponse sessions_answer(const Request& request, const RequestContext& reque
   std::string body = R"({"sessions":[)", last;
   std::size_t count = 0;
   for (const std::string& name : names) {
-    if (count == wanted.limit) break;
+    if (count == wanted.limit || body.size() >= body_bytes_max) break;
     Session* session = context.sessions.find(name);
     if (!session) continue;
     if (count++ > 0) body += ',';

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "serve/stream/subscription.hpp"
+#include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -143,25 +143,25 @@ CatchUps::~CatchUps() = default;
 
 // --- Requests ---
 
-void CatchUps::want(CatchUpReader& reader, const std::string& stream, const EventRange& missing) {
-  Waiter waiter{&reader, missing};
+void CatchUps::want(Subscriber& reader, const std::string& stream, const EventRange& missing) {
+  const Waiter waiter{&reader, missing};
+  Reader& wanting = readers_[&reader];
   // Join a fold that has not reached the cursor yet.
   for (const auto& fold : folds_) {
     if (fold->stream != stream || fold->over || missing.from.offset <= fold->fed) continue;
-    if (loads_[&reader] >= context_.limits.catch_up_a_reader) break;
-    ++loads_[&reader];
+    if (wanting.busy >= context_.limits.catch_up_a_reader) break;
+    ++wanting.busy;
     fold->waiters.push_back(waiter);
     const auto holder = fold;
     return advance(holder);
   }
-  loads_.try_emplace(&reader, 0);
-  auto [at, fresh] = waiting_.try_emplace(stream);
-  at->second.push_back(waiter);
-  if (fresh) line_.push_back(stream);
+  waiting_[stream].push_back(waiter);
+  if (wanting.streams.empty()) turns_.push_back(&reader);
+  wanting.streams.push_back(stream);
   start_soon();
 }
 
-void CatchUps::consumed(CatchUpReader& reader, const std::string& stream,
+void CatchUps::consumed(Subscriber& reader, const std::string& stream,
                         const std::optional<EventRange>& rest) {
   for (const auto& fold : folds_) {
     if (fold->stream != stream) continue;
@@ -173,20 +173,19 @@ void CatchUps::consumed(CatchUpReader& reader, const std::string& stream,
     const auto holder = fold;
     return advance(holder);
   }
-  const auto load = loads_.find(&reader);
-  if (load != loads_.end() && load->second > 0) --load->second;
+  release(reader);
   if (rest) return want(reader, stream, *rest);
   start_soon();
 }
 
-void CatchUps::forget(CatchUpReader& reader) {
-  if (loads_.erase(&reader) == 0) return;
+void CatchUps::forget(Subscriber& reader) {
+  if (readers_.erase(&reader) == 0) return;
+  std::erase(turns_, &reader);
   const auto is_theirs = [&](const Waiter& waiter) { return waiter.reader == &reader; };
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     std::erase_if(at->second, is_theirs);
     at = at->second.empty() ? waiting_.erase(at) : std::next(at);
   }
-  std::erase_if(line_, [&](const std::string& stream) { return !waiting_.contains(stream); });
   for (const auto& fold : std::vector(folds_.begin(), folds_.end())) {
     if (std::erase_if(fold->waiters, is_theirs) == 0) continue;
     if (fold->reading) continue;  // on_piece() continues with the remaining waiters
@@ -206,29 +205,35 @@ void CatchUps::start_soon() {
   });
 }
 
+/// Readers take turns, so that one with many streams does not delay the others.
 void CatchUps::start() {
   const std::size_t each_max = context_.limits.catch_up_a_reader;
-  const auto has_room = [&](const Waiter& waiter) { return loads_[waiter.reader] < each_max; };
-  while (running_ < context_.limits.catch_up_folds) {
-    const bool any =
-        std::any_of(loads_.begin(), loads_.end(), [&](const auto& load) { return load.second < each_max; });
-    if (!any) return;
-    const auto next = std::find_if(line_.begin(), line_.end(), [&](const std::string& stream) {
-      const auto& waiters = waiting_.find(stream)->second;
-      return std::any_of(waiters.begin(), waiters.end(), has_room);
-    });
-    if (next == line_.end()) return;
-    const std::string stream = *next;
-    const auto at = waiting_.find(stream);
-    const auto served = std::stable_partition(at->second.begin(), at->second.end(),
-                                              [&](const Waiter& waiter) { return !has_room(waiter); });
-    std::vector<Waiter> waiters(served, at->second.end());
-    at->second.erase(served, at->second.end());
-    if (at->second.empty()) {
-      waiting_.erase(at);
-      line_.erase(next);
+  const auto has_room = [&](const Waiter& waiter) { return readers_.at(waiter.reader).busy < each_max; };
+  for (std::size_t busy = 0; running_ < context_.limits.catch_up_folds && busy < turns_.size();) {
+    Subscriber* const next = turns_.front();
+    Reader& reader = readers_.at(next);
+    turns_.pop_front();
+    if (reader.busy >= each_max) {
+      turns_.push_back(next);
+      ++busy;
+      continue;
     }
-    begin(stream, std::move(waiters));
+    const std::string stream = std::move(reader.streams.front());
+    reader.streams.pop_front();
+    if (!reader.streams.empty()) turns_.push_back(next);
+    const auto at = waiting_.find(stream);
+    if (at == waiting_.end()) continue;
+    std::vector<Waiter>& waiters = at->second;
+    if (std::none_of(waiters.begin(), waiters.end(), [&](const Waiter& each) { return each.reader == next; }))
+      continue;
+    // All waiting readers with room share the fold.
+    const auto served = std::stable_partition(waiters.begin(), waiters.end(),
+                                              [&](const Waiter& each) { return !has_room(each); });
+    std::vector<Waiter> sharing(served, waiters.end());
+    waiters.erase(served, waiters.end());
+    if (waiters.empty()) waiting_.erase(at);
+    begin(stream, std::move(sharing));
+    busy = 0;
   }
 }
 
@@ -244,7 +249,7 @@ void CatchUps::begin(const std::string& stream, std::vector<Waiter> waiters) {
   fold->directory = found->directory();
   fold->cold = !found->transcript();
   for (Waiter& waiter : waiters) {
-    ++loads_[waiter.reader];
+    ++readers_.at(waiter.reader).busy;
     waiter.verified = waiter.missing.from == begin_cursor && !waiter.missing.inclusive;
     waiter.differs = waiter.missing.from.offset == 0 && !waiter.verified;
   }
@@ -254,7 +259,7 @@ void CatchUps::begin(const std::string& stream, std::vector<Waiter> waiters) {
   read(fold);
 }
 
-/// Ends the fold whose readers have all been busy longest: each requests the rest after its chunk.
+/// Ends the fold with the readers that are busy longest: each requests the rest after its chunk.
 void CatchUps::abandon_oldest() {
   auto oldest = folds_.end();
   for (auto at = folds_.begin(); at != folds_.end(); ++at) {
@@ -358,13 +363,13 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
     account(chunk);
   }
   struct Ended {
-    CatchUpReader* reader;
+    Subscriber* reader;
     ReplayResult how;
     Cursor end;
     bool has_chunk;
   };
   std::vector<Ended> ended;
-  std::vector<CatchUpReader*> served;
+  std::vector<Subscriber*> served;
   std::vector<Waiter> left;
   for (Waiter& waiter : fold->waiters) {
     const bool gets_chunk = std::exchange(waiter.wants_chunk, false) && !waiter.differs;
@@ -387,7 +392,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   }
   fold->waiters = std::move(left);
   fold->published = Clock::now();
-  for (CatchUpReader* reader : served) reader->on_chunk(fold->stream, chunk);
+  for (Subscriber* reader : served) reader->on_chunk(fold->stream, chunk);
   for (const Ended& each : ended) {
     if (!each.has_chunk) release(*each.reader);
     each.reader->on_caught(fold->stream, each.how, each.end);
@@ -415,9 +420,9 @@ void CatchUps::advance(const std::shared_ptr<Fold>& fold) {
   });
 }
 
-void CatchUps::release(CatchUpReader& reader) {
-  const auto load = loads_.find(&reader);
-  if (load != loads_.end() && load->second > 0) --load->second;
+void CatchUps::release(Subscriber& reader) {
+  const auto found = readers_.find(&reader);
+  if (found != readers_.end() && found->second.busy > 0) --found->second.busy;
 }
 
 // --- Memory ---

@@ -1,5 +1,5 @@
 // Events from the files, for clients that resume. One fold of a transcript serves all readers that wait for
-// it. No positions are stored: a reader whose chunk was revoked requests the rest from its own cursor.
+// it. No positions are stored: a reader of a revoked chunk requests the rest from its own cursor.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -63,15 +63,7 @@ enum class ReplayResult {
   failed,   // the file is missing or unreadable
 };
 
-class CatchUpReader {
- public:
-  virtual ~CatchUpReader() = default;
-  virtual Audience audience() const = 0;
-  /// Call CatchUps::consumed() when it was sent; the next chunk of this stream follows only then.
-  virtual void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) = 0;
-  /// The last call for this stream. After `up`, `end` is the reader's position behind its last chunk.
-  virtual void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) = 0;
-};
+class Subscriber;
 
 class CatchUps {
  public:
@@ -81,20 +73,21 @@ class CatchUps {
   CatchUps& operator=(const CatchUps&) = delete;
 
   /// Once per reader and stream. Never answers during the call.
-  void want(CatchUpReader& reader, const std::string& stream, const EventRange& missing);
+  void want(Subscriber& reader, const std::string& stream, const EventRange& missing);
   /// Once per chunk: it was sent, or found revoked. `rest` is still missing; empty after the last chunk.
-  void consumed(CatchUpReader& reader, const std::string& stream, const std::optional<EventRange>& rest);
+  void consumed(Subscriber& reader, const std::string& stream, const std::optional<EventRange>& rest);
   /// Cancels all requests of this reader; no call follows.
-  void forget(CatchUpReader& reader);
+  void forget(Subscriber& reader);
 
   std::size_t folds() const { return folds_.size(); }
+  std::size_t reading() const { return running_; }         // folds, with one buffer each
   std::size_t waiting() const { return waiting_.size(); }  // streams
   std::size_t bytes() const { return bytes_; }             // of chunks with readers
   std::uint64_t folds_begun = 0, bytes_read = 0, revoked = 0, resets = 0;
 
  private:
   struct Waiter {
-    CatchUpReader* reader;
+    Subscriber* reader;
     EventRange missing;
     bool verified = false, differs = false;
     bool reading = false;  // a chunk is being sent
@@ -115,7 +108,7 @@ class CatchUps {
   void advance(const std::shared_ptr<Fold>& fold);
   void abandon_oldest();
   void end(const std::shared_ptr<Fold>& fold);
-  void release(CatchUpReader& reader);
+  void release(Subscriber& reader);
   std::shared_ptr<Chunk> new_chunk();
   void account(const std::shared_ptr<Chunk>& chunk);
   void start_soon();
@@ -123,11 +116,15 @@ class CatchUps {
   boost::asio::io_context& io_;
   ServerContext& context_;
   Workspace workspace_;
+  struct Reader {
+    std::size_t busy = 0;             // requests in folds, and unread chunks
+    std::deque<std::string> streams;  // wanted, in order; those served with another reader are skipped
+  };
   std::map<std::string, std::vector<Waiter>, std::less<>> waiting_;  // without a fold, by stream
-  std::deque<std::string> line_;                                     // in order of arrival
+  std::map<Subscriber*, Reader> readers_;
+  std::deque<Subscriber*> turns_;  // readers that want streams: they take turns
   Folds folds_;
-  std::map<CatchUpReader*, std::size_t> loads_;  // requests in folds, and unread chunks
-  std::size_t running_ = 0;                      // folds with a pending read
+  std::size_t running_ = 0;  // folds with a pending read
   std::deque<std::weak_ptr<Chunk>> chunks_;
   std::size_t bytes_ = 0;
   bool starting_ = false;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "serve/connection.hpp"
+#include "serve/server_context.hpp"
 #include "serve/stream/subscriber.hpp"
 #include "serve/stream/subscription.hpp"
 
@@ -34,9 +34,7 @@ class InProcessClient final : public Connection, public std::enable_shared_from_
   void leave();
 
   void wake() override;
-  void session_changed(const Session& session) override { subscriber_.session_changed(session); }
-  void session_shown(const Session& session) override { subscriber_.session_shown(session); }
-  void stream_appeared(std::uint32_t stream) override { subscriber_.stream_appeared(stream); }
+  Subscriber* subscriber() override { return &subscriber_; }
   void tick(Clock::time_point now) override { subscriber_.tick(now); }
   void stop() override { leave(); }
   void token_changed() override {}

@@ -11,6 +11,16 @@ namespace earshot::serve {
 
 // --- Frames ---
 
+namespace {
+
+std::string_view within_limit(std::string_view payload) {
+  constexpr std::string_view too_long =
+      R"({"type":"error","code":"limit","message":"a frame longer than limits.outbound_bytes was omitted","retry":false})";
+  return payload.size() <= outbound_bytes_max ? payload : too_long;
+}
+
+}  // namespace
+
 std::size_t write_frame_header(std::array<char, frame_header_bytes_max>& header, std::size_t payload_bytes) {
   constexpr char text_and_final = static_cast<char>(0x81);
   const std::uint64_t size = payload_bytes;
@@ -31,6 +41,7 @@ std::size_t write_frame_header(std::array<char, frame_header_bytes_max>& header,
 }
 
 Frame make_frame(std::string_view payload) {
+  payload = within_limit(payload);
   std::array<char, frame_header_bytes_max> header;
   const std::size_t header_bytes = write_frame_header(header, payload.size());
   std::string bytes;
@@ -54,6 +65,7 @@ std::string_view take_payload(std::string_view& frames) {
 // --- One log ---
 
 Position LiveLog::append(std::string_view payload, Tags tags) {
+  payload = within_limit(payload);
   std::array<char, frame_header_bytes_max> header;
   const std::size_t header_bytes = write_frame_header(header, payload.size());
   const std::size_t length = header_bytes + payload.size();

@@ -30,6 +30,9 @@ constexpr std::size_t frame_header_bytes_max = 10;
 /// Writes the header of an unfragmented text frame; returns its length (RFC 6455, 5.2).
 std::size_t write_frame_header(std::array<char, frame_header_bytes_max>& header, std::size_t payload_bytes);
 
+/// The size of the largest payload: `limits.outbound_bytes`. Instead of a longer one an `error` is sent.
+constexpr std::size_t outbound_bytes_max = 16 << 20;
+
 Frame make_frame(std::string_view payload);
 
 /// Removes the first of the adjacent server frames from `frames` and returns its payload.

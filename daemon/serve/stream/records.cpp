@@ -3,52 +3,64 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/json_writer.hpp"
 #include "base/text.hpp"
-#include "core/event_json.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
+#include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
 
-void Records::read(RecordReader& reader, const message::Read& asked) {
-  auto request = std::make_shared<Request>();
-  request->reader = &reader;
-  request->asked = asked;
+void Records::read(Subscriber& reader, const message::Read& asked) {
+  const auto refused = [&](std::string_view code, std::string_view why, bool retry) {
+    reader.push_answer(error_frame(asked.id, code, why, retry));
+  };
   if (reader.audience() == Audience::meta)
-    return refuse(request, "not_allowed", "this connection has the meta view: records are not available",
-                  false);
-  const auto waiting = std::count_if(requests_.begin(), requests_.end(),
-                                     [&](const auto& each) { return each->reader == &reader; });
-  if (static_cast<std::size_t>(waiting) >= context_.limits.reads_waiting)
-    return refuse(request, "busy", "too many reads are waiting: retry after some were answered", true);
-  requests_.push_back(std::move(request));
+    return refused("not_allowed", "this connection has the meta view: records are not available", false);
+  Reader& of = readers_[&reader];
+  if (of.waiting.size() + (of.current ? 1 : 0) >= context_.limits.reads_waiting)
+    return refused("busy", "too many reads are waiting: retry after some were answered", true);
+  of.waiting.push_back(asked);
+  if (of.waiting.size() == 1 && !of.current) turns_.push_back(&reader);
   begin();
 }
 
-/// One request at a time per reader, `limits.reads` in total.
 void Records::begin() {
-  for (std::size_t i = 0; i < requests_.size() && held_ < context_.limits.reads; ++i) {
-    const auto request = requests_[i];
-    const bool busy = std::any_of(requests_.begin(), requests_.end(), [&](const auto& each) {
-      return each->begun && each->reader == request->reader;
-    });
-    if (request->begun || busy) continue;
-    request->begun = true;
-    ++held_;
-    const tail::Stream* stream = context_.archive ? context_.archive->find(request->asked.stream) : nullptr;
-    if (!stream) {
-      refuse(request, "not_found", "there is no stream with this name", false);
-      return begin();
+  if (std::exchange(beginning_, true)) return;
+  while (!turns_.empty() && (held() < context_.limits.reads || drop_idle())) {
+    Reader& next = readers_.at(turns_.front());
+    if (!next.current) {
+      next.current = std::make_shared<Request>(Request{turns_.front(), std::move(next.waiting.front())});
+      next.waiting.pop_front();
     }
-    context_.archive->record(*stream, request->asked.cursor,
-                             [this, weak = std::weak_ptr<Request>(request),
-                              alive = std::weak_ptr<char>(alive_)](tail::RecordText record) {
-                               const auto asked = weak.lock();
-                               if (!alive.expired() && asked) on_text(asked, std::move(record));
-                             });
+    turns_.pop_front();
+    start(RequestPtr(next.current));
   }
+  beginning_ = false;
 }
 
-void Records::on_text(const std::shared_ptr<Request>& request, tail::RecordText record) {
+/// False: every record in memory is being read, or was taken from recently.
+bool Records::drop_idle() {
+  if (ready_.empty() || Clock::now() - ready_.front()->sent_at < patience) return false;
+  const RequestPtr idle = ready_.front();
+  leave_state(idle);
+  idle->state = Request::State::dropped;
+  return true;
+}
+
+void Records::start(const RequestPtr& request) {
+  request->state = Request::State::reading;
+  ++reading_;
+  const tail::Stream* stream = context_.archive ? context_.archive->find(request->asked.stream) : nullptr;
+  if (!stream) return refuse(request, "not_found", "there is no stream with this name", false);
+  context_.archive->record(
+      *stream, request->asked.cursor,
+      [this, weak = std::weak_ptr(request), alive = std::weak_ptr(alive_)](tail::RecordText record) {
+        const auto asked = weak.lock();
+        if (!alive.expired() && asked) on_text(asked, std::move(record));
+      });
+}
+
+void Records::on_text(const RequestPtr& request, tail::RecordText record) {
   if (record.found == tail::RecordText::Found::differs) {
     return refuse(request, "bad_cursor",
                   "the cursor does not match the transcript: it was rewritten or truncated", false);
@@ -57,78 +69,97 @@ void Records::on_text(const std::shared_ptr<Request>& request, tail::RecordText 
     return refuse(request, "not_found",
                   std::string("the transcript cannot be read: ") + std::strerror(record.error), true);
   if (!context_.read_remote_record) return show(request, record.text);
-  context_.read_remote_record(record.text, [this, weak = std::weak_ptr<Request>(request),
-                                            alive = std::weak_ptr<char>(alive_)](RemoteRecord answer) {
-    const auto asked = weak.lock();
-    if (alive.expired() || !asked) return;
-    if (!answer.code.empty()) return refuse(asked, answer.code, answer.why, answer.retry);
-    show(asked, answer.text);
-  });
+  context_.read_remote_record(
+      record.text, [this, weak = std::weak_ptr(request), alive = std::weak_ptr(alive_)](RemoteRecord answer) {
+        const auto asked = weak.lock();
+        if (alive.expired() || !asked) return;
+        if (!answer.code.empty()) return refuse(asked, answer.code, answer.why, answer.retry);
+        show(asked, answer.text);
+      });
 }
 
-void Records::show(const std::shared_ptr<Request>& request, const std::string& text) {
+void Records::show(const RequestPtr& request, const std::string& text) {
+  leave_state(request);
+  request->state = Request::State::ready;
+  request->sent_at = Clock::now();
+  ready_.push_back(request);
   request->text = context_.record_text(request->reader->audience(), text, request->is_json);
-  const std::size_t part_bytes = context_.limits.record_part_bytes;
   // Parts end on character boundaries: count them as send_next() cuts them.
-  for (std::size_t at = 0; at < request->text.size() || request->parts == 0; ++request->parts) {
-    const auto rest = std::string_view(request->text).substr(at);
-    if (rest.empty()) {
-      ++request->parts;
-      break;
-    }
-    at += std::max<std::size_t>(cut_utf8(rest, part_bytes).size(), 1);
+  request->parts = 0;
+  std::string_view rest = request->text;
+  do {
+    ++request->parts;
+    rest.remove_prefix(next_part(rest).size());
+  } while (!rest.empty());
+  request->reader->wake();
+}
+
+std::string_view Records::next_part(std::string_view rest) const {
+  const std::string_view part = cut_utf8(rest, context_.limits.record_part_bytes);
+  return part.empty() ? rest.substr(0, 1) : part;
+}
+
+void Records::send_next(Subscriber& reader) {
+  const auto found = readers_.find(&reader);
+  if (found == readers_.end() || !found->second.current) return;
+  const RequestPtr request = found->second.current;
+  if (request->state == Request::State::dropped) {
+    request->state = Request::State::waiting;
+    turns_.push_back(&reader);
+    return begin();
   }
-  request->ready = true;
-  request->reader->on_record_ready();
-}
-
-void Records::send_next(RecordReader& reader) {
-  const auto found = std::find_if(requests_.begin(), requests_.end(),
-                                  [&](const auto& each) { return each->reader == &reader && each->ready; });
-  if (found == requests_.end()) return;
-  const auto request = *found;
-  const auto rest = std::string_view(request->text).substr(request->at);
-  std::string_view piece = cut_utf8(rest, context_.limits.record_part_bytes);
-  if (piece.empty()) piece = rest.substr(0, 1);
-  request->at += piece.size();
+  if (request->state != Request::State::ready) return;
+  const std::string_view part = next_part(std::string_view(request->text).substr(request->at));
+  request->at += part.size();
   ++request->part;
-  std::string out = R"({"type":"record","id":)";
-  append_json_string(out, request->asked.id);
-  out += R"(,"part":)" + std::to_string(request->part) + R"(,"parts":)" + std::to_string(request->parts);
-  if (!request->is_json) out += R"(,"json":false)";
-  out += R"(,"data":)";
-  append_json_string(out, piece);
-  out += '}';
-  const bool last = request->part == request->parts;
-  if (last) drop(request);
-  reader.on_record(out);
-  if (!last) reader.on_record_ready();  // the next part follows at once
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("type", "record").member("id", request->asked.id);
+  json.member("part", request->part).member("parts", request->parts);
+  if (!request->is_json) json.member("json", false);
+  json.member("data", part).end_object();
+  if (request->part == request->parts) {
+    finish(request);
+  } else {
+    std::erase(ready_, request);
+    ready_.push_back(request);
+    request->sent_at = Clock::now();
+  }
+  reader.push_answer(out);
+  reader.wake();  // for the next part
 }
 
-void Records::refuse(const std::shared_ptr<Request>& request, std::string_view code, std::string_view why,
-                     bool retry) {
-  RecordReader& reader = *request->reader;
-  const std::string payload = error_frame(request->asked.id, code, why, retry);
-  drop(request);
-  reader.on_record(payload);
-  reader.on_record_ready();
+void Records::refuse(const RequestPtr& request, std::string_view code, std::string_view why, bool retry) {
+  finish(request);
+  request->reader->push_answer(error_frame(request->asked.id, code, why, retry));
+  request->reader->wake();
 }
 
-void Records::drop(const std::shared_ptr<Request>& request) {
-  const auto holder = request;
-  if (std::erase(requests_, holder) == 0) return;
-  if (holder->begun) --held_;
+/// Frees what the request holds.
+void Records::leave_state(const RequestPtr& request) {
+  if (request->state == Request::State::reading) --reading_;
+  if (request->state == Request::State::ready) std::erase(ready_, request);
+  request->text = {};
+}
+
+void Records::finish(const RequestPtr& request) {
+  leave_state(request);
+  const auto reader = readers_.find(request->reader);
+  reader->second.current.reset();
+  if (reader->second.waiting.empty())
+    readers_.erase(reader);
+  else
+    turns_.push_back(request->reader);
   begin();
 }
 
-void Records::forget(RecordReader& reader) {
-  const auto had = requests_.size();
-  std::erase_if(requests_, [&](const auto& each) {
-    if (each->reader != &reader) return false;
-    if (each->begun) --held_;
-    return true;
-  });
-  if (requests_.size() != had) begin();
+void Records::forget(Subscriber& reader) {
+  const auto found = readers_.find(&reader);
+  if (found == readers_.end()) return;
+  if (found->second.current) leave_state(found->second.current);
+  readers_.erase(found);
+  std::erase(turns_, &reader);
+  begin();
 }
 
 }  // namespace earshot::serve

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 #include "serve/stream/subscriber.hpp"
 
 namespace earshot::serve {
@@ -18,7 +18,8 @@ constexpr std::int64_t file_time_slack_ms = 10'000;
 
 /// The events that a new subscription requests. Entries that cannot be resumed are answered at once, after
 /// `ready`.
-std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, const message::Subscribe& asked) {
+std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, const message::Subscribe& asked,
+                                                const std::vector<Session*>& sessions) {
   auto resume = std::make_unique<Resume>();
   resume->id = subscription.id;
   resume->subscribers = subscription.bit;
@@ -30,9 +31,8 @@ std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, cons
     }
   }
   if (asked.since_ms || asked.from_beginning) {
-    context_.sessions.for_each([&](Session& session) {
-      if (!is_in_snapshot(subscription, session)) return;
-      for (const Member& member : session.members) {
+    for (const Session* session : sessions) {
+      for (const Member& member : session->members) {
         if (subscription.from_beginning) subscription.known_streams.insert(member.id);
         if (named.contains(member.stream->name()) || member.stream->published_bytes() == 0) continue;
         if (asked.since_ms && member.stream->modified_ms() < *asked.since_ms - file_time_slack_ms) continue;
@@ -40,7 +40,7 @@ std::unique_ptr<Resume> Subscriber::make_resume(Subscription& subscription, cons
         if (asked.since_ms) range.since_ms = *asked.since_ms;
         add_stream(subscription, *member.stream, range, *resume);
       }
-    });
+    }
   }
   exclude_delivered(subscription, *resume);
   return resume;
@@ -71,7 +71,7 @@ void Subscriber::add_after(const Subscription& subscription, const std::string& 
     return;
   }
   const Session* session = context_.sessions.find(stream->session());
-  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session)) return;
+  if (session && context_.sessions.contains(*stream) && !wants(subscription, *session, *stream)) return;
   resume.missing.erase(parsed->stream);
   resume.cursors.push_back(stream_cursor(*stream, transcript->end()));
 }
@@ -81,7 +81,7 @@ bool Subscriber::add_stream(const Subscription& subscription, const tail::Stream
                             const EventRange& range, Resume& resume) {
   const bool is_known = context_.sessions.contains(stream);
   const Session* session = context_.sessions.find(stream.session());
-  if (is_known && session && !wants(subscription, *session)) return false;
+  if (is_known && session && !wants(subscription, *session, stream)) return false;
   resume.missing[stream.name()] = range;
   if (is_known) resume.stream_ids[stream.name()] = context_.sessions.stream_id(stream);
   return true;
@@ -110,7 +110,7 @@ void Subscriber::exclude_delivered(const Subscription& subscription, Resume& res
       if (first == first_events.end() || missing == resume.missing.end()) continue;
       const tail::Stream* stream = context_.sessions.find_stream(id);
       const Session* session = stream ? context_.sessions.find(stream->session()) : nullptr;
-      if (!session || !wants(other, *session)) continue;
+      if (!session || !wants(other, *session, *stream)) continue;
       resume.delivered[name].push_back({other.bit, {first->second, true, UINT64_MAX, UINT32_MAX}});
     }
   }
@@ -124,7 +124,7 @@ void Subscriber::exclude_delivered(const Subscription& subscription, Resume& res
       all.upto_offset = UINT64_MAX;
       resumed_[name].push_back({subscription.bit, all});
     }
-    // Do not read what is delivered completely anyway.
+    // Do not read events that others deliver completely.
     const auto delivered = resume.delivered.find(name);
     if (delivered == resume.delivered.end()) continue;
     for (const Resume::Delivered& each : delivered->second) {
@@ -172,17 +172,15 @@ void Subscriber::forget_resumed(Mask bit) {
 void Subscriber::on_evict(Position next) {
   if (!events_ || position_ >= next) return;
   if (!lost_from_) lost_from_ = position_;
-  Mask catching_up = 0;
-  for (const Subscription& subscription : subscriptions_)
-    if (subscription.catch_up) catching_up |= subscription.bit;
+  const Mask catches_up = catching_up();
   if (!missed_) {
     missed_ = std::make_unique<Resume>();
-    missed_->subscribers = catching_up;
+    missed_->subscribers = catches_up;
   }
   for (Position at = std::max(position_, log().first()); at < next; ++at) {
     const Tags& tags = log().tags(at);
-    const Mask who = types_[tags.type] & catching_up & active_at(at);
-    if (tags.stream == 0 || who == 0 || (mask_of_session(tags.session) & who) == 0) continue;
+    const Mask who = types_[tags.type] & catches_up & active_at(at);
+    if (tags.stream == 0 || who == 0 || (mask_of(tags) & who) == 0) continue;
     if (is_muted(tags.stream, at)) continue;
     const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
     if (!stream) continue;  // deleted
@@ -204,20 +202,52 @@ void Subscriber::on_evict(Position next) {
   for (Subscription& subscription : subscriptions_) subscription.catch_up = false;
 }
 
+bool Subscriber::is_due_after_lag(const Session& session) const {
+  if (session.members.empty() && !session.process_lives()) return false;
+  const bool has_changed = session.changed >= *lost_from_;
+  if (!has_changed && !shed_) return false;
+  const bool shown_to_all = has_changed || is_live(session, context_.recent);
+  return mask_where([&](const Subscription& each) {
+           return (each.all || shown_to_all) && wants(each, session);
+         }) != 0;
+}
+
+/// Finds the sessions to send after `lagged`. False: the scan is not complete.
+bool Subscriber::find_changed() {
+  if (changed_) return changed_->is_complete;
+  if (!starting_.empty() && starting_.front().found) return false;  // one scan at a time
+  changed_.emplace();
+  // Those in the queue are dropped.
+  shed_ |= std::any_of(queue_.begin(), queue_.end(),
+                       [](const Queued& queued) { return queued.kind == Kind::snapshot; });
+  const auto visit = [this](Session& session) {
+    if (!is_due_after_lag(session)) return;
+    changed_->ids.push_back(session.id);
+    context_.sessions.frame(session, audience_);  // encoded in this slice
+  };
+  scan(*changed_, visit, [this] {
+    changed_->is_complete = true;
+    wake();
+  });
+  changed_->is_sliced = !changed_->is_complete;
+  return changed_->is_complete;
+}
+
 /// The log has evicted frames that were not sent. Subscriptions that catch up receive the events from the
 /// files, the others `lagged`; all receive the frames of sessions that changed since.
 void Subscriber::on_lagged() {
+  const auto due = sessions_of(*changed_, [this](const Session& each) { return is_due_after_lag(each); });
+  changed_.reset();
   const Position missed_from = *std::exchange(lost_from_, std::nullopt);
   const Position head = log().head();
-  const auto catches_up = [](const Subscription& subscription) { return subscription.catch_up; };
-  const bool catch_up = catches_up_ && std::any_of(subscriptions_.begin(), subscriptions_.end(), catches_up);
+  const bool catch_up = catching_up() != 0;
   ++context_.counters.lagged;
   position_ = catch_up ? std::max(position_, log().first()) : head;
 
   std::deque<Queued> first, rest;
   for (Queued& queued : queue_) {
     if (queued.kind == Kind::snapshot) {
-      shed_ = true;
+      release(queued);
       continue;
     }
     const bool is_resume = queued.kind == Kind::resume;
@@ -231,8 +261,7 @@ void Subscriber::on_lagged() {
   // Before the events from files: a removed stream may exist again, and that is the one being read.
   const auto push_removed = [this](Frame frame) {
     if (allowed_) return;  // its session can no longer be checked
-    answer_bytes_ += frame->size();
-    queue_.push_back({position_, Kind::answer, std::move(frame), nullptr, 0});
+    queue_.push_back(queued(position_, Kind::answer, std::move(frame), 0));
   };
   for (const auto& [at, frame] : audience_log().removed)
     if (at >= missed_from) push_removed(frame);
@@ -255,16 +284,7 @@ void Subscriber::on_lagged() {
     queued.at = head;
     queue_.push_back(std::move(queued));
   }
-  context_.sessions.for_each([&](Session& session) {
-    if (session.members.empty() && !session.process_lives()) return;
-    if (!shed_ && session.changed < missed_from) return;
-    const bool wanted =
-        std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-          if (!wants(subscription, session)) return false;
-          return subscription.all || session.changed >= missed_from || is_live(session, context_.recent);
-        });
-    if (wanted) push(Kind::snapshot, context_.sessions.frame(session, audience_));
-  });
+  for (Session* session : due) push(Kind::snapshot, context_.sessions.frame(*session, audience_));
   shed_ = false;
   for (Queued& queued : rest) {
     if (queued.kind == Kind::reset) continue;
@@ -284,9 +304,7 @@ Resume* Subscriber::resume() {
 void Subscriber::insert_before_resume(std::string_view payload, Mask owners) {
   const auto at = std::find_if(queue_.begin(), queue_.end(),
                                [](const Queued& each) { return each.kind == Kind::resume; });
-  Frame frame = make_frame(payload);
-  answer_bytes_ += frame->size();
-  queue_.insert(at, Queued{at->at, Kind::answer, std::move(frame), nullptr, owners});
+  queue_.insert(at, queued(at->at, Kind::answer, make_frame(payload), owners));
 }
 
 void Subscriber::begin(Resume& resume) {
@@ -311,11 +329,8 @@ void Subscriber::finish(std::unique_ptr<Resume> resume) {
   }
   if (!resume->id.empty()) {  // before the log: this is the client's position now
     auto frames = bookmark_frames(resume->id, resume->cursors, complete);
-    for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload) {
-      Frame frame = make_frame(*payload);
-      answer_bytes_ += frame->size();
-      queue_.push_front({position_, Kind::answer, std::move(frame), nullptr, owners});
-    }
+    for (auto payload = frames.rbegin(); payload != frames.rend(); ++payload)
+      queue_.push_front(queued(position_, Kind::answer, make_frame(*payload), owners));
   }
   if (complete) return;
   push_resets(*resume);
@@ -326,13 +341,13 @@ void Subscriber::finish(std::unique_ptr<Resume> resume) {
 
 void Subscriber::on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) {
   if (Resume* to = resume()) to->reading.push_back({stream, std::move(chunk), 0, false, {}});
-  if (on_more) on_more();
+  wake();
 }
 
 void Subscriber::on_caught(const std::string& stream, ReplayResult how, const Cursor& end) {
   Resume* to = resume();
   if (!to) return;
-  if (on_more) on_more();
+  wake();
   if (how == ReplayResult::up) {
     for (Resume::Reading& reading : to->reading) {
       if (reading.stream != stream) continue;
@@ -383,7 +398,7 @@ void Subscriber::on_other_history(const std::string& stream, std::string_view re
   context_.archive->fold(stream, [this, stream, alive = std::weak_ptr<char>(alive_)](const tail::Stream*) {
     if (alive.expired()) return;
     if (Resume* waiting = resume()) waiting->missing.erase(stream + '\n');
-    if (on_more) on_more();
+    wake();
   });
 }
 
@@ -426,13 +441,11 @@ bool Subscriber::add_chunk(Batch& batch, Resume& resume) {
       continue;
     }
     LiveLog& events = chunk.log(audience_);
-    Mask receivers = 0;
-    const bool allowed = !allowed_ || may_see(context_.sessions.find(chunk.session));
     const SessionKeys keys{context_.host_of(chunk.session), chunk.session, chunk.project, chunk.program};
-    for (const Subscription& subscription : subscriptions_) {
-      if (allowed && (subscription.bit & resume.subscribers) && subscription.filter.matches_session(keys))
-        receivers |= subscription.bit;
-    }
+    const bool allowed = !allowed_ || may_see(context_.archive->find(reading.stream));
+    const Mask receivers = mask_where([&](const Subscription& each) {
+      return allowed && (each.bit & resume.subscribers) != 0 && each.filter.matches_session(keys);
+    });
     const auto delivered = resume.delivered.find(reading.stream);
     const auto is_delivered = [&](const Tags& tags) {
       return delivered != resume.delivered.end() &&

@@ -1,6 +1,10 @@
 #include "serve/stream/session_store.hpp"
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 
@@ -105,6 +109,10 @@ void SessionStore::refresh(Session& session) {
   for (const Member& member : session.members)
     if (program.empty() && member.stream->transcript())
       program = member.stream->transcript()->state().program;
+  if (session.status) {  // a process that has not written a line yet
+    if (project.empty()) project = session.status->project;
+    if (program.empty()) program = session.status->program;
+  }
   if (project == session.project && directory == session.directory && program == session.program) return;
   session.project = project;
   session.directory = directory;
@@ -149,6 +157,54 @@ const tail::Stream* SessionStore::find_stream(std::uint32_t id) const {
 
 void SessionStore::for_each(const std::function<void(Session&)>& visit) {
   for (auto& [name, session] : by_name_) visit(*session);
+}
+
+bool SessionStore::visit_after(std::string_view name, const std::function<bool(Session&)>& visit) {
+  for (auto at = by_name_.upper_bound(name); at != by_name_.end();) {
+    Session& session = *at->second;
+    if (++at, !visit(session)) return at == by_name_.end();
+  }
+  return true;
+}
+
+// --- Scans ---
+
+void SessionScans::begin(const void* owner, Visit visit, std::function<void()> done) {
+  Scan scan{owner, std::move(visit), std::move(done)};
+  if (run_slice(scan)) return scan.done();
+  scans_.push_back(std::move(scan));
+  run_soon();
+}
+
+void SessionScans::cancel(const void* owner) {
+  std::erase_if(scans_, [owner](const Scan& scan) { return scan.owner == owner; });
+}
+
+/// True if all sessions were visited.
+bool SessionScans::run_slice(Scan& scan) {
+  const auto end = Clock::now() + slice_time_max;
+  std::size_t visited = 0;
+  return sessions_.visit_after(scan.last, [&](Session& session) {
+    scan.visit(session);
+    scan.last = session.name;
+    return ++visited < slice_sessions_max && Clock::now() < end;
+  });
+}
+
+void SessionScans::run_soon() {
+  if (scans_.empty() || std::exchange(posted_, true)) return;
+  boost::asio::post(io_, [this, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.expired()) return;
+    posted_ = false;
+    if (scans_.empty()) return;
+    Scan scan = std::move(scans_.front());
+    scans_.pop_front();
+    if (run_slice(scan))
+      scan.done();
+    else
+      scans_.push_back(std::move(scan));
+    run_soon();
+  });
 }
 
 }  // namespace earshot::serve

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include <boost/asio/io_context.hpp>
 
 #include "base/clock.hpp"
 #include "core/event_json.hpp"
@@ -21,7 +24,8 @@
 
 namespace earshot::serve {
 
-/// One stream of a session. The stream outlives its membership: SessionStore::remove_stream() comes first.
+/// One stream of a session. The stream outlives its membership: SessionStore::remove_stream() is called
+/// first.
 struct Member {
   const tail::Stream* stream = nullptr;
   bool meta_known = false;  // a session frame was sent after its meta file was read
@@ -37,7 +41,7 @@ struct FileTodos {
 struct Session {
   std::uint32_t id = 0;          // in the log's tags; never used twice
   std::uint32_t generation = 0;  // grows when a key of filters changes
-  std::string name;              // empty: one stream whose session is unknown yet; without a frame
+  std::string name;              // empty: one stream of an unknown session; without a frame
   std::string project;           // the first working directory; empty: unknown
   std::string program;           // agent program; empty: unknown
   std::string directory;         // used instead of the project until then
@@ -67,12 +71,6 @@ struct Session {
   bool process_lives() const;        // as the registry has it
 };
 
-/// The state of the transcripts, for the status tracker.
-status::TranscriptSummary transcript_summary(const Session& session);
-
-/// The payload of a `session` frame; uses the view and filter of `options`.
-std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options = {});
-
 class SessionStore {
  public:
   explicit SessionStore(std::string host) : host_(std::move(host)) {}
@@ -86,7 +84,7 @@ class SessionStore {
   SessionStore(const SessionStore&) = delete;
   SessionStore& operator=(const SessionStore&) = delete;
 
-  /// The session of this stream, created if needed; moves a stream whose session became known.
+  /// The session of this stream, created if needed; moves a stream when its session becomes known.
   Session& session_of(const tail::Stream& stream);
   /// By name, created if needed (a process without a transcript).
   Session& find_or_create(std::string_view name);
@@ -121,6 +119,8 @@ class SessionStore {
 
   std::size_t size() const { return by_id_.size(); }
   void for_each(const std::function<void(Session&)>& visit);  // by name
+  /// Visits sessions with a name after `name`, by name, until `visit` returns false. False: there are more.
+  bool visit_after(std::string_view name, const std::function<bool(Session&)>& visit);
 
  private:
   Session& make(std::string_view name);
@@ -138,6 +138,40 @@ class SessionStore {
   std::map<std::string, Session*, std::less<>> by_name_;
   std::unordered_map<const tail::Stream*, Known> by_stream_;
   std::unordered_map<std::uint32_t, const tail::Stream*> streams_;
+};
+
+/// Visits all sessions for a client in slices, so that neither many sessions nor slow filters delay others:
+/// one slice per turn of the loop, clients in turn. A session that is created meanwhile may be missed.
+class SessionScans {
+ public:
+  static constexpr std::size_t slice_sessions_max = 1024;
+  static constexpr std::chrono::microseconds slice_time_max{1000};
+  using Visit = std::function<void(Session&)>;
+
+  SessionScans(boost::asio::io_context& io, SessionStore& sessions) : io_(io), sessions_(sessions) {}
+  SessionScans(const SessionScans&) = delete;
+  SessionScans& operator=(const SessionScans&) = delete;
+
+  /// Visits all sessions, then calls `done`, during the call if one slice is enough. One scan per owner.
+  void begin(const void* owner, Visit visit, std::function<void()> done);
+  void cancel(const void* owner);
+  std::size_t pending() const { return scans_.size(); }
+
+ private:
+  struct Scan {
+    const void* owner;
+    Visit visit;
+    std::function<void()> done;
+    std::string last = {};  // visited session
+  };
+  bool run_slice(Scan& scan);
+  void run_soon();
+
+  boost::asio::io_context& io_;
+  SessionStore& sessions_;
+  std::deque<Scan> scans_;
+  bool posted_ = false;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace earshot::serve

@@ -2,12 +2,23 @@
 
 #include <algorithm>
 
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
 
 constexpr std::size_t states_per_write = 16;  // later ones may still be replaced by newer states
+
+/// Memory of a request that waits.
+std::size_t bytes_of(const message::Subscribe& asked) {
+  std::size_t bytes = sizeof asked;
+  const auto add = [&bytes](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) bytes += sizeof text + text.size();
+  };
+  for (const FilterKey& key : filter_keys) add(asked.filter.*key.list);
+  if (asked.after) add(*asked.after);
+  return bytes;
+}
 
 }  // namespace
 
@@ -16,30 +27,55 @@ constexpr std::size_t states_per_write = 16;  // later ones may still be replace
 void Subscriber::close() {
   if (context_.catch_ups) context_.catch_ups->forget(*this);
   if (context_.records) context_.records->forget(*this);
+  if (context_.scans) context_.scans->cancel(this);
   for (const Subscription& subscription : subscriptions_) {
     if (!subscription.state) audience_log().remove_start(subscription.since);
     if (subscription.from_beginning) --context_.from_beginning_subscriptions;
   }
   subscriptions_.clear();
   queue_.clear();
-  answer_bytes_ = 0;
+  starting_.clear();
+  answer_bytes_ = snapshot_bytes_ = starting_bytes_ = 0;
   missed_.reset();
+  changed_.reset();
   on_more = nullptr;
   subscriptions_changed();
 }
 
 bool Subscriber::may_see(const Session* session) const {
-  return !allowed_ || (session && context_.may_see(*allowed_, *session));
+  return !allowed_ || (session && serve::may_see(*allowed_, context_.sessions, *session));
 }
 
 /// False also for a missing stream and for one that was never read.
 bool Subscriber::may_see(const tail::Stream* stream) const {
   if (!allowed_) return true;
-  return stream && context_.sessions.contains(*stream) && may_see(context_.sessions.find(stream->session()));
+  if (!stream || !context_.sessions.contains(*stream)) return false;
+  const Session* session = context_.sessions.find(stream->session());
+  return session && serve::may_see(*allowed_, context_.sessions, *session, *stream);
 }
 
 bool Subscriber::wants(const Subscription& subscription, const Session& session) const {
   return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&session);
+}
+
+bool Subscriber::wants(const Subscription& subscription, const Session& session,
+                       const tail::Stream& stream) const {
+  return subscription.filter.matches_session(context_.sessions.keys_of(session)) && may_see(&stream);
+}
+
+/// Subscriptions that match a frame, for any type. A restricted client sees the streams of its projects, also
+/// if another project has a session of the same id.
+Subscriber::Mask Subscriber::mask_of(const Tags& tags) {
+  const Mask mask = filter_mask(tags.session);
+  if (!allowed_ || mask == 0) return mask;
+  const tail::Stream* stream = context_.sessions.find_stream(tags.stream);
+  const bool visible = stream ? may_see(stream) : may_see(context_.sessions.find(tags.session));
+  return visible ? mask : 0;
+}
+
+Subscriber::Mask Subscriber::mask_of(const Session& session) {
+  const Mask mask = filter_mask(session.id);
+  return mask != 0 && may_see(&session) ? mask : 0;
 }
 
 bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session& session) const {
@@ -48,11 +84,10 @@ bool Subscriber::is_in_snapshot(const Subscription& subscription, const Session&
 }
 
 void Subscriber::subscriptions_changed() {
-  const auto is_state = [](const Subscription& subscription) { return subscription.state; };
-  const bool states = std::any_of(subscriptions_.begin(), subscriptions_.end(), is_state);
-  const bool events = !std::all_of(subscriptions_.begin(), subscriptions_.end(), is_state);
-  const bool catches_up = std::any_of(subscriptions_.begin(), subscriptions_.end(),
-                                      [](const Subscription& each) { return each.catch_up; });
+  const Mask state = mask_where(is_state);
+  const bool states = state != 0;
+  const bool events = state != mask_where([](const Subscription&) { return true; });
+  const bool catches_up = catching_up() != 0;
   auto& listeners = audience_log().catch_up_subscribers;
   if (events != events_) events ? ++audience_log().readers : --audience_log().readers;
   if (states != states_) states ? ++context_.state_connections : --context_.state_connections;
@@ -68,11 +103,9 @@ void Subscriber::subscriptions_changed() {
   cached_masks_.reset();
   types_.fill(all_subscriptions);
   for (std::size_t type = 0; type < event_types; ++type) {
-    types_[type] = 0;
-    for (const Subscription& subscription : subscriptions_) {
-      if (!subscription.state && subscription.filter.matches_type(event_type_names()[type]))
-        types_[type] |= subscription.bit;
-    }
+    types_[type] = mask_where([name = event_type_names()[type]](const Subscription& each) {
+      return !each.state && each.filter.matches_type(name);
+    });
   }
 }
 
@@ -87,57 +120,130 @@ void Subscriber::subscribe(message::Subscribe asked) {
   const auto refuse = [&](std::string_view code, std::string_view text) {
     push_answer(error_frame(asked.id, code, text));
   };
-  const auto same_id = [&](const Subscription& subscription) { return subscription.id == asked.id; };
-  if (std::any_of(subscriptions_.begin(), subscriptions_.end(), same_id))
+  const auto has_id = [&](const Subscription& each) { return each.id == asked.id; };
+  if (mask_where(has_id) != 0 || std::any_of(starting_.begin(), starting_.end(),
+                                             [&](const Starting& each) { return has_id(each.subscription); }))
     return refuse("bad_message", "a subscription with this `id` exists");
-  if (subscriptions_.size() >= std::min(context_.limits.subscriptions_max, subscriptions_max))
+  if (subscriptions() >= std::min(context_.limits.subscriptions_max, subscriptions_max))
     return refuse("limit", "too many subscriptions");
   if (asked.after && asked.after->size() > context_.limits.after_entries) {
     return refuse("limit", "`after` has more than " + std::to_string(context_.limits.after_entries) +
                                " entries: use several subscriptions");
   }
+  const std::size_t bytes = earshot::serve::bytes_of(asked);
+  starting_bytes_ += bytes;
+  Subscription subscription{.id = asked.id,
+                            .filter = std::move(asked.filter),
+                            .state = asked.state,
+                            .all = asked.all,
+                            .catch_up = asked.catch_up && !asked.state,
+                            .from_beginning = asked.from_beginning};
+  starting_.push_back({std::move(subscription), std::move(asked), bytes});
+  start_next();
+}
 
-  Mask taken = 0;
-  for (const Subscription& subscription : subscriptions_) taken |= subscription.bit;
-  const Mask bit = ~taken & (taken + 1);  // the lowest free one
-  Subscription& subscription =
-      subscriptions_.emplace_back(Subscription{.id = asked.id,
-                                               .filter = std::move(asked.filter),
-                                               .state = asked.state,
-                                               .all = asked.all,
-                                               .catch_up = asked.catch_up && !asked.state,
-                                               .from_beginning = asked.from_beginning,
-                                               .since = log().head(),
-                                               .bit = bit});
+/// Visits all sessions; `done` may be called during the call. One scan at a time.
+void Subscriber::scan(Found& found, SessionScans::Visit visit, std::function<void()> done) {
+  found.begun = log().head();
+  if (context_.scans) return context_.scans->begin(this, std::move(visit), std::move(done));
+  context_.sessions.for_each(visit);
+  done();
+}
+
+/// The found sessions; those that changed during the scan are matched again.
+std::vector<Session*> Subscriber::sessions_of(const Found& found,
+                                              const std::function<bool(const Session&)>& wanted) {
+  std::vector<Session*> sessions;
+  for (const std::uint32_t id : found.ids) {
+    Session* session = context_.sessions.find(id);
+    if (session && !(found.is_sliced && session->changed >= found.begun)) sessions.push_back(session);
+  }
+  if (!found.is_sliced) return sessions;
+  context_.sessions.for_each([&](Session& session) {
+    if (session.changed >= found.begun && wanted(session)) sessions.push_back(&session);
+  });
+  return sessions;
+}
+
+/// A client that does not read could otherwise queue any number of snapshots and resumes.
+bool Subscriber::is_full() const {
+  std::size_t streams = 0;
+  for (const Queued& queued : queue_)
+    if (queued.resume) streams += queued.resume->missing.size();
+  return snapshot_bytes_ > snapshot_bytes_max || streams > resume_streams_max;
+}
+
+/// Starts waiting subscriptions, in order.
+void Subscriber::start_next() {
+  if (starting_.empty() || starting_.front().found || changed_ || is_full()) return;
+  Starting& next = starting_.front();
+  next.found.emplace();
+  const auto& asked = next.asked;
+  const auto done = [this] {
+    finish_start();
+    start_next();
+    wake();
+  };
+  if (!asked.snapshot && !asked.since_ms && !asked.from_beginning) return done();
+  const auto visit = [this](Session& session) {
+    Starting& starting = starting_.front();
+    if (!is_in_snapshot(starting.subscription, session)) return;
+    starting.found->ids.push_back(session.id);
+    if (starting.asked.snapshot) context_.sessions.frame(session, audience_);  // encoded in this slice
+  };
+  scan(*next.found, visit, done);
+  if (!starting_.empty() && starting_.front().found) starting_.front().found->is_sliced = true;
+}
+
+/// The subscription receives events from the current head on.
+void Subscriber::finish_start() {
+  Starting starting = std::move(starting_.front());
+  starting_.pop_front();
+  starting_bytes_ -= starting.bytes;
+  const Mask taken = mask_where([](const Subscription&) { return true; });
+  Subscription& subscription = subscriptions_.emplace_back(std::move(starting.subscription));
+  subscription.bit = ~taken & (taken + 1);  // the lowest free one
+  subscription.since = log().head();
   if (!subscription.state) audience_log().add_start(subscription.since);
   if (subscription.from_beginning) ++context_.from_beginning_subscriptions;
   subscriptions_changed();
-  if (asked.snapshot) {
-    context_.sessions.for_each([&](Session& session) {
-      if (is_in_snapshot(subscription, session))
-        push(Kind::snapshot, context_.sessions.frame(session, audience_), bit);
-    });
-  }
-  push(Kind::answer, make_frame(control_frame("ready", subscription.id)), bit);
+
+  const auto sessions = sessions_of(
+      *starting.found, [&](const Session& session) { return is_in_snapshot(subscription, session); });
+  const message::Subscribe& asked = starting.asked;
+  if (asked.snapshot)
+    for (Session* session : sessions)
+      push(Kind::snapshot, context_.sessions.frame(*session, audience_), subscription.bit);
+  push(Kind::answer, make_frame(control_frame("ready", subscription.id)), subscription.bit);
   if (asked.after || asked.since_ms || asked.from_beginning)
-    push_resume(log().head(), make_resume(subscription, asked));
+    push_resume(log().head(), make_resume(subscription, asked, sessions));
 }
 
 void Subscriber::unsubscribe(std::string_view id) {
+  const auto starting = std::find_if(starting_.begin(), starting_.end(),
+                                     [&](const Starting& each) { return each.subscription.id == id; });
   const auto found = std::find_if(subscriptions_.begin(), subscriptions_.end(),
                                   [&](const Subscription& each) { return each.id == id; });
-  if (found == subscriptions_.end())
+  if (starting != starting_.end()) {
+    if (starting->found && context_.scans) context_.scans->cancel(this);
+    starting_bytes_ -= starting->bytes;
+    starting_.erase(starting);
+  } else if (found != subscriptions_.end()) {
+    const Mask bit = found->bit;
+    if (!found->state) audience_log().remove_start(found->since);
+    if (found->from_beginning) --context_.from_beginning_subscriptions;
+    subscriptions_.erase(found);
+    subscriptions_changed();
+    drop_queued(bit);
+    forget_resumed(bit);
+    restore_resumes();
+    if (changed_ && context_.scans) context_.scans->cancel(this);
+    changed_.reset();
+  } else {
     return push_answer(error_frame(id, "bad_message", "there is no subscription with this `id`"));
-  const Mask bit = found->bit;
-  const std::string ended = found->id;
-  if (!found->state) audience_log().remove_start(found->since);
-  if (found->from_beginning) --context_.from_beginning_subscriptions;
-  subscriptions_.erase(found);
-  subscriptions_changed();
-  drop_queued(bit);
-  forget_resumed(bit);
-  restore_resumes();
-  push_answer(control_frame("unsubscribed", ended));
+  }
+  push_answer(control_frame("unsubscribed", id));
+  start_next();
 }
 
 void Subscriber::read(const message::Read& asked) {
@@ -148,16 +254,12 @@ void Subscriber::read(const message::Read& asked) {
 }
 
 void Subscriber::session_changed(const Session& session) {
-  if (!states_) return;
-  const bool wanted = std::any_of(
-      subscriptions_.begin(), subscriptions_.end(),
-      [&](const Subscription& subscription) { return subscription.state && wants(subscription, session); });
-  if (wanted) states_due_.insert(session.id);
+  if (states_ && (mask_of(session) & mask_where(is_state)) != 0) states_due_.insert(session.id);
 }
 
 void Subscriber::session_shown(const Session& session) {
   for (Subscription& subscription : subscriptions_) {
-    if (!subscription.from_beginning || !wants(subscription, session)) continue;
+    if (!subscription.from_beginning || (mask_of(session) & subscription.bit) == 0) continue;
     auto resume = std::make_unique<Resume>();
     resume->id = subscription.id;
     resume->subscribers = subscription.bit;
@@ -173,25 +275,17 @@ void Subscriber::stream_appeared(std::uint32_t stream) {
     if (subscription.from_beginning) subscription.known_streams.insert(stream);
 }
 
-/// Subscriptions that match this session, for any type.
-Subscriber::Mask Subscriber::mask_of_session(std::uint32_t id) {
+/// Subscriptions with a filter that matches this session, for any type.
+Subscriber::Mask Subscriber::filter_mask(std::uint32_t id) {
   const Session* session = context_.sessions.find(id);
   if (!session) return 0;
   if (!cached_masks_) cached_masks_ = std::make_unique<std::array<CachedMask, cached_masks>>();
   CachedMask& cached = (*cached_masks_)[id % cached_masks];
   if (cached.session == id && cached.generation == session->generation) return cached.mask;
-  cached = {id, session->generation, 0};
-  for (const Subscription& subscription : subscriptions_)
-    if (!subscription.state && wants(subscription, *session)) cached.mask |= subscription.bit;
+  const SessionKeys keys = context_.sessions.keys_of(*session);
+  cached = {id, session->generation,
+            mask_where([&](const Subscription& each) { return each.filter.matches_session(keys); })};
   return cached.mask;
-}
-
-/// Subscriptions that receive frames at this position.
-Subscriber::Mask Subscriber::active_at(Position at) const {
-  Mask active = 0;
-  for (const Subscription& subscription : subscriptions_)
-    if (!subscription.state && subscription.since <= at) active |= subscription.bit;
-  return active;
 }
 
 bool Subscriber::is_muted(std::uint32_t stream, Position at) const {
@@ -204,11 +298,7 @@ std::vector<std::string> Subscriber::moved_cursors(Position since) {
   std::vector<std::string> cursors;
   context_.sessions.for_each([&](Session& session) {
     if (session.changed < since || session.name.empty()) return;
-    const bool wanted =
-        std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-          return !subscription.state && !subscription.filter.empty() && wants(subscription, session);
-        });
-    if (!wanted) return;
+    if ((mask_of(session) & mask_where(is_filtered)) == 0) return;
     for (const Member& member : session.members) {
       if (!member.stream->transcript()) continue;
       cursors.push_back(stream_cursor(*member.stream, member.stream->transcript()->end()));
@@ -218,11 +308,10 @@ std::vector<std::string> Subscriber::moved_cursors(Position since) {
 }
 
 void Subscriber::tick(Clock::time_point now) {
+  if (context_.records) context_.records->tick();
   if (!events_ || now - bookmarked_at_ < context_.limits.bookmark) return;
   bookmarked_at_ = now;
-  const bool filtered = std::any_of(
-      subscriptions_.begin(), subscriptions_.end(),
-      [](const Subscription& subscription) { return !subscription.state && !subscription.filter.empty(); });
+  const bool filtered = mask_where(is_filtered) != 0;
   const Position head = log().head();
   const Position since = std::exchange(bookmarked_, head);
   // A subscriber that is behind receives the cursors with its events.
@@ -233,18 +322,18 @@ void Subscriber::tick(Clock::time_point now) {
 
 // --- The queue ---
 
+Subscriber::Queued Subscriber::queued(Position at, Kind kind, Frame frame, Mask owners) {
+  bytes_of(kind) += frame->size();
+  return {at, kind, std::move(frame), nullptr, owners};
+}
+
 void Subscriber::push(Kind kind, Frame frame, Mask owners) {
-  if (kind == Kind::answer || kind == Kind::reset) answer_bytes_ += frame->size();
-  queue_.push_back({log().head(), kind, std::move(frame), nullptr, owners});
+  queue_.push_back(queued(log().head(), kind, std::move(frame), owners));
 }
 
 void Subscriber::push_resume(Position at, std::unique_ptr<Resume> resume) {
   const Mask owners = resume->subscribers;
   queue_.push_back({at, Kind::resume, nullptr, std::move(resume), owners});
-}
-
-void Subscriber::release(const Queued& queued) {
-  if (queued.kind == Kind::answer || queued.kind == Kind::reset) answer_bytes_ -= queued.frame->size();
 }
 
 void Subscriber::push_answer(std::string_view payload) {
@@ -267,7 +356,11 @@ void Subscriber::drop_queued(Mask bit) {
 
 void Subscriber::shed() {
   if (!events_ || log().holds(position_)) return;
-  const auto dropped = std::erase_if(queue_, [](const Queued& each) { return each.kind == Kind::snapshot; });
+  const auto dropped = std::erase_if(queue_, [this](const Queued& each) {
+    if (each.kind != Kind::snapshot) return false;
+    release(each);
+    return true;
+  });
   if (dropped > 0) shed_ = true;
 }
 
@@ -281,7 +374,7 @@ void Batch::add(std::span<const char> bytes, From from, const LiveLog::Run& run,
   full = count_ == pieces_max || bytes_ >= bytes_max;
 }
 
-/// Encodes the frames of sessions whose state is due. False: none is.
+/// Encodes the frames of sessions with a due state. False: none is due.
 bool Subscriber::add_states() {
   std::size_t made = 0;
   while (!states_due_.empty() && made < states_per_write) {
@@ -300,10 +393,8 @@ void Subscriber::add_log(Batch& batch, Position until) {
   std::erase_if(mutes_, [&](const Mute& mute) { return mute.until <= batch.scanned; });
   const Mask active = active_at(batch.scanned);
   const bool everything =
-      mutes_.empty() &&
-      std::any_of(subscriptions_.begin(), subscriptions_.end(), [&](const Subscription& subscription) {
-        return !allowed_ && (subscription.bit & active) != 0 && subscription.filter.empty();
-      });
+      mutes_.empty() && !allowed_ &&
+      (active & mask_where([](const Subscription& each) { return each.filter.empty(); })) != 0;
   // Stop where another subscription starts: it is active from there on.
   for (const Subscription& subscription : subscriptions_) {
     if (!subscription.state && subscription.since > batch.scanned)
@@ -313,7 +404,7 @@ void Subscriber::add_log(Batch& batch, Position until) {
   Position at = batch.scanned;
   const auto wanted = [&](const Tags& tags) {
     const Mask typed = types_[tags.type] & active;
-    if (typed == 0 || (mask_of_session(tags.session) & typed) == 0) return false;
+    if (typed == 0 || (mask_of(tags) & typed) == 0) return false;
     return mutes_.empty() || tags.type == type_removed || !is_muted(tags.stream, at);
   };
   while (batch.scanned < until && !batch.full) {
@@ -374,7 +465,9 @@ void Subscriber::gather(Batch& batch) {
   partial_.reset();
   if (answer_bytes_ == 0 && context_.records) context_.records->send_next(*this);
   if (events_ && !lost_from_ && !log().holds(position_)) lost_from_ = position_;
+  if (lost_from_ && !find_changed()) return;  // on_more() follows
   if (lost_from_) on_lagged();
+  start_next();
   batch.scanned = position_;
   std::size_t next = 0;
   while (!batch.full) {
@@ -418,6 +511,7 @@ std::span<const char> Subscriber::sent(const Batch& batch, std::size_t bytes) {
     if (is_partial) return cut.rest;
   }
   if (all) position_ = std::max(position_, batch.scanned);
+  if (!starting_.empty()) wake();  // the queue may have room
   return {};
 }
 

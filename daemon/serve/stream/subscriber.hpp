@@ -21,7 +21,6 @@
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
-#include "serve/stream/resume.hpp"
 #include "serve/stream/subscription.hpp"
 
 namespace earshot::serve {
@@ -48,9 +47,44 @@ class Batch {
   Position scanned = 0;  // frames before it are in the batch, were sent or are not wanted
 };
 
-class Subscriber final : private CatchUpReader, private RecordReader, private EvictionListener {
- public:
+/// The part of a connection's queue that is read from files. Frames behind it wait until it is done.
+struct Resume {
+  using Mask = std::uint32_t;
 
+  struct Reading {  // a chunk that is being sent
+    std::string stream;
+    std::shared_ptr<Chunk> chunk;
+    Position at = 0;
+    bool last = false;  // of this stream
+    Cursor end = {};    // the position of the reader after the last chunk
+  };
+  struct OtherHistory {  // a stream that does not match the client's cursor
+    std::string stream, reason;
+  };
+  struct Delivered {  // a subscription of the connection sends these events of a stream anyway
+    Mask by = 0;
+    EventRange range;
+  };
+  template <class Value>
+  using ByStream = std::map<std::string, Value, std::less<>>;
+
+  std::string id;        // of the subscription; empty: the client fell behind
+  Mask subscribers = 0;  // subscriptions it is for
+  bool begun = false;
+  ByStream<EventRange> requested;                    // before the exclusion of what others deliver
+  ByStream<EventRange> missing;                      // not sent yet
+  ByStream<std::vector<Delivered>> delivered;        // not to be repeated
+  ByStream<std::uint32_t> stream_ids;                // of streams that are not cold
+  std::set<std::string, std::less<>> new_histories;  // streams that a `reset` precedes
+  std::deque<Reading> reading;
+  std::vector<OtherHistory> others;  // reported after everything else
+  std::vector<std::string> cursors;  // `<stream>:<cursor>` that the client has reached
+
+  bool done() const { return begun && missing.empty() && reading.empty(); }
+};
+
+class Subscriber final : private EvictionListener {
+ public:
   explicit Subscriber(ServerContext& context) : context_(context) {}
   ~Subscriber() { close(); }
   Subscriber(const Subscriber&) = delete;
@@ -61,14 +95,19 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   /// The sessions this connection may see; null: all. Other sessions, and streams that were never read, do
   /// not exist for it. Before the first subscription; `allowed` outlives this object.
   void restrict_to(const Filter* allowed) { allowed_ = allowed && !allowed->empty() ? allowed : nullptr; }
-  Audience audience() const override { return audience_; }
+  Audience audience() const { return audience_; }
   /// Called when frames may be ready without growth of the log. Call gather() later, not during the call.
   std::function<void()> on_more;
+  /// Frames are ready.
+  void wake() const {
+    if (on_more) on_more();
+  }
 
   /// Queues a frame for this connection, behind the frames in the log but before missed events from files.
   void push_answer(std::string_view payload);
 
-  /// Queues `session` frames, `ready` and missed events, or an `error`. All describe the current head.
+  /// Queues `session` frames, `ready` and missed events, or an `error`. All describe one head of the log: the
+  /// current one, unless the sessions are matched in several slices (SessionScans) or the queue is full.
   void subscribe(message::Subscribe asked);
   void unsubscribe(std::string_view id);
   void read(const message::Read& asked);
@@ -93,15 +132,27 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
 
   /// The client is not reading: drops queued session frames that the log has overtaken, to free their memory.
   void shed();
-  /// Too many unsent answers: read no further message.
-  bool is_congested() const { return answer_bytes_ > context_.limits.own_bytes_max; }
-  std::size_t subscriptions() const { return subscriptions_.size(); }
+  /// Too many unsent answers or waiting requests: read no further message.
+  bool is_congested() const { return answer_bytes_ + starting_bytes_ > context_.limits.own_bytes_max; }
+  std::size_t subscriptions() const { return subscriptions_.size() + starting_.size(); }
+  /// Unsent session frames; shared with other connections as long as the session does not change.
+  std::size_t snapshot_bytes() const { return snapshot_bytes_; }
+
+  // Called by CatchUps
+
+  /// Calls CatchUps::consumed() when the chunk was sent; the next one of this stream follows only then.
+  void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk);
+  /// The last call for this stream. After `up`, `end` is the position behind the last chunk.
+  void on_caught(const std::string& stream, ReplayResult how, const Cursor& end);
 
  private:
   using Mask = Resume::Mask;  // one bit per subscription
   static constexpr Mask all_subscriptions = ~Mask{0};
   static constexpr std::size_t subscriptions_max = 32;        // bits of a Mask; more: error `limit`
   static constexpr std::size_t resumed_streams_max = 65'536;  // more are not recorded: see resumed_
+  // While more is unsent, further subscriptions wait.
+  static constexpr std::size_t snapshot_bytes_max = 4 << 20;
+  static constexpr std::size_t resume_streams_max = 4096;
 
   struct Subscription {
     std::string id;
@@ -112,6 +163,19 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
     Position since = 0;           // earlier frames are covered by its snapshot
     Mask bit = 0;
     std::unordered_set<std::uint32_t> known_streams = {};  // for from_beginning: they were mentioned before
+  };
+  /// Sessions that were found by a scan.
+  struct Found {
+    Position begun = 0;
+    bool is_sliced = false;  // some may have changed since they were visited
+    bool is_complete = false;
+    std::vector<std::uint32_t> ids = {};
+  };
+  struct Starting {  // a subscription that waits for its sessions; only the first one is scanning
+    Subscription subscription;
+    message::Subscribe asked;
+    std::size_t bytes = 0;  // of the request
+    std::optional<Found> found = {};
   };
   /// reset: followed by its session's frame; snapshot: a `session` frame, shared with other connections.
   enum class Kind { answer, reset, snapshot, resume };
@@ -135,27 +199,57 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   AudienceLog& audience_log() { return context_.logs.of(audience_); }
   LiveLog& log() { return audience_log().log; }
 
+  /// The bits of the subscriptions for which `is(subscription)` is true.
+  template <class Predicate>
+  Mask mask_where(Predicate is) const {
+    Mask mask = 0;
+    for (const Subscription& subscription : subscriptions_)
+      if (is(subscription)) mask |= subscription.bit;
+    return mask;
+  }
+  /// Those that receive frames at this position.
+  Mask active_at(Position at) const {
+    return mask_where([at](const Subscription& each) { return !each.state && each.since <= at; });
+  }
+  static bool is_state(const Subscription& each) { return each.state; }
+  static bool is_filtered(const Subscription& each) { return !each.state && !each.filter.empty(); }
+  Mask catching_up() const {
+    return mask_where([](const Subscription& each) { return each.catch_up; });
+  }
+
   // subscriber.cpp: subscriptions and the queue
   bool wants(const Subscription& subscription, const Session& session) const;
+  bool wants(const Subscription& subscription, const Session& session, const tail::Stream& stream) const;
   bool is_in_snapshot(const Subscription& subscription, const Session& session) const;
+  void scan(Found& found, SessionScans::Visit visit, std::function<void()> done);
+  std::vector<Session*> sessions_of(const Found& found, const std::function<bool(const Session&)>& wanted);
+  void start_next();
+  void finish_start();
+  bool is_full() const;
   bool may_see(const Session* session) const;
   bool may_see(const tail::Stream* stream) const;
-  Mask mask_of_session(std::uint32_t session);
-  Mask active_at(Position at) const;
+  Mask filter_mask(std::uint32_t session);
+  Mask mask_of(const Tags& tags);
+  Mask mask_of(const Session& session);
   bool is_muted(std::uint32_t stream, Position at) const;
   void subscriptions_changed();
   void set_start(Subscription& subscription, Position since);
+  Queued queued(Position at, Kind kind, Frame frame, Mask owners);
   void push(Kind kind, Frame frame, Mask owners = 0);
   void push_resume(Position at, std::unique_ptr<Resume> resume);
   void drop_queued(Mask bit);
-  void release(const Queued& queued);
+  std::size_t& bytes_of(Kind kind) { return kind == Kind::snapshot ? snapshot_bytes_ : answer_bytes_; }
+  void release(const Queued& queued) {
+    if (queued.frame) bytes_of(queued.kind) -= queued.frame->size();
+  }
   std::vector<std::string> moved_cursors(Position since);
   bool add_states();
   void add_log(Batch& batch, Position until);
   bool add_queued(Batch& batch, std::size_t& next);
 
   // resume.cpp: events from files
-  std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked);
+  std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked,
+                                      const std::vector<Session*>& sessions);
   void add_after(const Subscription& subscription, const std::string& entry, Resume& resume);
   bool add_stream(const Subscription& subscription, const tail::Stream& stream, const EventRange& range,
                   Resume& resume);
@@ -171,15 +265,11 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   void push_resets(const Resume& resume);
   bool add_chunk(Batch& batch, Resume& resume);
   void chunk_read(Resume& resume, Resume::Reading& reading);
+  bool find_changed();
+  bool is_due_after_lag(const Session& session) const;
   void on_lagged();
   Resume* resume();
   void on_evict(Position next) override;
-  void on_chunk(const std::string& stream, std::shared_ptr<Chunk> chunk) override;
-  void on_caught(const std::string& stream, ReplayResult how, const Cursor& end) override;
-  void on_record(std::string_view payload) override { push_answer(payload); }
-  void on_record_ready() override {
-    if (on_more) on_more();
-  }
 
   ServerContext& context_;  // outlives all connections
   Audience audience_ = Audience::full;
@@ -188,7 +278,9 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   bool events_ = false, states_ = false, catches_up_ = false;
   bool shed_ = false;  // session frames were dropped: all sessions are sent again
   std::deque<Queued> queue_;
-  std::size_t answer_bytes_ = 0;  // of queued answers and resets; session frames are shared
+  std::size_t answer_bytes_ = 0, snapshot_bytes_ = 0;  // queued
+  std::deque<Starting> starting_;
+  std::size_t starting_bytes_ = 0;
   std::set<std::uint32_t> states_due_;
   std::array<Mask, frame_types> types_{};
   std::unique_ptr<std::array<CachedMask, cached_masks>> cached_masks_;
@@ -199,6 +291,7 @@ class Subscriber final : private CatchUpReader, private RecordReader, private Ev
   std::map<std::string, std::vector<Resume::Delivered>, std::less<>> resumed_;
   std::optional<Position> lost_from_;  // the log has evicted unsent frames from here on
   std::unique_ptr<Resume> missed_;     // the evicted events, for subscriptions that catch up
+  std::optional<Found> changed_;       // sessions that changed since then
   Position bookmarked_ = 0;
   Clock::time_point bookmarked_at_ = Clock::now();
   std::shared_ptr<char> alive_ = std::make_shared<char>();

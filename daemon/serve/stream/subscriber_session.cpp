@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "serve/http/connection.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 
@@ -44,8 +44,10 @@ std::optional<message::Invalid> SubscriberSession::check_limits(const message::S
 }
 
 bool SubscriberSession::check_progress(Clock::time_point now, bool has_unsent) {
-  if (std::exchange(bytes_out_, transport_.bytes_out()) != transport_.bytes_out() || !has_unsent)
+  if (!has_unsent || transport_.bytes_out() - bytes_out_ >= progress_bytes_min) {
+    bytes_out_ = transport_.bytes_out();
     progress_ = now;
+  }
   if (now - progress_ <= context_.limits.stall) return true;
   context_.counters.end(Ending::stalled);
   return false;
@@ -69,13 +71,13 @@ struct SubscriberSession::ColdRead {
 };
 
 /// With `all`, the snapshot requires all cold sessions that may match. A restricted client's streams are read
-/// to know their sessions.
+/// to determine their sessions.
 void SubscriberSession::subscribe(message::Subscribe asked) {
   auto request = std::make_shared<ColdRead>();
   if (asked.all && asked.snapshot && context_.read_cold_sessions) {
     request->wanted = [this, filter = asked.filter](std::string_view session) {
       return filter.matches_name(context_.host_of(session), session) &&
-             (!caller_.user || context_.may_see_by_name(caller_.user->allowed, session));
+             (!caller_.user || may_see_by_name(caller_.user->allowed, context_.sessions, session));
     };
   }
   if (caller_.user && asked.after && asked.after->size() <= context_.limits.after_entries) {
@@ -103,7 +105,8 @@ void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
     const tail::Stream* stream = context_.archive->find(name);
     if (!stream || context_.sessions.contains(*stream)) continue;
     if (!stream->session().empty()) {
-      if (context_.may_see_by_name(*allowed, stream->session())) request->sessions.insert(stream->session());
+      if (may_see_by_name(*allowed, context_.sessions, stream->session()))
+        request->sessions.insert(stream->session());
       continue;
     }
     reading_cold_ = true;
@@ -111,7 +114,7 @@ void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
                             request](const tail::Stream* read) {
       const auto owner = weak.lock();
       if (!owner || owner->is_closed() || !is_open()) return;
-      if (read && context_.may_see_by_name(*allowed, read->session()))
+      if (read && may_see_by_name(*allowed, context_.sessions, read->session()))
         request->sessions.insert(read->session());
       boost::asio::post(transport_.socket().get_executor(), [this, owner, request] {
         if (!owner->is_closed() && is_open()) read_cold(request);

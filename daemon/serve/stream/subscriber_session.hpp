@@ -8,8 +8,9 @@
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
-#include "serve/connection.hpp"
+#include "serve/server_context.hpp"
 #include "serve/stream/subscriber.hpp"
+#include "serve/websocket/transport.hpp"
 
 namespace earshot::serve {
 
@@ -37,7 +38,7 @@ class SubscriberSession {
   /// A request was carried out: the next one may be read.
   virtual void on_request_done() {}
 
-  /// Sets who the client is, and with it what it may see.
+  /// Sets the identity and the permissions of the client.
   void set_caller(const Caller& caller);
   /// Reads cold sessions as needed, then subscribes.
   void subscribe(message::Subscribe asked);
@@ -47,7 +48,9 @@ class SubscriberSession {
   std::optional<message::Invalid> check_limits(const message::Subscribe& asked) const;
   /// wake() from the loop, for frames that are not in the log.
   void wake_soon();
-  /// Records progress, and drops or closes a client that takes nothing. False: it has stalled.
+  /// A client with unsent frames takes at least this much within `limits.stall`, or has stalled.
+  static constexpr std::uint64_t progress_bytes_min = 16 << 10;
+  /// False: the client has stalled. Called once per tick.
   bool check_progress(Clock::time_point now, bool has_unsent);
   void frame_sent() { last_frame_ = Clock::now(); }
   /// Queues a `heartbeat` if no frame was sent for `limits.heartbeat`.
@@ -65,8 +68,8 @@ class SubscriberSession {
 
   bool reading_cold_ = false;
   bool wake_posted_ = false;
-  std::uint64_t bytes_out_ = 0;
-  Clock::time_point progress_ = Clock::now();  // when the client last took a byte, or nothing was unsent
+  std::uint64_t bytes_out_ = 0;                // at `progress_`
+  Clock::time_point progress_ = Clock::now();  // when the client had last taken that much, or everything
   Clock::time_point last_frame_ = Clock::now();
 };
 

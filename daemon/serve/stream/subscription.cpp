@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.hpp"
 #include "base/quantities.hpp"
+#include "base/text.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -77,7 +77,7 @@ bool read_choice(const dom::object& object, std::string_view key, std::string_vi
   return value == second;
 }
 
-/// Returns what is wrong with the filter, or empty.
+/// Returns an error of the filter, or empty.
 std::string read_filter(const dom::object& object, Filter& filter) {
   for (const auto& [name, value] : object) {
     const auto key = std::find_if(std::begin(filter_keys), std::end(filter_keys),

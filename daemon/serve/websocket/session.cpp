@@ -5,7 +5,7 @@
 #include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/connection.hpp"
-#include "serve/stream/control_frames.hpp"
+#include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -81,7 +81,7 @@ void WebSocketSession::on_message(error_code ec, std::string_view text) {
 
 /// Returns whether the client has proved its identity.
 bool WebSocketSession::authenticate(const message::Hello& hello) {
-  Caller caller = context_.access.identify(hello.token, caller_.transport_kind);
+  Caller caller = context_.access.identify(hello.token, caller_.origin, caller_.transport_kind);
   if (!caller.is_authenticated()) {
     connection_.audit().log("anonymous", "hello", "receives nothing: the token is wrong");
     context_.counters.refuse(Refusal::token);
@@ -111,10 +111,10 @@ bool WebSocketSession::handle(std::string_view text) {
     void operator()(message::Hello& hello) {  // repeated; on the Unix socket no token is required
       const Caller& caller = session.caller_;
       if (hello.token.empty() && caller.transport_kind == TransportKind::unix_socket) return;
-      const AccessPolicy& access = session.context_.access;
-      const bool same = caller.user ? find_user_by_token(access.users, hello.token) == caller.user
-                                    : same_secret(hello.token, access.token);
-      if (!same) refuse({}, "bad_message", "the token is wrong");
+      const Caller again =
+          session.context_.access.identify(hello.token, caller.origin, caller.transport_kind);
+      if (!again.is_authenticated() || again.user != caller.user)
+        refuse({}, "bad_message", "the token is wrong");
     }
     void operator()(message::Subscribe& subscribe) {
       if (const auto bad = session.check_limits(subscribe)) return refuse(bad->id, bad->code, bad->text);
@@ -196,7 +196,8 @@ void WebSocketSession::tick(Clock::time_point now) {
     context_.counters.end(Ending::no_hello);
     return close(close_not_authenticated, "no hello in time");
   }
-  if (std::exchange(bytes_in_, transport_.bytes_in()) != transport_.bytes_in() || is_reading_cold()) {
+  // While no message is read, silence is ours: a client that does not read its answers is `stalled`.
+  if (std::exchange(bytes_in_, transport_.bytes_in()) != transport_.bytes_in() || !reading_) {
     received_ = now;
     pinged_ = false;
   }

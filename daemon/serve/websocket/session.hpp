@@ -4,9 +4,9 @@
 
 namespace earshot::serve {
 
-/// The size of the largest frame: `limits.outbound_bytes`. Texts, lists and record parts are bounded so that
-/// a frame stays below it.
-constexpr std::size_t outbound_bytes_max = 16 << 20;
+/// Close codes: after 4000–4499 a client may reconnect, after 4500–4999 it must not.
+constexpr std::uint16_t close_going_away = 1001, close_stalled = 4408, close_too_often = 4429,
+                        close_not_authenticated = 4501;
 
 class WebSocketSession final : public SubscriberSession {
  public:

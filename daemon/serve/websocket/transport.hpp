@@ -1,5 +1,5 @@
-// HTTP and WebSocket on one socket. Beast, which is slow to compile, is only in transport_plain.cpp and
-// transport_tls.cpp.
+// HTTP and WebSocket on one socket. Beast, which is slow to compile, is only in transport.cpp and in
+// http/message.cpp.
 #pragma once
 #include <sys/uio.h>
 
@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "serve/http/request.hpp"
-#include "serve/server_context.hpp"
+#include "serve/http/message.hpp"
+#include "serve/limits.hpp"
 
 namespace earshot::serve {
 

@@ -92,10 +92,10 @@ loop = Loop()
 
 
 class Client:
-    """A subscriber that collects every frame, as text and parsed, in order of arrival."""
+    """A subscriber that collects every frame, as text and parsed, in order of arrival, and the time of its arrival."""
 
     def __init__(self, daemon, token=None, bearer=True, **headers):
-        self.daemon, self.raw, self.frames, self.close_code = daemon, [], [], None
+        self.daemon, self.raw, self.frames, self.times, self.close_code = daemon, [], [], [], None
         send = {name.replace("_", "-"): value for name, value in headers.items()}
         if bearer:
             send["Authorization"] = f"Bearer {daemon.token if token is None else token}"
@@ -109,6 +109,7 @@ class Client:
     async def _read(self):
         try:
             async for text in self.socket:
+                self.times.append(time.monotonic())
                 self.raw.append(text)
                 self.frames.append(json.loads(text))
         except websockets.ConnectionClosedError:

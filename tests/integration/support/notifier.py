@@ -125,6 +125,18 @@ class Notifier:
     def state_file(self, name):
         return os.path.join(self.state, "notify", name)
 
+    def saved(self):
+        """The state file; empty before it exists."""
+        try:
+            with open(self.state_file("state.json")) as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {}
+
+    def queue(self):
+        """The saved deliveries that are not done."""
+        return self.saved().get("queue", [])
+
     def journal(self):
         """The decisions, from `earshot-notify why`."""
         done = notify("why", "--json", "-n", "1000", "--state", self.state, home=self.home)

@@ -123,6 +123,13 @@ class NatsConnection:
                 return json.loads(self.file.read(int(line.split()[-1]) + 2)[:-2])
         raise AssertionError("the broker closed the connection")
 
+    def publish_all(self, messages):
+        """Publishes (subject, payload) pairs and waits until the broker has read them; JetStream's answers are not awaited."""
+        for subject, payload in messages:
+            body = json.dumps(payload).encode()
+            self.send(f"PUB {subject} {len(body)}\r\n".encode() + body + b"\r\n")
+        self.error_for("PING")
+
     def error_for(self, command):
         """The broker's error reply to this command."""
         self.send(f"{command}\r\nPING\r\n".encode())

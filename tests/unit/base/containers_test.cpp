@@ -1,4 +1,4 @@
-// HashMap, HashSet, BoundedMap and ConflatingQueue.
+// HashMap, HashSet and BoundedMap.
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -52,17 +52,4 @@ TEST_CASE("a bounded map drops the key inserted first") {
   map["d"] = 5;
   CHECK(map.size() == 2);
   CHECK(*map.find("c") == 4);
-}
-
-TEST_CASE("a conflating queue keeps the newest value of each key") {
-  using Queue = ConflatingQueue<int>;
-  Queue queue(2);
-  CHECK(queue.put("a", 1) == Queue::Put::first);
-  CHECK(queue.put("a", 2) == Queue::Put::more);
-  CHECK(queue.put("b", 3) == Queue::Put::more);
-  CHECK(queue.put("c", 4) == Queue::Put::full);
-  CHECK(queue.put("b", 5) == Queue::Put::more);
-  CHECK(queue.take() == std::vector<int>{2, 5});
-  CHECK(queue.take().empty());
-  CHECK(queue.put("c", 6) == Queue::Put::first);
 }

@@ -1,17 +1,14 @@
-#include "cli/commands.hpp"
-
 #include <signal.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
 
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
+#include "unit/cli/fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::common::test;
+using namespace earshot::cli::test;
 
 namespace {
 
@@ -59,8 +56,7 @@ TEST_CASE("ls prints a table and exits") {
   const TemporaryDirectory state;
   std::string subscription;
   FakeDaemon daemon({sending({session, ready}, &subscription)});
-  const Printed printed = printed_by(
-      [&] { return list_command({.filters = {.project = {"api"}}, .daemon = at(daemon, state)}); });
+  const Printed printed = run(list_command, {.filters = {.project = {"api"}}, .daemon = at(daemon, state)});
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   CHECK(printed.err.empty());
@@ -73,19 +69,17 @@ TEST_CASE("ls --json prints one array of frames") {
   const TemporaryDirectory state;
   FakeDaemon daemon({sending({session, session, ready}), sending({ready})});
   const ListOptions options{.daemon = at(daemon, state), .json = true};
-  CHECK(printed_by([&] { return list_command(options); }).out ==
-        "[" + std::string(session) + ",\n " + session + "]\n");
-  CHECK(printed_by([&] { return list_command(options); }).out == "[]\n");
+  CHECK(run(list_command, options).out == "[" + std::string(session) + ",\n " + session + "]\n");
+  CHECK(run(list_command, options).out == "[]\n");
 }
 
 TEST_CASE("ls without sessions explains what to do") {
   const TemporaryDirectory state;
   FakeDaemon daemon({sending({ready}), sending({ready})});
-  const Printed none = printed_by([&] { return list_command({.daemon = at(daemon, state)}); });
+  const Printed none = run(list_command, {.daemon = at(daemon, state)});
   CHECK(none.out.starts_with("no sessions yet\n"));
   CHECK(none.exit_code == exit_ok);
-  const Printed filtered =
-      printed_by([&] { return list_command({.filters = {.host = {"x"}}, .daemon = at(daemon, state)}); });
+  const Printed filtered = run(list_command, {.filters = {.host = {"x"}}, .daemon = at(daemon, state)});
   CHECK(filtered.out == "no session matches the filters\n");
 }
 
@@ -94,7 +88,7 @@ TEST_CASE("errors of the daemon are printed") {
   const char* const error =
       R"({"type":"error","id":"cli","code":"bad_filter","message":"too many\u001b patterns","retry":false})";
   FakeDaemon daemon({sending({error}), sending({error})});
-  const Printed list = printed_by([&] { return list_command({.daemon = at(daemon, state)}); });
+  const Printed list = run(list_command, {.daemon = at(daemon, state)});
   CHECK(list.exit_code == exit_failed);
   CHECK(list.err == "earshot: the daemon reported an error: too many\\x1b patterns (bad_filter)\n");
   const Printed tail = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
@@ -106,7 +100,7 @@ TEST_CASE("without a daemon ls fails and names the command that starts it") {
   const TemporaryDirectory state;
   FakeDaemon daemon({});
   daemon.join();
-  const Printed printed = printed_by([&] { return list_command({.daemon = at(daemon, state)}); });
+  const Printed printed = run(list_command, {.daemon = at(daemon, state)});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.out.empty());
   CHECK(printed.err.find("cannot reach the daemon at " + daemon.url()) != std::string::npos);
@@ -133,11 +127,31 @@ TEST_CASE("without a daemon tail waits and reports it once") {
   CHECK(first == printed.err.rfind("Waiting for the daemon"));
 }
 
+TEST_CASE("fault 87: a server that does not prove that it is the daemon ends ls and tail with an error") {
+  const State state;
+  std::string sent;
+  const auto impostor = [&](Peer& peer) {
+    sent += peer.head();
+    peer.answer_proof("200 OK", std::string(64, 'a'));
+    sent += peer.rest();
+  };
+  FakeDaemon daemon({impostor, impostor, impostor});
+  const ConnectOptions options = at(daemon, state);
+  for (const Printed& printed :
+       {run(list_command, {.daemon = options}), printed_by([&] { return tail_command({.daemon = options}); }),
+        run(open_command, {.daemon = options, .print = true})}) {
+    CHECK(printed.exit_code == exit_failed);
+    CHECK(printed.out.empty());
+    CHECK(printed.err.starts_with("earshot: the token was not sent to the server at ws://127.0.0.1:"));
+  }
+  CHECK(daemon.join().empty());
+  CHECK(sent.find("t0ken") == sent.npos);
+}
+
 TEST_CASE("a malformed address is a usage error") {
   CHECK(printed_by([&] { return tail_command({.daemon = {.connect = "nonsense"}}); }).exit_code ==
         exit_usage);
-  CHECK(printed_by([&] { return list_command({.daemon = {.connect = "nonsense"}}); }).exit_code ==
-        exit_usage);
+  CHECK(run(list_command, {.daemon = {.connect = "nonsense"}}).exit_code == exit_usage);
 }
 
 TEST_CASE("tail prints exactly the frames, one per line, until a signal") {
@@ -241,7 +255,6 @@ TEST_CASE("tail does not reconnect after a close code that forbids it") {
 }
 
 TEST_CASE("tail ends without an error if its output is closed") {
-  ::signal(SIGPIPE, SIG_IGN);
   const TemporaryDirectory state;
   FakeDaemon daemon({[](Peer& peer) {
     peer.upgrade();
@@ -252,14 +265,6 @@ TEST_CASE("tail ends without an error if its output is closed") {
     peer.send(event_frame);  // the write of the first frame failed: the client has noticed
     peer.receive(8);
   }});
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  ::close(ends[0]);
-  int exit_code = -1;
-  {
-    const Redirected out(STDOUT_FILENO, ends[1]);
-    ::close(ends[1]);
-    exit_code = tail_command({.daemon = at(daemon, state), .format = Format::json});
-  }
-  CHECK(exit_code == exit_ok);
+  const TailOptions options{.daemon = at(daemon, state), .format = Format::json};
+  CHECK(exit_code_with_closed_output([&] { return tail_command(options); }) == exit_ok);
 }

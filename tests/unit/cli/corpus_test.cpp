@@ -31,7 +31,7 @@ class LineChecker : public EventSink {
       return;
     }
     formatter_.format(*frame, lines);
-    ++told;
+    ++shown;
     for (std::string_view rest = lines; !rest.empty();) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -39,7 +39,7 @@ class LineChecker : public EventSink {
     }
   }
 
-  std::size_t told = 0;
+  std::size_t shown = 0;
   std::string unread, bad;  // empty: none
 
  private:
@@ -66,18 +66,18 @@ TEST_CASE("the lines of recorded sessions fit the terminal and contain no contro
     return;
   }
   Workspace workspace;
-  std::size_t told = 0;
+  std::size_t shown = 0;
   for (const std::string& file : transcripts_at(corpus.string()).files) {
     std::ifstream in(file, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     const std::size_t size = text.size();
     text.append(feed_padding, '\0');
-    Transcript transcript({.own_agent = place_of(file).own_agent, .reader = &claude_code::reader()});
-    LineChecker audience(40 + told % 100);
+    Transcript transcript({.own_agent = place_of(file).agent, .reader = &claude_code::reader()});
+    LineChecker audience(40 + shown % 100);
     transcript.feed({text.data(), size}, workspace, audience);
-    told += audience.told;
+    shown += audience.shown;
     CAPTURE(file, audience.unread, audience.bad);
     CHECK((audience.unread.empty() && audience.bad.empty()));
   }
-  CHECK(told > 1000);
+  CHECK(shown > 1000);
 }

@@ -23,9 +23,9 @@ namespace {
 const char* const health_json =
     R"({"version":"0.1.0","instance":"x","host":"dev7","pid":4242,"uptime_s":7500,"protocol":1,
  "state":"/s","address":"ws://127.0.0.1:7717/v1/ws","socket":"/r/sock",
- "roots":[{"name":"claude","path":"/home/u/.claude","there":true,"transcripts":12,"live":3}],
- "watch":{"mode":"both","trouble":"","inotify_watches":120},
- "troubles":[{"path":"/x","reason":"permission denied","advice":"chmod u+r /x"}],
+ "roots":[{"name":"claude","path":"/home/u/.claude","present":true,"transcripts":12,"live":3}],
+ "watch":{"mode":"both","problem":"","inotify_watches":120},
+ "problems":[{"path":"/x","reason":"permission denied","advice":"chmod u+r /x"}],
  "redaction":{"on":true,"rules":["a","b"]},"connections":3,"sessions":12,"limits":{"connections":1100}})";
 
 doc::Level level(const doc::Findings& findings, std::string_view what) {
@@ -112,7 +112,7 @@ TEST_CASE("a root is scanned without opening files") {
   const TemporaryDirectory home;
   home.put("r/projects/a/one.jsonl", "");
   home.put("r/projects/a/x/subagents/agent-1.jsonl", "");
-  home.put("r/projects/a/journal.jsonl", "");
+  home.put("r/projects/a/agent-acompact-1.jsonl", "");
   home.put("r/history.jsonl", "");
   home.put("r/sessions/1.key", "secret");
   doc::Root root;
@@ -230,8 +230,8 @@ TEST_CASE("doctor queries the daemon through its socket and reports a missing on
 
 TEST_CASE("hosts of a hub are listed as online, or offline since a time") {
   const auto health = parse_health(
-      R"({"version":"0.1.0","hosts":[{"name":"ada","online":true,"heard":"2025-11-04T11:59:58Z"},)"
-      R"({"name":"bob","online":false,"heard":"2025-11-04T10:00:00Z"},{"name":"eve","online":false,"heard":""}]})");
+      R"({"version":"0.1.0","hosts":[{"name":"ada","online":true,"last_seen":"2025-11-04T11:59:58Z"},)"
+      R"({"name":"bob","online":false,"last_seen":"2025-11-04T10:00:00Z"},{"name":"eve","online":false,"last_seen":""}]})");
   REQUIRE(health);
   const doc::Findings findings = doc::check_hosts(*health, *parse_time("2025-11-04T12:00:00Z"));
   REQUIRE(findings.size() == 3);

@@ -16,12 +16,12 @@ class Screen {
       : formatter_(display, verbose) {
     setenv("TZ", "UTC0", 1);
     tzset();
-    tell(R"({"type":"message.added","role":"user","kind":"text","text":"x","time":"2025-11-04T00:00:00Z"})");
+    show(R"({"type":"message.added","role":"user","kind":"text","text":"x","time":"2025-11-04T00:00:00Z"})");
   }
 
   /// The lines of one frame. `fields` are those beyond the common ones.
   std::string event(const std::string& type, const std::string& fields = {}) {
-    return tell(
+    return show(
         R"({"type":")" + type +
         R"(","host":"dev7","stream":"claude/-home-u-api/2eaa","session":"2eaa1c04-1","time":"2025-11-04T14:03:07.000Z","turn":3)" +
         (fields.empty() ? "" : ",") + fields + "}");
@@ -30,7 +30,7 @@ class Screen {
     return event(type, R"("agent":"a0b1c2d3e4",)" + fields);
   }
 
-  std::string tell(const std::string& json) {
+  std::string show(const std::string& json) {
     const auto frame = parser_.parse(json);
     REQUIRE(frame);
     std::string out;
@@ -46,7 +46,7 @@ class Screen {
 
   /// `fields` describe the session beyond its name.
   std::string session(const std::string& id, const std::string& fields) {
-    return tell(R"({"type":"session","host":"dev7","session":")" + id + "\"," + fields + "}");
+    return show(R"({"type":"session","host":"dev7","session":")" + id + "\"," + fields + "}");
   }
 
  private:
@@ -132,17 +132,17 @@ TEST_CASE("a wait is highlighted once") {
   screen.in_project();
   const std::string waiting =
       R"({"type":"status","host":"dev7","session":"2eaa1c04-1","state":"waiting","reason":"permission","detail":"approve Bash: rm -rf build","since":"2025-11-04T14:03:07Z"})";
-  CHECK(screen.tell(waiting) ==
+  CHECK(screen.show(waiting) ==
         "14:03:07 api      ⏸ needs you: permission — approve Bash: rm -rf build\n");
-  CHECK(screen.tell(waiting).empty());
-  CHECK(screen.tell(R"({"type":"status","session":"2eaa1c04-1","state":"working"})").empty());
-  CHECK_FALSE(screen.tell(waiting).empty());
+  CHECK(screen.show(waiting).empty());
+  CHECK(screen.show(R"({"type":"status","session":"2eaa1c04-1","state":"working"})").empty());
+  CHECK_FALSE(screen.show(waiting).empty());
 }
 
 TEST_CASE("waiting is bold and yellow") {
   Screen screen(false, {Charset::utf8, Palette::ansi16, 0});
   const std::string line =
-      screen.tell(R"({"type":"status","session":"2eaa","state":"waiting","reason":"question"})");
+      screen.show(R"({"type":"status","session":"2eaa","state":"waiting","reason":"question"})");
   CHECK(line.find("\x1b[1;33m⏸\x1b[0m \x1b[1;33mneeds you\x1b[0m") != line.npos);
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("until the project is known the label is its directory") {
 
 TEST_CASE("the label names another host") {
   Screen screen;
-  screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
+  screen.show(R"({"type":"welcome","protocol":1,"host":"hub"})");
   CHECK(screen.event("session.started", R"("project":"/home/u/api")") ==
         "14:03:07 dev7:api ◆ session 2eaa1c04\n");
 }
@@ -229,8 +229,8 @@ TEST_CASE("the date is printed when it changes") {
   Screen screen;
   const std::string next =
       R"({"type":"turn.started","session":"s","turn":1,"prompt":"x","origin":"human","time":"2025-11-05T00:00:01Z"})";
-  CHECK(screen.tell(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
-  CHECK(screen.tell(next) == "00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.show(next) == "── Wed  5 Nov 2025 ──\n00:00:01 s        ▶ turn 1  x\n");
+  CHECK(screen.show(next) == "00:00:01 s        ▶ turn 1  x\n");
 }
 
 TEST_CASE("a line fits the terminal and contains no control characters") {
@@ -248,7 +248,7 @@ TEST_CASE("a line fits the terminal and contains no control characters") {
 
 TEST_CASE("names from a transcript are escaped, too") {
   Screen screen;
-  const std::string line = screen.tell(
+  const std::string line = screen.show(
       R"({"type":"tool.invoked","host":"h\u001b","session":"\u001b]0;x\u0007","agent":"\u001b[1m","stream":"a/\u009b","tool":"\u001b[31m","call":"\u001b","input":{"\u001b":"\u001b"}})");
   CHECK(line.find('\x1b') == line.npos);
   CHECK(line.find('\a') == line.npos);
@@ -261,7 +261,7 @@ TEST_CASE("without UTF-8 everything is ASCII") {
   screen.in_project();
   std::string all = screen.event("turn.started", R"("prompt":"café","origin":"human")");
   all += screen.event("compaction.finished", R"("pre_tokens":155000,"post_tokens":12000,"kind":"full")");
-  all += screen.tell(
+  all += screen.show(
       R"({"type":"status","session":"2eaa1c04-1","state":"waiting","reason":"permission","detail":"x"})");
   CHECK(std::all_of(all.begin(), all.end(), [](unsigned char c) { return c < 0x80; }));
   CHECK(all.find("> turn 3  caf?") != all.npos);
@@ -307,21 +307,21 @@ TEST_CASE("events of the meta view are shown without texts") {
 
 TEST_CASE("on a hub the label starts with the host; a host that goes offline or online is one line") {
   Screen screen;
-  screen.tell(R"({"type":"welcome","protocol":1,"host":"hub"})");
+  screen.show(R"({"type":"welcome","protocol":1,"host":"hub"})");
   const auto status = [&](const std::string& id, const std::string& fields) {
-    return screen.tell(R"({"type":"status","host":")" + id.substr(id.find('@') + 1) + R"(","session":")" +
+    return screen.show(R"({"type":"status","host":")" + id.substr(id.find('@') + 1) + R"(","session":")" +
                        id + "\"," + fields + R"(,"since":"2025-11-04T14:03:07Z"})");
   };
   for (const char* id : {"2eaa@ada", "2ebb@bob", "2ecc@bob"})
-    screen.tell(R"({"type":"session","host":")" + std::string(id).substr(5) + R"(","session":")" + id +
+    screen.show(R"({"type":"session","host":")" + std::string(id).substr(5) + R"(","session":")" + id +
                 R"(","project":"/home/u/api","status":{"state":"idle"}})");
   const std::string asks = R"("state":"waiting","reason":"permission","detail":"approve Bash")";
   CHECK(status("2eaa@ada", asks).find("ada:api ") != std::string::npos);
   CHECK(status("2ebb@bob", asks).find("bob:api·2ebb ") != std::string::npos);
   const std::string away = R"("state":"unknown","reason":"host_offline","source":"clock")";
-  const std::string told = status("2ebb@bob", away);
-  CHECK(told.find("14:03:07 bob:api·2ebb") == 0);
-  CHECK(told.find("host bob is offline\n") != std::string::npos);
+  const std::string line = status("2ebb@bob", away);
+  CHECK(line.find("14:03:07 bob:api·2ebb") == 0);
+  CHECK(line.find("host bob is offline\n") != std::string::npos);
   CHECK(status("2ecc@bob", away).empty());
   CHECK(status("2ebb@bob", asks).find("host bob is online again\n") !=
         std::string::npos);  // it waits as before

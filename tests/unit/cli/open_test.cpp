@@ -1,42 +1,21 @@
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 
-#include "cli/commands.hpp"
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
+#include "unit/cli/fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::common::test;
-
-namespace {
-
-ConnectOptions by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
-
-// Writes STATE/socket, as the daemon does.
-std::string socket_of(const TemporaryDirectory& state) {
-  state.put("socket", state.path("sock") + "\n");
-  return state.path("sock");
-}
-
-}  // namespace
+using namespace earshot::cli::test;
 
 TEST_CASE("open prints an address with a code that it requested through the socket") {
-  const TemporaryDirectory state;
+  const State state;
   std::string request;
   FakeDaemon daemon(
       {[&](Peer& peer) {
         request =
             peer.answer("200 OK", R"({"code":"ab","expires_in":60,"url":"http://127.0.0.1:7717/#code=ab"})");
       }},
-      socket_of(state));
-  const Printed printed =
-      printed_by([&] { return open_command({.daemon = by_state(state), .print = true}); });
+      state.socket());
+  const Printed printed = run(open_command, {.daemon = state.options(), .print = true});
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   CHECK(printed.out == "http://127.0.0.1:7717/#code=ab\n");
@@ -47,29 +26,27 @@ TEST_CASE("open prints an address with a code that it requested through the sock
 TEST_CASE("open accepts only web addresses") {
   for (const char* url :
        {"", "file:///etc/passwd", "javascript:alert(1)", "http://x/\\u001b[2J", "http://x/ --evil"}) {
-    const TemporaryDirectory state;
+    const State state;
     FakeDaemon daemon({[&](Peer& peer) { peer.answer("200 OK", R"({"url":")" + std::string(url) + "\"}"); }},
-                      socket_of(state));
-    const Printed printed =
-        printed_by([&] { return open_command({.daemon = by_state(state), .print = true}); });
+                      state.socket());
+    const Printed printed = run(open_command, {.daemon = state.options(), .print = true});
     CHECK(printed.exit_code == exit_failed);
     CHECK(printed.out.empty());
   }
 }
 
 TEST_CASE("an older daemon is reported as such") {
-  const TemporaryDirectory state;
-  FakeDaemon daemon({[](Peer& peer) { peer.answer("404 Not Found", "{}"); }}, socket_of(state));
-  const Printed printed =
-      printed_by([&] { return open_command({.daemon = by_state(state), .print = true}); });
+  const State state;
+  FakeDaemon daemon({[](Peer& peer) { peer.answer("404 Not Found", "{}"); }}, state.socket());
+  const Printed printed = run(open_command, {.daemon = state.options(), .print = true});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("older than this program") != std::string::npos);
 }
 
 TEST_CASE("the TCP address is used if nothing listens at the socket") {
-  const TemporaryDirectory state;
+  const State state;
   state.put("token", "t0ken");
-  { const FakeDaemon gone({}, socket_of(state)); }
+  { const FakeDaemon gone({}, state.socket()); }
   std::string request;
   FakeDaemon daemon({[&](Peer& peer) {
     request = peer.upgrade();
@@ -79,7 +56,7 @@ TEST_CASE("the TCP address is used if nothing listens at the socket") {
     peer.close(1000, "");
   }});
   state.put("address", daemon.url());
-  const Printed printed = printed_by([&] { return list_command({.daemon = by_state(state)}); });
+  const Printed printed = run(list_command, {.daemon = state.options()});
   CHECK(daemon.join().empty());
   CHECK(printed.exit_code == exit_ok);
   CHECK(request.find("Authorization: Bearer t0ken") != request.npos);

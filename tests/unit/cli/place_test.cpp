@@ -11,32 +11,32 @@ using namespace earshot::cli;
 namespace fs = std::filesystem;
 
 TEST_CASE("the stream name of a session starts with its root") {
-  const Place place = place_of("/home/u/.claude/projects/-home-u-api/2eaa.jsonl");
+  const TranscriptPlace place = place_of("/home/u/.claude/projects/-home-u-api/2eaa.jsonl");
   CHECK(place.stream == "claude/-home-u-api/2eaa");
   CHECK(place.session == "2eaa");
-  CHECK(place.own_agent.empty());
+  CHECK(place.agent.empty());
 }
 
 TEST_CASE("a subagent's file belongs to the session above it") {
-  const Place place = place_of("/r/tree/projects/-p/2eaa/subagents/workflows/w1/agent-abc.jsonl");
+  const TranscriptPlace place = place_of("/r/tree/projects/-p/2eaa/subagents/workflows/w1/agent-abc.jsonl");
   CHECK(place.stream == "tree/-p/2eaa/subagents/workflows/w1/agent-abc");
   CHECK(place.session == "2eaa");
-  CHECK(place.own_agent == "abc");
+  CHECK(place.agent == "abc");
 }
 
 TEST_CASE("session and agent are encoded in the same way as the stream") {
-  const Place session = place_of("/r/.claude/projects/-p/a\n\x1b\xff%.jsonl");
+  const TranscriptPlace session = place_of("/r/.claude/projects/-p/a\n\x1b\xff%.jsonl");
   CHECK(session.stream == "claude/-p/a%0A%1B%FF%25");
   CHECK(session.session == "a%0A%1B%FF%25");
-  const Place agent = place_of("/r/.claude/projects/-p/s:1/subagents/agent-\xc2\x85.jsonl");
+  const TranscriptPlace agent = place_of("/r/.claude/projects/-p/s:1/subagents/agent-\xc2\x85.jsonl");
   CHECK(agent.session == "s%3A1");
-  CHECK(agent.own_agent == "%C2%85");
+  CHECK(agent.agent == "%C2%85");
 }
 
 TEST_CASE("the session of a subagent's file in the project directory is not in the path") {
-  const Place place = place_of("/r/.claude/projects/-p/agent-abc.jsonl");
+  const TranscriptPlace place = place_of("/r/.claude/projects/-p/agent-abc.jsonl");
   CHECK(place.session.empty());
-  CHECK(place.own_agent == "abc");
+  CHECK(place.agent == "abc");
 }
 
 TEST_CASE("the last directory called projects is used") {
@@ -52,30 +52,14 @@ TEST_CASE("outside of a root the stem is the name") {
   CHECK(place_of("/projects/s.jsonl").session == "s");
 }
 
-TEST_CASE("colon, percent, control characters and invalid bytes are percent-encoded") {
-  CHECK(percent_encoded("a:b%c") == "a%3Ab%25c");
-  CHECK(percent_encoded("caf\xe9") == "caf%E9");
-  CHECK(percent_encoded("café/漢") == "café/漢");
-  CHECK(percent_encoded("\xef\xbf\xbd") == "\xef\xbf\xbd");
-  CHECK(percent_encoded("a\nb") == "a%0Ab");
-}
-
-TEST_CASE("some .jsonl files are not transcripts") {
-  CHECK(is_transcript_name("2eaa.jsonl"));
-  CHECK(is_transcript_name("agent-abc.jsonl"));
-  for (const char* name : {"journal.jsonl", "history.jsonl", "agent-aprompt_suggestion-1.jsonl",
-                           "agent-acompact-2.jsonl", "x.json", "x.jsonl.bak"}) {
-    CAPTURE(name);
-    CHECK_FALSE(is_transcript_name(name));
-  }
-}
-
 TEST_CASE("a directory is searched in order without following links") {
   char name[] = "/tmp/earshot-cli-place-XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const fs::path root = name;
   fs::create_directories(root / "b/c");
-  for (const char* file : {"b/c/2.jsonl", "a.jsonl", "b/1.jsonl", "b/journal.jsonl", "b/notes.txt"})
+  fs::create_directories(root / "b/workflows/w");
+  for (const char* file :
+       {"b/c/2.jsonl", "a.jsonl", "b/1.jsonl", "b/workflows/w/journal.jsonl", "b/notes.txt"})
     std::ofstream(root / file) << "{}\n";
   fs::create_directory_symlink(root, root / "b/loop");
   fs::create_symlink(root / "a.jsonl", root / "link.jsonl");

@@ -1,33 +1,13 @@
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 
-#include "cli/commands.hpp"
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
+#include "unit/cli/fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::common::test;
-
-namespace {
-
-ConnectOptions by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
-
-// Writes STATE/socket, as the daemon does.
-std::string socket_of(const TemporaryDirectory& state) {
-  state.put("socket", state.path("sock") + "\n");
-  return state.path("sock");
-}
-
-}  // namespace
+using namespace earshot::cli::test;
 
 TEST_CASE("show finds the session, then requests all its events") {
-  const TemporaryDirectory state;
+  const State state;
   const std::string found =
       R"({"type":"session","host":"h","session":"2eaa1c04","cursors":["c/p/2eaa1c04:9.1.x","c/p/2eaa1c04/subagents/agent-x:3.1.x"],"project":"/home/u/api","turn":{"number":1,"open":false},"status":{"state":"idle"}})";
   const std::string one =
@@ -50,9 +30,8 @@ TEST_CASE("show finds the session, then requests all its events") {
     peer.receive(8);
     peer.close(1000, "");
   };
-  FakeDaemon daemon({script, script}, socket_of(state));
-  const Printed json =
-      printed_by([&] { return show_command({.session = "2eaa", .daemon = by_state(state), .json = true}); });
+  FakeDaemon daemon({script, script}, state.socket());
+  const Printed json = run(show_command, {.session = "2eaa", .daemon = state.options(), .json = true});
   CHECK(json.exit_code == exit_ok);
   CHECK(json.out == one + "\n");
   CHECK(find.find(R"("session":["2eaa*"])") != find.npos);
@@ -60,24 +39,23 @@ TEST_CASE("show finds the session, then requests all its events") {
   CHECK(unsubscribe == R"({"type":"unsubscribe","id":"find-all"})");
   CHECK(show.find(R"("after":["c/p/2eaa1c04:","c/p/2eaa1c04/subagents/agent-x:"])") != show.npos);
   CHECK(show.find(R"("snapshot":false)") != show.npos);
-  const Printed pretty = printed_by([&] {
-    return show_command({.session = "2eaa", .daemon = by_state(state), .colour = ColourMode::never});
-  });
+  const Printed pretty =
+      run(show_command, {.session = "2eaa", .daemon = state.options(), .colour = ColourMode::never});
   CHECK(daemon.join().empty());
   CHECK(pretty.out.starts_with("api\n2eaa1c04"));
   CHECK(pretty.out.find("turn 1") != std::string::npos);
 }
 
 TEST_CASE("show without a daemon refers to replay") {
-  const TemporaryDirectory state;
+  const State state;
   state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = printed_by([&] { return show_command({.daemon = by_state(state)}); });
+  const Printed printed = run(show_command, {.daemon = state.options()});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("earshot replay FILE --pretty") != std::string::npos);
 }
 
 TEST_CASE("show suggests a session with a similar id") {
-  const TemporaryDirectory state;
+  const State state;
   FakeDaemon daemon({[](Peer& peer) {
                       peer.upgrade();
                       peer.receive(1);
@@ -89,9 +67,8 @@ TEST_CASE("show suggests a session with a similar id") {
                       peer.receive(8);
                       peer.close(1000, "");
                     }},
-                    socket_of(state));
-  const Printed printed =
-      printed_by([&] { return show_command({.session = "2eab1c04", .daemon = by_state(state)}); });
+                    state.socket());
+  const Printed printed = run(show_command, {.session = "2eab1c04", .daemon = state.options()});
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("did you mean 2eaa1c04?") != std::string::npos);
 }

@@ -1,36 +1,16 @@
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 
-#include "cli/commands.hpp"
-#include "unit/common/captured.hpp"
-#include "unit/common/fake_daemon.hpp"
+#include "unit/cli/fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::cli;
-using namespace earshot::common::test;
-
-namespace {
-
-ConnectOptions by_state(const TemporaryDirectory& state) { return {.state = state.path()}; }
-
-// Writes STATE/socket, as the daemon does.
-std::string socket_of(const TemporaryDirectory& state) {
-  state.put("socket", state.path("sock") + "\n");
-  return state.path("sock");
-}
-
-}  // namespace
+using namespace earshot::cli::test;
 
 TEST_CASE("status prints what the daemon monitors and its problems") {
-  const TemporaryDirectory state;
+  const State state;
   const std::string health =
       R"({"version":"1.0.0","host":"dev7","pid":42,"uptime_s":125,"sessions":3,"socket":"/s",)"
-      R"("roots":[{"name":"claude","path":"/home/u/.claude","there":true,"transcripts":12,"live":3}],)"
+      R"("roots":[{"name":"claude","path":"/home/u/.claude","present":true,"transcripts":12,"live":3}],)"
       R"("watch":{"mode":"inotify","inotify_watches":7},"problems":[]})";
   std::string with_problem = health;
   with_problem.replace(with_problem.find(R"("problems":[])"), 13,
@@ -38,26 +18,25 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
   const auto answer = [](std::string json) { return [json](Peer& peer) { peer.answer("200 OK", json); }; };
   const std::string metrics =
       "earshot_sessions{state=\"working\"} 2\nearshot_sessions{state=\"waiting\"} 1\n";
-  FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)},
-                    socket_of(state));
-  const StatusOptions options{.daemon = by_state(state), .colour = ColourMode::never};
-  const Printed good = printed_by([&] { return status_command(options); });
+  FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)}, state.socket());
+  const StatusOptions options{.daemon = state.options(), .colour = ColourMode::never};
+  const Printed good = run(status_command, options);
   CHECK(good.exit_code == exit_ok);
   CHECK(good.out ==
         "daemon    earshotd 1.0.0 on dev7: all right, up 2m05s, pid 42\n"
         "sessions  3: 1 waiting, 2 working\n"
         "root      /home/u/.claude: 12 transcripts\n"
         "watching  inotify, 7 directories\n");
-  const Printed bad = printed_by([&] { return status_command(options); });
+  const Printed bad = run(status_command, options);
   CHECK(daemon.join().empty());
   CHECK(bad.exit_code == exit_failed);
   CHECK(bad.out.find("problem   /x: Permission denied\n") != std::string::npos);
 }
 
 TEST_CASE("status without a daemon has its own exit code") {
-  const TemporaryDirectory state;
+  const State state;
   state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = printed_by([&] { return status_command({.daemon = by_state(state)}); });
+  const Printed printed = run(status_command, {.daemon = state.options()});
   CHECK(printed.exit_code == exit_no_daemon);
   CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }

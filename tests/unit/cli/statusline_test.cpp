@@ -11,7 +11,7 @@ namespace {
 
 const std::int64_t noon = *parse_time("2025-11-04T12:00:00Z");
 
-struct Told {
+struct Bar {
   StatusLine bar{Charset::utf8};
   FrameParser parser;
   void frame(const std::string& json) {
@@ -29,59 +29,59 @@ struct Told {
 }  // namespace
 
 TEST_CASE("the line counts waiting and working sessions only") {
-  Told told;
-  CHECK(told.bar.line().empty());
-  told.session("a", "idle");
-  told.session("b", "ended");
-  told.session("c", "unknown");
-  CHECK(told.bar.line().empty());
-  told.session("d", "working");
-  told.session("e", "working");
-  CHECK(told.bar.line() == "● 2");
-  told.session("a", "waiting", R"(,"reason":"permission","detail":"approve Bash: rm -rf build")");
-  CHECK(told.bar.line() == "⏸ 1 ● 2");
-  told.session("d", "idle");
-  CHECK(told.bar.line() == "⏸ 1 ● 1");
+  Bar shown;
+  CHECK(shown.bar.line().empty());
+  shown.session("a", "idle");
+  shown.session("b", "ended");
+  shown.session("c", "unknown");
+  CHECK(shown.bar.line().empty());
+  shown.session("d", "working");
+  shown.session("e", "working");
+  CHECK(shown.bar.line() == "● 2");
+  shown.session("a", "waiting", R"(,"reason":"permission","detail":"approve Bash: rm -rf build")");
+  CHECK(shown.bar.line() == "⏸ 1 ● 2");
+  shown.session("d", "idle");
+  CHECK(shown.bar.line() == "⏸ 1 ● 1");
 }
 
 TEST_CASE("the JSON lists waiting and working sessions and counts each state") {
-  Told told;
+  Bar shown;
   CHECK(
-      told.bar.json() ==
+      shown.bar.json() ==
       R"({"text":"","alt":"idle","class":"idle","tooltip":"","waiting":0,"working":0,"idle":0,"unknown":0})");
-  told.session("a", "waiting", R"(,"reason":"permission","detail":"approve Bash: \"x\" \u001b[31m <b>")");
-  told.session("b", "working");
-  told.session("c", "idle");
+  shown.session("a", "waiting", R"(,"reason":"permission","detail":"approve Bash: \"x\" \u001b[31m <b>")");
+  shown.session("b", "working");
+  shown.session("c", "idle");
   CHECK(
-      told.bar.json() ==
+      shown.bar.json() ==
       R"({"text":"⏸ 1 ● 1","alt":"waiting","class":"waiting","tooltip":"⏸ api permission: approve Bash: \"x\" )"
       R"(\\x1b[31m <b>\n● api: Fix it","waiting":1,"working":1,"idle":1,"unknown":0})");
 }
 
 TEST_CASE("a session is removed with its main transcript, all sessions with a new connection") {
-  Told told;
-  told.session("a", "working");
-  told.session("a", "working", "", "hub");
-  CHECK(told.bar.line() == "● 2");
-  told.frame(
+  Bar shown;
+  shown.session("a", "working");
+  shown.session("a", "working", "", "hub");
+  CHECK(shown.bar.line() == "● 2");
+  shown.frame(
       R"({"type":"stream.removed","host":"dev7","session":"a","stream":"claude/-p/a/subagents/agent-1"})");
-  CHECK(told.bar.line() == "● 2");
-  told.frame(R"({"type":"stream.removed","host":"dev7","session":"a","stream":"claude/-p/a"})");
-  CHECK(told.bar.line() == "● 1");
-  told.frame(R"({"type":"welcome"})");
-  told.bar.begin();
-  CHECK(told.bar.line().empty());
+  CHECK(shown.bar.line() == "● 2");
+  shown.frame(R"({"type":"stream.removed","host":"dev7","session":"a","stream":"claude/-p/a"})");
+  CHECK(shown.bar.line() == "● 1");
+  shown.frame(R"({"type":"welcome"})");
+  shown.bar.begin();
+  CHECK(shown.bar.line().empty());
 }
 
 TEST_CASE("the tooltip is bounded and ends with the number of omitted sessions") {
-  Told told;
+  Bar shown;
   for (int n = 0; n < 20; ++n)
-    told.session("s" + std::to_string(n), "waiting",
-                 R"(,"reason":"question","detail":")" + std::string(3000, 'x') + "\"");
-  const std::string json = told.bar.json();
+    shown.session("s" + std::to_string(n), "waiting",
+                  R"(,"reason":"question","detail":")" + std::string(3000, 'x') + "\"");
+  const std::string json = shown.bar.json();
   CHECK(json.size() < StatusLine::lines_max * (StatusLine::line_columns_max + 10) + 200);
   CHECK(json.find("\\n+8\"") != json.npos);
-  CHECK(told.bar.line() == "⏸ 20");
+  CHECK(shown.bar.line() == "⏸ 20");
 }
 
 TEST_CASE("without a daemon the line is earshot?") {
@@ -91,23 +91,24 @@ TEST_CASE("without a daemon the line is earshot?") {
 }
 
 TEST_CASE("on a hub the tooltip names hosts, and sessions are removed per host") {
-  Told told;
+  Bar shown;
   const auto at = [&](const std::string& host) {
-    told.frame(R"({"type":"session","host":")" + host + R"(","session":"a@)" + host +
-               R"(","project":"/home/u/api","title":"Fix it","status":{"state":"working"},"cursors":["hub/)" +
-               host + R"(/c=2F-p=2Fa=2Fsubagents=2Fagent-1:1.1.x","hub/)" + host + R"(/c=2F-p=2Fa:1.1.x"]})");
+    shown.frame(
+        R"({"type":"session","host":")" + host + R"(","session":"a@)" + host +
+        R"(","project":"/home/u/api","title":"Fix it","status":{"state":"working"},"cursors":["hub/)" + host +
+        R"(/c=2F-p=2Fa=2Fsubagents=2Fagent-1:1.1.x","hub/)" + host + R"(/c=2F-p=2Fa:1.1.x"]})");
   };
   at("ada");
-  CHECK(told.bar.json().find("● api: Fix it") != std::string::npos);
+  CHECK(shown.bar.json().find("● api: Fix it") != std::string::npos);
   at("bob");
-  CHECK(told.bar.json().find("● ada:api: Fix it") != std::string::npos);
-  CHECK(told.bar.json().find("● bob:api: Fix it") != std::string::npos);
+  CHECK(shown.bar.json().find("● ada:api: Fix it") != std::string::npos);
+  CHECK(shown.bar.json().find("● bob:api: Fix it") != std::string::npos);
   const auto removed = [&](const std::string& stream) {
-    told.frame(R"({"type":"stream.removed","host":"bob","session":"a@bob","stream":"hub/bob/)" + stream +
-               "\"}");
+    shown.frame(R"({"type":"stream.removed","host":"bob","session":"a@bob","stream":"hub/bob/)" + stream +
+                "\"}");
   };
   removed("c=2F-p=2Fa=2Fsubagents=2Fagent-1");
-  CHECK(told.bar.line() == "● 2");
+  CHECK(shown.bar.line() == "● 2");
   removed("c=2F-p=2Fa");
-  CHECK(told.bar.line() == "● 1");
+  CHECK(shown.bar.line() == "● 1");
 }

@@ -1,6 +1,7 @@
-// What a command prints, and what it leaves behind: stdout and stderr of one call go to memory.
+// Runs commands with their output redirected: stdout and stderr of one call are kept in memory.
 #pragma once
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 
 namespace earshot::common::test {
 
-/// A descriptor that stands at another's place for as long as this lives.
+/// Replaces a descriptor by another during its lifetime.
 class Redirected {
  public:
   Redirected(int place, int descriptor) : place_(place), before_(::fcntl(place, F_DUPFD_CLOEXEC, 10)) {
@@ -58,6 +59,18 @@ Printed printed_by(Command&& command) {
   printed.out = content_of(out);
   printed.err = content_of(err);
   return printed;
+}
+
+/// The exit code of a command whose output is a pipe that the reader has closed.
+template <class Command>
+int exit_code_with_closed_output(Command&& command) {
+  ::signal(SIGPIPE, SIG_IGN);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  ::close(ends[0]);
+  const Redirected out(STDOUT_FILENO, ends[1]);
+  ::close(ends[1]);
+  return command();
 }
 
 class TemporaryDirectory {

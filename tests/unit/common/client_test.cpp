@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "common/http.hpp"
 #include "unit/common/fake_daemon.hpp"
 
 using namespace earshot::common;
@@ -15,13 +16,13 @@ namespace {
 
 Endpoint endpoint_of(const FakeDaemon& daemon) { return std::get<Endpoint>(parse_endpoint(daemon.url())); }
 
-DaemonAddresses addresses_of(const Endpoint& endpoint) {
+DaemonAddress address_of(const Endpoint& endpoint) {
   DaemonAddress address;
   address.endpoint = endpoint;
-  address.token = "t0ken";
+  address.token = fake_token;
   address.token_path = "/s/token";
   address.address_source = "--connect";
-  return {address};
+  return address;
 }
 
 // Runs once and keeps the received frames.
@@ -42,7 +43,7 @@ struct Run {
       return frames.size() < enough;
     };
     handlers.on_idle = [&] { ++idle_calls; };
-    outcome = client.run(endpoint, "t0ken", handlers);
+    outcome = client.run(address_of(endpoint), handlers);
   }
 };
 
@@ -109,7 +110,7 @@ TEST_CASE("a rejected token is permanent and explained") {
   CHECK(run.outcome.end_reason == EndReason::refused);
   CHECK(run.outcome.http_status == 401);
   CHECK(is_permanent(run.outcome));
-  const std::string text = format_connect_error({{run.outcome}}, addresses_of(endpoint_of(daemon)));
+  const std::string text = format_connect_error({{run.outcome}}, {address_of(endpoint_of(daemon))});
   CHECK(text.find("the token was rejected") != text.npos);
   CHECK(text.find("/s/token") != text.npos);
   CHECK(text.find("t0ken") == text.npos);
@@ -128,18 +129,18 @@ TEST_CASE("an unreachable daemon is reported with the command that starts it") {
   const Endpoint endpoint = endpoint_of(daemon);
   const Run run(endpoint, 1);
   CHECK(run.outcome.end_reason == EndReason::unreachable);
-  const std::string text = format_connect_error({{run.outcome}}, addresses_of(endpoint));
+  const std::string text = format_connect_error({{run.outcome}}, {address_of(endpoint)});
   CHECK(text.find(endpoint.url()) != text.npos);
   CHECK(text.find("earshotd") != text.npos);
 }
 
-TEST_CASE("a server without WebSocket is refused permanently") {
+TEST_CASE("a server without HTTP is refused permanently") {
   FakeDaemon daemon({[](Peer& peer) {
     peer.raw("220 mail.example ESMTP\r\n");
     peer.receive();
   }});
   const Run run(endpoint_of(daemon), 1);
-  CHECK(run.outcome.end_reason == EndReason::refused);
+  CHECK(run.outcome.end_reason == EndReason::unproven);
   CHECK(is_permanent(run.outcome));
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("the close code decides whether to reconnect") {
   const Run bad(endpoint_of(daemon), 1);
   CHECK(bad.outcome.close_code == 4501);
   CHECK(is_permanent(bad.outcome));
-  CHECK(format_connect_error({{bad.outcome}}, addresses_of(endpoint_of(daemon))).find('\x1b') ==
+  CHECK(format_connect_error({{bad.outcome}}, {address_of(endpoint_of(daemon))}).find('\x1b') ==
         std::string::npos);
   const Run dropped(endpoint_of(daemon), 1);
   CHECK(dropped.outcome.end_reason == EndReason::closed);
@@ -191,5 +192,107 @@ TEST_CASE("a signal ends a pause and prevents further connections") {
   CHECK(client.pause(1));
   ::kill(::getpid(), SIGINT);
   CHECK_FALSE(client.pause(60'000));
-  CHECK(client.run({}, "", {}).end_reason == EndReason::stopped);
+  CHECK(client.run({}, {}).end_reason == EndReason::stopped);
+}
+
+namespace {
+
+// What a server may answer instead of the proof. All that the client sent to it is collected.
+using Answer = std::function<void(Peer& peer, const std::string& nonce)>;
+const std::vector<std::pair<const char*, Answer>> impostors = {
+    {"an older daemon", [](Peer& peer, const std::string&) { peer.answer_proof("404 Not Found", "{}"); }},
+    {"nothing", [](Peer& peer, const std::string&) { peer.answer_proof("200 OK", ""); }},
+    {"the proof of another token",
+     [](Peer& peer, const std::string&) { peer.answer_proof("200 OK", std::string(64, '0')); }},
+    {"a proof that was passed on from another port",
+     [](Peer& peer, const std::string& nonce) {
+       peer.answer_proof("200 OK", Peer::proof(nonce, "127.0.0.1:1"));
+     }},
+    {"the proof of another nonce",
+     [](Peer& peer, const std::string&) {
+       peer.answer_proof("200 OK", Peer::proof(std::string(32, '0'), peer.authority()));
+     }},
+    {"the proof and more",
+     [](Peer& peer, const std::string& nonce) {
+       peer.answer_proof("200 OK", Peer::proof(nonce, peer.authority()) + "\n\n");
+     }},
+    {"a proof of unlimited size",
+     [](Peer& peer, const std::string&) { peer.answer_proof("200 OK", std::string(1 << 20, 'x')); }},
+    {"an error with the proof",
+     [](Peer& peer, const std::string& nonce) {
+       peer.answer_proof("403 Forbidden", Peer::proof(nonce, peer.authority()));
+     }},
+    {"another protocol", [](Peer& peer, const std::string&) { peer.raw("SSH-2.0-OpenSSH_9\r\n\r\n"); }},
+};
+
+// The head of the first request and all that follows the answer.
+std::function<void(Peer&)> collecting(const Answer& answer, std::string& sent) {
+  return [&](Peer& peer) {
+    sent = peer.head();
+    answer(peer, Peer::nonce_of(sent));
+    sent += peer.rest();
+  };
+}
+
+}  // namespace
+
+TEST_CASE("fault 87: the token is sent only to a server that proves that it has it") {
+  for (const auto& [name, answer] : impostors) {
+    CAPTURE(name);
+    std::string to_client, to_http;
+    FakeDaemon daemon({collecting(answer, to_client), collecting(answer, to_http)});
+    const Run run(endpoint_of(daemon), 1);
+    const HttpResponse response = send_request(address_of(endpoint_of(daemon)), {.target = "/v1/health"});
+    CHECK(daemon.join().empty());
+    CHECK(run.frames.empty());
+    CHECK(run.outcome.end_reason == EndReason::unproven);
+    CHECK(is_permanent(run.outcome));
+    CHECK(response.end_reason == EndReason::unproven);
+    CHECK_FALSE(response.ok());
+    for (const std::string& sent : {to_client, to_http}) {
+      CHECK(Peer::nonce_of(sent).size() == 32);
+      CHECK(sent.find("t0ken") == sent.npos);
+      CHECK(sent.find("/v1/ws") == sent.npos);
+      CHECK(sent.find("/v1/health") == sent.npos);
+    }
+    CHECK(Peer::nonce_of(to_client) != Peer::nonce_of(to_http));
+    const std::string text = format_connect_error({{run.outcome}}, {address_of(endpoint_of(daemon))});
+    CHECK(text.starts_with("the token was not sent to the server at " + daemon.url()));
+    CHECK(text.find("t0ken") == text.npos);
+  }
+}
+
+TEST_CASE("fault 87: the connection that was proven is not replaced by another") {
+  const Answer prove_and_close = [](Peer& peer, const std::string& nonce) {
+    peer.raw("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 64\r\n\r\n" +
+             Peer::proof(nonce, peer.authority()));
+  };
+  std::string first, second, none;
+  FakeDaemon daemon({collecting(prove_and_close, first)});
+  const Run run(endpoint_of(daemon), 1);
+  CHECK(run.outcome.end_reason == EndReason::closed);
+  CHECK(first.find("t0ken") == first.npos);
+  // The connection ends with the proof; a second one would reach the next script.
+  FakeDaemon other({[&](Peer& peer) {
+                      second = peer.head();
+                      prove_and_close(peer, Peer::nonce_of(second));
+                    },
+                    [&](Peer& peer) { none = peer.head(); }});
+  const HttpResponse response = send_request(address_of(endpoint_of(other)), {.target = "/v1/health"});
+  CHECK_FALSE(response.ok());
+  CHECK(response.error == "the connection was closed after the proof");
+  {  // the connection for which the second script waits
+    DaemonAddress anonymous = address_of(endpoint_of(other));
+    anonymous.token.clear();
+    send_request(anonymous, {.target = "/last"});
+  }
+  CHECK(none.find("/last") != none.npos);
+}
+
+TEST_CASE("fault 87: an address whose daemon has ended is not used") {
+  DaemonAddress address = address_of(endpoint_of(FakeDaemon({})));
+  address.unusable = "the daemon that wrote it has ended";
+  CHECK(Client().run(address, {}).end_reason == EndReason::unreachable);
+  CHECK(send_request(address, {}).unreachable());
+  CHECK(send_request(address, {}).error == address.unusable);
 }

@@ -1,7 +1,11 @@
 #include "common/endpoint.hpp"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -58,8 +62,8 @@ TEST_CASE("an address has a host and optionally a port and a path") {
 
 TEST_CASE("a malformed address is refused with the reason") {
   for (const char* url :
-       {"", "localhost", "http://x", "wss://x", "ws://", "ws://:80", "ws://h:", "ws://h:0", "ws://h:65536",
-        "ws://h:8a", "ws://[::1", "ws://[::1]x", "ws://h\r\nX:1/", "ws://h/a b"}) {
+       {"", "localhost", "http://x", "wss://", "wss:/x", "ws://", "ws://:80", "ws://h:", "ws://h:0",
+        "ws://h:65536", "ws://h:8a", "ws://[::1", "ws://[::1]x", "ws://h\r\nX:1/", "ws://h/a b"}) {
     CAPTURE(url);
     CHECK_FALSE(error_of(url).empty());
   }
@@ -155,10 +159,49 @@ TEST_CASE("the default socket is not used with a given state directory") {
   unsetenv("XDG_STATE_HOME");
 }
 
-TEST_CASE("a TLS address is skipped if there is a socket") {
+TEST_CASE("an address with TLS needs no proof") {
   State state;
   state.put("address", "wss://dev7.example:7717/v1/ws\n");
-  CHECK(std::get<std::string>(find_daemon({.state = state.path()})).find("ssh -L") != std::string::npos);
-  state.put("socket", "/x/sock\n");
-  CHECK(std::get<DaemonAddresses>(find_daemon({.state = state.path()})).size() == 1);
+  state.put("token", "abc");
+  const DaemonAddress address = state.find({.tls_ca = "/x/ca.pem"});
+  CHECK(address.endpoint.url() == "wss://dev7.example:7717/v1/ws");
+  CHECK(address.endpoint.authority() == "dev7.example:7717");
+  CHECK(address.tls_ca == "/x/ca.pem");
+  CHECK_FALSE(address.needs_proof());
+  state.put("address", "ws://127.0.0.1:40001/v1/ws\n");
+  CHECK(state.find().needs_proof());
+}
+
+TEST_CASE("fault 87: the address of a daemon that has ended is not used") {
+  State state;
+  state.put("address", "ws://127.0.0.1:40001/v1/ws\n");
+  CHECK(state.find().unusable.empty());  // no daemon can be asked
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  waitpid(ended, nullptr, 0);
+  state.put("lock", std::to_string(ended) + "\n");
+  CHECK_FALSE(state.find().unusable.empty());
+  CHECK(state.find({.connect = "ws://127.0.0.1:5/v1/ws"}).unusable.empty());
+  const int lock = open((state.path() + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);  // by a process whose number has another meaning here
+  CHECK(state.find().unusable.empty());
+  close(lock);
+  state.put("lock", std::to_string(getpid()) + "\n");
+  CHECK(state.find().unusable.empty());
+}
+
+TEST_CASE("a proof is the HMAC of nonce and address") {
+  // printf '00112233445566778899aabbccddeeff127.0.0.1:7717' | openssl dgst -sha256 -hmac "$token"
+  const std::string token(64, 'a'), nonce = "00112233445566778899aabbccddeeff";
+  const std::string proof = "315f3b5ee41a036965f47389341b9ef708f7b1d8298c2ef49de5945375229ba9";
+  CHECK(is_proof(proof, token, nonce, "127.0.0.1:7717"));
+  CHECK(is_proof(proof + "\n", token, nonce, "127.0.0.1:7717"));
+  CHECK_FALSE(is_proof(proof + "\n\n", token, nonce, "127.0.0.1:7717"));
+  CHECK_FALSE(is_proof(proof, token, nonce, "127.0.0.1:7718"));
+  CHECK_FALSE(is_proof(proof, std::string(64, 'b'), nonce, "127.0.0.1:7717"));
+  CHECK_FALSE(is_proof(proof.substr(0, 63), token, nonce, "127.0.0.1:7717"));
+  CHECK_FALSE(is_proof("", token, nonce, "127.0.0.1:7717"));
+  CHECK(host_and_port("::1", 7717) == "[::1]:7717");
+  CHECK(make_nonce().size() == 32);
+  CHECK(make_nonce() != make_nonce());
 }

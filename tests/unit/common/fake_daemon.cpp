@@ -3,12 +3,14 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/sha.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <stdexcept>
 
 namespace earshot::common::test {
@@ -57,14 +59,60 @@ bool Peer::read(char* bytes, std::size_t size) {
 void Peer::raw(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;  // the client has gone: it may
+    if (sent <= 0) return;  // the client may close the connection at any time
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
 
-std::string Peer::request() {
+std::string Peer::head() {
   std::string text;
   for (char byte = 0; !text.ends_with("\r\n\r\n") && read(&byte, 1);) text += byte;
+  return text;
+}
+
+std::string Peer::request() {
+  std::string text = head();
+  const std::string nonce = nonce_of(text);
+  if (nonce.empty()) return text;
+  answer_proof("200 OK", proof(nonce, authority()));
+  return head();
+}
+
+std::string Peer::nonce_of(std::string_view request) {
+  constexpr std::string_view prefix = "GET /v1/proof?nonce=";
+  return request.starts_with(prefix) ? std::string(request.substr(prefix.size(), 32)) : std::string();
+}
+
+std::string Peer::proof(const std::string& nonce, const std::string& address) {
+  const std::string message = nonce + address;
+  unsigned char mac[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  HMAC(EVP_sha256(), fake_token.data(), static_cast<int>(fake_token.size()),
+       reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac, &size);
+  std::string digits;
+  char digit[3];
+  for (unsigned i = 0; i < size; ++i) {
+    std::snprintf(digit, sizeof digit, "%02x", mac[i]);
+    digits += digit;
+  }
+  return digits;
+}
+
+std::string Peer::authority() const {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+void Peer::answer_proof(std::string_view status_line, const std::string& body) {
+  raw("HTTP/1.1 " + std::string(status_line) +
+      "\r\nContent-Type: text/plain\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+}
+
+std::string Peer::rest() {
+  std::string text;
+  for (char byte = 0; read(&byte, 1);) text += byte;
   return text;
 }
 
@@ -160,7 +208,7 @@ FakeDaemon::FakeDaemon(std::vector<std::function<void(Peer&)>> scripts, const st
   } else {
     bind_socket(socket);
   }
-  if (::listen(listener_, 8) != 0) throw std::runtime_error("nobody can connect");
+  if (::listen(listener_, 8) != 0) throw std::runtime_error("cannot listen");
   limit_waits(listener_);
   thread_ = std::thread([this, scripts = std::move(scripts)] {
     try {

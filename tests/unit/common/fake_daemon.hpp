@@ -1,5 +1,5 @@
-// A daemon that does what a test tells it, byte by byte. No Beast: what the client is tested against must not
-// be itself.
+// A daemon that a test controls byte by byte. No Beast: the client must not be tested against the same
+// implementation.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,6 +8,9 @@
 #include <vector>
 
 namespace earshot::common::test {
+
+/// The token of the fake daemon, which it proves to have.
+constexpr std::string_view fake_token = "t0ken";
 
 /// One connection as the daemon sees it. A wait that takes too long throws.
 class Peer {
@@ -21,8 +24,19 @@ class Peer {
   std::string upgrade();
   /// Reads the request and answers it with no WebSocket.
   std::string refuse(std::string_view status_line);
-  /// Reads a request's head.
+  /// Reads a request's head. A request for the proof is answered, and the next one on the connection
+  /// returned.
   std::string request();
+  /// Reads a request's head, whatever it is.
+  std::string head();
+  /// Everything until the client closes the connection.
+  std::string rest();
+  /// Of a request for the proof; empty: another request.
+  static std::string nonce_of(std::string_view request);
+  static std::string proof(const std::string& nonce, const std::string& address);
+  /// The address at which it listens.
+  std::string authority() const;
+  void answer_proof(std::string_view status_line, const std::string& body);
   /// Reads a request with its body and answers it with JSON; the request.
   std::string answer(std::string_view status_line, std::string_view json);
   void send(std::string_view text) { frame(1, text); }

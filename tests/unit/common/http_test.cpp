@@ -19,7 +19,7 @@ DaemonAddress socket_address(const std::string& path) {
 DaemonAddress tcp_address(const FakeDaemon& daemon) {
   DaemonAddress address;
   address.endpoint = std::get<Endpoint>(parse_endpoint(daemon.url()));
-  address.token = "t0ken";
+  address.token = fake_token;
   return address;
 }
 

@@ -137,7 +137,7 @@ TEST_CASE("the status tracker reads the demo's registry file") {
   } bench;
   bench.mux.add_backend(bench.inotify);
   bench.tracker = std::make_unique<status::StatusTracker>(bench.io, bench.disk.get_executor(),
-                                                          std::vector<status::Root>{{bench.demo.root()}},
+                                                          std::vector<Root>{{"r", bench.demo.root()}},
                                                           bench.mux, bench.observer);
   bench.tracker->start();
   bench.demo.start();

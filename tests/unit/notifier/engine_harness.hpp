@@ -1,10 +1,6 @@
 // A rule engine with a simulated clock and simulated frames of a daemon.
 #pragma once
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,8 +8,11 @@
 #include "base/quantities.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
+#include "unit/support/temporary_directory.hpp"
 
 namespace earshot::notifier::test {
+
+using earshot::test::TemporaryDirectory;
 
 constexpr std::int64_t noon_ms = 1'774'872'000'000;  // 2026-03-30T12:00:00Z, a Monday
 
@@ -30,6 +29,15 @@ inline LocalTime utc(std::int64_t ms) {
   const std::int64_t minutes = ms / 60'000;
   return {static_cast<int>((minutes / 1440 + 3) % 7),
           static_cast<int>(minutes % 1440)};  // 1970 began on a Thursday
+}
+
+inline Notice sample_notice(const std::string& title, const std::string& body) {
+  Notice notice;
+  notice.id = "0123";
+  notice.rule = "waiting";
+  notice.title = title;
+  notice.body = body;
+  return notice;
 }
 
 /// Owns the engine and its rules and collects its output. restart() creates a new engine with the saved
@@ -71,9 +79,11 @@ class EngineHarness {
     now_ms = until;
   }
 
+  /// A wait that is not refined.
   void set_waiting(const std::string& session, const std::string& reason = "permission",
                    std::int64_t since = 0) {
     set_status(session, "waiting", reason, since);
+    advance(RuleEngine::refine_ms);
   }
   void set_status(const std::string& session, const std::string& state, const std::string& reason = {},
                   std::int64_t since = 0) {
@@ -92,6 +102,10 @@ class EngineHarness {
     receive(event(
         session, "turn.finished", turn,
         R"(,"outcome":")" + outcome + R"(","duration_ms":)" + std::to_string(took_ms) + R"(,"tools":2)", at));
+  }
+  void finish_tool(const std::string& session, const std::string& call, const std::string& more = {}) {
+    receive(event(session, "tool.finished", 1,
+                  R"(,"call":")" + call + R"(","tool":"Bash","outcome":"ok")" + more));
   }
   void start_turn(const std::string& session, int turn) {
     receive(event(session, "turn.started", turn, R"(,"origin":"human")"));
@@ -113,6 +127,7 @@ class EngineHarness {
   }
   void clear() {
     notices.clear();
+    refined.clear();
     closed.clear();
     decisions.clear();
   }
@@ -121,36 +136,20 @@ class EngineHarness {
   const Rules& rules() const { return rules_; }
 
   std::int64_t now_ms;
-  std::vector<Notice> notices;
+  std::vector<Notice> notices, refined;
   std::vector<Close> closed;
   std::vector<Decision> decisions;
 
  private:
   void drain() {
     for (Notice& each : engine_->take_notices()) notices.push_back(std::move(each));
+    for (Notice& each : engine_->take_refinements()) refined.push_back(std::move(each));
     for (Close& each : engine_->take_closings()) closed.push_back(std::move(each));
     for (Decision& each : engine_->take_decisions()) decisions.push_back(std::move(each));
   }
   Rules rules_;
   common::FrameParser parser_;
   std::unique_ptr<RuleEngine> engine_;
-};
-
-/// A temporary directory, deleted at destruction.
-class Scratch {
- public:
-  Scratch() { REQUIRE(::mkdtemp(path_) != nullptr); }
-  ~Scratch() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path() + "/" + name; }
-
- private:
-  char path_[32] = "/tmp/earshot-notify-XXXXXX";
 };
 
 }  // namespace earshot::notifier::test

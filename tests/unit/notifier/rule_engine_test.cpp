@@ -1,5 +1,7 @@
 #include "notifier/rule_engine.hpp"
 
+#include <functional>
+
 #include "unit/notifier/engine_harness.hpp"
 
 using namespace earshot;
@@ -8,6 +10,7 @@ using namespace earshot::notifier::test;
 
 TEST_CASE("a waiting agent causes one notice immediately, closed when it continues") {
   EngineHarness harness;
+  const std::int64_t since = harness.now_ms;
   harness.set_project("s", "/home/ada/lighthouse");
   harness.receive(harness.event("s", "tool.invoked", 1, R"(,"call":"c1","tool":"Bash")"));
   harness.set_waiting("s");
@@ -15,7 +18,7 @@ TEST_CASE("a waiting agent causes one notice immediately, closed when it continu
   CHECK(harness.notices[0].body == "permission: Bash");
   CHECK(harness.notices[0].urgency == Urgency::critical);
   CHECK(harness.notices[0].slot == "s");
-  harness.set_waiting("s", "permission", harness.now_ms);  // repeated by the daemon with more detail
+  harness.set_waiting("s", "permission", since);  // repeated by the daemon
   harness.advance(3000);
   CHECK(harness.notices.size() == 1);
   CHECK(harness.closed.empty());
@@ -180,8 +183,8 @@ TEST_CASE("an event without a time causes a notice if live, not if missed") {
 
 TEST_CASE("after a restart sent notices are not repeated, held ones are sent, answered ones closed") {
   EngineHarness harness;
-  harness.set_waiting("s");
   const std::int64_t since = harness.now_ms;
+  harness.set_waiting("s");
   harness.finish_turn("t", 1);
   REQUIRE(harness.notices.size() == 1);
   harness.advance(1000);
@@ -240,19 +243,13 @@ TEST_CASE("many notices at once are grouped after the first few") {
 
 TEST_CASE("throttling limits notices per session") {
   EngineHarness harness(
-      "[[rule]]\nname = \"errors\"\non = \"tool.finished\"\noutcome = \"error\"\nhold = \"0\"\nthrottle = "
-      "\"1m\"\n");
-  const auto fails = [&](const std::string& session, int call) {
-    harness.receive(
-        harness.event(session, "tool.finished", 1,
-                      R"(,"call":"c)" + std::to_string(call) + R"(","tool":"Bash","outcome":"error")"));
-  };
-  fails("s", 1);
-  fails("s", 2);
-  fails("t", 3);
+      "[[rule]]\nname = \"tools\"\non = \"tool.finished\"\nhold = \"0\"\nthrottle = \"1m\"\n");
+  harness.finish_tool("s", "c1");
+  harness.finish_tool("s", "c2");
+  harness.finish_tool("t", "c3");
   CHECK(harness.notices.size() == 2);
   harness.advance(60'000);
-  fails("s", 4);
+  harness.finish_tool("s", "c4");
   CHECK(harness.notices.size() == 3);
   CHECK(harness.outcomes() == "notified throttled notified notified");
 }
@@ -323,35 +320,22 @@ TEST_CASE("without view = full no text is sent, even if frames contain it") {
   const std::string rule = "[[rule]]\nname = \"failed\"\non = \"tool.finished\"\nhold = \"0\"\n";
   EngineHarness meta(rule + "title = \"{tool}\"\n"),
       full(rule + "view = \"full\"\ntitle = \"{tool}: {output}\"\n");
-  for (EngineHarness* harness : {&meta, &full})
-    harness->receive(harness->event("s", "tool.finished", 1,
-                                    R"(,"call":"c","tool":"Bash","outcome":"ok","output":"the secret")"));
+  for (EngineHarness* harness : {&meta, &full}) harness->finish_tool("s", "c", R"(,"output":"the secret")");
   REQUIRE(meta.notices.size() == 1);
   std::string json;
-  append_notice(json, meta.notices[0]);
+  JsonWriter writer(json);
+  write_notice(writer, meta.notices[0]);
   CHECK(json.find("secret") == std::string::npos);
   CHECK(meta.notices[0].event.find("\"call\":\"c\"") != std::string::npos);
   CHECK(full.notices[0].title == "Bash: the secret");
   CHECK(full.notices[0].event.find("the secret") != std::string::npos);
 }
 
-TEST_CASE("the meta view of a frame omits text at all levels") {
-  const std::string frame =
-      R"({"type":"session","status":{"state":"waiting","detail":"secret"},"turn":{"number":1,"prompt":"secret"},"tools":[{"tool":"Bash","input":{"command":"secret"}}],"usage":{"input":20},"truncated":{"turn/prompt":9000}})";
-  CHECK(
-      frame_for(frame, View::meta) ==
-      R"({"type":"session","status":{"state":"waiting"},"turn":{"number":1},"tools":[{"tool":"Bash"}],"usage":{"input":20}})");
-  CHECK(frame_for(frame, View::full) == frame);
-  CHECK(frame_for("[]", View::meta) == "{}");
-}
-
 TEST_CASE("control characters and line breaks in untrusted text are escaped") {
   EngineHarness harness(
       "[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"0\"\nview = \"full\"\ntitle = "
       "\"{output}\"\nbody = \"{output}\"\n");
-  harness.receive(
-      harness.event("s", "tool.finished", 1,
-                    R"(,"call":"c","tool":"Bash","outcome":"ok","output":"a\u001b[31mb\nc\u202ed")"));
+  harness.finish_tool("s", "c", R"(,"output":"a\u001b[31mb\nc\u202ed")");
   REQUIRE(harness.notices.size() == 1);
   CHECK(harness.notices[0].title == "a\\x1b[31mb c\\u202ed");
   CHECK(harness.notices[0].body == "a\\x1b[31mb\nc\\u202ed");
@@ -375,11 +359,98 @@ TEST_CASE("a project matches by its last component or its path") {
 TEST_CASE("above the limit of held notices the oldest are sent, not lost") {
   EngineHarness harness("defaults = false\n[[rule]]\nname = \"a\"\non = \"tool.finished\"\nhold = \"1h\"\n");
   for (std::size_t i = 0; i < RuleEngine::held_max + 20; ++i)
-    harness.receive(harness.event("s", "tool.finished", 1,
-                                  R"(,"outcome":"ok","tool":"T","call":"c)" + std::to_string(i) + "\""));
+    harness.finish_tool("s", "c" + std::to_string(i));
   CHECK(harness.state().held.size() == RuleEngine::held_max);
   CHECK(harness.notices.size() == 20);
   CHECK(harness.state().open.size() <= RuleEngine::open_max);
+}
+
+namespace {
+
+const std::string refined_id = "6bd6afad-0000-4000-8000-000000000001";
+
+// A wait whose project is not known yet, at noon.
+struct RefinedHarness : EngineHarness {
+  explicit RefinedHarness(const std::string& rules = {}) : EngineHarness(rules) { wait_for("permission"); }
+  void wait_for(const std::string& reason) { set_status(refined_id, "waiting", reason, noon_ms); }
+  void start_session() { receive(event(refined_id, "session.started", 0, R"(,"cwd":"/home/ada/i_plan")")); }
+  std::string text() { return notices.at(0).title + " | " + notices.at(0).body; }
+};
+
+}  // namespace
+
+TEST_CASE("fault 104: a wait that is refined while its notice is held causes the refined notice") {
+  using Step = std::function<void(RefinedHarness&)>;
+  const Step project = [](RefinedHarness& harness) { harness.set_project(refined_id, "/home/ada/i_plan"); };
+  const Step started = [](RefinedHarness& harness) { harness.start_session(); };
+  const Step plan = [](RefinedHarness& harness) { harness.wait_for("plan"); };
+  const Step repeated = [](RefinedHarness& harness) { harness.wait_for(""); };
+  const std::vector<std::vector<Step>> orders{{plan, project},
+                                              {project, plan},
+                                              {plan, started},
+                                              {started, plan, repeated},
+                                              {plan, repeated, project}};
+  for (const std::vector<Step>& steps : orders) {
+    RefinedHarness desktop, webhook("sinks = \"bell\"\n");
+    for (RefinedHarness* harness : {&desktop, &webhook}) {
+      for (const Step& step : steps) {
+        harness->advance(30);
+        step(*harness);
+      }
+      CHECK(harness->notices.empty());
+      harness->advance(5000);
+      REQUIRE(harness->notices.size() == 1);
+      CHECK(harness->text() == "i_plan needs you | plan");
+      CHECK(harness->notices[0].project == "/home/ada/i_plan");
+      CHECK(harness->notices[0].event.find(R"("type":"status")") != std::string::npos);
+      CHECK(harness->refined.empty());
+    }
+  }
+}
+
+TEST_CASE("fault 104: a notice that was sent is refined: by a status, or soon after it was sent") {
+  RefinedHarness harness;
+  harness.advance(RuleEngine::refine_ms);
+  CHECK(harness.text() == "6bd6afad needs you | permission");
+  harness.start_session();
+  REQUIRE(harness.refined.size() == 1);
+  CHECK(harness.refined[0].title == "i_plan needs you");
+  CHECK(harness.refined[0].id == harness.notices[0].id);
+  harness.start_session();  // nothing new
+  harness.wait_for("permission");
+  CHECK(harness.refined.size() == 1);
+  harness.advance(RuleEngine::replace_ms);
+  harness.receive(harness.event(refined_id, "tool.invoked", 1, R"(,"call":"c1","tool":"Bash")"));
+  CHECK(harness.refined.size() == 1);
+  harness.wait_for("plan");
+  REQUIRE(harness.refined.size() == 2);
+  CHECK(harness.refined[1].body == "plan");
+  CHECK(harness.notices.size() == 1);
+  harness.set_status(refined_id, "working");
+  CHECK(harness.closed.size() == 1);
+}
+
+TEST_CASE(
+    "fault 104: a refined reason that no rule matches withdraws the notice, and another rule may match") {
+  const std::string plans = "[[rule]]\nname = \"plans\"\nreason = \"plan\"\ntitle = \"plan of {name}\"\n";
+  RefinedHarness held("[[rule]]\nname = \"waiting\"\nreason = \"permission\"\n" + plans);
+  held.wait_for("plan");
+  held.advance(5000);
+  CHECK(held.titles() == std::vector<std::string>{"plan of 6bd6afad"});
+  RefinedHarness sent;
+  sent.advance(RuleEngine::refine_ms);
+  sent.wait_for("dialog");
+  CHECK(sent.notices.size() == 1);
+  CHECK(sent.closed.size() == 1);
+}
+
+TEST_CASE("fault 104: a rule for a project matches when the project becomes known after the wait") {
+  RefinedHarness harness(
+      "defaults = false\n[[rule]]\nname = \"a\"\nstatus = \"waiting\"\nproject = \"i_*\"\n");
+  harness.advance(100);
+  harness.start_session();
+  harness.advance(RuleEngine::refine_ms);
+  CHECK(harness.notices.size() == 1);
 }
 
 namespace {
@@ -397,6 +468,14 @@ struct HubHarness : EngineHarness {
   }
   void set_waiting(const std::string& session, const std::string& host, std::int64_t since) {
     set_status(session, host, "waiting", since, "permission");
+    advance(RuleEngine::refine_ms);
+  }
+  /// The notifier restarts while the host of session `s` is offline.
+  void restart_offline(std::int64_t since) {
+    restart();
+    begin();
+    set_offline("s", "ada", since);
+    caught_up();
   }
   void set_offline(const std::string& session, const std::string& host, std::int64_t since) {
     set_status(session, host, "unknown", since, "host_offline");
@@ -442,10 +521,7 @@ TEST_CASE("a wait is not repeated if the notifier restarts while the host is off
   HubHarness harness;
   const std::int64_t since = harness.now_ms;
   harness.set_waiting("s", "ada", since);
-  harness.restart();
-  harness.begin();
-  harness.set_offline("s", "ada", since + 4'000);
-  harness.caught_up();
+  harness.restart_offline(since + 4'000);
   harness.advance(60'000);
   CHECK(harness.closed.empty());
   harness.set_waiting("s", "ada", since);
@@ -464,12 +540,7 @@ TEST_CASE("a held wait of an offline host is sent when the host is back, unless 
       harness.set_waiting("s", "ada", since);
       harness.advance(20'000);
       harness.set_offline("s", "ada", since + 4'000);
-      if (restarted) {
-        harness.restart();
-        harness.begin();
-        harness.set_offline("s", "ada", since + 4'000);
-        harness.caught_up();
-      }
+      if (restarted) harness.restart_offline(since + 4'000);
       harness.advance(60'000);
       CHECK(harness.notices.empty());
       if (answered) harness.set_status("s", "ada", "working", harness.now_ms);

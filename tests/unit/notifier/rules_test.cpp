@@ -1,202 +1,62 @@
-#include "notifier/rules_file.hpp"
+#include "notifier/rules.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "unit/notifier/engine_harness.hpp"
-
-using namespace earshot;
 using namespace earshot::notifier;
-using namespace earshot::notifier::test;
 
-namespace {
-
-// All problems, one per line.
-std::string problems(const std::string& text) {
-  std::string all;
-  for (const Problem& each : read_rules(text, "n.toml", "/home/ada").problems) all += each.text() + "\n";
-  return all;
-}
-
-bool has(const std::string& text, const std::string& part) {
-  INFO(text);
-  INFO(part);
-  return text.find(part) != std::string::npos;
-}
-
-std::vector<std::string> names(const Rules& rules) {
-  std::vector<std::string> out;
-  for (const Rule& each : rules.rules) out.push_back(each.name);
-  return out;
-}
-
-}  // namespace
-
-TEST_CASE("by default the built-in rules notify the desktop") {
-  const Rules rules = rules_of("");
-  CHECK(names(rules) == std::vector<std::string>{"waiting", "finished", "failed"});
-  for (const Rule& each : rules.rules) {
-    CHECK(each.sinks == std::vector<std::string>{"desktop"});
-    CHECK(each.view == View::meta);
-  }
-  CHECK_FALSE(rules.wants_text());
-  CHECK(rules.max_age_ms == 300'000);
-}
-
-TEST_CASE("waiting is sent immediately to sinks that can retract, after 5 s to others") {
-  const Rules rules = rules_of(
-      "sinks = [\"desktop\", \"phone\"]\n[sink.phone]\nkind = \"ntfy\"\nurl = \"https://ntfy.sh/t\"\n");
-  const Rule& waiting = rules.rules[0];
-  CHECK(waiting.sinks.size() == 2);
-  CHECK(waiting.hold_ms_for(*rules.sink("desktop")) == 0);
-  CHECK(waiting.hold_ms_for(*rules.sink("phone")) == 5000);
-  CHECK(rules.rules[1].hold_ms_for(*rules.sink("desktop")) == 5000);
-}
-
-TEST_CASE("a rule replaces or disables the built-in rule of its name") {
-  CHECK(names(rules_of("[[rule]]\nname = \"finished\"\non = \"turn.finished\"\n")) ==
-        std::vector<std::string>{"waiting", "failed", "finished"});
-  CHECK(names(rules_of("[[rule]]\nname = \"finished\"\nenabled = false\n")) ==
-        std::vector<std::string>{"waiting", "failed"});
-  CHECK(names(rules_of("defaults = false\n")).empty());
-}
-
-TEST_CASE("all keys of a rule are read") {
-  const Rules rules = rules_of(R"(
-max_age = "10m"
-quiet = "22:00-07:00"
-defaults = false
-[[rule]]
-name = "all"
-on = ["tool", "agent.finished"]
-project = "api*"
-host = ["dev7", "dev8"]
-session = "2eaa"
-tool = "Bash"
-outcome = ["error", "failed"]
-duration = ">1m"
-cost = ">2.50"
-text = "(?i)segfault"
-subagents = true
-sinks = "bell"
-title = "{tool}: {output}"
-body = "{duration}"
-urgency = "low"
-hold = "0"
-throttle = "10m"
-throttle_per = "project"
-once = "turn"
-quiet = ["sat,sun", "12:00-13:00"]
-after_quiet = true
-view = "full"
-)");
-  REQUIRE(rules.rules.size() == 1);
-  const Rule& rule = rules.rules[0];
-  CHECK(rule.on == std::vector<std::string>{"tool.*", "agent.finished"});
-  CHECK(rule.conditions.size() == 8);
-  CHECK(rule.subagents);
-  CHECK(rule.sinks == std::vector<std::string>{"bell"});
-  CHECK(rule.urgency == Urgency::low);
-  CHECK(rule.hold_ms == 0);
-  CHECK(rule.throttle_ms == 600'000);
-  CHECK(rule.per == Rule::Per::project);
-  CHECK(rule.once == Rule::Once::turn);
-  CHECK(rule.quiet.size() == 2);
-  CHECK(rule.after_quiet);
-  CHECK(rule.line == 5);
-  CHECK(rules.max_age_ms == 600'000);
-  CHECK(rules.wants_text());
-  const auto types = rules.types();
-  CHECK(std::find(types.begin(), types.end(), "agent.finished") != types.end());
-}
-
-TEST_CASE("problems have a line and list the allowed values") {
+TEST_CASE("comparisons") {
   struct Row {
-    const char *text, *where, *what;
+    const char* text;
+    double value;
+    bool holds;
   };
-  const std::string rule = "[[rule]]\nname = \"a\"\n";
-  for (const Row& row : {
-           Row{"[[rule]]\nname = \"a\"\non = \"turn.finished\"\ntitel = \"x\"\n",
-               "n.toml:4: ", "did you mean `title`?"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn.finish\"\n",
-               "n.toml:3: ", "did you mean \"turn.finished\"?"},
-           Row{"[[rule]]\nname = \"a\"\nstatus = \"wating\"\n", "n.toml:3: ", "did you mean \"waiting\"?"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nduration = \"30\"\n",
-               "n.toml:4: ", "such as \">30s\", not \"30\""},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nduration = 30\n",
-               "n.toml:4: ", "`duration` is a string, not an integer"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ncost = \">x\"\n", "n.toml:4: ", "such as \">2.50\""},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ntext = \"(\"\n",
-               "n.toml:4: ", "not a valid regular expression"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nurgency = \"high\"\n",
-               "n.toml:4: ", "\"low\", \"normal\" or \"critical\""},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nquiet = \"22-7\"\n", "n.toml:4: ", "22:00-07:00"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nhold = \"soon\"\n",
-               "n.toml:4: ", "\"1h30m\", not \"soon\""},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ntitle = \"{nme}\"\n",
-               "n.toml:4: ", "did you mean {name}?"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ntitle = \"{name\"\n", "n.toml:4: ", "a } is missing"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\ntitle = \"{prompt}\"\n",
-               "n.toml:4: ", "add view = \"full\""},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\nsinks = \"desktpo\"\n",
-               "n.toml:1: ", "did you mean \"desktop\"?"},
-           Row{"[[rule]]\non = \"turn\"\n", "n.toml:1: ", "a rule needs a `name`"},
-           Row{"[[rule]]\nname = \"a\"\n", "n.toml:1: ", "a rule needs `on` or `status`"},
-           Row{"[[rule]]\nname = \"a\"\non = [\"status\", \"turn.*\"]\n", "n.toml:1: ", "write two rules"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn.finished\"\nstatus = \"waiting\"\n",
-               "n.toml:1: ", "events do not have them"},
-           Row{"[[rule]]\nname = \"a\"\non = \"turn\"\n[[rule]]\nname = \"a\"\non = \"turn\"\n",
-               "n.toml:4: ", "two rules named a"},
-           Row{"defalts = false\n", "n.toml:1: ", "did you mean `defaults`?"},
-           Row{"max_age = \"2d\"\n", "n.toml:1: ", "from 1s to 1d"},
-           Row{"rule = 3\n", "n.toml:1: ", "[[rule]]"},
-           Row{"a = = b\n", "n.toml:1: ", ""},
-           Row{"[sink.x]\nkind = \"slak\"\n", "n.toml:2: ", "not \"slak\""},
-           Row{"[sink.x]\nurl = \"https://a\"\n", "n.toml:1: ", "has no `kind`"},
-           Row{"[sink.x]\nkind = \"slack\"\n",
-               "n.toml:1: ", "exactly one of `url`, `url_file` and `url_env`"},
-           Row{"[sink.x]\nkind = \"slack\"\nurl = \"ftp://a\"\n", "n.toml:1: ", "https://"},
-           Row{"[sink.x]\nkind = \"json\"\nurl = \"https://ada:secret@a/\"\n", "n.toml:1: ", "a password"},
-           Row{"[sink.x]\nkind = \"slack\"\nurl = \"https://a\"\ntoken = \"abc\"\n",
-               "n.toml:4: ", "unknown key `token`"},
-           Row{"[sink.x]\nkind = \"gotify\"\nurl = \"https://a\"\n", "n.toml:1: ", "token_file"},
-           Row{"[sink.x]\nkind = \"command\"\ncommand = \"rm -rf\"\n", "n.toml:3: ", "there is no shell"},
-           Row{"[sink.x]\nkind = \"command\"\ncommand = [\"a\"]\ntimeout = \"5m\"\n",
-               "n.toml:4: ", "from 100ms to 1m"},
-           Row{"[sink.\"a/b\"]\nkind = \"bell\"\n", "n.toml:1: ", "letters, digits"},
-       }) {
-    const std::string problem_text = problems(row.text);
-    CHECK(has(problem_text, row.where));
-    CHECK(has(problem_text, row.what));
+  for (const Row& row : {Row{">30s", 30'001, true}, Row{">30s", 30'000, false}, Row{">= 30s", 30'000, true},
+                         Row{"30s", 30'000, true}, Row{"<1m", 59'999, true}, Row{"<1m", 60'000, false},
+                         Row{"<=1m", 60'000, true}, Row{"=0", 0, true}}) {
+    INFO(row.text << " " << row.value);
+    REQUIRE(parse_duration_comparison(row.text));
+    CHECK(parse_duration_comparison(row.text)->holds(row.value) == row.holds);
+  }
+  CHECK(parse_number_comparison("> $2.50")->holds(2.51));
+  CHECK_FALSE(parse_number_comparison(">2.50")->holds(2.5));
+  for (const char* text : {"", ">", ">x", "!3", "> 3 4", ">-1", ">nan", ">inf", "400d"}) {
+    INFO(text);
+    CHECK_FALSE(parse_number_comparison(text));
+    CHECK_FALSE(parse_duration_comparison(text));
   }
 }
 
-TEST_CASE("all problems are reported in the order of lines") {
-  const std::string problem_text =
-      problems("[[rule]]\nname = \"a\"\non = \"turn\"\nfoo = 1\n[sink.x]\nkind = \"nope\"\nmax_age = 3\n");
-  CHECK(has(problem_text, "n.toml:4: "));
-  CHECK(problem_text.find("n.toml:4:") < problem_text.find("n.toml:6:"));
-}
-
-TEST_CASE("a rule is explained") {
-  const Rules rules = rules_of("");
-  const std::string waiting = explain(rules.rules[0], rules);
-  CHECK(has(waiting, "the status is waiting, the reason is permission, question or plan"));
-  CHECK(has(waiting, "notify desktop immediately; close when answered"));
-  CHECK(has(waiting, "without text"));
-  const std::string finished = explain(rules.rules[1], rules);
-  CHECK(has(finished, "it took more than 30s"));
-  CHECK(has(finished, "after 5s unless answered"));
-}
-
-TEST_CASE("a text condition does not change the view of a rule") {
-  const Rules rules = rules_of("[[rule]]\nname = \"a\"\non = \"message\"\ntext = \"done\"\n");
-  CHECK(rules.wants_text());
-  CHECK(rules.rules.back().view == View::meta);
-}
-
-TEST_CASE("paths of secrets may begin with ~/") {
-  const Rules rules =
-      rules_of("[sink.x]\nkind = \"json\"\nurl_file = \"~/hook\"\nsecret_env = \"HOOK_KEY\"\n");
-  CHECK(rules.sink("x")->url_source.file == "/home/ada/hook");
-  CHECK(rules.sink("x")->secret.variable == "HOOK_KEY");
+TEST_CASE("quiet hours over midnight belong to the day on which they begin") {
+  struct Row {
+    const char* hours;
+    int weekday, hour, minute;
+    bool holds;
+  };
+  for (const Row& row : {
+           Row{"22:00-07:00", 0, 22, 0, true},
+           Row{"22:00-07:00", 0, 6, 59, true},
+           Row{"22:00-07:00", 0, 7, 0, false},
+           Row{"22:00-07:00", 0, 21, 59, false},
+           Row{"fri 22:00-02:00", 4, 23, 0, true},
+           Row{"fri 22:00-02:00", 5, 1, 0, true},
+           Row{"fri 22:00-02:00", 4, 1, 0, false},
+           Row{"fri 22:00-02:00", 5, 23, 0, false},
+           Row{"sat,sun", 6, 12, 0, true},
+           Row{"sat,sun", 0, 0, 0, false},
+           Row{"mon-fri 12:00-13:00", 4, 12, 30, true},
+           Row{"mon-fri 12:00-13:00", 5, 12, 30, false},
+           Row{"sun-mon", 6, 1, 0, true},
+           Row{"sun-mon", 0, 1, 0, true},
+           Row{"sun-mon", 1, 1, 0, false},
+       }) {
+    INFO(row.hours << " " << row.weekday << " " << row.hour << ":" << row.minute);
+    const auto hours = parse_quiet_hours(row.hours);
+    REQUIRE(hours);
+    CHECK(hours->holds({row.weekday, row.hour * 60 + row.minute}) == row.holds);
+  }
+  for (const char* text : {"", "22-7", "25:00-26:00", "22:00", "22:60-23:00", "funday", "mon 22:00",
+                           "10:00-10:00", "24:00-03:00", "mon-", "mon22:00-23:00"}) {
+    INFO(text);
+    CHECK_FALSE(parse_quiet_hours(text));
+  }
 }

@@ -83,6 +83,7 @@ Client::Client(asio::io_context& io, std::uint16_t port, ClientOptions options)
   stream.set_option(websocket::stream_base::decorator([options](websocket::request_type& request) {
     namespace http = beast::http;
     if (!options.token.empty()) request.set(http::field::authorization, "Bearer " + options.token);
+    if (!options.origin.empty()) request.set(http::field::origin, options.origin);
     if (!options.protocol.empty()) request.set(http::field::sec_websocket_protocol, options.protocol);
   }));
   stream.read_message_max(64 << 20);

@@ -14,6 +14,7 @@ struct ClientOptions {
   std::string token;       // empty: no Authorization header
   std::string protocol;    // empty: none offered
   std::string host;        // empty: the daemon's
+  std::string origin;      // empty: no Origin header
   int receive_buffer = 0;  // SO_RCVBUF; 0: the system's
   bool reading = true;     // false: reads nothing until read()
 };

@@ -28,8 +28,7 @@ bool is_forward(const std::vector<std::string>& frames, const std::string& strea
 
 }  // namespace
 
-TEST_CASE(
-    "with a token in the header, welcome is the first message, then the snapshot, ready, and what happens") {
+TEST_CASE("with a token in the header, frames are welcome, snapshot, ready, then events") {
   ServerFixture fixture;
   FakeStream& stream = fixture.stream("s1");
   ClientOptions options = ServerFixture::with_token();
@@ -59,7 +58,7 @@ TEST_CASE(
   for (const std::string& frame : client->frames) REQUIRE(at(frame, "/type") != "no JSON");
 }
 
-TEST_CASE("snapshots and events fit together without gap or repetition, whenever a client comes") {
+TEST_CASE("a snapshot and the events after it have no gap or repetition, whenever a client connects") {
   ServerFixture fixture;
   FakeStream& one = fixture.stream("s1");
   FakeStream& two = fixture.stream("s2");
@@ -115,16 +114,13 @@ TEST_CASE("snapshots and events fit together without gap or repetition, whenever
   }
 }
 
-TEST_CASE("a client that stops reading is told that it lagged, costs no memory, and holds up nobody") {
+TEST_CASE("a client that stops reading receives a lagged frame, uses no memory and delays no other client") {
   ServerOptions options;
   options.log_bytes_max = 8 * LiveLog::segment_bytes;
   ServerFixture fixture(options);
   FakeStream& loud = fixture.stream("loud");
   FakeStream& quiet = fixture.stream("quiet");
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto sleeper = fixture.client(sleepy);
+  auto sleeper = fixture.sleeper();
   sleeper->send(R"({"type":"subscribe","id":"z"})");
   auto awake = fixture.listener();
   REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 2; }));
@@ -159,24 +155,17 @@ TEST_CASE("a client that stops reading is told that it lagged, costs no memory, 
   REQUIRE(is_forward(sleeper->frames, loud.name()));
 }
 
-TEST_CASE("a client that takes nothing for too long is dropped") {
+TEST_CASE("a client that reads nothing for too long is dropped") {
   ServerOptions options;
   options.limits.stall = milliseconds(50);
   options.limits.goodbye = milliseconds(50);
   ServerFixture fixture(options);
-  FakeStream& stream = fixture.stream("s1");
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto sleeper = fixture.client(sleepy);
-  sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 1; }));
-  for (int n = 1; n <= 400; ++n) fixture.turn(stream, n, std::string(3000, 'x'));
+  auto sleeper = fixture.overwhelmed();
   REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
   REQUIRE(fixture.server.context().logs.readers() == 0);
 }
 
-TEST_CASE("a client that vanishes leaves no trace") {
+TEST_CASE("a vanished client leaves no state") {
   ServerFixture fixture;
   FakeStream& stream = fixture.stream("s1");
   auto first = fixture.listener();
@@ -227,7 +216,7 @@ TEST_CASE("a silent client is pinged, and dropped when it does not answer") {
   REQUIRE(answering->pings_seen > 0);
 }
 
-TEST_CASE("status, reset and removal are told to whom the session concerns, whatever types they asked for") {
+TEST_CASE("status, reset and stream.removed are sent for matching sessions, whatever the type filter") {
   ServerFixture fixture;
   FakeStream& one = fixture.stream("s1");
   FakeStream& two = fixture.stream("s2");
@@ -263,7 +252,7 @@ TEST_CASE("status, reset and removal are told to whom the session concerns, what
   REQUIRE(forgotten.size() == 2);
 }
 
-TEST_CASE("the board hears once a pump what the transcripts say, and its answer comes behind the events") {
+TEST_CASE("the status tracker is notified once a pump, and its status follows the events") {
   ServerFixture fixture;
   std::vector<std::pair<std::string, bool>> said;
   fixture.server.on_transcript_summary = [&](const std::string& session,
@@ -286,7 +275,7 @@ TEST_CASE("the board hears once a pump what the transcripts say, and its answer 
   REQUIRE(at(client->frames.back(), "/state") == "\"idle\"");
 }
 
-TEST_CASE("todos from files, and what becomes known of a subagent, send the session's frame again") {
+TEST_CASE("todos from files and new facts of a subagent send the session frame again") {
   ServerFixture fixture;
   FakeStream& main = fixture.stream("s1");
   auto client = fixture.listener();
@@ -308,7 +297,7 @@ TEST_CASE("todos from files, and what becomes known of a subagent, send the sess
   fixture.server.on_removed(agent);
 }
 
-TEST_CASE("an idle connection is sent heartbeats, one with frames is not") {
+TEST_CASE("an idle connection receives heartbeats, an unauthenticated one does not") {
   ServerOptions options;
   options.limits.heartbeat = milliseconds(50);
   ServerFixture fixture(options);
@@ -321,6 +310,49 @@ TEST_CASE("an idle connection is sent heartbeats, one with frames is not") {
   REQUIRE(stranger->frames.empty());  // nothing before the welcome
 }
 
+TEST_CASE("fault 101: of one session id in two projects each user sees the own project only") {
+  ServerFixture fixture;
+  const auto user = [](const std::string& name, const std::string& project) {
+    Filter allowed;
+    allowed.project = {project};
+    return User{name, sha256_hex(name), allowed, View::full};
+  };
+  fixture.server.set_users({user("ada", "/home/u/api"), user("bob", "/home/u/web")});
+  FakeStream& api = fixture.stream("s1", "/home/u/api");
+  ClientOptions as_ada, as_bob;
+  as_ada.token = "ada";
+  as_bob.token = "bob";
+  auto early = fixture.listener("", as_ada);
+  REQUIRE(count(early->types(), "session") == 1);
+  FakeStream web("claude/web/s1", "s1");
+  web.write(test::prompt(0, "web begins", "/home/u/web"), nullptr);
+  fixture.server.on_added(web);
+  fixture.server.on_batch_end();
+  auto ada = fixture.listener("", as_ada);
+  auto bob = fixture.listener("", as_bob);
+  fixture.turn(api, 1, "api text");
+  fixture.turn(web, 2, "web text");
+  REQUIRE(fixture.caught_up(*early, api));
+  REQUIRE(fixture.caught_up(*ada, api));
+  REQUIRE(fixture.caught_up(*bob, web));
+  const auto has = [](const Client& client, std::string_view text) {
+    return std::any_of(client.frames.begin(), client.frames.end(),
+                       [&](const std::string& frame) { return frame.find(text) != frame.npos; });
+  };
+  for (const Client* client : {early.get(), ada.get()}) {
+    REQUIRE(has(*client, "api text"));
+    REQUIRE_FALSE(has(*client, "web"));
+  }
+  REQUIRE(has(*bob, "web text"));
+  REQUIRE_FALSE(has(*bob, "api"));
+  const std::string host = "127.0.0.1:" + std::to_string(fixture.port());
+  const std::string page = test::exchange(fixture.io, fixture.port(),
+                                          "GET /v1/sessions?all HTTP/1.1\r\nHost: " + host +
+                                              "\r\nConnection: close\r\nAuthorization: Bearer ada\r\n\r\n");
+  REQUIRE(page.find("{\"sessions\":[]}") != page.npos);
+  fixture.server.on_removed(web);
+}
+
 TEST_CASE("a session frame has its program, and the filter matches it") {
   ServerFixture fixture;
   fixture.stream("s1");
@@ -331,7 +363,7 @@ TEST_CASE("a session frame has its program, and the filter matches it") {
   REQUIRE(other->types() == std::vector<std::string>{"welcome", "ready"});
 }
 
-TEST_CASE("for states there are session frames only, the newest wins, and not too many") {
+TEST_CASE("fault 107: a subscription to states receives session frames only, at a limited rate") {
   ServerOptions options;
   options.limits.state = std::chrono::hours(1);
   ServerFixture fixture(options);
@@ -346,18 +378,21 @@ TEST_CASE("for states there are session frames only, the newest wins, and not to
   REQUIRE(count(client->types(), "session") == 2);
 }
 
-TEST_CASE("the last state comes, though it was too soon after the one before") {
+TEST_CASE("the last state is sent even if it follows another one too soon") {
   ServerOptions options;
   options.limits.state = milliseconds(100);
   ServerFixture fixture(options);
   FakeStream& one = fixture.stream("s1");
   auto client = fixture.listener(R"(,"deliver":"state")");
+  const auto begun = Clock::now();
   for (int n = 1; n <= 20; ++n) fixture.turn(one, n);
   REQUIRE(fixture.until([&] { return at(client->frames.back(), "/turn/number") == "21"; }));
-  REQUIRE(count(client->types(), "session") <= 3);
+  // Its snapshot, the first change, and one more frame per interval, which a loaded machine may need many of.
+  const auto intervals = static_cast<std::size_t>((Clock::now() - begun) / options.limits.state);
+  REQUIRE(count(client->types(), "session") <= 3 + intervals);
 }
 
-TEST_CASE("who asks for all sessions gets them once those that are only known have been read") {
+TEST_CASE("`all` sends cold sessions after their transcripts were read") {
   ServerFixture fixture;
   fixture.stream("young");
   FakeStream old("claude/p/old", "old");
@@ -381,7 +416,7 @@ TEST_CASE("who asks for all sessions gets them once those that are only known ha
   REQUIRE(count(client->types(), "session") == 2);
 }
 
-TEST_CASE("at the stop everything owed is sent, then 1001") {
+TEST_CASE("a stop sends pending frames, then closes with 1001") {
   ServerFixture fixture;
   FakeStream& stream = fixture.stream("s1");
   auto client = fixture.listener();
@@ -402,18 +437,11 @@ TEST_CASE("at the stop everything owed is sent, then 1001") {
   REQUIRE(count(client->types(), "turn.started") == 200);
 }
 
-TEST_CASE("the stop waits for no client that sleeps") {
+TEST_CASE("a stop does not wait for a client that does not read") {
   ServerOptions options;
   options.limits.stop = milliseconds(50);
   ServerFixture fixture(options);
-  FakeStream& stream = fixture.stream("s1");
-  ClientOptions sleepy = ServerFixture::with_token();
-  sleepy.receive_buffer = 4096;
-  sleepy.reading = false;
-  auto sleeper = fixture.client(sleepy);
-  sleeper->send(R"({"type":"subscribe","id":"z"})");
-  REQUIRE(fixture.until([&] { return fixture.server.context().logs.readers() == 1; }));
-  for (int n = 1; n <= 400; ++n) fixture.turn(stream, n, std::string(3000, 'x'));
+  auto sleeper = fixture.overwhelmed();
   bool stopped = false;
   fixture.server.stop([&] { stopped = true; });
   REQUIRE(fixture.until([&] { return stopped; }));

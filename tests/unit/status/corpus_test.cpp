@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "agents/claude_code/evidence.hpp"
 #include "status/derive_status.hpp"
 #include "unit/places.hpp"
 
@@ -54,7 +53,7 @@ TEST_CASE("every recorded registry file is parsed") {
     if (entry.path().filename() != "timeline.jsonl") continue;
     for (const std::string& text : registry_texts(entry.path())) {
       CAPTURE(entry.path(), text);
-      const auto parsed = earshot::claude_code::parse_registry_file("0.json", text);
+      const auto parsed = earshot::default_program().parse_registry_file("0.json", text);
       CHECK(parsed.has_value() == !text.empty());
       ++(parsed ? complete : empty);
       if (!parsed) continue;
@@ -78,7 +77,7 @@ TEST_CASE("a recorded session with two permission prompts") {
   }
   std::vector<std::string> states;
   for (const std::string& text : registry_texts(timeline)) {
-    const Status status = status_of(earshot::claude_code::parse_registry_file("0.json", text).value());
+    const Status status = status_of(earshot::default_program().parse_registry_file("0.json", text).value());
     states.push_back(status.reason.empty() ? status.state : status.state + "/" + status.reason);
   }
   CHECK(states == std::vector<std::string>{"unknown", "idle", "working", "waiting/permission", "working",

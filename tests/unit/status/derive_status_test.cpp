@@ -3,10 +3,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "agents/claude_code/evidence.hpp"
 #include "base/display_text.hpp"
 #include "base/quantities.hpp"
-#include "status/pending_prompt.hpp"
 
 using namespace earshot::status;
 using std::chrono::minutes;
@@ -19,7 +17,7 @@ const std::string noon = "2023-11-14T22:13:20.000Z";
 earshot::RegistryEntry entry(const std::string& status, const std::string& waiting_for = {}) {
   const std::string text = R"({"sessionId":"s","statusUpdatedAt":1700000000000,"status":")" + status +
                            R"(","waitingFor":")" + waiting_for + "\"}";
-  return earshot::claude_code::parse_registry_file("42.json", text).value();
+  return earshot::default_program().parse_registry_file("42.json", text).value();
 }
 
 TranscriptSummary turn_open(std::vector<OpenCall> calls = {}) {
@@ -182,9 +180,51 @@ TEST_CASE("without a registry the transcript decides") {
   SECTION("an open call is never reported as a permission prompt") {
     Evidence quiet;
     quiet.quiet = minutes(60 * 24);
+    CHECK(derive_status(quiet, turn_open({bash})).state == "unknown");
+    quiet.process = ProcessEvidence::present;
     CHECK(derive_status(quiet, turn_open({bash})).state == "working");
   }
   SECTION("no transcript is unknown") { CHECK(derive_status(none, TranscriptSummary{}).state == "unknown"); }
+}
+
+TEST_CASE("fault 105: process evidence applies where there is no registry entry") {
+  using Process = ProcessEvidence;
+  struct Row {
+    Process process;
+    TranscriptSummary summary;
+    minutes quiet;
+    std::string state, source;
+  };
+  const std::vector<Row> rows = {
+      {Process::gone, turn_open(), minutes(1), "ended", "process"},
+      {Process::gone, turn_open({bash}), minutes(60), "ended", "process"},
+      {Process::gone, turn_open({ask}), minutes(1), "ended", "process"},
+      {Process::gone, turn_finished(), minutes(1), "ended", "process"},
+      {Process::present, turn_open(), minutes(1), "working", "transcript"},
+      {Process::present, turn_open({bash}), minutes(60), "working", "transcript"},
+      {Process::present, turn_open(), minutes(60), "unknown", "clock"},
+      {Process::present, turn_finished(), minutes(60), "idle", "transcript"},
+      {Process::unknown, turn_open({bash}), minutes(1), "working", "transcript"},
+      {Process::unknown, turn_open({bash}), minutes(60), "unknown", "clock"},
+      {Process::unknown, turn_open({ask}), minutes(60), "waiting", "transcript"},
+  };
+  for (const Row& row : rows) {
+    Evidence evidence;
+    evidence.process = row.process;
+    evidence.quiet = row.quiet;
+    const Status status = derive_status(evidence, row.summary);
+    CHECK(status.state == row.state);
+    CHECK(status.source == row.source);
+    const earshot::RegistryEntry busy = entry("busy");
+    evidence.entry = &busy;
+    evidence.liveness = Liveness::alive;
+    CHECK(derive_status(evidence, row.summary).source == "registry");
+  }
+  Evidence seen;
+  seen.process = Process::gone;
+  CHECK(derive_status(seen, turn_open()).since == "2023-11-14T22:12:00.000Z");  // the last line
+  seen.process_ended_ms = noon_ms + 5;
+  CHECK(derive_status(seen, turn_open()).since == "2023-11-14T22:13:20.005Z");
 }
 
 TEST_CASE("an open turn that has not grown for ten minutes is unknown, by the clock") {
@@ -245,44 +285,6 @@ TEST_CASE("a later wait in the registry is a new one even if the work in between
   waiting.updated_ms += 2000;
   const Status second = keep_since(first, with_entry(waiting, Liveness::alive, turn_open({write_file})));
   CHECK(second.since == "2023-11-14T22:13:22.000Z");
-}
-
-TEST_CASE("a detail describes the pending call") {
-  struct Row {
-    std::string tool, input, detail;
-  };
-  const std::vector<Row> rows = {
-      {"Bash", R"({"command":"ls"})", "approve Bash: ls"},
-      {"Bash", R"({"command":{"text":"cat <<EOF","bytes":9000,"truncated":true}})",
-       "approve Bash: cat <<EOF"},
-      {"Bash", R"({"command":7})", "approve Bash"},
-      {"Bash", R"({"comm)", "approve Bash"},
-      {"Bash", "", "approve Bash"},
-      {"Edit", R"({"file_path":"/a b"})", "approve Edit: /a b"},
-      {"NotebookEdit", R"({"notebook_path":"/n.ipynb"})", "approve NotebookEdit: /n.ipynb"},
-      {"WebFetch", R"({"url":"https://example.org/"})", "approve WebFetch: https://example.org/"},
-      {"mcp__db__drop", R"({"table":"users"})", "approve mcp__db__drop"},
-      {"AskUserQuestion", R"({"questions":[]})", ""},
-      {"AskUserQuestion", R"({"question":"Really?"})", "Really?"},
-      {"ExitPlanMode", R"({})", "plan"},
-      {"ExitPlanMode", R"({"plan":"\n\n## One\nTwo"})", "plan: One"},
-      {"Bash", R"({"command":"a\nb\u001b[31m\u009bc\u007f"})", "approve Bash: a b [31m  c "},
-  };
-  for (const Row& row : rows) {
-    CAPTURE(row.tool, row.input);
-    CHECK(detail_of({"c", row.tool, row.input}) == row.detail);
-  }
-}
-
-TEST_CASE("a long detail is cut on a character boundary") {
-  std::string command;
-  for (int i = 0; i < 400; ++i) command += "ä";
-  const std::string detail = detail_of({"c", "Bash", R"({"command":")" + command + "\"}"});
-  CHECK(detail.size() <= detail_bytes_max);
-  CHECK(detail.size() >= detail_bytes_max - 1);
-  CHECK(detail.ends_with("ä"));
-  CHECK(earshot::replace_controls("aä", 2) == "a");
-  CHECK(earshot::replace_controls("aä", 3) == "aä");
 }
 
 TEST_CASE("times are RFC 3339 in UTC with milliseconds") {

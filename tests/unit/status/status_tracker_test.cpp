@@ -7,7 +7,9 @@
 #include "unit/status/open_recorder.hpp"
 #include "unit/status/tracker_fixture.hpp"
 
+using namespace earshot;
 using namespace earshot::status;
+using test::TemporaryDirectory;
 using States = std::vector<std::string>;
 
 #ifdef __linux__
@@ -90,12 +92,12 @@ TEST_CASE("an empty file keeps the last state and is read again without a hint")
   for (const std::string& torn : {std::string(), whole.substr(0, 60), std::string("null")}) {
     CAPTURE(torn);
     fixture.root.write(file, torn);
-    fixture.tracker->on_change(fixture.root.at(file));
+    fixture.change(file);
     CHECK(fixture.state("s") == "working");
     fixture.root.write(file, whole);
     CHECK(fixture.until([&] { return fixture.state("s") == "waiting"; }));
     fixture.root.write(file, registry_of(child.pid(), "s", "busy"));
-    fixture.tracker->on_change(fixture.root.at(file));
+    fixture.change(file);
     CHECK(fixture.state("s") == "working");
   }
 }
@@ -108,7 +110,7 @@ TEST_CASE("a file that stays malformed is not read again until its next hint") {
   fixture.start();  // returns: the retries are bounded
   CHECK(fixture.observer.statuses.empty());
   fixture.root.write("sessions/2147483646.json", R"({"sessionId":"s"})");
-  fixture.tracker->on_change(fixture.root.at("sessions/2147483646.json"));
+  fixture.change("sessions/2147483646.json");
   CHECK(fixture.state("s") == "ended");
 }
 
@@ -120,18 +122,18 @@ TEST_CASE("keys, pipes, links and files of other names are never opened") {
   fixture.root.write("sessions/" + key, registry_of(child.pid(), "secret", "busy"));
   fixture.root.write("sessions/notes.json", registry_of(child.pid(), "notes", "busy"));
   fixture.root.write("elsewhere.json", registry_of(child.pid(), "linked", "busy"));
-  std::filesystem::create_symlink(fixture.root.at("elsewhere.json"), fixture.root.at("sessions/77.json"));
-  REQUIRE(::mkfifo(fixture.root.at("sessions/78.json").c_str(), 0600) == 0);  // opening it could block
-  OpenRecorder opens(fixture.root.at("sessions"));
+  std::filesystem::create_symlink(fixture.root / "elsewhere.json", fixture.root / "sessions/77.json");
+  REQUIRE(::mkfifo((fixture.root / "sessions/78.json").c_str(), 0600) == 0);  // opening it could block
+  OpenRecorder opens(fixture.root / "sessions");
   fixture.tracker->start();
   REQUIRE(fixture.until([&] { return fixture.state("s") == "working"; }));
   for (const std::string& name :
        {key, std::string("notes.json"), std::string("77.json"), std::string("78.json")})
-    fixture.tracker->on_change(fixture.root.at("sessions/" + name));
+    fixture.change(("sessions/" + name));
   fixture.tracker->rescan();
-  fixture.tracker->on_change(fixture.root.at("sessions"));
+  fixture.change("sessions");
   fixture.root.write("sessions/2147483646.json", R"({"sessionId":"last"})");
-  fixture.tracker->on_change(fixture.root.at("sessions"));
+  fixture.change("sessions");
   REQUIRE(fixture.until([&] { return fixture.state("last") == "ended"; }));
   const auto opened = opens.names();
   CHECK(opened.count(std::to_string(child.pid()) + ".json") > 0);
@@ -182,7 +184,7 @@ TEST_CASE("a call named by one wait is not named by the next, even if it is stil
   const std::string path = registry_name(child.pid());
   const auto say = [&](const std::string& status, const std::string& waiting_for) {
     fixture.root.write(path, registry_of(child.pid(), "s", status, waiting_for));
-    fixture.tracker->on_change(fixture.root.at(path));
+    fixture.change(path);
   };
   fixture.root.write(path, registry_of(child.pid(), "s", "waiting", "permission prompt"));
   fixture.tracker->start();
@@ -216,7 +218,7 @@ TEST_CASE("a process may switch sessions: the old one has ended") {
   fixture.tracker->start();
   REQUIRE(fixture.until([&] { return fixture.state("old") == "idle"; }));
   fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "new", "idle"));
-  fixture.tracker->on_change(fixture.root.at(registry_name(child.pid())));
+  fixture.change(registry_name(child.pid()));
   CHECK(fixture.state("old") == "ended");
   CHECK(fixture.state("new") == "idle");
   CHECK(fixture.tracker->alive_sessions() == std::vector<std::string>{"new"});
@@ -233,7 +235,7 @@ TEST_CASE("of several processes of one session the live one decides") {
   CHECK(fixture.state("s") == "idle");
   CHECK(fixture.tracker->is_alive("s"));
   fixture.root.remove(registry_name(child.pid()));
-  fixture.tracker->on_change(fixture.root.at(registry_name(child.pid())));
+  fixture.change(registry_name(child.pid()));
   CHECK(fixture.state("s") == "ended");
 }
 
@@ -341,10 +343,10 @@ TEST_CASE("an observer may call back, and a stopped tracker publishes nothing") 
     void on_todos(const std::string&) override {}
   };
   Loop loop;
-  Scratch root;
+  TemporaryDirectory root;
   SilentWatcher watcher;
   RemovingObserver observer;
-  StatusTracker tracker(loop.io, loop.disk.get_executor(), {{root.path()}}, watcher, observer);
+  StatusTracker tracker(loop.io, loop.disk.get_executor(), {{"r", root.path()}}, watcher, observer);
   observer.tracker = &tracker;
   tracker.start();
   loop.drain();

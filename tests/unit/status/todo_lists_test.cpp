@@ -7,10 +7,12 @@
 #include "unit/status/open_recorder.hpp"
 #include "unit/status/tracker_fixture.hpp"
 
+using namespace earshot;
 using namespace earshot::status;
+using test::TemporaryDirectory;
 
 TEST_CASE("tasks are sorted by number; deleted ones and other files are ignored") {
-  Scratch root;
+  TemporaryDirectory root;
   root.write("tasks/s/10.json", R"({"id":"10","subject":"ten","status":"pending"})");
   root.write("tasks/s/2.json", R"({"id":"2","subject":"two","status":"completed"})");
   root.write("tasks/s/3.json", R"({"id":"3","subject":"three","status":"deleted"})");
@@ -18,7 +20,7 @@ TEST_CASE("tasks are sorted by number; deleted ones and other files are ignored"
   root.write("tasks/s/.lock", "");
   root.write("tasks/s/notes.txt", "x");
   root.write("tasks/s/5.json.tmp.1", "{");
-  const TodoRead read = read_todo_list({root.path()}, "s");
+  const TodoRead read = read_todo_list({"r", root.path()}, "s");
   REQUIRE(read.list);
   CHECK(read.list->source == "tasks");
   CHECK(read.list->todos == std::vector<earshot::Todo>{{"2", "two", "completed", "", ""},
@@ -30,45 +32,45 @@ TEST_CASE("tasks are sorted by number; deleted ones and other files are ignored"
 }
 
 TEST_CASE("the newer of a todo file and the task files is the list") {
-  Scratch root;
+  TemporaryDirectory root;
   root.write("todos/s-agent-s.json", R"([{"content":"old way","status":"pending"}])");
   root.write("tasks/s/1.json", R"({"id":"1","subject":"new way","status":"pending"})");
-  root.age("todos/s-agent-s.json", 1000);
-  CHECK(read_todo_list({root.path()}, "s").list->source == "tasks");
-  root.age("tasks/s/1.json", 5000);
-  root.age("tasks/s", 5000);
-  CHECK(read_todo_list({root.path()}, "s").list->source == "todos");
+  root.age("todos/s-agent-s.json", std::chrono::seconds(1000));
+  CHECK(read_todo_list({"r", root.path()}, "s").list->source == "tasks");
+  root.age("tasks/s/1.json", std::chrono::seconds(5000));
+  root.age("tasks/s", std::chrono::seconds(5000));
+  CHECK(read_todo_list({"r", root.path()}, "s").list->source == "todos");
 }
 
 TEST_CASE("an incomplete task file is reported, and the others are read") {
-  Scratch root;
+  TemporaryDirectory root;
   root.write("tasks/s/1.json", R"({"id":"1","subject":"whole","status":"pending"})");
   root.write("tasks/s/2.json", R"({"id":"2","subj)");
-  const TodoRead read = read_todo_list({root.path()}, "s");
+  const TodoRead read = read_todo_list({"r", root.path()}, "s");
   CHECK(read.is_incomplete);
   REQUIRE(read.list);
   CHECK(read.list->todos.size() == 1);
 }
 
 TEST_CASE("files that are too long, irregular or outside the directory are ignored") {
-  Scratch root;
+  TemporaryDirectory root;
   root.write("todos/s-agent-s.json", "[\"" + std::string(earshot::AgentProgram::todo_bytes_max, 'x') + "\"]");
-  CHECK_FALSE(read_todo_list({root.path()}, "s").list);
-  REQUIRE(::mkfifo(root.at("todos/f-agent-f.json").c_str(), 0600) == 0);
-  CHECK_FALSE(read_todo_list({root.path()}, "f").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "s").list);
+  REQUIRE(::mkfifo((root / "todos/f-agent-f.json").c_str(), 0600) == 0);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "f").list);
   root.write("secret/1.json", R"({"id":"1","subject":"x","status":"pending"})");
   root.write("tasks/s/.keep", "");
-  CHECK_FALSE(read_todo_list({root.path()}, "../secret").list);
-  CHECK_FALSE(read_todo_list({root.path()}, "").list);
-  CHECK_FALSE(read_todo_list({root.path()}, "..").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "../secret").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "").list);
+  CHECK_FALSE(read_todo_list({"r", root.path()}, "..").list);
 }
 
 TEST_CASE("at most 512 tasks of a session are kept: the lowest numbers") {
-  Scratch root;
+  TemporaryDirectory root;
   for (int n = 1; n <= 520; ++n)
     root.write("tasks/s/" + std::to_string(n) + ".json",
                R"({"id":")" + std::to_string(n) + R"(","subject":"t","status":"pending"})");
-  const TodoRead read = read_todo_list({root.path()}, "s");
+  const TodoRead read = read_todo_list({"r", root.path()}, "s");
   REQUIRE(read.list);
   CHECK(read.list->todos.size() == earshot::AgentProgram::todos_max);
   CHECK(read.list->todos.back().id == "512");
@@ -140,8 +142,8 @@ TEST_CASE("an incomplete file keeps the last list and is read again without a hi
   fixture.tracker->transcript_changed("s", working_turn({{"c", "Bash", "{}"}}));
   REQUIRE(fixture.until([&] { return contents(*fixture.tracker, "s") == Lines{"sow:pending"}; }));
   fixture.root.write("todos/s-agent-s.json", R"([{"content":"so)");
-  OpenRecorder opens(fixture.root.at("todos"));
-  fixture.tracker->on_change(fixture.root.at("todos/s-agent-s.json"));
+  OpenRecorder opens(fixture.root / "todos");
+  fixture.tracker->on_change(fixture.root / "todos/s-agent-s.json");
   REQUIRE(
       fixture.until([&, seen = 0U]() mutable { return (seen += opens.names().size()) >= 2; }));  // read again
   CHECK(contents(*fixture.tracker, "s") == Lines{"sow:pending"});
@@ -157,7 +159,7 @@ TEST_CASE("an unchanged list is not published again") {
   fixture.drain();
   CHECK(fixture.observer.todos == Lines{"s"});
   fixture.root.replace("tasks/s/1.json", task(1, "sow", "pending"));
-  fixture.tracker->on_change(fixture.root.at("tasks/s/1.json"));
+  fixture.tracker->on_change(fixture.root / "tasks/s/1.json");
   fixture.drain();
   CHECK(fixture.observer.todos == Lines{"s"});
 }
@@ -170,7 +172,7 @@ TEST_CASE("files of unknown sessions are not opened") {
                        R"([{"content":"x","status":"pending"}])");
   }
   fixture.root.write("todos/s-agent-s.json", R"([{"content":"sow","status":"pending"}])");
-  OpenRecorder opens(fixture.root.at("todos"));
+  OpenRecorder opens(fixture.root / "todos");
   fixture.start();
   fixture.tracker->transcript_changed("s", working_turn({{"c", "Bash", "{}"}}));
   fixture.tracker->rescan();

@@ -1,7 +1,9 @@
 // A status tracker on a temporary root. The test runs the loop; the observer records what is published.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -9,13 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "status/process_table.hpp"
 #include "status/status_tracker.hpp"
 #include "unit/status/child.hpp"
-#include "unit/status/scratch.hpp"
+#include "unit/support/temporary_directory.hpp"
 #include "watch/inotify.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot::status {
+
+using test::TemporaryDirectory;
 
 struct RecordingObserver final : StatusObserver {
   std::vector<std::pair<std::string, Status>> statuses;
@@ -65,12 +70,13 @@ struct Loop {
 
 /// The test sends the hints.
 struct ManualFixture : Loop {
-  Scratch root;
+  TemporaryDirectory root;
   SilentWatcher watcher;
   RecordingObserver observer;
   std::unique_ptr<StatusTracker> tracker;
-  explicit ManualFixture(StatusTrackerOptions options = {}) {
-    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root.path()}},
+  explicit ManualFixture(StatusTrackerOptions options = {}) { make(options); }
+  void make(StatusTrackerOptions options) {
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{"r", root.path()}},
                                               watcher, observer, options);
   }
   ~ManualFixture() {
@@ -81,21 +87,38 @@ struct ManualFixture : Loop {
     tracker->start();
     drain();
   }
+  void start_until(const std::string& session, const std::string& expected) {
+    tracker->start();
+    REQUIRE(until([&] { return state(session) == expected; }));
+  }
+  /// A hint, and what follows from it.
+  void change(const std::string& name) {
+    tracker->on_change(root / name);
+    read();
+  }
+  /// Waits for the disk tasks so far and what follows from them.
+  void read() {
+    for (int task = 0; task < 2; ++task) {
+      bool done = false;
+      boost::asio::post(disk, [&] { boost::asio::post(io, [&] { done = true; }); });
+      REQUIRE(until([&] { return done; }));
+    }
+  }
   std::string state(const std::string& session) const { return tracker->status_of(session).state; }
 };
 
 /// With real notifications.
 struct TrackerFixture : Loop {
-  Scratch scratch;
+  TemporaryDirectory scratch;
   std::string root;
   watch::WatchMux mux;
   watch::Inotify inotify{io, [this](const watch::ChangeHint& hint) { mux.notify(hint); }};
   RecordingObserver observer;
   std::unique_ptr<StatusTracker> tracker;
   explicit TrackerFixture(const std::string& below = "root", StatusTrackerOptions options = {})
-      : root(scratch.at(below)) {
+      : root(scratch / below) {
     mux.add_backend(inotify);
-    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{root}}, mux,
+    tracker = std::make_unique<StatusTracker>(io, disk.get_executor(), std::vector<Root>{{"r", root}}, mux,
                                               observer, options);
   }
   ~TrackerFixture() {

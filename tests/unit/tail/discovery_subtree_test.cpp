@@ -72,7 +72,7 @@ struct SubtreeFixture {
     while (watcher->flush());
   }
 
-  Scratch root;
+  TemporaryDirectory root;
   watch::WatchMux mux;
   TailFixture fixture;
   std::unique_ptr<CoalescingWatcher> watcher;

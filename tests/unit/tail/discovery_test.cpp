@@ -51,7 +51,7 @@ struct Silent {
     });
   }
 
-  Scratch root;
+  TemporaryDirectory root;
   Fake fake;
   watch::WatchMux mux;
   TailFixture fixture;
@@ -62,7 +62,7 @@ struct Silent {
 TEST_CASE("fault 44: nested directories created at once with a file in the innermost are all found") {
   const Mode mode = every_mode();
   const int rounds = mode == Mode::sweep ? 50 : 1000;
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects");
   TailFixture fixture(root.path(), mode);
   fixture.start();
@@ -84,7 +84,7 @@ TEST_CASE("fault 44: nested directories created at once with a file in the inner
 
 TEST_CASE("fault 45: the streams of a renamed directory are removed and found under their new names") {
   const Mode mode = every_mode();
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/before/s/subagents");
   append(root / "projects/before/s.jsonl", prompt(0));
   append(root / "projects/before/s/subagents/agent-x.jsonl", prompt(1));
@@ -107,7 +107,7 @@ TEST_CASE("fault 45: the streams of a renamed directory are removed and found un
 
 TEST_CASE("fault 46: files moved out of the root are not followed any more") {
   const Mode mode = every_mode();
-  Scratch root, outside;
+  TemporaryDirectory root, outside;
   fs::create_directories(root / "projects/p");
   append(root / "projects/p/s.jsonl", prompt(0));
   TailFixture fixture(root.path(), mode);
@@ -124,7 +124,7 @@ TEST_CASE("fault 46: files moved out of the root are not followed any more") {
 
 TEST_CASE("fault 47: a root that is missing, deleted and created again is found each time") {
   const Mode mode = every_mode();
-  Scratch home;
+  TemporaryDirectory home;
   const std::string root = home / "deep/er/root";
   TailFixture fixture(root, mode);
   fixture.start();
@@ -153,7 +153,7 @@ TEST_CASE("fault 48: after an overflow everything is checked") {
 }
 
 TEST_CASE("fault 52: without any notification the sweep is sufficient") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   boost::asio::io_context io;
   TailFixture fixture(root.path(), Mode::sweep);
@@ -166,7 +166,7 @@ TEST_CASE("fault 52: without any notification the sweep is sufficient") {
 
 TEST_CASE("fault 53: directories deleted and created again many times end in the present state") {
   const Mode mode = every_mode();
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects");
   TailFixture fixture(root.path(), mode);
   fixture.start();
@@ -185,7 +185,7 @@ TEST_CASE("fault 53: directories deleted and created again many times end in the
 }
 
 TEST_CASE("fault 55: a name that is not UTF-8 works, percent-encoded") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/\xff");
   TailFixture fixture(root.path());
   fixture.start();
@@ -194,7 +194,7 @@ TEST_CASE("fault 55: a name that is not UTF-8 works, percent-encoded") {
 }
 
 TEST_CASE("fault 56: names with LF and ESC are escaped, and may have 255 bytes") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   TailFixture fixture(root.path());
   fixture.start();
@@ -208,7 +208,7 @@ TEST_CASE("fault 56: names with LF and ESC are escaped, and may have 255 bytes")
 TEST_CASE(
     "fault 58: one session id in two directories is two streams; a subagent's file never takes over its "
     "parent") {
-  Scratch root;
+  TemporaryDirectory root;
   for (const char* each : {"projects/a/s/subagents/workflows/run1", "projects/b"})
     fs::create_directories(root / each);
   TailFixture fixture(root.path());
@@ -230,7 +230,7 @@ TEST_CASE(
 }
 
 TEST_CASE("fault 59: a file removed between listing and opening is no problem") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   TailFixture fixture(root.path());
   fixture.start();
@@ -283,7 +283,7 @@ TEST_CASE("new directories are watched, and removed ones are not watched any mor
 }
 
 TEST_CASE("fault 37: linked directories are followed in the transcript directory only, and loops end") {
-  Scratch root, outside;
+  TemporaryDirectory root, outside;
   fs::create_directories(root / "projects/p");
   fs::create_directories(outside / "linked/deeper");
   append(outside / "linked/deeper/t.jsonl", prompt(1));
@@ -305,7 +305,7 @@ TEST_CASE("fault 41: an unreadable directory is reported, and the others are not
     WARN("skipped: root may read everything");
     return;
   }
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/shut");
   fs::create_directories(root / "projects/open");
   append(root / "projects/shut/s.jsonl", prompt(0));

@@ -21,7 +21,7 @@ struct Fresh {
   void same() { fixture.same(name, file); }
   const Lines& events() { return fixture.observer.streams[name].events; }
 
-  Scratch root;
+  TemporaryDirectory root;
   const std::string file = root / "projects/p/s.jsonl";
   const std::string name = "r/p/s";
   TailFixture fixture;

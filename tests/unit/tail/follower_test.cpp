@@ -40,7 +40,7 @@ struct Session {
     fixture->idle();
   }
 
-  Scratch root;
+  TemporaryDirectory root;
   const std::string file = root / "projects/p/s.jsonl";
   const std::string name = "r/p/s";
   std::unique_ptr<TailFixture> fixture;
@@ -213,7 +213,7 @@ TEST_CASE("fault 33: an unlinked file that is still written is read to its end, 
 
 TEST_CASE("fault 34: removing a thousand old transcripts causes no problem") {
   const Mode mode = every_mode();
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   for (int n = 0; n < 1000; ++n) append(root / ("projects/p/" + std::to_string(n) + ".jsonl"), prompt(n));
   TailFixture fixture(root.path(), mode);
@@ -230,7 +230,7 @@ TEST_CASE(
     "fault 35: an append through a hard link elsewhere is found by the sweep, and there is one stream") {
   const Mode mode = GENERATE(Mode::sweep, Mode::both);
   Born session(prompts(0, 2), mode);
-  Scratch elsewhere;
+  TemporaryDirectory elsewhere;
   fs::create_hard_link(session.file, elsewhere / "link");
   fs::create_hard_link(session.file, session.root / "projects/p/other.jsonl");
   append(elsewhere / "link", prompts(2, 4));
@@ -245,7 +245,7 @@ TEST_CASE(
 }
 
 TEST_CASE("hard links found at start are one stream") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   append(root / "projects/p/a.jsonl", prompt(0));
   fs::create_hard_link(root / "projects/p/a.jsonl", root / "projects/p/b.jsonl");
@@ -256,7 +256,7 @@ TEST_CASE("hard links found at start are one stream") {
 }
 
 TEST_CASE("fault 36: a symbolic link to a file is not followed") {
-  Scratch outside;
+  TemporaryDirectory outside;
   append(outside / "secret.jsonl", prompt(1));
   Born session(prompt(0));
   fs::create_symlink(outside / "secret.jsonl", session.root / "projects/p/link.jsonl");
@@ -287,7 +287,7 @@ TEST_CASE("fault 39: a FIFO, a directory or a device in its place is reported an
 }
 
 TEST_CASE("fault 39: a directory with the name of a transcript is reported at start too, and not entered") {
-  Scratch root;
+  TemporaryDirectory root;
   const std::string directory = root / "projects/p/s.jsonl";
   fs::create_directories(directory);
   append(directory + "/inside.jsonl", prompt(0));
@@ -336,7 +336,7 @@ TEST_CASE("fault 40: a file without permission is reported, tried again, and rea
 
 TEST_CASE(
     "fault 40: lines appended to a cold file while it is unreadable are delivered when it is readable") {
-  Scratch root;
+  TemporaryDirectory root;
   const std::string file = root / "projects/p/s.jsonl", name = "r/p/s";
   fs::create_directories(root / "projects/p");
   append(file, prompts(0, 3));
@@ -425,7 +425,7 @@ TEST_CASE("fault 42: a file that cannot be read keeps its position and is read l
 }
 
 TEST_CASE("a file folded at start is verified again only if it may have changed since") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "projects/p");
   const std::string file = root / "projects/p/s.jsonl";
   append(file, prompts(0, 50));
@@ -440,4 +440,25 @@ TEST_CASE("a file folded at start is verified again only if it may have changed 
   constexpr std::int64_t settled_ns = 2'000'000'000;
   while (stat_file(file).changed_ns + settled_ns > wall_now().count()) std::this_thread::yield();
   REQUIRE(verifications_of_a_start() == 0);
+}
+
+TEST_CASE("fault 78: a large file that is only partly in the page cache is read without a problem") {
+  TemporaryDirectory root;
+  fs::create_directories(root / "projects/p");
+  const std::string text = prompts(0, 20'000), outside = root / "s.jsonl", file = root / "projects/p/s.jsonl";
+  append(outside, text);
+  const int fd = ::open(outside.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  REQUIRE(::fsync(fd) == 0);
+  REQUIRE(::posix_fadvise(fd, 1 << 20, 0, POSIX_FADV_DONTNEED) == 0);  // the first MiB stays in the cache
+  ::close(fd);
+  TailFixture fixture(root.path(), Mode::inotify);
+  fixture.start();
+  fs::rename(outside, file);
+  fixture.until([&] {
+    REQUIRE(fixture.tail->problems().empty());
+    const auto* stream = fixture.tail->find("r/p/s");
+    return stream && stream->transcript() && stream->transcript()->bytes_read() == text.size();
+  });
+  fixture.same("r/p/s", file);
 }

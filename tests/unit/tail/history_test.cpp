@@ -34,7 +34,7 @@ struct Cold {
   }
   const RecordingObserver::Received& received() { return fixture->observer.streams[name]; }
 
-  Scratch root;
+  TemporaryDirectory root;
   const std::string name = "r/p/s";
   const std::string file = root / "projects/p/s.jsonl";
   std::unique_ptr<TailFixture> fixture;

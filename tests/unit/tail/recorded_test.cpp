@@ -30,7 +30,7 @@ TEST_CASE("recorded sessions that grow in arbitrary pieces yield the events of t
     std::string path, name, own_agent, bytes;
     std::size_t written = 0;
   };
-  Scratch root;
+  TemporaryDirectory root;
   std::vector<Growing> all;
   for (const std::string& file : files) {
     const std::string stem = fs::path(file).stem().string();

@@ -14,7 +14,7 @@
 #include "agents/claude_code/reader.hpp"
 #include "core/event_json.hpp"
 #include "tail/tail.hpp"
-#include "unit/watch/scratch.hpp"
+#include "unit/support/raw_files.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot::test {

@@ -2,8 +2,10 @@
 // files, compactions.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "agents/claude_code/program.hpp"
 #include "unit/support/fake_filter.hpp"
 #include "unit/tail/tail_fixture.hpp"
 
@@ -27,7 +29,7 @@ struct RootFixture {
     age(path, old);
     return path;
   }
-  Scratch root;
+  TemporaryDirectory root;
 };
 
 }  // namespace
@@ -155,7 +157,7 @@ TEST_CASE("many recent files larger than a batch are folded completely at start"
 }
 
 TEST_CASE("files below conversations/ are named like those of projects/ unless the name is taken") {
-  Scratch root;
+  TemporaryDirectory root;
   fs::create_directories(root / "conversations/p");
   fs::create_directories(root / "projects/p");
   append(root / "projects/p/s.jsonl", prompt(0));
@@ -268,4 +270,37 @@ TEST_CASE("a tail can be destroyed while work is in progress") {
   fixture->io.poll_one();
   fixture.reset();
   SUCCEED("no sanitizer spoke up");
+}
+
+TEST_CASE("fault 82: finding the cold streams of a session does not depend on the number of files") {
+  struct CountingProgram final : claude_code::ClaudeCode {
+    mutable int identified = 0;
+    StreamIdentity identify(std::string_view below) const override {
+      ++identified;
+      return ClaudeCode::identify(below);
+    }
+  } program;
+  RootFixture files;
+  constexpr int count = 500;
+  for (int n = 0; n < count; ++n) files.add("old" + std::to_string(n), prompt(n), 48h);
+  files.add("old7/subagents/agent-a1", prompt(1), 48h);
+  auto options = TailFixture::options(files.root.path());
+  options.roots.front().program = &program;
+  TailFixture fixture(options, Mode::inotify);
+  fixture.start();
+  const auto find = [&](const char* session) {
+    auto names = fixture.tail->cold_streams_of(session);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  CHECK(find("none").empty());
+  program.identified = 0;
+  for (int n = 0; n < 100; ++n) CHECK(find("none").empty());
+  CHECK(program.identified == 0);
+  CHECK(find("old3") == Lines{"r/p/old3"});
+  CHECK(find("old7") == Lines{"r/p/old7", "r/p/old7/subagents/agent-a1"});
+  CHECK(program.identified < 10);
+  fixture.tail->fold("r/p/old3", [](const tail::Stream*) {});
+  fixture.until([&] { return fixture.observer.has("r/p/old3"); });
+  CHECK(find("old3").empty());
 }

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "agents/stream_name.hpp"
 #include "base/clock.hpp"
-#include "tail/host_names.hpp"
-#include "unit/watch/scratch.hpp"
+#include "unit/support/raw_files.hpp"
 
 using namespace earshot;
 using namespace earshot::team;
@@ -47,9 +47,9 @@ ReceivedMessage removed(std::uint64_t sequence) {
 }
 
 struct Hub {
-  test::Scratch scratch;
+  test::TemporaryDirectory scratch;
   std::string directory = scratch / "hub";
-  std::string file = directory + "/projects/ada/" + tail::escape("claude/p/s") + ".jsonl";
+  std::string file = directory + "/projects/ada/" + escape_token("claude/p/s") + ".jsonl";
 
   std::string text() const {
     std::ostringstream all;
@@ -335,7 +335,7 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
   store.apply_retention(wall_now_ms());
   CHECK(store.metrics().bytes <= 1000);
   CHECK(
-      std::filesystem::exists(hub.directory + "/projects/bob/" + tail::escape("claude/p/small") + ".jsonl"));
+      std::filesystem::exists(hub.directory + "/projects/bob/" + escape_token("claude/p/small") + ".jsonl"));
 }
 
 TEST_CASE("decisions do not depend on the cached indexes") {
@@ -353,4 +353,33 @@ TEST_CASE("decisions do not depend on the cached indexes") {
       CHECK(store.add(message) == IngestAction::drop);
     }
   CHECK(store.write().empty());
+}
+
+TEST_CASE("fault 88: forged predecessors cost a host a limited number of repairs, and other hosts none") {
+  Hub hub;
+  EventStoreLimits limits;
+  limits.repairs_burst = 4;
+  limits.repairs_per_second = 0;
+  EventStore store(hub.directory, limits);
+  for (const std::uint64_t n : {1, 2, 3}) store.add(follows(make_event(n, n * 10), (n - 1) * 10));
+  CHECK(store.write().empty());
+  std::uint64_t sequence = 3;
+  for (std::uint64_t n = 0; n < 20; ++n) {  // each diverges after the first event
+    store.add(follows(make_event(++sequence, 100 + n, "one", n), 10));
+    CHECK(store.write().empty());
+  }
+  CHECK(store.metrics().restarted == 3);  // the first one also reads the file
+  CHECK(store.metrics().repairs_refused == 17);
+  CHECK(hub.offsets().size() == 2 + 17);  // newer events are appended
+
+  ReceivedMessage other = follows(make_event(++sequence, 10), 0);
+  other.host = "bob";
+  CHECK(store.add(other) == IngestAction::append);
+  other = follows(make_event(++sequence, 20), 10);
+  other.host = "bob";
+  CHECK(store.add(other) == IngestAction::append);
+  other = follows(make_event(++sequence, 15, "one", 9), 10);
+  other.host = "bob";
+  CHECK(store.write().empty());
+  CHECK(store.add(other) == IngestAction::restart);
 }

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "team/payload.hpp"
-#include "team/subjects.hpp"
 
 using namespace earshot;
 using namespace earshot::team;
@@ -76,4 +75,42 @@ TEST_CASE("the sessions of a host are limited, and ended ones are not stored") {
   CHECK(team.state(name(0) + "@ada").empty());
   CHECK(team.state(name(5) + "@ada").empty());
   CHECK(team.state(name(6) + "@ada") == "working");
+}
+
+TEST_CASE("fault 88: a host with a million sessions is limited and does not affect the sessions of another") {
+  Team team;
+  team.beat("ada", 1), team.beat("eve", 1);
+  team.status("ada", "s", "working");
+  for (std::size_t n = 0; n < 3 * HostRegistry::sessions_max; ++n)
+    team.status("eve", "s" + std::to_string(n), "working");
+  std::size_t alive = 0;
+  for (const auto& [session, status] : team.shown) alive += status.state == "working";
+  CHECK(alive == HostRegistry::sessions_max + 1);
+  CHECK(team.state("s@ada") == "working");
+  CHECK(team.state("s0@eve") == "unknown");
+  team.status("eve", std::string(HostRegistry::session_bytes_max + 1, 'x'), "working");
+  CHECK(team.state(std::string(HostRegistry::session_bytes_max + 1, 'x') + "@eve").empty());
+  for (std::size_t n = 0; n < 2 * HostRegistry::evictions_burst; ++n)
+    team.status("eve", "t" + std::to_string(n), "working");
+  CHECK(team.shown.size() < 2 * HostRegistry::evictions_burst);
+}
+
+TEST_CASE("the queue of statuses keeps the newest message of each subject, and limits each host") {
+  const auto message = [](const std::string& host, std::size_t session, const char* text) {
+    return StatusMessage{status_subject(host, std::to_string(session)), text, 1, false};
+  };
+  using Put = StatusQueue::Put;
+  StatusQueue queue;
+  CHECK(queue.put(message("ada", 1, "old")) == Put::first);
+  CHECK(queue.put(message("ada", 1, "new")) == Put::more);
+  for (std::size_t n = 0; n < StatusQueue::host_max; ++n)
+    REQUIRE(queue.put(message("eve", n, "x")) == Put::more);
+  CHECK(queue.put(message("eve", StatusQueue::host_max, "x")) == Put::host_full);
+  CHECK(queue.put(message("eve", 7, "y")) == Put::more);
+  CHECK(queue.put(message("ada", 2, "other")) == Put::more);
+  const auto all = queue.take();
+  CHECK(all.size() == StatusQueue::host_max + 2);
+  CHECK(all[0].payload == "new");
+  CHECK(queue.take().empty());
+  CHECK(queue.put(message("ada", 3, "x")) == Put::first);
 }

@@ -7,6 +7,58 @@
 using namespace earshot;
 using namespace earshot::team;
 
+TEST_CASE("a subject has host, project, session and stream") {
+  const std::string main = "earshot.v1.dev7.claude=2F-home-ada.6f0c";
+  CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c") == main);
+  CHECK(event_subject("dev7", "6f0c", "claude/conversations/x/6f0c") ==
+        "earshot.v1.dev7.claude=2Fconversations=2Fx.6f0c");
+  // Streams other than the session's main one have their name as a token.
+  CHECK(event_subject("dev7", "0c", "claude/-home-ada/6f0c") ==
+        "earshot.v1.dev7.claude=2F-home-ada.0c.claude=2F-home-ada=2F6f0c");
+  CHECK(event_subject("dev7", "6f0c", "claude/-home-ada/6f0c/subagents/agent-1") ==
+        "earshot.v1.dev7.claude=2F-home-ada.6f0c.claude=2F-home-ada=2F6f0c=2Fsubagents=2Fagent-1");
+  CHECK(event_subject("dev7", "", "claude/-home-ada/agent-1") ==
+        "earshot.v1.dev7.claude=2F-home-ada.=.claude=2F-home-ada=2Fagent-1");
+  CHECK(is_subject_of(main, "dev7", "claude/-home-ada/6f0c"));
+  CHECK(is_subject_of(main + ".claude=2F-home-ada=2F6f0c", "dev7", "claude/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of(main, "dev8", "claude/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of(main, "dev7", "claude/-home-ada/6f0d"));
+  CHECK_FALSE(is_subject_of(main, "dev7", "other/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of(main + ".x", "dev7", "claude/-home-ada/6f0c"));
+  CHECK_FALSE(is_subject_of("", "dev7", "6f0c"));
+  CHECK(event_subject("a.b", "", "claude/6f0c") == "earshot.v1.a=2Eb.=.=.claude=2F6f0c");
+  const auto tokens = tokens_of("earshot.v1.a=2Eb.=.=.claude=2F6f0c");
+  REQUIRE(tokens);
+  CHECK(tokens->host == "a=2Eb");
+  CHECK(tokens->stream == "claude=2F6f0c");
+  for (const char* wrong :
+       {"earshot.v1.a.b.c", "earshot.v1.a.b.c.d.e", "earshot.v1.a..c.d", "other.v1.a.b.c.d", ""})
+    CHECK_FALSE(tokens_of(wrong));
+}
+
+TEST_CASE("a message id has stream, cursor and history for any stream name") {
+  const std::string id = message_id("dev7", "claude/a/b#c", "12.1.00ff", "");
+  const auto parts = parts_of_id("dev7", id);
+  REQUIRE(parts);
+  CHECK(parts->stream == "claude/a/b#c");
+  CHECK(parts->cursor == "12.1.00ff");
+  CHECK(parts->history.empty());
+  const std::string renewed = message_id("dev7", "claude/a/b", "12.1.00ff", "1f2e");
+  const auto again = parts_of_id("dev7", renewed);
+  REQUIRE(again);
+  CHECK(again->cursor == "12.1.00ff");
+  CHECK(again->history == "1f2e");
+  CHECK_FALSE(parts_of_id("dev", id));
+  CHECK_FALSE(parts_of_id("dev7", "dev7/"));
+}
+
+TEST_CASE("a valid host name has only characters that subjects, files and session names allow") {
+  for (const char* shorten_event : {"dev7", "ada.example", "a_b-c", "7"}) CHECK(is_host(shorten_event));
+  for (const std::string& unfit :
+       {std::string(), std::string("a@b"), std::string("a b"), std::string("ü"), std::string(65, 'x')})
+    CHECK_FALSE(is_host(unfit));
+}
+
 TEST_CASE("read_frame reads the fields of events and session frames") {
   const auto event = read_frame(
       R"({"type":"turn.started","host":"h","stream":"s","session":"t","cursor":"12.1.00000000000000ff","turn":1})");

@@ -15,11 +15,12 @@
 #include <thread>
 
 #include "base/clock.hpp"
-#include "scratch.hpp"
+#include "unit/support/raw_files.hpp"
 #include "watch/watchers.hpp"
 
 namespace asio = boost::asio;
 namespace fs = std::filesystem;
+using namespace earshot;
 using namespace earshot::watch;
 using earshot::Clock;
 using namespace earshot::test;
@@ -69,7 +70,7 @@ struct Bench {
 TEST_CASE("a watcher reports what is created, grows, moves, changes and is removed") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
   CAPTURE(static_cast<int>(mode));
-  Scratch dir;
+  TemporaryDirectory dir;
   append(dir / "old", "1");
   Bench bench(mode);
   bench.client(dir.path()).watch(dir.path());
@@ -96,7 +97,7 @@ TEST_CASE("a watcher reports what is created, grows, moves, changes and is remov
 
 TEST_CASE("an unwatched directory and everything below it is not reported") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
-  Scratch dir;
+  TemporaryDirectory dir;
   for (const char* each : {"a", "a/b", "ab"}) fs::create_directory(dir / each);
   Bench bench(mode);
   Watcher& client = bench.client(dir.path());
@@ -115,7 +116,7 @@ TEST_CASE("an unwatched directory and everything below it is not reported") {
 TEST_CASE("the sweep reports an unwatched directory that exists unchanged") {
   // Removed for a moment and created again with the same inode: no check detects it, but the caller of
   // unwatch() did.
-  Scratch dir;
+  TemporaryDirectory dir;
   for (const char* each : {"a", "b"}) fs::create_directory(dir / each);
   Bench bench(Mode::sweep);
   Watcher& client = bench.client(dir.path());
@@ -130,7 +131,7 @@ TEST_CASE("the sweep reports an unwatched directory that exists unchanged") {
 
 TEST_CASE("a directory that was deleted and created again is reported once it is watched again") {
   const Mode mode = GENERATE(Mode::inotify, Mode::sweep, Mode::both);
-  Scratch dir;
+  TemporaryDirectory dir;
   Bench bench(mode);
   Watcher& client = bench.client(dir.path());
   for (int round = 0; round < 20; ++round) {
@@ -144,7 +145,7 @@ TEST_CASE("a directory that was deleted and created again is reported once it is
 }
 
 TEST_CASE("a renamed directory is reported under its new name when it is watched there") {
-  Scratch dir;
+  TemporaryDirectory dir;
   fs::create_directory(dir / "before");
   Bench bench(Mode::inotify);
   Watcher& client = bench.client(dir.path());
@@ -164,7 +165,7 @@ TEST_CASE("a renamed directory is reported under its new name when it is watched
 }
 
 TEST_CASE("ten thousand appends are coalesced, and the last one is not lost") {
-  Scratch dir;
+  TemporaryDirectory dir;
   Bench bench(Mode::inotify);
   bench.client(dir.path()).watch(dir.path());
   for (int n = 0; n < 10'000; ++n) append(dir / "file", "x");
@@ -172,7 +173,7 @@ TEST_CASE("ten thousand appends are coalesced, and the last one is not lost") {
 }
 
 TEST_CASE("an overflow of the queue is reported as a change of everything") {
-  Scratch dir;
+  TemporaryDirectory dir;
   Bench bench(Mode::inotify);
   bench.client(dir.path()).watch(dir.path());
   const auto overflow = 16'384 + 100;  // fs.inotify.max_queued_events by default
@@ -185,7 +186,7 @@ TEST_CASE("an overflow of the queue is reported as a change of everything") {
 }
 
 TEST_CASE("without a descriptor inotify names the limit to raise") {
-  Scratch dir;
+  TemporaryDirectory dir;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
   asio::io_context io;
@@ -207,9 +208,9 @@ TEST_CASE("without a descriptor inotify names the limit to raise") {
 namespace {
 
 /// Runs `test` in a child process with an inotify limit in its own user namespace.
-void with_limit(const char* name, const char* value, bool (*test)(const Scratch& dir)) {
+void with_limit(const char* name, const char* value, bool (*test)(const TemporaryDirectory& dir)) {
   enum { fine, wrong, impossible };
-  Scratch dir;
+  TemporaryDirectory dir;
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -234,7 +235,7 @@ bool mentions(const Inotify& inotify, const char* text) {
 }  // namespace
 
 TEST_CASE("fault 50: at the limit of instances inotify names the limit") {
-  with_limit("max_inotify_instances", "0", [](const Scratch&) {
+  with_limit("max_inotify_instances", "0", [](const TemporaryDirectory&) {
     asio::io_context io;
     const Inotify inotify(io, [](const ChangeHint&) {});
     return !inotify.works() && mentions(inotify, "fs.inotify.max_user_instances");
@@ -242,7 +243,7 @@ TEST_CASE("fault 50: at the limit of instances inotify names the limit") {
 }
 
 TEST_CASE("fault 49: at the limit of watches inotify names the limit, until fewer are wanted") {
-  with_limit("max_inotify_watches", "2", [](const Scratch& dir) {
+  with_limit("max_inotify_watches", "2", [](const TemporaryDirectory& dir) {
     for (const char* each : {"a", "b", "c", "d"}) fs::create_directory(dir / each);
     asio::io_context io;
     Inotify inotify(io, [](const ChangeHint&) {});
@@ -259,7 +260,7 @@ TEST_CASE("fault 49: at the limit of watches inotify names the limit, until fewe
 }
 
 TEST_CASE("writes through a hard link elsewhere are found by the sweep only") {
-  Scratch dir, elsewhere;
+  TemporaryDirectory dir, elsewhere;
   append(dir / "file", "1");
   fs::create_hard_link(dir / "file", elsewhere / "other");
   Bench bench(Mode::both);
@@ -356,4 +357,37 @@ TEST_CASE("a path that was notified once is never a suspect") {
   REQUIRE_FALSE(probe.is_suspicious());
   for (int n = 20'000; n < 20'100; ++n) probe.swept(path(n), true, start);
   REQUIRE(probe.is_silent(start + NotificationProbe::patience));
+}
+
+TEST_CASE("fault 83: a hot file that changes silently is reported, and only when it changes") {
+  TemporaryDirectory dir;
+  append(dir / "hot", "1");
+  asio::io_context io;
+  asio::thread_pool disk{1};
+  int hints = 0;
+  Sweep sweep(io, disk.get_executor(), [&](const ChangeHint&) { ++hints; },
+              {2ms, 60'000ms, 60'000ms, 60'000ms});
+  const auto run_until = [&](const auto& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!condition()) {
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+      io.restart();
+      io.run_one_for(10ms);
+    }
+  };
+  sweep.mark_hot(dir / "hot");
+  run_until([&] { return hints == 1; });  // the first look
+  for (int changes = 2; changes < 6; ++changes) {
+    append(dir / "hot", "2");
+    run_until([&] { return hints == changes; });
+    int looks = 0;
+    while (++looks < 10) {
+      bool done = false;
+      asio::post(disk, [&] { asio::post(io, [&] { done = true; }); });
+      run_until([&] { return done; });
+      io.run_one_for(5ms);
+    }
+    CHECK(hints == changes);
+  }
+  disk.join();
 }

@@ -5,10 +5,11 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Duplex } from "node:stream";
 import { subprotocol, type Connect, type Socket, type SocketHandlers } from "../socket.js";
+import { proveDaemon, singleConnection } from "./proof.js";
 
 export interface NodeSocketOptions {
   url: string;
-  /** Sent as `Authorization: Bearer`; without it, `hello` authenticates. */
+  /** Sent as `Authorization: Bearer`. Over unencrypted TCP the daemon must first prove that it has the same token. Without it, no token is ever sent. */
   token?: string;
   /** Path of a Unix socket, used instead of the URL's host. */
   socketPath?: string;
@@ -25,7 +26,7 @@ export function nodeSocket(options: NodeSocketOptions): Connect {
 }
 
 class NodeSocket implements Socket {
-  readonly authorized: boolean;
+  readonly authorized = true; // `hello` is not used: it would send the token without a proof
   private stream: Duplex | undefined;
   private ended = false;
   private paused = false;
@@ -37,21 +38,27 @@ class NodeSocket implements Socket {
   private abort: () => void = () => {};
 
   constructor(options: NodeSocketOptions, private readonly handlers: SocketHandlers) {
-    this.authorized = Boolean(options.token) || options.socketPath !== undefined;
-    try {
-      this.open(options);
-    } catch (error) {
-      setImmediate(() => this.end(1006, String(error)));
-    }
+    void this.open(options).catch((error: Error) => this.end(1006, error.message));
   }
 
-  private open(options: NodeSocketOptions): void {
+  private async open(options: NodeSocketOptions): Promise<void> {
+    await Promise.resolve(); // callbacks are never called from the constructor
     const url = new URL(options.url);
+    const agent = options.token && url.protocol !== "wss:" && !options.socketPath ? singleConnection() : undefined;
+    if (agent) {
+      this.abort = () => agent.destroy();
+      if (!(await proveDaemon(url, options.token!, agent))) {
+        agent.destroy();
+        return this.end(1006, `${url.host} did not prove that it has this token, which was not sent: the token is outdated, or another program listens on the port`, 401);
+      }
+      if (this.ended) return;
+    }
     const key = randomBytes(16).toString("base64");
     const request = (url.protocol === "wss:" ? httpsRequest : httpRequest)({
       host: url.hostname.replace(/^\[|\]$/g, ""),
       port: url.port || (url.protocol === "wss:" ? 443 : 80),
       path: url.pathname + url.search,
+      ...(agent && { agent }),
       ...(options.socketPath && { socketPath: options.socketPath }),
       headers: {
         Host: url.host, Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key,

@@ -1,12 +1,15 @@
-#include "agents/claude_code/evidence.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "agents/claude_code/program.hpp"
+
 using namespace earshot;
-using namespace earshot::claude_code;
+
+namespace {
+const AgentProgram& claude = claude_code::program();
+}
 
 TEST_CASE("a registry file of the newest version is parsed") {
-  const auto entry = parse_registry_file(
+  const auto entry = claude.parse_registry_file(
       "0.json",
       R"({"pid":31821,"sessionId":"931c","cwd":"/home/dev/x","startedAt":1795292997253,"procStart":"104676",)"
       R"("version":"2.1.330","peerFeatures":["a"],"pidDomain":"linux:3d:pid:[1]","asksForConvertedSkills":null,)"
@@ -27,7 +30,7 @@ TEST_CASE("a registry file of the newest version is parsed") {
 
 TEST_CASE("an older registry file has fewer fields") {
   const auto entry =
-      parse_registry_file("0.json", R"({"pid":7,"sessionId":"s","startedAt":5,"procStart":104676})");
+      claude.parse_registry_file("0.json", R"({"pid":7,"sessionId":"s","startedAt":5,"procStart":104676})");
   REQUIRE(entry);
   CHECK(entry->process_start == "104676");
   CHECK(entry->state.empty());
@@ -38,22 +41,22 @@ TEST_CASE("text that is not one object is refused") {
   for (const char* text : {"", " ", "{", R"({"pid":7,"sessionId":"s)", R"({"pid":7} {"pid":8})", "[]", "7",
                            "null", "\"text\"", "{\"pid\":7}\xFF", "not JSON"}) {
     CAPTURE(text);
-    CHECK_FALSE(parse_registry_file("0.json", text));
+    CHECK_FALSE(claude.parse_registry_file("0.json", text));
   }
-  CHECK_FALSE(parse_registry_file("0.json", std::string(100, '\0')));
-  CHECK_FALSE(parse_registry_file(
+  CHECK_FALSE(claude.parse_registry_file("0.json", std::string(100, '\0')));
+  CHECK_FALSE(claude.parse_registry_file(
       "0.json", R"({"name":")" + std::string(AgentProgram::registry_bytes_max, 'x') + "\"}"));
 }
 
 TEST_CASE("no prefix of a registry file is accepted") {
   const std::string whole = R"({"pid":7,"sessionId":"s","procStart":"12","status":"busy","updatedAt":1.5e3})";
-  REQUIRE(parse_registry_file("0.json", whole));
+  REQUIRE(claude.parse_registry_file("0.json", whole));
   for (std::size_t length = 0; length < whole.size(); ++length)
-    CHECK_FALSE(parse_registry_file("0.json", whole.substr(0, length)));
+    CHECK_FALSE(claude.parse_registry_file("0.json", whole.substr(0, length)));
 }
 
 TEST_CASE("fields of a wrong type are ignored") {
-  const auto entry = parse_registry_file(
+  const auto entry = claude.parse_registry_file(
       "0.json",
       R"({"pid":"7","sessionId":9,"cwd":null,"startedAt":"x","procStart":[],"pidDomain":{},"status":true,)"
       R"("updatedAt":1e300,"statusUpdatedAt":12.75})");
@@ -61,17 +64,18 @@ TEST_CASE("fields of a wrong type are ignored") {
   RegistryEntry expected;
   expected.updated_ms = 12;
   CHECK(*entry == expected);
-  REQUIRE(parse_registry_file("0.json", "{}"));
-  CHECK(*parse_registry_file("0.json", "{}") == RegistryEntry{});
+  REQUIRE(claude.parse_registry_file("0.json", "{}"));
+  CHECK(*claude.parse_registry_file("0.json", "{}") == RegistryEntry{});
 }
 
 TEST_CASE("a registry file is named by its pid") {
-  CHECK(registry_pid("31821.json") == 31821);
+  CHECK(claude.is_registry_file("31821.json"));
+  CHECK(claude.parse_registry_file("31821.json", "{}")->pid == 31821);
   for (const char* name :
        {"31821.key", "31821.json.key", "31821.json.tmp", ".json", "x.json", "-1.json", "0.json", "1x.json",
         "+1.json", " 1.json", "99999999999999999999.json", "12", "", "a/1.json"}) {
     CAPTURE(name);
-    CHECK_FALSE(registry_pid(name));
+    CHECK_FALSE(claude.is_registry_file(name));
   }
 }
 
@@ -89,7 +93,7 @@ TEST_CASE("states and reasons of a registry file are translated") {
       {"new state", "permission prompt", "", ""},
   };
   for (const Row& row : rows) {
-    const auto entry = parse_registry_file(
+    const auto entry = claude.parse_registry_file(
         "7.json", R"({"status":")" + row.status + R"(","waitingFor":")" + row.waiting_for + "\"}");
     REQUIRE(entry);
     CHECK(entry->pid == 7);
@@ -99,35 +103,35 @@ TEST_CASE("states and reasons of a registry file are translated") {
 }
 
 TEST_CASE("a todo file is an array of todos") {
-  const auto todos = parse_todo_list(
+  const auto todos = claude.parse_todo_list(
       R"([{"content":"Sweep","status":"completed","activeForm":"Sweeping"},)"
       R"({"content":"Mop","status":"in_progress","id":2,"priority":"high"},{"content":"Rest"},7,null])");
   REQUIRE(todos);
   CHECK(*todos == std::vector<Todo>{{"", "Sweep", "completed", "Sweeping", ""},
                                     {"2", "Mop", "in_progress", "", "high"},
                                     {"", "Rest", "pending", "", ""}});
-  CHECK(parse_todo_list("[]")->empty());
+  CHECK(claude.parse_todo_list("[]")->empty());
   for (const char* text : {"", "[", R"([{"content":"Sw)", "{}", "null"}) {
     CAPTURE(text);
-    CHECK_FALSE(parse_todo_list(text));
+    CHECK_FALSE(claude.parse_todo_list(text));
   }
 }
 
 TEST_CASE("a task file is one todo; its subject is the content") {
-  const auto task = parse_todo(
+  const auto task = claude.parse_todo(
       R"({"id":"3","subject":"Oil the hinge","description":"all of them","activeForm":"Oiling","status":"in_progress",)"
       R"("owner":"","blocks":["4"],"blockedBy":[]})");
   REQUIRE(task);
   CHECK(*task == Todo{"3", "Oil the hinge", "in_progress", "Oiling", ""});
   for (const char* text : {"", "{", "{}", "[]", R"({"id":"3","status":"pending"})"}) {
     CAPTURE(text);
-    CHECK_FALSE(parse_todo(text));
+    CHECK_FALSE(claude.parse_todo(text));
   }
 }
 
 TEST_CASE("malformed meta files and fields are ignored") {
-  REQUIRE(parse_subagent_meta("") == SubagentMeta{});
-  REQUIRE(parse_subagent_meta("[1]") == SubagentMeta{});
-  REQUIRE(parse_subagent_meta(R"({"agentType":7,"spawnDepth":"x","description":"d"})") ==
+  REQUIRE(claude.parse_subagent_meta("") == SubagentMeta{});
+  REQUIRE(claude.parse_subagent_meta("[1]") == SubagentMeta{});
+  REQUIRE(claude.parse_subagent_meta(R"({"agentType":7,"spawnDepth":"x","description":"d"})") ==
           SubagentMeta{"", "d", "", "", 0});
 }

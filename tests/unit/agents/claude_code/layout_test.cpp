@@ -1,9 +1,12 @@
-#include "agents/claude_code/layout.hpp"
-
 #include <catch2/catch.hpp>
 
+#include "agents/claude_code/program.hpp"
+
 using namespace earshot;
-using namespace earshot::claude_code;
+
+namespace {
+const AgentProgram& claude = claude_code::program();
+}
 
 TEST_CASE("session and agent come from the path") {
   struct Row {
@@ -19,7 +22,7 @@ TEST_CASE("session and agent come from the path") {
       {"-w/agent-", "agent-", "", "-w"},
   };
   for (const Row& row : rows) {
-    const StreamIdentity identity = identify(row.below);
+    const StreamIdentity identity = claude.identify(row.below);
     CHECK(identity.session == row.session);
     CHECK(identity.agent == row.agent);
     CHECK(identity.directory == row.directory);
@@ -27,30 +30,30 @@ TEST_CASE("session and agent come from the path") {
 }
 
 TEST_CASE("files are classified by name and directory") {
-  CHECK(classify("/-w", "s.jsonl") == FileKind::transcript);
-  CHECK(classify("/-w", "agent-a1.jsonl") == FileKind::transcript);
-  CHECK(classify("/-w", "journal.jsonl") == FileKind::transcript);
-  CHECK(classify("/-w/s/subagents/workflows/r", "journal.jsonl") == FileKind::other);
-  CHECK(classify("/-w", "history.jsonl") == FileKind::other);
-  CHECK(classify("/-w", "agent-aprompt_suggestion-1.jsonl") == FileKind::other);
-  CHECK(classify("/-w", "agent-acompact-1.jsonl") == FileKind::compaction_marker);
-  CHECK(classify("/-w/s/subagents", "agent-a1.meta.json") == FileKind::subagent_meta);
+  CHECK(claude.classify("/-w", "s.jsonl") == FileKind::transcript);
+  CHECK(claude.classify("/-w", "agent-a1.jsonl") == FileKind::transcript);
+  CHECK(claude.classify("/-w", "journal.jsonl") == FileKind::transcript);
+  CHECK(claude.classify("/-w/s/subagents/workflows/r", "journal.jsonl") == FileKind::other);
+  CHECK(claude.classify("/-w", "history.jsonl") == FileKind::other);
+  CHECK(claude.classify("/-w", "agent-aprompt_suggestion-1.jsonl") == FileKind::other);
+  CHECK(claude.classify("/-w", "agent-acompact-1.jsonl") == FileKind::compaction_marker);
+  CHECK(claude.classify("/-w/s/subagents", "agent-a1.meta.json") == FileKind::subagent_meta);
   for (const char* name : {".jsonl", "s.json", "s.jsonl.tmp", "s.key", "s"})
-    CHECK(classify("/-w", name) == FileKind::other);
+    CHECK(claude.classify("/-w", name) == FileKind::other);
 }
 
 TEST_CASE("a session's main todo list is recognised by its file name") {
-  CHECK(session_of_todo_path("todos/ab-cd-agent-ab-cd.json") == "ab-cd");
-  CHECK(session_of_todo_path("todos/x-agent-y-agent-x-agent-y.json") == "x-agent-y");
+  CHECK(claude.session_of_todo_path("todos/ab-cd-agent-ab-cd.json") == "ab-cd");
+  CHECK(claude.session_of_todo_path("todos/x-agent-y-agent-x-agent-y.json") == "x-agent-y");
   for (const char* name :
        {"ab-agent-cd.json", "ab.json", "-agent-.json", "ab-agent-ab", "ab-agent-ab.json.tmp", ""}) {
     CAPTURE(name);
-    CHECK(session_of_todo_path(std::string("todos/") + name).empty());
+    CHECK(claude.session_of_todo_path(std::string("todos/") + name).empty());
   }
-  CHECK(session_of_todo_path("tasks/s") == "s");
-  CHECK(session_of_todo_path("tasks/s/1.json") == "s");
-  CHECK(session_of_todo_path("todos").empty());
-  CHECK(session_of_todo_path("projects/s").empty());
+  CHECK(claude.session_of_todo_path("tasks/s") == "s");
+  CHECK(claude.session_of_todo_path("tasks/s/1.json") == "s");
+  CHECK(claude.session_of_todo_path("todos").empty());
+  CHECK(claude.session_of_todo_path("projects/s").empty());
 }
 
 TEST_CASE("a running instance is recognised by its command line") {
@@ -59,8 +62,8 @@ TEST_CASE("a running instance is recognised by its command line") {
        {Arguments{"claude"}, Arguments{"/usr/local/bin/claude", "--resume"},
         Arguments{"node", "/usr/bin/claude"},
         Arguments{"/usr/bin/node", "/lib/node_modules/@anthropic-ai/claude-code/cli.js", "-p"}})
-    CHECK(matches_process(arguments));
+    CHECK(claude.matches_process(arguments));
   for (const Arguments& arguments :
        {Arguments{}, Arguments{"node"}, Arguments{"vim", "claude"}, Arguments{"claude-helper"}})
-    CHECK_FALSE(matches_process(arguments));
+    CHECK_FALSE(claude.matches_process(arguments));
 }

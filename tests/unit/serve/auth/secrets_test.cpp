@@ -4,13 +4,17 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <vector>
 
 #include "unit/serve/support.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
+using namespace std::chrono_literals;
 
 namespace {
+
+const OneTimeCodes::Time start{1h};
 
 unsigned mode_of(const std::string& path) {
   struct stat info {};
@@ -28,7 +32,7 @@ bool says(const std::string& text, std::string_view part) { return text.find(par
 
 }  // namespace
 
-TEST_CASE("the secrets are made once, for us alone, and read again as they are") {
+TEST_CASE("secrets are created once with mode 0600 and read back unchanged") {
   test::TemporaryDirectory home;
   const std::string state = home / "deep/down/earshot";
   const auto first = std::get<Secrets>(load_secrets(state));
@@ -51,14 +55,14 @@ TEST_CASE("the secrets are made once, for us alone, and read again as they are")
   REQUIRE(files == 2);  // nothing temporary is left
 }
 
-TEST_CASE("a key that was written by hand is read as hex digits") {
+TEST_CASE("a hand-written key is read as hex digits") {
   test::TemporaryDirectory home;
   REQUIRE(error_of(home.path) == "");
   test::write_text(home / "key", "00000000000000ff\n");
   REQUIRE(std::get<Secrets>(load_secrets(home.path)).hash_key == 255);
 }
 
-TEST_CASE("a secret that others may have seen is refused, and the message says what to do") {
+TEST_CASE("a secret that others can read is refused with the command that corrects it") {
   test::TemporaryDirectory home;
   REQUIRE(error_of(home.path) == "");
   for (const unsigned mode : {0640u, 0604u, 0660u}) {
@@ -72,7 +76,7 @@ TEST_CASE("a secret that others may have seen is refused, and the message says w
   REQUIRE(says(error_of(home.path), "chmod 700 " + home.path));
 }
 
-TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
+TEST_CASE("a secret file with other content is refused and not overwritten") {
   test::TemporaryDirectory home;
   REQUIRE(error_of(home.path) == "");
   for (const std::string& content :
@@ -90,7 +94,7 @@ TEST_CASE("a secret file that is none of ours is refused, never overwritten") {
   REQUIRE(says(error_of(home.path), "not a regular file"));
 }
 
-TEST_CASE("fault 62: a secret that a crash has torn is set aside and made anew, and that is said") {
+TEST_CASE("fault 62: a secret truncated by a crash is renamed and replaced, with a warning") {
   test::TemporaryDirectory home;
   const auto first = std::get<Secrets>(load_secrets(home.path));
   const std::string whole = test::read_text(home / "token");
@@ -110,10 +114,64 @@ TEST_CASE("fault 62: a secret that a crash has torn is set aside and made anew, 
   }
 }
 
-TEST_CASE("secrets are the same only when every byte is") {
+TEST_CASE("secrets are equal only if every byte is") {
   REQUIRE(same_secret("abc", "abc"));
   REQUIRE_FALSE(same_secret("abd", "abc"));
   REQUIRE_FALSE(same_secret("ab", "abc"));
   REQUIRE_FALSE(same_secret("abcd", "abc"));
   REQUIRE_FALSE(same_secret("", "abc"));
+}
+
+TEST_CASE("fault 95: the metrics token is created in its own file") {
+  test::TemporaryDirectory home;
+  const auto first = std::get<Secrets>(load_secrets(home.path, home / "metrics"));
+  REQUIRE(first.metrics_token.size() == 64);
+  REQUIRE(first.metrics_token != first.token);
+  REQUIRE(mode_of(home / "metrics") == 0600);
+  REQUIRE(std::get<Secrets>(load_secrets(home.path, home / "metrics")).metrics_token == first.metrics_token);
+  REQUIRE(::chmod((home / "metrics").c_str(), 0644) == 0);
+  const auto refused = load_secrets(home.path, home / "metrics");
+  REQUIRE(says(std::get<AuthError>(refused).text, "metrics_token_file: "));
+}
+
+TEST_CASE("above the limit the oldest page token is revoked") {
+  PageTokens tokens;
+  const std::string first = tokens.make("http://a"), second = tokens.make("http://a");
+  for (std::size_t i = 2; i < PageTokens::outstanding_max; ++i) tokens.make("http://a");
+  REQUIRE(tokens.matches(first, "http://a"));
+  tokens.make("http://b");
+  REQUIRE_FALSE(tokens.matches(first, "http://a"));
+  REQUIRE(tokens.matches(second, "http://a"));
+  REQUIRE_FALSE(tokens.matches(second, "http://b"));
+  REQUIRE_FALSE(tokens.matches("", "http://a"));
+}
+
+TEST_CASE("a one-time code is valid once") {
+  OneTimeCodes codes;
+  const std::string code = codes.make(start);
+  REQUIRE(code.size() == 64);
+  REQUIRE(code.find_first_not_of("0123456789abcdef") == std::string::npos);
+  REQUIRE(codes.make(start) != code);
+  REQUIRE_FALSE(codes.take(code.substr(1), start));
+  REQUIRE_FALSE(codes.take("", start));
+  REQUIRE(codes.take(code, start));
+  REQUIRE_FALSE(codes.take(code, start));
+  REQUIRE(codes.outstanding(start) == 1);
+}
+
+TEST_CASE("a one-time code is valid for a minute") {
+  OneTimeCodes codes;
+  const std::string first = codes.make(start), second = codes.make(start);
+  REQUIRE(codes.take(first, start + 59s));
+  REQUIRE_FALSE(codes.take(second, start + 60s));
+  REQUIRE(codes.outstanding(start + 60s) == 0);
+}
+
+TEST_CASE("above the limit the oldest one-time code is revoked") {
+  OneTimeCodes codes;
+  std::vector<std::string> made;
+  for (std::size_t i = 0; i <= OneTimeCodes::outstanding_max; ++i) made.push_back(codes.make(start));
+  REQUIRE(codes.outstanding(start) == OneTimeCodes::outstanding_max);
+  REQUIRE_FALSE(codes.take(made.front(), start));
+  for (std::size_t i = 1; i < made.size(); ++i) REQUIRE(codes.take(made[i], start));
 }

@@ -7,7 +7,6 @@
 #include <set>
 #include <sstream>
 
-#include "serve/http/health.hpp"
 #include "unit/serve/support.hpp"
 
 using namespace earshot;
@@ -37,7 +36,7 @@ bool has_line(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("every sample stands below the help and the type of its metric, once") {
+TEST_CASE("every sample follows the help and type of its metric, once") {
   const std::string text = metrics_text(some());
   REQUIRE(text.ends_with("\n"));
   std::istringstream lines(text);
@@ -63,7 +62,7 @@ TEST_CASE("every sample stands below the help and the type of its metric, once")
   REQUIRE(named.size() > 30);
 }
 
-TEST_CASE("numbers stand where they belong, and labels are escaped") {
+TEST_CASE("metrics have their values, and labels are escaped") {
   const std::string text = metrics_text(some());
   REQUIRE(has_line(text, R"(earshot_build_info{version="1.2.3",instance_id="abc"} 1)"));
   REQUIRE(has_line(text, R"(earshot_connections{kind="websocket",via="unix"} 2)"));
@@ -78,7 +77,7 @@ TEST_CASE("numbers stand where they belong, and labels are escaped") {
   REQUIRE(has_line(text, "earshot_hub_received_total 5"));
 }
 
-TEST_CASE("what nobody filled in is not told") {
+TEST_CASE("absent values have no sample") {
   const std::string text = metrics_text({});
   REQUIRE(text.find("process_cpu_seconds_total") == std::string::npos);
   REQUIRE(text.find("earshot_catch_up") == std::string::npos);
@@ -88,7 +87,7 @@ TEST_CASE("what nobody filled in is not told") {
   REQUIRE(has_line(metrics_text(resuming), "earshot_catch_up_folds 2"));
 }
 
-TEST_CASE("this process has memory, time and descriptors") {
+TEST_CASE("the process metrics report memory, time and descriptors") {
   const ProcessMetrics process = process_metrics();
   REQUIRE(*process.resident_bytes > 1 << 20);
   REQUIRE(*process.virtual_bytes >= *process.resident_bytes);
@@ -101,12 +100,12 @@ TEST_CASE("this process has memory, time and descriptors") {
   ::close(more);
 }
 
-TEST_CASE("the health is JSON, whatever the paths are called") {
+TEST_CASE("the health report is JSON for any path") {
   Health health;
   health.version = "0.1.0";
   health.roots = {{"claude", "/home/\"u\"\n", true, 12, 3}, {"x", "/x"}};
   health.watch = {"both", "", 120};
-  health.troubles = {{"/p", "permission denied", "let this user read it"}};
+  health.problems = {{"/p", "permission denied", "let this user read it"}};
   health.redaction = {true, {"aws_access_key"}};
   health.limits = {{"connections", 1100}};
   const std::string json = health_json(health);
@@ -114,11 +113,11 @@ TEST_CASE("the health is JSON, whatever the paths are called") {
       {"/version", "\"0.1.0\""},
       {"/protocol", "1"},
       {"/roots/0/path", R"("/home/\"u\"\n")"},
-      {"/roots/0/there", "true"},
+      {"/roots/0/present", "true"},
       {"/roots/0/transcripts", "12"},
-      {"/roots/1/there", "false"},
+      {"/roots/1/present", "false"},
       {"/watch/inotify_watches", "120"},
-      {"/troubles/0/advice", "\"let this user read it\""},
+      {"/problems/0/advice", "\"let this user read it\""},
       {"/redaction/on", "true"},
       {"/redaction/rules/0", "\"aws_access_key\""},
       {"/limits/connections", "1100"},

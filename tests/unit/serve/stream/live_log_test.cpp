@@ -54,7 +54,17 @@ TEST_CASE("a frame's header has the shortest form for its length") {
   }
 }
 
-TEST_CASE("frames lie side by side, and come out as they went in") {
+TEST_CASE("a frame longer than limits.outbound_bytes is replaced by an error") {
+  const std::string longest(outbound_bytes_max, 'x'), longer = longest + 'x';
+  REQUIRE(make_frame(longest)->size() == longest.size() + frame_header_bytes_max);
+  const std::string error = test::unframe(*make_frame(longer)).front();
+  REQUIRE(test::at(error, "/code") == "\"limit\"");
+  LiveLog log;
+  log.append(longer, {});
+  REQUIRE(text(log.contiguous(0, 1, 1 << 20).bytes) == *make_frame(longer));
+}
+
+TEST_CASE("frames are adjacent and unchanged") {
   LiveLog log(8 << 20);
   std::vector<std::string> payloads;
   for (int i = 0; i < 3000; ++i) {
@@ -67,7 +77,7 @@ TEST_CASE("frames lie side by side, and come out as they went in") {
   }
 }
 
-TEST_CASE("a contiguous run keeps to its limits") {
+TEST_CASE("a contiguous run respects its limits") {
   LiveLog log;
   for (int i = 0; i < 10; ++i) log.append(std::string(98, 'x'), {});  // 100 bytes each
   REQUIRE(log.contiguous(2, 10, 350).next == 5);
@@ -76,7 +86,7 @@ TEST_CASE("a contiguous run keeps to its limits") {
   REQUIRE(log.contiguous(2, 10, 1).next == 3);  // never less than one frame
 }
 
-TEST_CASE("old segments go, whole, and the memory stays within its bound") {
+TEST_CASE("old segments are evicted completely, and memory stays bounded") {
   constexpr std::size_t bytes_max = 4 * LiveLog::segment_bytes;
   LiveLog log(bytes_max);
   REQUIRE(log.holds(0));
@@ -94,7 +104,7 @@ TEST_CASE("old segments go, whole, and the memory stays within its bound") {
   REQUIRE(kept.back() == payload(9999, 1000));
 }
 
-TEST_CASE("a frame longer than a segment has one of its own") {
+TEST_CASE("a frame longer than a segment has its own segment") {
   LiveLog log(2 << 20);
   log.append("before", {});
   log.append(std::string(700 << 10, 'L'), {});
@@ -108,7 +118,7 @@ TEST_CASE("a frame longer than a segment has one of its own") {
   REQUIRE(test::unframe(all_from(log, 3, 1)).front().size() == 3 << 20);
 }
 
-TEST_CASE("matching frames are gathered, neighbours as one run") {
+TEST_CASE("matching frames are selected, adjacent ones as one run") {
   LiveLog log;
   const std::string wanted = "0110111000";
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -136,7 +146,7 @@ TEST_CASE("matching frames are found across segments") {
   REQUIRE(run.next == 2000);
 }
 
-TEST_CASE("wherever a write is cut, the rest and the frames after it complete it") {
+TEST_CASE("after a write is cut at any byte, the rest and the following frames complete it") {
   LiveLog log;
   for (int i = 0; i < 6; ++i) log.append(payload(i, static_cast<std::size_t>(i) * 40), {});
   const LiveLog::Run run = log.contiguous(1, 5, 1 << 18);

@@ -2,13 +2,41 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "unit/serve/stream/resume_fixture.hpp"
+#include "base/quantities.hpp"
+#include "unit/serve/stream/subscriber_fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
-using namespace earshot::serve::test_resume;
+using namespace earshot::serve::test_subscriber;
 
-TEST_CASE("what was missed comes after ready, then a bookmark, then what is live") {
+namespace {
+
+message::Subscribe since(const std::string& id, std::string_view time) {
+  message::Subscribe asked = request(id);
+  asked.since_ms = parse_time(time);
+  REQUIRE(asked.since_ms);
+  return asked;
+}
+
+message::Subscribe after(const std::string& id, std::vector<std::string> cursors) {
+  message::Subscribe asked = request(id, false);
+  asked.after = std::move(cursors);
+  return asked;
+}
+
+message::Subscribe from_beginning() {
+  message::Subscribe asked = request("a");
+  asked.from_beginning = true;
+  return asked;
+}
+
+std::size_t index_of(const std::vector<std::string>& types, const std::string& type) {
+  return static_cast<std::size_t>(std::find(types.begin(), types.end(), type) - types.begin());
+}
+
+}  // namespace
+
+TEST_CASE("missed events follow ready, then a bookmark, then live events") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -26,7 +54,7 @@ TEST_CASE("what was missed comes after ready, then a bookmark, then what is live
   REQUIRE(client.count("bookmark") == 1);
 }
 
-TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it reads no file") {
+TEST_CASE("an empty cursor is the beginning; a cursor at the end reads no file") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -42,7 +70,7 @@ TEST_CASE("an empty cursor is the beginning; a cursor with nothing after it read
   REQUIRE(daemon.archive.doubted == std::set<std::string>{one.name()});
 }
 
-TEST_CASE("an event in the middle of a line is a place like any other") {
+TEST_CASE("a cursor within a line resumes after that event") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -57,7 +85,7 @@ TEST_CASE("an event in the middle of a line is a place like any other") {
   }
 }
 
-TEST_CASE("a cursor that does not fit is a reset with its session, never an event") {
+TEST_CASE("a cursor that does not match gets a reset and its session, never an event") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -94,7 +122,7 @@ TEST_CASE("a cursor that does not fit is a reset with its session, never an even
   }
 }
 
-TEST_CASE("an entry that cannot be read is an error; the others are served") {
+TEST_CASE("a malformed entry is an error; the others are served") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -106,7 +134,7 @@ TEST_CASE("an entry that cannot be read is an error; the others are served") {
   REQUIRE(client.events[one.name()] == expected(one));
 }
 
-TEST_CASE("a transcript that cannot be read is told, and its session is shown") {
+TEST_CASE("an unreadable transcript gets a reset and its session") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -118,7 +146,7 @@ TEST_CASE("a transcript that cannot be read is told, and its session is shown") 
   REQUIRE(at(client.frames[1], "/reason") == "\"unreadable\"");
 }
 
-TEST_CASE("to whom only some may be shown, the others are as if they were not") {
+TEST_CASE("for a restricted client, other sessions do not exist") {
   Daemon daemon;
   FakeStream &hers = daemon.stream("hers"), &his = daemon.stream("his");
   daemon.turn(hers);
@@ -151,7 +179,7 @@ TEST_CASE("to whom only some may be shown, the others are as if they were not") 
   daemon.archive.remove(cold);
 }
 
-TEST_CASE("what becomes another's while it is read again is not shown when that is done") {
+TEST_CASE("a session that becomes forbidden during a resume is not shown at its end") {
   Daemon daemon;
   FakeStream &one = daemon.stream("one"), &other = daemon.stream("other");
   daemon.turn(one), daemon.turn(other);
@@ -161,11 +189,7 @@ TEST_CASE("what becomes another's while it is read again is not shown when that 
   client.subscriber->restrict_to(&allowed);
   client.subscribe({one.name() + ":", other.name() + ":10.0.00000000000000ff"});
   client.take(1);  // the resume has begun
-  for (const FakeStream* stream : {&one, &other}) {
-    Session& session = daemon.context.sessions.session_of(*stream);
-    session.project = "/srv/secret";
-    ++session.generation;
-  }
+  allowed.project = {"/srv/*"};
   client.take_all();
   REQUIRE(client.types == std::vector<std::string>{"ready", "reset", "bookmark"});
   REQUIRE(at(client.frames[1], "/reason") == "\"unknown\"");
@@ -173,70 +197,7 @@ TEST_CASE("what becomes another's while it is read again is not shown when that 
   REQUIRE(at(client.frames[2], "/cursors") == "[]");
 }
 
-TEST_CASE("fifty clients that want the same streams are served by one fold each") {
-  Daemon daemon;
-  for (int i = 0; i < 40; ++i) {
-    FakeStream& stream = daemon.stream("s" + std::to_string(i));
-    for (int n = 0; n < 5; ++n) daemon.turn(stream, 2000);
-  }
-  std::vector<std::unique_ptr<Client>> clients;
-  std::vector<std::string> after;
-  for (const auto& stream : daemon.streams) after.push_back(stream->name() + ":");
-  for (int i = 0; i < 50; ++i) {
-    clients.push_back(std::make_unique<Client>(daemon));
-    clients.back()->subscribe(after);
-  }
-  for (bool more = true; more;) {
-    more = false;
-    for (const auto& client : clients) more |= client->take(1 << 30);
-    daemon.settle();
-    for (const auto& client : clients) more |= client->take(1 << 30);
-  }
-  for (const auto& client : clients) {
-    client->look();
-    for (const auto& stream : daemon.streams) REQUIRE(client->events[stream->name()] == expected(*stream));
-    REQUIRE(client->count("bookmark") == 1);
-  }
-  REQUIRE(daemon.archive.opened == 40);
-  REQUIRE(daemon.catch_ups.folds() == 0);
-  REQUIRE(daemon.catch_ups.bytes() == 0);
-}
-
-TEST_CASE("who does not read holds up nobody and pins a bounded amount") {
-  Daemon daemon;
-  daemon.context.limits.catch_up_bytes = 1 << 20;
-  daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
-  for (int i = 0; i < 20; ++i) {
-    FakeStream& stream = daemon.stream("s" + std::to_string(i));
-    for (int n = 0; n < 60; ++n) daemon.turn(stream, 2000);
-  }
-  std::vector<std::string> after;
-  for (const auto& stream : daemon.streams) after.push_back(stream->name() + ":");
-  std::vector<std::unique_ptr<Client>> asleep;
-  for (int i = 0; i < 5; ++i) {
-    asleep.push_back(std::make_unique<Client>(daemon));
-    asleep.back()->subscribe(after);
-    for (int n = 0; n < 1 + i; ++n) {
-      asleep.back()->take(3000);
-      daemon.settle();
-    }
-  }
-  Client awake(daemon);
-  awake.subscribe(after);
-  for (int i = 0; i < 100'000 && awake.count("bookmark") == 0; ++i) {
-    if (!awake.take(1 << 30)) daemon.settle();
-    awake.look();
-    REQUIRE(daemon.catch_ups.bytes() <= daemon.context.limits.catch_up_bytes + (1 << 20));
-  }
-  for (const auto& stream : daemon.streams) REQUIRE(awake.events[stream->name()] == expected(*stream));
-  // The clients that wake up receive each event once, although their chunks were revoked.
-  for (const auto& client : asleep) {
-    client->take_all();
-    for (const auto& stream : daemon.streams) REQUIRE(client->events[stream->name()] == expected(*stream));
-  }
-}
-
-TEST_CASE("a second subscription from the beginning repeats nothing that the first one was told") {
+TEST_CASE("a second subscription from the beginning does not repeat events of the first") {
   Daemon daemon;
   FakeStream& one = daemon.stream("one");
   daemon.turn(one);
@@ -248,16 +209,10 @@ TEST_CASE("a second subscription from the beginning repeats nothing that the fir
   client.subscribe({one.name() + ":"}, false, {}, "b");
   daemon.turn(one);
   client.take_all();
-  auto got = client.events[one.name()];
-  REQUIRE(got.size() == expected(one).size());
-  std::sort(got.begin(), got.end());
-  auto all = expected(one);
-  std::sort(all.begin(), all.end());
-  REQUIRE(got == all);
+  REQUIRE(same_events(client.events[one.name()], one));
 }
 
-TEST_CASE(
-    "for any random lives of clients and files, a client that resumes has each event once and in order") {
+TEST_CASE("after random operations, a client that resumes has each event once and in order") {
   const unsigned seed = GENERATE(range(0u, 12u));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -328,4 +283,219 @@ TEST_CASE(
     }
     REQUIRE(client->count("lagged") == 0);
   }
+}
+
+// --- `since`, `new_streams`, `unsubscribe`, and each event once per connection ---
+
+TEST_CASE("`since` sends the events from that time on, then a bookmark, then live events") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  for (int n = 0; n < 3; ++n) daemon.turn(one);  // at 10:00:10, :20 and :30
+  const std::vector<std::string> all = expected(one);
+  Client client(daemon);
+  client.send(since("a", "2026-03-01T10:00:20Z"));
+  daemon.turn(one);
+  client.take_all();
+  const std::size_t missed = 14;  // the second and the third turn
+  REQUIRE(client.types[0] == "session");
+  REQUIRE(client.types[1] == "ready");
+  REQUIRE(client.types[2] == "event");
+  REQUIRE(client.types[2 + missed] == "bookmark");
+  REQUIRE(at(client.frames[2 + missed], "/id") == "\"a\"");
+  REQUIRE(at(client.frames[2 + missed], "/complete") == "true");
+  const std::vector<std::string> now = expected(one);
+  REQUIRE(client.events[one.name()] ==
+          std::vector(now.begin() + static_cast<long>(all.size() - missed), now.end()));
+}
+
+TEST_CASE("`since` reads no file that did not change since then") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  one.modified_ms_ = *parse_time("2026-03-01T09:00:00Z");
+  daemon.context.recent = std::chrono::hours(24 * 365 * 100);
+  Client client(daemon);
+  client.send(since("a", "2026-03-01T10:00:00Z"));
+  client.take_all();
+  REQUIRE(client.types == std::vector<std::string>{"session", "ready", "bookmark"});
+  REQUIRE(daemon.archive.opened == 0);
+}
+
+TEST_CASE(
+    "events without a time have that of the event before them, the first ones that of the first timed one") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  const auto untimed = [](std::string line) {
+    const std::size_t at = line.find(R"(,"timestamp":")");
+    return line.erase(at, line.find('"', at + 14) + 1 - at);
+  };
+  one.write(
+      untimed(test::prompt(1, "no time")) + test::answer(20, "done") + untimed(test::prompt(21, "nor here")),
+      &daemon);
+  const std::vector<std::string> all = expected(one);
+  const auto received = [&](std::string_view time) {
+    Client client(daemon);
+    client.send(since("a", time));
+    client.take_all();
+    return client.events[one.name()];
+  };
+  REQUIRE(received("2026-03-01T10:00:20Z") == all);
+  REQUIRE(received("2026-03-01T10:00:21Z").empty());
+}
+
+TEST_CASE("a stream that `after` names resumes from its cursor, the others from `since`") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  FakeStream& two = daemon.stream("two");
+  for (int n = 0; n < 2; ++n) {
+    daemon.turn(one);
+    daemon.turn(two);
+  }
+  message::Subscribe asked = since("a", "2026-03-01T10:00:20Z");
+  asked.after.emplace().push_back(one.name() + ":");
+  Client client(daemon);
+  client.send(std::move(asked));
+  client.take_all();
+  REQUIRE(client.events[one.name()] == expected(one));
+  REQUIRE(client.events[two.name()].size() == 7);
+}
+
+TEST_CASE("`new_streams: beginning` sends the snapshot's streams from their first event") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  FakeStream& two = daemon.stream("two");
+  daemon.turn(one);
+  daemon.turn(two);
+  message::Subscribe asked = from_beginning();
+  asked.after.emplace().push_back(place(two, two.transcript()->last_event()));
+  Client client(daemon);
+  client.send(std::move(asked));
+  client.take_all();
+  REQUIRE(client.events[one.name()] == expected(one));
+  REQUIRE(client.events[two.name()].empty());
+  REQUIRE(client.count("bookmark") == 1);
+}
+
+TEST_CASE("`new_streams: beginning` sends a stream with history when a session frame mentions it first") {
+  Daemon daemon;
+  Client client(daemon);
+  client.send(from_beginning());
+  client.take_all();
+  FakeStream& late = daemon.stream("late");
+  late.write(test::prompt(10, "history") + test::answer(11, "done"), nullptr);
+  client.subscriber->session_shown(*daemon.context.sessions.find("late"));
+  daemon.turn(late);
+  client.take_all();
+  REQUIRE(client.events[late.name()] == expected(late));
+  REQUIRE(index_of(client.types, "event") < client.types.size());
+  // Mentioned again: nothing is repeated.
+  client.subscriber->session_shown(*daemon.context.sessions.find("late"));
+  client.take_all();
+  REQUIRE(client.events[late.name()] == expected(late));
+}
+
+TEST_CASE("a stream that starts while `new_streams: beginning` is subscribed is sent once") {
+  Daemon daemon;
+  Client client(daemon);
+  client.send(from_beginning());
+  FakeStream& fresh = daemon.stream("fresh");
+  client.subscriber->stream_appeared(daemon.context.sessions.stream_id(fresh));
+  daemon.turn(fresh);
+  client.subscriber->session_shown(*daemon.context.sessions.find("fresh"));
+  daemon.turn(fresh);
+  client.take_all();
+  REQUIRE(client.events[fresh.name()] == expected(fresh));
+  REQUIRE(daemon.archive.opened == 0);
+}
+
+TEST_CASE("unsubscribe is acknowledged, and nothing of the subscription follows") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  client.send(after("kept", {one.name() + ":"}));
+  message::Subscribe asked = request("ended");
+  asked.after.emplace().push_back(one.name() + ":");
+  client.send(std::move(asked));
+  client.subscriber->unsubscribe("ended");
+  daemon.turn(one);
+  client.take_all();
+  REQUIRE(client.events[one.name()] == expected(one));
+  REQUIRE(client.count("unsubscribed") == 1);
+  std::size_t frames_of_ended = 0;
+  for (const std::string& frame : client.frames) frames_of_ended += at(frame, "/id") == "\"ended\"";
+  REQUIRE(frames_of_ended == 1);  // `unsubscribed` itself
+  REQUIRE(client.count("session") == 0);
+  REQUIRE(client.count("ready") == 1);
+  client.subscriber->unsubscribe("ended");
+  client.take_all();
+  REQUIRE(client.types.back() == "error");
+}
+
+TEST_CASE("a resume does not depend on a subscription that has ended") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  client.send(after("ended", {one.name() + ":"}));
+  client.send(after("kept", {one.name() + ":"}));
+  client.subscriber->unsubscribe("ended");
+  daemon.turn(one);
+  client.take_all();
+  REQUIRE(client.events[one.name()] == expected(one));
+}
+
+TEST_CASE("an event is sent once per connection, whatever the subscriptions resume") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  const std::string middle = place(one, one.transcript()->last_event());
+  daemon.turn(one);
+  const std::vector<std::string> resumes[] = {{one.name() + ":"}, {middle}};
+  for (const auto& first : resumes) {
+    for (const auto& second : resumes) {
+      CAPTURE(first, second);
+      Client client(daemon);
+      client.send(after("a", first));
+      client.send(after("b", second));  // while the first one catches up
+      daemon.turn(one);
+      client.take_all();
+      client.send(after("c", {one.name() + ":"}));  // after it
+      client.take_all();
+      REQUIRE(same_events(client.events[one.name()], one));
+      REQUIRE(client.resets == 0);
+    }
+  }
+}
+
+TEST_CASE("a resume is not shortened by a subscription to other types") {
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  message::Subscribe tools = after("tools", {one.name() + ":"});
+  tools.filter.type = {"tool.*"};
+  client.send(std::move(tools));
+  daemon.turn(one);
+  client.take_all();
+  client.send(after("all", {one.name() + ":"}));
+  client.take_all();
+  REQUIRE(same_events(client.events[one.name()], one));
+}
+
+TEST_CASE("events that the log has evicted are not repeated either") {
+  Daemon daemon;  // a log of two segments
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client client(daemon);
+  client.send(after("live", {one.name() + ":"}));
+  client.take_all();
+  for (int n = 0; n < 400; ++n) {
+    daemon.turn(one, 2000);
+    client.take_all();
+  }
+  REQUIRE(daemon.context.logs.first() > 0);
+  client.send(after("again", {one.name() + ":"}));
+  client.take_all();
+  REQUIRE(client.events[one.name()] == expected(one));
 }

@@ -1,25 +1,23 @@
 #include "serve/stream/subscriber.hpp"
 
 #include <catch2/catch.hpp>
-#include <optional>
 #include <random>
 
-#include "unit/serve/support.hpp"
+#include "unit/serve/stream/subscriber_fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
-using test::at;
-using test::FakeStream;
+using namespace earshot::serve::test_subscriber;
 
 namespace {
 
 const auto turn_started = type_of(event::TurnStarted{});
 const auto usage_updated = type_of(event::UsageUpdated{});
 
-/// A log, sessions, one subscriber, and a socket that takes as many bytes as the test allows.
+/// A log, sessions, and one subscriber.
 struct Bench {
   explicit Bench(std::size_t log_bytes = LiveLog::bytes_max_default)
-      : context("dev7", log_bytes), subscriber(context) {}
+      : context("dev7", log_bytes), socket(context), subscriber(*socket.subscriber) {}
 
   Session& session(const std::string& name) {
     streams.push_back(std::make_unique<FakeStream>("claude/" + name + "/" + name, name));
@@ -27,10 +25,8 @@ struct Bench {
     return context.sessions.session_of(*streams.back());
   }
   void subscribe(const std::string& id, Filter filter = {}, bool snapshot = false, bool state = false) {
-    message::Subscribe asked;
-    asked.id = id;
+    message::Subscribe asked = request(id, snapshot);
     asked.filter = std::move(filter);
-    asked.snapshot = snapshot;
     asked.state = state;
     subscriber.subscribe(std::move(asked));
   }
@@ -41,33 +37,10 @@ struct Bench {
     session.frames = {};
     context.logs.append({session.id, type}, [&](Audience, std::string& out) { out = payload; });
   }
-  /// The socket takes `bytes` more; false if nothing was ready.
-  bool take(std::size_t bytes) {
-    if (!rest.empty()) {
-      const std::size_t n = std::min(bytes, rest.size());
-      received += rest.substr(0, n);
-      rest.erase(0, n);
-      return true;
-    }
-    Batch batch;
-    subscriber.gather(batch);
-    if (batch.empty()) return false;
-    std::string offered;
-    for (const iovec& piece : batch.iovecs())
-      offered.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
-    REQUIRE(offered.size() == batch.bytes());
-    const std::size_t n = std::min(bytes, offered.size());
-    received += offered.substr(0, n);
-    const auto left = subscriber.sent(batch, n);
-    rest.assign(left.data(), left.size());
-    return true;
-  }
   std::vector<std::string> take_all() {
-    while (take(1 << 30)) {
+    while (socket.take(1 << 30)) {
     }
-    auto frames = test::unframe(received);
-    received.clear();
-    return frames;
+    return test::unframe(std::exchange(socket.received, {}));
   }
   /// The numbers of the received events, or the type of the frame.
   std::vector<std::string> names() {
@@ -81,84 +54,80 @@ struct Bench {
 
   ServerContext context;
   std::vector<std::unique_ptr<FakeStream>> streams;
-  Subscriber subscriber;
-  std::string received, rest;
+  Socket socket;
+  Subscriber& subscriber;
+};
+
+struct TwoSessions : Bench {
+  using Bench::Bench;
+  Session &one = session("s1"), &two = session("s2");
 };
 
 using Names = std::vector<std::string>;
 
+Filter only(const std::string& session, std::vector<std::string> types = {}) {
+  Filter filter;
+  filter.session = {session};
+  filter.type = std::move(types);
+  return filter;
+}
+
 }  // namespace
 
-TEST_CASE("the snapshot comes first, then ready, then what happened after it") {
-  Bench bench;
-  Session& one = bench.session("s1");
-  bench.session("s2");
-  bench.event(one, 1);  // before: it is in the snapshot
+TEST_CASE("the snapshot is sent first, then ready, then later events") {
+  TwoSessions bench;
+  bench.event(bench.one, 1);  // before: it is in the snapshot
   bench.subscribe("a", {}, true);
-  bench.event(one, 2);
+  bench.event(bench.one, 2);
   REQUIRE(bench.names() == Names{"session", "session", "ready", "2"});
-  bench.event(one, 3);
+  bench.event(bench.one, 3);
   REQUIRE(bench.names() == Names{"3"});
   REQUIRE(bench.names() == Names{});
 }
 
-TEST_CASE("filters choose sessions and types; status frames pass the type filter") {
-  Bench bench;
-  Session& one = bench.session("s1");
-  Session& two = bench.session("s2");
-  Filter filter;
-  filter.session = {"s1"};
-  filter.type = {"turn.*"};
-  bench.subscribe("a", filter, true);
-  bench.event(one, 1);
-  bench.event(two, 2);
-  bench.event(one, 3, usage_updated);
-  bench.event(one, 4, type_always);
-  bench.event(two, 5, type_always);
-  bench.event(one, 6);
+TEST_CASE("filters select sessions and types; status frames pass the type filter") {
+  TwoSessions bench;
+  bench.subscribe("a", only("s1", {"turn.*"}), true);
+  bench.event(bench.one, 1);
+  bench.event(bench.two, 2);
+  bench.event(bench.one, 3, usage_updated);
+  bench.event(bench.one, 4, type_always);
+  bench.event(bench.two, 5, type_always);
+  bench.event(bench.one, 6);
   REQUIRE(bench.names() == Names{"session", "ready", "1", "4", "6"});
 }
 
-TEST_CASE("several subscriptions are a union: an event comes once") {
-  Bench bench;
-  Session& one = bench.session("s1");
-  Session& two = bench.session("s2");
-  Filter first, types;
-  first.session = {"s1"};
-  types.type = {"usage.*"};
-  bench.subscribe("a", first);
-  bench.subscribe("b", types);
-  bench.event(one, 1);
-  bench.event(one, 2, usage_updated);
-  bench.event(two, 3);
-  bench.event(two, 4, usage_updated);
+TEST_CASE("several subscriptions are a union: an event is sent once") {
+  TwoSessions bench;
+  bench.subscribe("a", only("s1"));
+  bench.subscribe("b", only("*", {"usage.*"}));
+  bench.event(bench.one, 1);
+  bench.event(bench.one, 2, usage_updated);
+  bench.event(bench.two, 3);
+  bench.event(bench.two, 4, usage_updated);
   REQUIRE(bench.names() == Names{"ready", "ready", "1", "2", "4"});
   bench.subscriber.unsubscribe("a");
-  bench.event(one, 5);
-  bench.event(one, 6, usage_updated);
+  bench.event(bench.one, 5);
+  bench.event(bench.one, 6, usage_updated);
   REQUIRE(bench.names() == Names{"unsubscribed", "6"});
   bench.subscriber.unsubscribe("b");
-  bench.event(one, 7, usage_updated);
+  bench.event(bench.one, 7, usage_updated);
   REQUIRE(bench.names() == Names{"unsubscribed"});
   REQUIRE(bench.context.logs.readers() == 0);
 }
 
-TEST_CASE("a second subscription's snapshot stands between what was before it and what comes after") {
-  Bench bench;
-  Session& one = bench.session("s1");
-  Session& two = bench.session("s2");
-  Filter first;
-  first.session = {"s1"};
-  bench.subscribe("a", first);
-  bench.event(one, 1);
-  bench.event(two, 2);  // in the snapshot of b
+TEST_CASE("a second subscription's snapshot is sent between earlier and later events") {
+  TwoSessions bench;
+  bench.subscribe("a", only("s1"));
+  bench.event(bench.one, 1);
+  bench.event(bench.two, 2);  // in the snapshot of b
   bench.subscribe("b", {}, true);
-  bench.event(one, 3);
-  bench.event(two, 4);
+  bench.event(bench.one, 3);
+  bench.event(bench.two, 4);
   REQUIRE(bench.names() == Names{"ready", "1", "session", "session", "ready", "3", "4"});
 }
 
-TEST_CASE("a filter sees a session's project as soon as it is known") {
+TEST_CASE("a filter matches a session's project as soon as it is known") {
   Bench bench;
   Session& one = bench.session("s1");
   Filter filter;
@@ -172,7 +141,7 @@ TEST_CASE("a filter sees a session's project as soon as it is known") {
   REQUIRE(bench.names() == Names{"2"});
 }
 
-TEST_CASE("more sessions than the verdict cache has places are told apart all the same") {
+TEST_CASE("more sessions than the cache of matches has entries are still distinguished") {
   Bench bench;
   std::vector<Session*> sessions;
   for (int i = 0; i < 600; ++i) sessions.push_back(&bench.session("s" + std::to_string(i)));
@@ -189,49 +158,39 @@ TEST_CASE("more sessions than the verdict cache has places are told apart all th
   REQUIRE(bench.names() == expected);
 }
 
-TEST_CASE("a client that was evicted from the log is told, gets what changed since, and goes on") {
-  Bench bench(4 * LiveLog::segment_bytes);
-  Session& one = bench.session("s1");
-  Session& two = bench.session("s2");
-  Filter only_two;
-  only_two.session = {"s2"};
-  bench.event(two, 0);
+TEST_CASE("a client that the log has evicted gets lagged, the changed sessions, and later events") {
+  TwoSessions bench(4 * LiveLog::segment_bytes);
+  bench.event(bench.two, 0);
   bench.subscribe("a", {}, true);
-  bench.subscribe("b", only_two);
+  bench.subscribe("b", only("s2"));
   REQUIRE(bench.names() == Names{"session", "session", "ready", "ready"});
-  for (int i = 0; i < 3000; ++i) bench.event(one, i, turn_started, 1000);
+  for (int i = 0; i < 3000; ++i) bench.event(bench.one, i, turn_started, 1000);
   const Names told = bench.names();
   REQUIRE(told == Names{"lagged", "lagged", "session"});  // s2 did not change: no frame for it
-  bench.event(one, 3000);
+  bench.event(bench.one, 3000);
   REQUIRE(bench.names() == Names{"3000"});
 }
 
-TEST_CASE("a sleeping client pins no snapshot that the log has outrun") {
-  Bench bench(4 * LiveLog::segment_bytes);
-  Session& one = bench.session("s1");
-  Session& two = bench.session("s2");
+TEST_CASE("a client that does not read holds no snapshot that the log has overtaken") {
+  TwoSessions bench(4 * LiveLog::segment_bytes);
   bench.subscribe("a", {}, true);
-  const std::weak_ptr<const std::string> snapshot = two.frames[0];
-  two.frames[0].reset();
+  const std::weak_ptr<const std::string> snapshot = bench.two.frames[0];
+  bench.two.frames[0].reset();
   REQUIRE_FALSE(snapshot.expired());
-  for (int i = 0; i < 3000; ++i) bench.event(one, i, turn_started, 1000);
+  for (int i = 0; i < 3000; ++i) bench.event(bench.one, i, turn_started, 1000);
   bench.subscriber.shed();
   REQUIRE(snapshot.expired());
   REQUIRE(bench.names() == Names{"lagged", "session", "session", "ready"});  // both: neither had been sent
 }
 
-TEST_CASE("for states, the newest frame wins and none comes twice") {
-  Bench bench;
-  Session& one = bench.session("s1");
-  Session& two = bench.session("s2");
-  Filter filter;
-  filter.session = {"s1"};
-  bench.subscribe("a", filter, true, true);
+TEST_CASE("with deliver: state only the newest frame is sent, once") {
+  TwoSessions bench;
+  bench.subscribe("a", only("s1"), true, true);
   REQUIRE(bench.names() == Names{"session", "ready"});
   for (int i = 0; i < 5; ++i) {
-    bench.event(one, i);
-    bench.subscriber.session_changed(one);
-    bench.subscriber.session_changed(two);
+    bench.event(bench.one, i);
+    bench.subscriber.session_changed(bench.one);
+    bench.subscriber.session_changed(bench.two);
   }
   REQUIRE(bench.names() == Names{"session"});
   REQUIRE(bench.names() == Names{});
@@ -239,7 +198,7 @@ TEST_CASE("for states, the newest frame wins and none comes twice") {
   REQUIRE(bench.context.state_connections == 1);
 }
 
-TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
+TEST_CASE("a refused subscription is an error; the others are unaffected") {
   Bench bench;
   bench.context.limits.subscriptions_max = 2;
   bench.subscribe("a");
@@ -264,7 +223,7 @@ TEST_CASE("what cannot be subscribed is an error, and the rest stands") {
                                                                       {"\"r\"", "\"limit\""}});
 }
 
-TEST_CASE("however the socket tears the writes, every frame arrives whole, once and in order") {
+TEST_CASE("with writes cut at random bytes, every frame arrives complete, once and in order") {
   const unsigned seed = GENERATE(1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u);
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -290,15 +249,156 @@ TEST_CASE("however the socket tears the writes, every frame arrives whole, once 
       bench.subscriber.push_answer(R"({"answer":)" + std::to_string(step) + "}");
       expected.push_back(R"({"answer":)" + std::to_string(step) + "}");
     }
-    if (below(2) == 0) bench.take(below(8000));  // a little more than is produced on average
+    if (below(2) == 0) bench.socket.take(below(8000));  // a little more than is produced on average
   }
   REQUIRE(bench.take_all() == expected);
 }
 
-TEST_CASE("answers that nobody reads are counted, so that the next question can wait") {
+TEST_CASE("unsent answers are counted, so that the next message can wait") {
   Bench bench;
   bench.context.limits.own_bytes_max = 1000;
   while (!bench.subscriber.is_congested()) bench.subscriber.push_answer(std::string(90, 'x'));
   bench.take_all();
   REQUIRE_FALSE(bench.subscriber.is_congested());
+}
+
+// --- Many sessions, slow filters, unread snapshots ---
+
+namespace {
+
+constexpr int many = 5000;
+
+/// Sessions m0, m1, … of running processes, and a loop that matches them in slices.
+struct ManySessions : Bench {
+  explicit ManySessions(int count = many) : scans(io, context.sessions) {
+    context.scans = &scans;
+    status::Status status;
+    status.source = "registry";
+    status.state = "working";
+    for (int i = 0; i < count; ++i) context.sessions.find_or_create("m" + std::to_string(i)).status = status;
+  }
+  ~ManySessions() { context.scans = nullptr; }  // the subscriber is destroyed later
+  bool turn() {
+    io.restart();
+    return io.poll_one() > 0;
+  }
+  bool finish() {
+    return test::run_until(io, [&] { return scans.pending() == 0; });
+  }
+  Session& find(int i) { return *context.sessions.find("m" + std::to_string(i)); }
+
+  boost::asio::io_context io{1};
+  SessionScans scans;
+};
+
+Filter slow_filter() {
+  Filter filter;
+  for (std::size_t i = 0; i + 1 < Filter::patterns_max; ++i) {
+    filter.session.push_back("*a*b*c" + std::to_string(i));
+    filter.host.push_back("*a*b*c" + std::to_string(i));
+    filter.project.push_back("*a*b*c" + std::to_string(i));
+  }
+  filter.session.push_back("m*");
+  filter.host.push_back("dev*");
+  filter.project.push_back("*");
+  return filter;
+}
+
+}  // namespace
+
+TEST_CASE("fault 93: a snapshot of many sessions is matched in slices, and describes one moment") {
+  ManySessions bench;
+  Socket other(bench.context);
+  other.subscriber->subscribe(request("other", false));
+  bench.subscribe("a", slow_filter(), true);
+  REQUIRE(bench.names() == Names{});
+  int turns = 0;
+  for (; bench.scans.pending() > 0; ++turns) {
+    // Other clients receive events meanwhile. The snapshot includes these.
+    bench.event(bench.find(0), turns);
+    bench.event(bench.find(many - 1), turns);
+    REQUIRE(other.take(1 << 30));
+    bool posted = false;  // a turn of the loop
+    boost::asio::post(bench.io, [&] { posted = true; });
+    while (!posted) REQUIRE(bench.turn());
+  }
+  REQUIRE(turns >= many / static_cast<int>(SessionScans::slice_sessions_max));
+  bench.event(bench.find(0), 0);
+  Names expected(many, "session");
+  expected.insert(expected.end(), {"ready", "0"});
+  REQUIRE(bench.names() == expected);
+}
+
+TEST_CASE("fault 93: several clients that match many sessions take turns") {
+  ManySessions bench;
+  std::vector<std::unique_ptr<Socket>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<Socket>(bench.context));
+    message::Subscribe asked = request("a");
+    asked.filter = slow_filter();
+    clients.back()->subscriber->subscribe(std::move(asked));
+  }
+  REQUIRE(bench.scans.pending() == clients.size());
+  clients.front() = nullptr;  // disconnects
+  REQUIRE(bench.scans.pending() == 3);
+  REQUIRE(bench.finish());
+  for (std::size_t i = 1; i < clients.size(); ++i) {
+    while (clients[i]->take(1 << 30)) {
+    }
+    REQUIRE(test::unframe(clients[i]->received).size() == many + 1);
+  }
+}
+
+TEST_CASE("fault 93: a subscription can end while its sessions are matched") {
+  ManySessions bench;
+  bench.subscribe("a", slow_filter(), true);
+  bench.subscriber.unsubscribe("a");
+  REQUIRE(bench.scans.pending() == 0);
+  REQUIRE(bench.names() == Names{"unsubscribed"});
+}
+
+TEST_CASE("fault 93: after lagging, changed sessions are matched in slices, too") {
+  ManySessions bench;
+  bench.subscribe("a", slow_filter());
+  REQUIRE(bench.names() == Names{"ready"});
+  for (int i = 0; i < many; ++i) bench.event(bench.find(i), i, turn_started, 10'000);
+  REQUIRE(bench.names() == Names{});
+  REQUIRE(bench.scans.pending() == 1);
+  REQUIRE(bench.finish());
+  Names expected(many + 1, "session");
+  expected.front() = "lagged";
+  REQUIRE(bench.names() == expected);
+  bench.event(bench.find(1), 1);
+  REQUIRE(bench.names() == Names{"1"});
+}
+
+TEST_CASE("fault 89: snapshots that are not read are bounded, and then requests wait") {
+  ManySessions bench(20'000);
+  bench.context.limits.own_bytes_max = 64 << 10;
+  bench.context.limits.subscriptions_max = 4;
+  std::size_t most = 0;
+  for (int round = 0; round < 3000 && !bench.subscriber.is_congested(); ++round) {
+    bench.subscribe("a" + std::to_string(round), {}, true);
+    if (round % 2) bench.subscriber.unsubscribe("a" + std::to_string(round));
+    REQUIRE(bench.finish());
+    bench.event(bench.find(round), round);  // each snapshot has a frame of its own
+    bench.socket.take(1);
+    most = std::max(most, bench.subscriber.snapshot_bytes());
+    REQUIRE(bench.subscriber.subscriptions() <= bench.context.limits.subscriptions_max);
+  }
+  REQUIRE(bench.subscriber.is_congested());  // its connection reads no further message
+  std::size_t one_snapshot = 0;
+  bench.context.sessions.for_each([&](Session& session) {
+    one_snapshot += bench.context.sessions.frame(session, Audience::full)->size();
+  });
+  REQUIRE(most <= one_snapshot + (4 << 20));
+  // A client that reads receives everything.
+  for (bool more = true; more;) {
+    more = bench.socket.take(1 << 30);
+    REQUIRE(bench.finish());
+    more |= bench.socket.take(1 << 30);
+    bench.socket.received.clear();
+  }
+  REQUIRE_FALSE(bench.subscriber.is_congested());
+  REQUIRE(bench.subscriber.snapshot_bytes() == 0);
 }

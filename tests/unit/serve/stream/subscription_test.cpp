@@ -1,5 +1,4 @@
 #include "serve/stream/subscription.hpp"
-#include "serve/stream/control_frames.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -8,7 +7,7 @@
 using namespace earshot;
 using namespace earshot::serve;
 
-TEST_CASE("lists are ORed in a key, keys are ANDed") {
+TEST_CASE("patterns of a key are ORed, keys are ANDed") {
   Filter filter;
   REQUIRE(filter.matches_session({"dev7", "s1", "/home/u/api"}));
   filter.project = {"/home/u/web", "/home/u/api*"};
@@ -30,7 +29,7 @@ TEST_CASE("lists are ORed in a key, keys are ANDed") {
   REQUIRE_FALSE(filter.matches_type("usage.updated"));
 }
 
-TEST_CASE("every event type has a name of its own") {
+TEST_CASE("every event type has its own name") {
   const auto& names = event_type_names();
   REQUIRE(names[type_of(event::SessionStarted{})] == "session.started");
   REQUIRE(names[type_of(event::LineSkipped{})] == "line.skipped");
@@ -56,7 +55,7 @@ std::string with_patterns(std::size_t count, std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("a subscription is read whole") {
+TEST_CASE("all fields of a subscription are parsed") {
   const message::Message message = message::parse(
       R"({"type":"subscribe","id":"a","filter":{"project":["/p*"],"session":["*"],"host":["h"],"type":["turn.*","tool.*"]},)"
       R"("deliver":"state","snapshot":false,"all":true,"something":"new"})");
@@ -70,7 +69,7 @@ TEST_CASE("a subscription is read whole") {
   REQUIRE_FALSE(subscribe.after);
 }
 
-TEST_CASE("what cannot be understood is an error with a code, whatever it is") {
+TEST_CASE("any invalid message is an error with a code") {
   struct Row {
     std::string text, code;
   };
@@ -103,11 +102,4 @@ TEST_CASE("what cannot be understood is an error with a code, whatever it is") {
     CAPTURE(row.text.substr(0, 100));
     REQUIRE(code_of(row.text) == row.code);
   }
-}
-
-TEST_CASE("an error says what went wrong, and whose it is") {
-  REQUIRE(error_frame("a", "limit", "too many") ==
-          R"({"type":"error","id":"a","code":"limit","message":"too many","retry":false})");
-  REQUIRE(error_frame("", "bad_message", "\"") ==
-          R"({"type":"error","code":"bad_message","message":"\"","retry":false})");
 }

@@ -1,232 +1,158 @@
-// Requests, tokens, limits and protocol violations, over real sockets.
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
+// The Unix socket and the lock of the state directory.
+#include "serve/websocket/acceptor.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
 
-#include "unit/serve/server_fixture.hpp"
+#include "serve/auth/secrets.hpp"
+#include "unit/serve/support.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
-using namespace earshot::test;
 
 namespace {
 
-std::string get(const std::string& target, const std::string& host, const std::string& more = "") {
-  const bool upgrade = more.find("Connection: ") != std::string::npos;
-  return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" + (upgrade ? "" : "Connection: close\r\n") +
-         more + "\r\n";
+unsigned mode_of(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
 }
 
-std::string status_line(const std::string& response) { return response.substr(0, response.find("\r\n")); }
-
-std::string headers_of_upgrade() {
-  return "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
-         "dGhlIHNhbXBsZSBub25jZQ==\r\n";
+UnixListener claimed(const std::string& path) {
+  auto result = UnixListener::open(path);
+  if (const auto* error = std::get_if<UnixError>(&result)) FAIL(error->text);
+  return std::get<UnixListener>(std::move(result));
 }
 
-/// A client's frame: masked with zeroes, so that its payload is plain.
-std::string masked(unsigned char first_byte, const std::string& payload) {
-  std::string out(1, static_cast<char>(first_byte));
-  out += static_cast<char>(0x80 | payload.size());
-  return out + std::string(4, '\0') + payload;
+UnixError refused(const std::string& path) {
+  auto result = UnixListener::open(path);
+  const auto* error = std::get_if<UnixError>(&result);
+  return error ? *error : UnixError{};
+}
+
+bool says(const UnixError& error, std::string_view part) {
+  return error.text.find(part) != std::string::npos;
+}
+
+int bound(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  return fd;
 }
 
 }  // namespace
 
-TEST_CASE("without a header, hello comes first") {
-  ServerFixture fixture;
-  ClientOptions stranger;
-  SECTION("with the right token it is welcome") {
-    auto client = fixture.client(stranger);
-    client->send(R"({"type":"hello","token":")" + token + R"(","client":"test/1"})");
-    REQUIRE(fixture.until([&] { return client->has("welcome"); }));
-    REQUIRE(client->protocol.empty());
-    client->send(R"({"type":"hello","token":")" + token + R"("})");  // repeated
-    client->send(R"({"type":"hello","token":"wrong"})");
-    REQUIRE(fixture.until([&] { return client->has("error"); }));
-    REQUIRE(client->types() == std::vector<std::string>{"welcome", "error"});
-    REQUIRE_FALSE(client->ended);
+TEST_CASE("the socket is accessible to its owner only, and its directory is created") {
+  const test::TemporaryDirectory home;
+  const std::string path = home / "run/earshot/sock";
+  {
+    const UnixListener listener = claimed(path);
+    REQUIRE(listener.path() == path);
+    REQUIRE(mode_of(path) == 0600);
+    REQUIRE(mode_of(home / "run/earshot") == 0700);
   }
-  SECTION("with a wrong token, or anything else first, it is closed with 4501") {
-    for (const std::string text :
-         {R"({"type":"hello","token":"0011"})", R"({"type":"subscribe","id":"a"})", "hi"}) {
-      CAPTURE(text);
-      auto client = fixture.client(stranger);
-      client->send(text);
-      REQUIRE(fixture.until([&] { return client->ended; }));
-      REQUIRE(client->close_code == 4501);
-      REQUIRE(client->frames.empty());
-    }
+  REQUIRE_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("a stale socket is replaced") {
+  const test::TemporaryDirectory home;
+  const int dead = bound(home / "sock");
+  ::close(dead);
+  REQUIRE(std::filesystem::exists(home / "sock"));
+  REQUIRE(claimed(home / "sock").path() == home / "sock");
+}
+
+TEST_CASE("a live socket is never replaced") {
+  const test::TemporaryDirectory home;
+  const UnixListener first = claimed(home / "ours");
+  const UnixError ours = refused(home / "ours");
+  REQUIRE(ours.live);
+  REQUIRE(says(ours, "process " + std::to_string(::getpid())));
+  REQUIRE(mode_of(home / "ours") == 0600);
+
+  const int other = bound(home / "theirs");  // without a lock
+  REQUIRE(::listen(other, 1) == 0);
+  const UnixError theirs = refused(home / "theirs");
+  REQUIRE(theirs.live);
+  REQUIRE(std::filesystem::exists(home / "theirs"));
+  ::close(other);
+}
+
+TEST_CASE("a path that is not a socket is left unchanged") {
+  const test::TemporaryDirectory home;
+  test::write_text(home / "file", "precious");
+  REQUIRE(says(refused(home / "file"), "is not a socket"));
+  REQUIRE(test::read_text(home / "file") == "precious");
+  std::filesystem::create_symlink(home / "file", home / "link");
+  REQUIRE(says(refused(home / "link"), "is not a socket"));
+  std::filesystem::create_directory(home / "directory");
+  REQUIRE(says(refused(home / "directory"), "is not a socket"));
+}
+
+TEST_CASE("a socket path that is too long is refused with its length") {
+  const test::TemporaryDirectory home;
+  const std::string longest = home / std::string(UnixListener::path_bytes_max - home.path.size() - 1, 's');
+  REQUIRE(longest.size() == UnixListener::path_bytes_max);
+  REQUIRE(claimed(longest).path() == longest);
+  const UnixError longer = refused(longest + "s");
+  REQUIRE(says(longer, "107"));
+  REQUIRE(says(longer, "108"));
+  REQUIRE_FALSE(longer.live);
+}
+
+TEST_CASE("a directory writable by others is refused") {
+  const test::TemporaryDirectory home;
+  std::filesystem::create_directory(home / "open");
+  REQUIRE(::chmod((home / "open").c_str(), 0777) == 0);
+  REQUIRE(says(refused(home / "open/sock"), "chmod 700"));
+}
+
+TEST_CASE("only a socket that is still ours is unlinked") {
+  const test::TemporaryDirectory home;
+  UnixListener listener = claimed(home / "sock");
+  std::filesystem::remove(home / "sock");
+  test::write_text(home / "sock", "somebody else's");
+  listener.remove();
+  REQUIRE(test::read_text(home / "sock") == "somebody else's");
+}
+
+TEST_CASE("a moved listener is removed once") {
+  const test::TemporaryDirectory home;
+  UnixListener first = claimed(home / "sock");
+  UnixListener second = std::move(first);
+  first.remove();
+  REQUIRE(std::filesystem::exists(home / "sock"));
+  second.remove();
+  REQUIRE_FALSE(std::filesystem::exists(home / "sock"));
+}
+
+TEST_CASE("the peer's user is checked") {
+  int pair[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  REQUIRE(is_own_peer(pair[0]));
+  ::close(pair[0]);
+  ::close(pair[1]);
+  REQUIRE_FALSE(is_own_peer(-1));
+}
+
+TEST_CASE("a state directory has one daemon") {
+  const test::TemporaryDirectory home;
+  {
+    auto first = StateLock::acquire(home.path);
+    REQUIRE(std::holds_alternative<StateLock>(first));
+    REQUIRE(mode_of(home / "lock") == 0600);
+    auto second = StateLock::acquire(home.path);
+    const auto* error = std::get_if<AuthError>(&second);
+    REQUIRE(error);
+    REQUIRE(error->text.find("process " + std::to_string(::getpid())) != std::string::npos);
+    REQUIRE(error->text.find("--state") != std::string::npos);
   }
-  SECTION("a message longer than a stranger may send is closed with 1009") {
-    auto client = fixture.client(stranger);
-    client->send(std::string(5000, ' ') + R"({"type":"hello","token":")" + token + R"("})");
-    REQUIRE(fixture.until([&] { return client->ended; }));
-    REQUIRE(client->close_code == 1009);
-  }
-  REQUIRE(fixture.until([&] { return fixture.server.connections() <= 1; }));
-}
-
-TEST_CASE("who does not say hello in time is closed with 4501") {
-  ServerOptions options;
-  options.limits.hello = milliseconds(50);
-  ServerFixture fixture(options);
-  auto client = fixture.client(ClientOptions{});
-  REQUIRE(fixture.until([&] { return client->ended; }));
-  REQUIRE(client->close_code == 4501);
-}
-
-TEST_CASE("who never finishes the handshake is gone") {
-  ServerOptions options;
-  options.limits.handshake = milliseconds(50);
-  ServerFixture fixture(options);
-  asio::ip::tcp::socket socket(fixture.io);
-  socket.connect(fixture.server.endpoint());
-  asio::write(socket, asio::buffer(std::string("GET / HTTP/1.1\r\nHo")));
-  REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
-  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
-}
-
-TEST_CASE("hostile hosts, origins and tokens are refused before the upgrade") {
-  ServerFixture fixture;
-  const std::string own = "localhost:" + std::to_string(fixture.port());
-  const auto ask = [&](const std::string& request) {
-    return status_line(test::exchange(fixture.io, fixture.port(), request));
-  };
-  const std::string upgrade = headers_of_upgrade();
-  REQUIRE(ask(get("/v1/ws", "evil.example", upgrade)) == "HTTP/1.1 403 Forbidden");
-  REQUIRE(ask(get("/healthz", "evil.example:" + std::to_string(fixture.port()))) == "HTTP/1.1 403 Forbidden");
-  REQUIRE(ask("GET / HTTP/1.1\r\n\r\n") == "HTTP/1.1 403 Forbidden");
-  REQUIRE(ask(get("/v1/ws", own, upgrade + "Origin: http://evil.example\r\n")) == "HTTP/1.1 403 Forbidden");
-  REQUIRE(
-      ask(get("/v1/ws", own, upgrade + "Origin: http://" + own + "\r\nOrigin: http://evil.example\r\n")) ==
-      "HTTP/1.1 403 Forbidden");
-  REQUIRE(ask(get("/v1/ws", own, upgrade + "Authorization: Bearer wrong\r\n")) ==
-          "HTTP/1.1 401 Unauthorized");
-  REQUIRE(ask(get("/v1/ws", own)) == "HTTP/1.1 426 Upgrade Required");
-  REQUIRE(ask(get("/nothing", own)) == "HTTP/1.1 404 Not Found");
-  REQUIRE(ask("POST / HTTP/1.1\r\nConnection: close\r\nHost: " + own + "\r\nContent-Length: 3\r\n\r\nabc") ==
-          "HTTP/1.1 405 Method Not Allowed");
-  REQUIRE(ask("\x16\x03\x01 is no HTTP\r\n\r\n") == "HTTP/1.1 400 Bad Request");
-  REQUIRE(ask(get("/", own, "X: " + std::string(9000, 'x') + "\r\n")) ==
-          "HTTP/1.1 431 Request Header Fields Too Large");
-  const std::string early =
-      get("/v1/ws", own, upgrade + "Authorization: Bearer " + token + "\r\n") + masked(0x81, "{}");
-  REQUIRE(ask(early) == "HTTP/1.1 400 Bad Request");
-  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
-}
-
-TEST_CASE("the page and the health check need no token, and the page may do little") {
-  ServerFixture fixture;
-  const std::string own = "127.0.0.1:" + std::to_string(fixture.port());
-  const std::string health = test::exchange(fixture.io, fixture.port(), get("/healthz", own));
-  REQUIRE(status_line(health) == "HTTP/1.1 200 OK");
-  REQUIRE(health.ends_with("\r\n\r\nok\n"));
-  const std::string page = test::exchange(fixture.io, fixture.port(), get("/", own));
-  REQUIRE(status_line(page) == "HTTP/1.1 200 OK");
-  REQUIRE(page.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
-  REQUIRE(page.find("connect-src 'self' ws://" + own + ";") != std::string::npos);
-  REQUIRE(page.find("src=\"/app.js\"") != std::string::npos);
-  REQUIRE(test::exchange(fixture.io, fixture.port(), get("/app.js", own)).find("/v1/ws") !=
-          std::string::npos);
-  REQUIRE(page.find(token) == std::string::npos);
-}
-
-TEST_CASE("what a client gets wrong is an error frame, and the connection stands") {
-  ServerFixture fixture;
-  auto client = fixture.client();
-  const std::vector<std::string> wrong = {"",
-                                          "nonsense",
-                                          R"({"type":"dance","id":"d"})",
-                                          R"({"type":"read","id":"r","stream":"x","cursor":"y"})",
-                                          R"({"type":"subscribe","id":"f","filter":{"nope":[]}})",
-                                          R"({"type":"subscribe","id":"g","after":"claude/x:"})"};
-  for (const std::string& text : wrong) client->send(text);
-  client->send_binary("\x01\x02");
-  client->send(R"({"type":"subscribe","id":"ok"})");
-  REQUIRE(fixture.until([&] { return client->has("ready"); }));
-  std::vector<std::string> codes;
-  for (const std::string& frame : client->frames) {
-    if (at(frame, "/type") == "\"error\"") codes.push_back(at(frame, "/code"));
-  }
-  REQUIRE(codes == std::vector<std::string>{"\"bad_message\"", "\"bad_message\"", "\"bad_message\"",
-                                            "\"bad_cursor\"", "\"bad_filter\"", "\"bad_message\"",
-                                            "\"bad_message\""});
-}
-
-TEST_CASE("violations of the WebSocket protocol have their close codes") {
-  struct Row {
-    std::string name, bytes;
-    std::uint16_t code;
-  };
-  std::string huge = std::string("\x81\xff\x00\x00\x00\x00\x40\x00\x00\x00", 10) + std::string(4, '\0') +
-                     "x";  // length: 1 GiB
-  std::string flood = masked(0x01, "a");
-  for (int i = 0; i < 20000; ++i) flood += masked(0x00, std::string(100, 'b'));
-  const Row rows[] = {
-      {"text that is not UTF-8", masked(0x81, "\xff\xfe"), 1007},
-      {"reserved bits", masked(0xf1, "{}"), 1002},
-      {"a reserved opcode", masked(0x83, "{}"), 1002},
-      {"a fragment of nothing", masked(0x80, "{}"), 1002},
-      {"a frame that is not masked", std::string("\x81\x02{}", 4), 1002},
-      {"a forged length", huge, 1009},
-      {"a flood of fragments", flood, 1009},
-  };
-  ServerFixture fixture;
-  for (const Row& row : rows) {
-    CAPTURE(row.name);
-    auto client = fixture.client();
-    REQUIRE(fixture.until([&] { return client->has("welcome"); }));
-    client->send_raw(row.bytes);
-    REQUIRE(fixture.until([&] { return client->ended; }));
-    REQUIRE(client->close_code == row.code);
-  }
-  REQUIRE(fixture.until([&] { return fixture.server.connections() == 0; }));
-}
-
-TEST_CASE("more clients than are allowed get a clear answer, and room is made when one leaves") {
-  ServerOptions options;
-  options.limits.connections_max = 2;
-  ServerFixture fixture(options);
-  auto first = fixture.listener();
-  auto second = fixture.listener();
-  auto third = fixture.client();
-  REQUIRE(fixture.until([&] { return third->refused.has_value(); }));
-  REQUIRE(*third->refused == 503);
-  first->vanish();
-  REQUIRE(fixture.until([&] { return fixture.server.connections() == 1; }));
-  auto fourth = fixture.listener();
-  REQUIRE(fourth->open);
-}
-
-TEST_CASE("the accept loop lives through a want of descriptors") {
-  ServerFixture fixture;
-  auto before = fixture.listener();
-  rlimit old{};
-  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
-  // UBSan needs a pipe to find an object's type, which is impossible without descriptors: use the logger now.
-  const auto level = spdlog::get_level();
-  spdlog::set_level(spdlog::level::off);
-  spdlog::debug("known");
-  asio::ip::tcp::socket waiting(fixture.io);
-  waiting.open(asio::ip::tcp::v4());
-  const int highest = ::dup(0);
-  REQUIRE(highest >= 0);
-  ::close(highest);
-  rlimit none = old;
-  none.rlim_cur = static_cast<rlim_t>(highest);
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  boost::system::error_code ec;
-  waiting.connect(fixture.server.endpoint(), ec);
-  for (int i = 0; i < 20; ++i) {  // the loop runs without descriptors
-    fixture.io.restart();
-    fixture.io.run_one();
-  }
-  const std::size_t while_exhausted = fixture.server.connections();
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
-  spdlog::set_level(level);
-  REQUIRE_FALSE(ec);
-  REQUIRE(while_exhausted == 1);
-  REQUIRE(fixture.until([&] { return fixture.server.connections() == 2; }));
+  REQUIRE(std::holds_alternative<StateLock>(StateLock::acquire(home.path)));
+  REQUIRE(std::holds_alternative<AuthError>(StateLock::acquire(home / "absent")));
 }

@@ -1,0 +1,94 @@
+// The two documented early formats.
+//
+// claude-flat: a documented early format in which `message` is a plain string.
+//
+//   {"type":"user"|"assistant"|"system"|"compact_system","uuid":…,"parentUuid":…,"timestamp":…,"sessionId":…,"message":"…"}
+//   {"type":"assistant","subtype":"tool_use","toolName":"Read","toolArguments":{…}}
+// Calls have no ids: the `system` record below a call is its result. compact_system records report
+// compaction.
+//
+// claude-messages: a documented early format, written below conversations/.
+//
+//   {"uuid":…,"parentUuid":…,"sessionId":…,"type":"human"|"assistant"|"tool_result","timestamp":<Unix ms>,
+//    "version":…,"message":{"type":"message","content":<string or blocks>}}
+// Content blocks are those of claude-code. `compact_prelude` starts a compaction; `compact_recap` finishes it
+// and holds its summary.
+#include "agents/claude_code/reader.hpp"
+#include "base/json_scan.hpp"
+
+namespace earshot::claude_code {
+namespace {
+
+void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
+  out.author = Record::Author::assistant;
+  const std::string_view subtype = text(f.subtype);
+  if (const std::string_view message = text(f.message); !message.empty())
+    out.facts.push_back(
+        fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
+  if (f.toolName || subtype == "tool_use")
+    out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
+                                   f.toolArguments ? find_member(raw, "toolArguments") : std::string_view{}));
+}
+
+void read_flat_user(const Fields& f, Record& out) {
+  read_user(f, out);
+  if (text(f.subtype) != "command") return;
+  for (Fact& fact : out.facts)
+    if (auto* prompt = std::get_if<fact::Prompt>(&fact)) prompt->origin = "command";
+}
+
+void read_flat_system(const Fields& f, Record& out) {
+  fact::Result result;
+  result.by_position = true;
+  result.outcome = is_true(f.isError) ? "error" : "ok";
+  if (const std::string_view message = text(f.message); f.message && f.message->is_string())
+    result.output = message;
+  out.facts.push_back(std::move(result));
+}
+
+void read_compact_system(const Fields& f, Record& out) {
+  const std::string_view phase = text(f.message);
+  if (phase == "conversation_compacting") out.facts.push_back(fact::Compaction{.started = true});
+  if (phase == "conversation_compacted")
+    out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
+}
+
+}  // namespace
+
+void read_flat(const dom::element& json, std::string_view raw, Record& out) {
+  const Fields fields(json);
+  const std::string_view type = text(fields.type);
+  const bool flat = !fields.message || fields.message->is_string();
+  const bool is_flat = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
+                       (type == "system" && fields.message && flat);
+  if (!is_flat) return read_code(json, raw, out);
+  out.type = type;
+  read_header(fields, out);
+  if (type == "assistant") return read_flat_assistant(fields, raw, out);
+  if (type == "user") return read_flat_user(fields, out);
+  if (type == "system") return read_flat_system(fields, out);
+  read_compact_system(fields, out);
+}
+
+void read_messages(const dom::element& json, std::string_view raw, Record& out) {
+  const Fields fields(json);
+  const std::string_view type = text(fields.type);
+  if (type == "human" || type == "tool_result" || type == "compact_prelude" || type == "compact_recap") {
+    out.type = type;
+    read_header(fields, out);
+  }
+  if (type == "human" || type == "tool_result") return read_user(fields, out);
+  if (type == "compact_prelude") {
+    out.facts.push_back(fact::Compaction{.started = true});
+    return;
+  }
+  if (type == "compact_recap") {
+    out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
+    const Value content = fields.message ? dom::member(*fields.message, "content") : Value{};
+    out.facts.push_back(fact::Summary{text_of_content(content, out)});
+    return;
+  }
+  read_code(json, raw, out);
+}
+
+}  // namespace earshot::claude_code

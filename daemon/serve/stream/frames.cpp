@@ -1,0 +1,366 @@
+#include "serve/stream/frames.hpp"
+
+#include <algorithm>
+
+#include "base/json_writer.hpp"
+#include "base/quantities.hpp"
+#include "base/text_filter.hpp"
+#include "core/event_json.hpp"
+
+namespace earshot::serve {
+namespace {
+
+constexpr std::size_t cursors_per_frame = 1000;
+constexpr std::size_t text_bytes_max = 512;  // longer titles, prompts and other texts are cut
+constexpr std::size_t agents_max = 256;      // further ones are omitted
+
+/// Writes members of one frame. Absent values are omitted; texts are redacted, and left out of the meta view.
+class FrameWriter {
+ public:
+  FrameWriter(std::string& out, const EncodeOptions& options) : json(out), options_(options) {}
+
+  /// A name or an id of the protocol.
+  void plain(std::string_view name, std::string_view value) { json.member_if_any(name, value); }
+  /// A name from the transcript, in both views.
+  void name(std::string_view name, std::string_view value) {
+    if (!value.empty()) redacted(name, value);
+  }
+  void redacted(std::string_view name, std::string_view value) {
+    append_redacted(json.key(name).next(), value, options_.filter);
+  }
+  /// A text from the transcript: cut, and only in the full view.
+  void text(std::string_view name, std::string_view value) {
+    if (value.empty() || !is_full()) return;
+    append_text(json.key(name).next(), value, text_bytes_max, options_.filter, truncated, name);
+  }
+  /// A text of which the state has only the beginning; `bytes`: size of the complete text, 0 if this is it.
+  void preview(std::string_view name, std::string_view value, std::uint64_t bytes) {
+    if (value.empty() || !is_full()) return;
+    if (bytes > 0) truncated.add(name, bytes);
+    text(name, value);
+  }
+  bool is_full() const { return options_.view == View::full; }
+  const EncodeOptions& options() const { return options_; }
+
+  JsonWriter json;
+  TruncatedPaths truncated;
+
+ private:
+  const EncodeOptions options_;
+};
+
+const StreamState* state_of(const tail::Stream* stream) {
+  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
+}
+
+void append_cursors(JsonWriter& json, const Session& session) {
+  json.key("cursors").begin_array();
+  for (const Member& member : session.members) {
+    if (member.stream->transcript())
+      json.value(stream_cursor(*member.stream, member.stream->transcript()->end()));
+  }
+  json.end_array();
+}
+
+void append_status(FrameWriter& frame, const Session& session) {
+  static const status::Status unknown = [] {
+    status::Status status;
+    status.source = "transcript";
+    return status;
+  }();
+  const status::Status& status = session.status ? *session.status : unknown;
+  frame.json.key("status").begin_object();
+  frame.plain("state", status.state);
+  frame.name("reason", status.reason);
+  if (frame.is_full()) frame.name("detail", status.detail);
+  frame.plain("source", status.source.empty() ? "transcript" : status.source);
+  frame.plain("since", status.since);
+  frame.json.end_object();
+}
+
+void append_turn(FrameWriter& frame, const StreamState& state) {
+  const TruncatedPaths::Scope scope(frame.truncated, "turn");
+  frame.json.key("turn").begin_object().member("number", state.turn).member("open", state.turn_open);
+  frame.plain("started", state.turn_started);
+  frame.preview("prompt", state.turn_prompt, state.turn_prompt_truncated);
+  if (!state.turn_open) {
+    frame.plain("outcome", state.last_outcome);
+    frame.plain("finished", state.last_finished);
+  }
+  frame.json.end_object();
+}
+
+void append_tools(FrameWriter& frame, const std::vector<OpenTool>& tools) {
+  const TruncatedPaths::Scope list_scope(frame.truncated, "tools");
+  frame.json.key("tools").begin_array();
+  for (std::size_t index = 0; index < tools.size(); ++index) {
+    const TruncatedPaths::Scope scope(frame.truncated, index);
+    const OpenTool& tool = tools[index];
+    frame.json.begin_object();
+    frame.plain("call", tool.call);
+    frame.redacted("tool", tool.tool);
+    if (!tool.input.empty() && frame.is_full()) {
+      frame.json.raw_member("input", tool.input);
+      for (const TruncatedPath& each : tool.truncated) frame.truncated.add(each.path, each.bytes);
+    }
+    frame.plain("started", tool.started);
+    frame.plain("agent", tool.agent);
+    frame.json.end_object();
+  }
+  frame.json.end_array();
+}
+
+struct AgentEntry {
+  const RunningAgent* running = nullptr;  // in the parent's stream; null: only its own stream is known
+  const tail::Stream* stream = nullptr;   // its own; null: none (yet)
+};
+
+const tail::Stream* stream_of(const Session& session, const RunningAgent& agent) {
+  for (const Member& member : session.members) {
+    const tail::Stream& stream = *member.stream;
+    if (stream.agent().empty()) continue;
+    if (!agent.call.empty() && stream.meta().call == agent.call) return &stream;
+    if (!agent.subagent.empty() && stream.agent() == agent.subagent) return &stream;
+  }
+  return nullptr;
+}
+
+/// Agents that a parent waits for, and agents with an open turn while the session is working.
+std::vector<AgentEntry> agents_of(const Session& session, bool is_working) {
+  std::vector<AgentEntry> agents;
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    for (const RunningAgent& running : state->agents)
+      agents.push_back({&running, stream_of(session, running)});
+  }
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (member.stream->agent().empty() || !state || !state->turn_open || !is_working) continue;
+    const bool is_listed = std::any_of(
+        agents.begin(), agents.end(), [&](const AgentEntry& agent) { return agent.stream == member.stream; });
+    if (!is_listed) agents.push_back({nullptr, member.stream});
+  }
+  if (agents.size() > agents_max) agents.resize(agents_max);
+  return agents;
+}
+
+void append_agents(FrameWriter& frame, const std::vector<AgentEntry>& agents) {
+  const auto first_of = [](const std::string* a, const std::string* b) {
+    if (a && !a->empty()) return std::string_view(*a);
+    return b ? std::string_view(*b) : std::string_view();
+  };
+  const TruncatedPaths::Scope list_scope(frame.truncated, "agents");
+  frame.json.key("agents").begin_array();
+  for (std::size_t index = 0; index < agents.size(); ++index) {
+    const TruncatedPaths::Scope scope(frame.truncated, index);
+    const RunningAgent* running = agents[index].running;
+    const tail::Stream* stream = agents[index].stream;
+    const auto* meta = stream ? &stream->meta() : nullptr;
+    const StreamState* state = state_of(stream);
+    frame.json.begin_object();
+    frame.plain("agent",
+                first_of(stream ? &stream->agent() : nullptr, running ? &running->subagent : nullptr));
+    frame.name("agent_type",
+               first_of(running ? &running->agent_type : nullptr, meta ? &meta->agent_type : nullptr));
+    frame.text("description",
+               first_of(running ? &running->description : nullptr, meta ? &meta->description : nullptr));
+    frame.plain("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
+    if (running && running->background) frame.json.member("background", true);
+    frame.plain("started",
+                first_of(running ? &running->started : nullptr, state ? &state->turn_started : nullptr));
+    append_tools(frame, state ? state->tools : std::vector<OpenTool>{});
+    frame.json.end_object();
+  }
+  frame.json.end_array();
+}
+
+/// Summed over the session's streams; `context` is the main stream's.
+void append_usage_of(JsonWriter& json, const Session& session, const StreamState& main) {
+  Usage sum;
+  double cost_usd = 0;
+  bool cost_known = false;
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    sum.input += state->usage.input;
+    sum.output += state->usage.output;
+    sum.cache_read += state->usage.cache_read;
+    sum.cache_write += state->usage.cache_write;
+    if (state->cost_usd) {
+      cost_usd += *state->cost_usd;
+      cost_known = true;
+    }
+  }
+  json.key("usage").begin_object().member("input", sum.input).member("output", sum.output);
+  json.member("cache_read", sum.cache_read).member("cache_write", sum.cache_write);
+  if (main.context_tokens > 0) json.member("context", main.context_tokens);
+  if (cost_known && cost_usd >= 0) json.member("cost_usd", cost_usd);
+  json.end_object();
+}
+
+/// The list that was set last, by the transcript or a file. Both times are RFC 3339 in UTC, so text order is
+/// time order.
+const std::vector<Todo>& todos_of(const Session& session, const StreamState& main) {
+  if (session.todos && (main.todos_time.empty() || session.todos->time > main.todos_time))
+    return session.todos->todos;
+  return main.todos;
+}
+
+std::string_view last_activity(const Session& session) {
+  std::int64_t newest_ms = -1;
+  std::string_view newest;
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state || state->last_activity.empty() || state->last_activity_ms <= newest_ms) continue;
+    newest_ms = state->last_activity_ms;
+    newest = state->last_activity;
+  }
+  return newest;
+}
+
+}  // namespace
+
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options) {
+  static const StreamState empty;
+  const StreamState* state = state_of(session.main());
+  const StreamState& main = state ? *state : empty;
+  const bool is_working = main.turn_open || (session.status && session.status->state == "working");
+  std::string out;
+  out.reserve(1024);
+  FrameWriter frame(out, options);
+  frame.json.begin_object();
+  frame.plain("type", "session");
+  frame.plain("host", host);
+  frame.plain("session", session.name);
+  frame.plain("program", session.program);
+  append_cursors(frame.json, session);
+  frame.name("project", session.project);
+  frame.redacted("directory", session.directory);
+  frame.text("title", main.title.empty() && session.status ? session.status->title : main.title);
+  frame.name("model", main.model);
+  frame.name("version", main.version);
+  frame.name("git_branch", main.git_branch);
+  frame.name("mode", main.mode);
+  frame.name("permission_mode", main.permission_mode);
+  frame.plain("dialect", main.dialect);
+  append_status(frame, session);
+  append_turn(frame, main);
+  append_tools(frame, main.tools);
+  append_todos(frame.json.key("todos").next(), todos_of(session, main), text_bytes_max, options.filter,
+               options.view, frame.truncated);
+  append_agents(frame, agents_of(session, is_working));
+  append_usage_of(frame.json, session, main);
+  frame.plain("last_activity", last_activity(session));
+  frame.preview("last_text", main.last_text, main.last_text_truncated);
+  frame.truncated.append_member(out);
+  frame.json.end_object();
+  return out;
+}
+
+status::TranscriptSummary transcript_summary(const Session& session) {
+  status::TranscriptSummary summary;
+  const StreamState* main = state_of(session.main());
+  struct Call {
+    std::int64_t started_ms;
+    status::OpenCall call;
+  };
+  std::vector<Call> calls;
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    summary.known = true;
+    const std::string& own_agent = member.stream->agent();
+    for (const OpenTool& tool : state->tools) {
+      calls.push_back(
+          {tool.started_ms, {tool.call, tool.tool, tool.input, tool.agent.empty() ? own_agent : tool.agent}});
+    }
+  }
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const Call& a, const Call& b) { return a.started_ms < b.started_ms; });
+  for (Call& call : calls) summary.calls.push_back(std::move(call.call));
+  if (main) {
+    summary.turn_open = main->turn_open;
+    summary.turn_started = main->turn_started;
+    summary.turn_finished = main->last_finished;
+    summary.version = main->version;
+    summary.path = session.main()->path();
+    for (const std::string& directory : {main->project, main->cwd})
+      if (!directory.empty()) summary.directories.push_back(directory);
+  }
+  summary.program = session.program;
+  summary.last_growth_ms = session.modified_ms();
+  summary.last_activity = last_activity(session);
+  return summary;
+}
+
+// --- Subscriptions and connections ---
+
+namespace {
+
+/// Members without a value are omitted.
+std::string text_frame(std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object();
+  for (const auto& [name, value] : members) json.member_if_any(name, value);
+  json.end_object();
+  return out;
+}
+
+}  // namespace
+
+std::string control_frame(std::string_view type, std::string_view id) {
+  std::string out;
+  JsonWriter(out).begin_object().member("type", type).member("id", id).end_object();
+  return out;
+}
+
+std::string error_frame(std::string_view id, std::string_view code, std::string_view text, bool retry) {
+  std::string out;
+  JsonWriter json(out);
+  json.begin_object().member("type", "error").member_if_any("id", id).member("code", code);
+  json.member("message", text).member("retry", retry).end_object();
+  return out;
+}
+
+std::string heartbeat_frame(std::int64_t time_ms) {
+  return text_frame({{"type", "heartbeat"}, {"time", format_time(time_ms)}});
+}
+
+std::string stream_cursor(const tail::Stream& stream, const Cursor& cursor) {
+  return stream.name() + ":" + to_string(cursor);
+}
+
+std::vector<std::string> bookmark_frames(std::string_view id, const std::vector<std::string>& cursors,
+                                         bool complete) {
+  std::vector<std::string> frames;
+  for (std::size_t at = 0; at < cursors.size() || (frames.empty() && complete);) {
+    std::string out;
+    JsonWriter json(out);
+    json.begin_object().member("type", "bookmark").member_if_any("id", id).key("cursors").begin_array();
+    for (std::size_t count = 0; at < cursors.size() && count < cursors_per_frame; ++at, ++count)
+      json.value(cursors[at]);
+    json.end_array();
+    if (complete && at == cursors.size()) json.member("complete", true);
+    json.end_object();
+    frames.push_back(std::move(out));
+  }
+  return frames;
+}
+
+std::string reset_frame(std::string_view id, std::string_view host, std::string_view session,
+                        std::string_view stream, std::string_view reason) {
+  return text_frame({{"type", "reset"},
+                     {"id", id},
+                     {"host", host},
+                     {"session", session},
+                     {"stream", stream},
+                     {"reason", reason}});
+}
+
+std::string removed_frame(std::string_view host, std::string_view stream) {
+  return text_frame({{"type", "stream.removed"}, {"host", host}, {"stream", stream}});
+}
+
+}  // namespace earshot::serve

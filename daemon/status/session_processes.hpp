@@ -1,0 +1,98 @@
+// Which sessions are run by a local process, for programs and versions without a registry entry. A session
+// whose process is missing for a while has ended.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agents/roots.hpp"
+#include "base/clock.hpp"
+#include "status/derive_status.hpp"
+#include "status/process_table.hpp"
+
+namespace earshot::status {
+
+/// What identifies the process of a session.
+struct SessionPlace {
+  const AgentProgram* program = nullptr;
+  std::vector<std::string> directories;  // working directories that the transcript names
+  std::string transcript;                // its path
+  bool keeps_registry = false;           // this version of the program would have a registry entry
+  friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
+};
+
+/// Scans the processes only while the result can change a tracked session: a process that was found is
+/// watched for its exit, and a session without a conclusion is not examined again before it grows.
+class SessionProcesses {
+ public:
+  using OnChange = std::function<void(const std::string& session)>;
+  /// True if a registry entry names this process: it runs the session of that entry and no other.
+  using IsRegistered = std::function<bool(std::int64_t pid)>;
+
+  static constexpr std::size_t exit_watches_max = 256;  // one descriptor each; others are scanned for
+  static constexpr std::chrono::milliseconds hidden_interval{60'000};  // while a process hides its directory
+
+  SessionProcesses(boost::asio::io_context& io, boost::asio::any_io_executor disk,
+                   std::shared_ptr<const ProcessTable> processes, std::vector<Root> roots,
+                   std::chrono::milliseconds patience, IsRegistered is_registered, OnChange on_change);
+
+  /// Examines the session from now on. Two scans are at least a tenth of the patience apart. `grown`: when a
+  /// transcript of it grew. Does not call back.
+  void track(const std::string& session, const SessionPlace& place, Clock::time_point grown);
+  void untrack(const std::string& session);
+  void stop();
+
+  struct Conclusion {
+    ProcessEvidence evidence = ProcessEvidence::unknown;
+    std::int64_t ended_ms = 0;  // if a process of it was seen: when its end was noticed, since 1970
+  };
+  Conclusion conclusion(const std::string& session) const;
+
+ private:
+  struct Tracked {
+    SessionPlace place;
+    Clock::time_point grown, due;  // due: of the next scan for it; max(): none
+    std::optional<Clock::time_point> examined, missing_since;
+    std::int64_t missing_since_ms = 0;
+    ProcessEvidence evidence = ProcessEvidence::unknown;
+    bool was_seen = false;
+    bool contradicted = false;  // it grew after its end: the next scan finds the process, or proves nothing
+    std::vector<std::int64_t> pids;
+  };
+  struct Scan {
+    ProcessScan processes;
+    std::vector<std::string> local_roots;
+  };
+
+  void schedule();
+  void set_timer(Clock::time_point due);
+  void scan();
+  void apply(const Scan& scan);
+  bool apply(Tracked& tracked, const Scan& candidates, Clock::time_point now);
+  static bool can_decide(const Tracked& tracked, const Scan& scan);
+  bool watch_exit(const AgentProcess& process);
+
+  boost::asio::io_context& io_;
+  boost::asio::any_io_executor disk_;
+  std::shared_ptr<const ProcessTable> processes_;
+  const std::vector<Root> roots_;
+  const std::chrono::milliseconds patience_;
+  IsRegistered is_registered_;
+  OnChange on_change_;
+  std::unordered_map<std::string, Tracked> tracked_;
+  std::map<std::int64_t, std::unique_ptr<ExitWatch>> exit_watches_;
+  Timer timer_;
+  Clock::time_point timer_due_ = Clock::time_point::max();
+  Clock::time_point last_scan_ = Clock::time_point::min();
+  bool scanning_ = false;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();  // results from the disk hold it weakly
+};
+
+}  // namespace earshot::status

@@ -1,0 +1,60 @@
+#include <catch2/catch.hpp>
+
+#include "unit/cli/fixture.hpp"
+
+using namespace earshot;
+using namespace earshot::cli;
+using namespace earshot::cli::test;
+
+namespace {
+
+std::string words(std::vector<std::string> typed) {
+  CLI::App app("", "earshot");
+  add_commands(app);
+  return complete_words(app, std::move(typed));
+}
+
+}  // namespace
+
+TEST_CASE("commands, options and their values are completed") {
+  CHECK(words({""}).starts_with("ls\tlist sessions"));
+  CHECK(words({}).starts_with("ls\t"));
+  CHECK(words({"ls", "-"}).find("--colour\t") != std::string::npos);
+  CHECK(words({"ls", "--colour", ""}) == "auto\nalways\nnever\n");
+  CHECK(words({"ls", "--colour", "=", "a"}) == "auto\nalways\nnever\n");
+  CHECK(words({"ls", "--colour=a"}) == "--colour=auto\n--colour=always\n--colour=never\n");
+  CHECK(words({"ls", "--state", ""}) == "\tdirectory\n");
+  CHECK(words({"replay", ""}) == "\tfile\n");
+  CHECK(words({"tail", "--since", ""}).empty());
+  CHECK(words({"dance", "-"}).find("--version\t") != std::string::npos);
+}
+
+TEST_CASE("fault 86: ids that cannot be typed are not offered") {
+  const State state;
+  const auto session = [](const std::string& id) {
+    return R"({"type":"session","host":"h","project":"/home/u/api","title":"a\nb\u001b","session":")" + id +
+           "\"}";
+  };
+  FakeDaemon daemon({[&](Peer& peer) {
+                      peer.upgrade();
+                      peer.receive(1);
+                      for (const char* id : {R"(a\nb)", R"(a\tb)", R"(a\u001b[31m)", R"(a\u202eb)",
+                                             "--rotate", "-v", "", "2eaa$(touch x)"})
+                        peer.send(session(id));
+                      peer.send(R"({"type":"ready","id":"cli"})");
+                      peer.receive(8);
+                      peer.close(1000, "");
+                    }},
+                    state.socket());
+  const std::string offered = words({"show", "--state", state.path(), ""});
+  CHECK(daemon.join().empty());
+  CHECK(offered.starts_with("last\tthe session with the latest activity\n2eaa$(touch x)\tapi: a"));
+  CHECK(std::count(offered.begin(), offered.end(), '\n') == 2);
+  CHECK(offered.find('\x1b') == offered.npos);
+}
+
+TEST_CASE("without a daemon a session still completes to last") {
+  const State state;
+  CHECK(words({"show", "--socket", state.path("none"), ""}) ==
+        "last\tthe session with the latest activity\n");
+}

@@ -1,0 +1,268 @@
+// Paths and who may use them. No socket.
+#include "serve/http/router.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace earshot::serve;
+
+namespace {
+
+const std::string token(64, 'a');
+
+struct ServerFixture {
+  ServerFixture() : context("dev7", LiveLog::bytes_max_default) {
+    context.access.token = token;
+    context.page_url = "http://127.0.0.1:7717/";
+  }
+  HttpResponse ask(std::string_view method, std::string_view target,
+                   AuthResult auth_result = AuthResult::owner, std::string_view body = {},
+                   std::string_view content_type = "application/json") {
+    Request request{method, target, {"127.0.0.1:7717"}, {}, {}, false, content_type, {}, body};
+    return route(request, {{TransportKind::tcp, auth_result}, now}, context);
+  }
+  HttpResponse prove(std::string_view target, std::string endpoint = "127.0.0.1:7717",
+                     std::vector<std::string_view> origins = {}) {
+    return route({"GET", target, {"127.0.0.1:7717"}, std::move(origins), {}},
+                 {{TransportKind::tcp, AuthResult::anonymous}, now, false, std::move(endpoint)}, context);
+  }
+  ServerContext context;
+  std::chrono::steady_clock::time_point now{std::chrono::hours(1)};
+};
+
+/// The string value of `name` in a JSON text.
+std::string text_after(const std::string& json, const std::string& name) {
+  const std::string key = "\"" + name + "\":\"";
+  const std::size_t at = json.find(key);
+  return at == std::string::npos
+             ? ""
+             : json.substr(at + key.size(), json.find('"', at + key.size()) - at - key.size());
+}
+
+}  // namespace
+
+TEST_CASE("each path has its methods and its required permission") {
+  ServerFixture fixture;
+  struct Row {
+    std::string_view method, target;
+    unsigned stranger, owner;
+  };
+  const Row rows[] = {
+      {"GET", "/", 200, 200},
+      {"HEAD", "/", 200, 200},
+      {"GET", "/?x=1", 200, 200},
+      {"GET", "/app.js", 200, 200},
+      {"GET", "/style.css", 200, 200},
+      {"GET", "/healthz", 200, 200},
+      {"GET", "/metrics", 401, 200},
+      {"HEAD", "/metrics", 401, 200},
+      {"GET", "/v1/health", 401, 200},
+      {"GET", "/v1/sessions", 401, 200},
+      {"HEAD", "/v1/sessions", 401, 200},
+      {"GET", "/v1/ws", 426, 426},
+      {"HEAD", "/v1/ws", 405, 405},
+      {"HEAD", "/v1/events", 405, 405},
+      {"POST", "/v1/codes", 401, 200},
+      {"GET", "/v1/codes", 405, 405},
+      {"POST", "/v1/token/rotate", 401, 501},
+      {"GET", "/v1/token", 405, 405},
+      {"POST", "/", 405, 405},
+      {"OPTIONS", "/v1/sessions", 405, 405},
+      {"get", "/", 405, 405},
+      {"GET", "/nothing", 404, 404},
+      {"GET", "/v1/ws/", 404, 404},
+      {"GET", "/v1", 404, 404},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.method, row.target);
+    REQUIRE(fixture.ask(row.method, row.target, AuthResult::anonymous).status == row.stranger);
+    REQUIRE(fixture.ask(row.method, row.target, AuthResult::owner).status == row.owner);
+  }
+  REQUIRE(fixture.ask("POST", "/").allow == "GET, HEAD");
+  REQUIRE(fixture.ask("GET", "/v1/codes").allow == "POST");
+  REQUIRE(fixture.ask("HEAD", "/v1/events").allow == "GET");
+  for (const std::string_view path : {"/metrics", "/v1/ws", "/v1/sessions"})
+    REQUIRE(fixture.ask("GET", path, AuthResult::wrong_token).status == 401);
+  REQUIRE(fixture.ask("GET", "/healthz", AuthResult::wrong_token).status == 200);
+  REQUIRE(fixture.ask("GET", "/v1/events").kind == HttpResponse::Kind::events);
+}
+
+TEST_CASE("an upgrade is accepted without a token, but not with a wrong one") {
+  ServerFixture fixture;
+  const auto upgrade = [&](std::string_view target, AuthResult auth_result) {
+    return route({"GET", target, {}, {}, {}, true}, {{TransportKind::tcp, auth_result}, fixture.now},
+                 fixture.context);
+  };
+  const HttpResponse owner = upgrade("/v1/ws", AuthResult::owner);
+  REQUIRE(owner.kind == HttpResponse::Kind::websocket);
+  REQUIRE_FALSE(owner.meta);
+  const HttpResponse stranger = upgrade("/v1/ws?view=meta", AuthResult::anonymous);
+  REQUIRE(stranger.kind == HttpResponse::Kind::websocket);
+  REQUIRE(stranger.meta);
+  REQUIRE(upgrade("/v1/ws", AuthResult::wrong_token).status == 401);
+  REQUIRE(upgrade("/v1/ws?view=some", AuthResult::owner).status == 400);
+  REQUIRE(upgrade("/v1/ws?token=" + token, AuthResult::anonymous).status == 400);
+}
+
+TEST_CASE("a one-time code is exchanged for a token once") {
+  ServerFixture fixture;
+  const std::string made = fixture.ask("POST", "/v1/codes").body;
+  const std::string code = text_after(made, "code");
+  REQUIRE(code.size() == 64);
+  REQUIRE(made.find("\"expires_in\":60,") != std::string::npos);
+  REQUIRE(text_after(made, "url") == "http://127.0.0.1:7717/#code=" + code);
+
+  const std::string body = "{\"code\":\"" + code + "\"}";
+  const auto trade = [&](std::string_view text, std::string_view type = "application/json") {
+    return fixture.ask("POST", "/v1/token", AuthResult::anonymous, text, type);
+  };
+  REQUIRE(trade(body, "text/plain").status == 415);
+  REQUIRE(trade(body, "").status == 415);
+  REQUIRE(trade("", "application/json").status == 400);
+  REQUIRE(trade("[]").status == 400);
+  REQUIRE(trade("{\"code\":7}").status == 400);
+  REQUIRE(trade("{\"code\":\"\"}").status == 401);
+  const HttpResponse good = trade(body, "application/json; charset=utf-8");
+  REQUIRE(good.status == 200);
+  REQUIRE(text_after(good.body, "token").size() == 64);
+  REQUIRE(text_after(good.body, "token") != token);
+  REQUIRE(trade(body).status == 401);
+
+  const std::string late = text_after(fixture.ask("POST", "/v1/codes").body, "code");
+  fixture.now += OneTimeCodes::good_for;
+  REQUIRE(trade("{\"code\":\"" + late + "\"}").status == 401);
+}
+
+TEST_CASE("fault 87: the daemon proves that it has the token, for one nonce and its own endpoint") {
+  ServerFixture fixture;
+  const std::string path = "/v1/proof?nonce=", nonce = "00112233445566778899aabbccddeeff";
+  const HttpResponse proof = fixture.prove(path + nonce);
+  REQUIRE(proof.status == 200);
+  REQUIRE(proof.content_type.starts_with("text/plain"));
+  REQUIRE(proof.body == "315f3b5ee41a036965f47389341b9ef708f7b1d8298c2ef49de5945375229ba9\n");
+  REQUIRE(fixture.prove(path + nonce, "[::1]:7717").body ==
+          "9665f430d290406b9ca06edba2ae00e1d20627a5209bd7a1418eca5223054cb2\n");
+  for (const std::string& wrong :
+       {std::string("/v1/proof"), path, path + nonce.substr(1), path + nonce + "0", path + nonce + "&x=1",
+        path + nonce + "&nonce=" + nonce, path + "00112233445566778899AABBCCDDEEFF"}) {
+    CAPTURE(wrong);
+    REQUIRE(fixture.prove(wrong).status == 400);
+  }
+  REQUIRE(fixture.prove(path + nonce, "127.0.0.1:7717", {"http://127.0.0.1:7717"}).status == 403);
+  REQUIRE(fixture.prove(path + nonce, "").status == 404);
+}
+
+TEST_CASE("fault 87: a page receives a token for its own origin only, until the token is rotated") {
+  ServerFixture fixture;
+  fixture.context.callbacks.store_token = [](const std::string&) { return std::string(); };
+  const std::string code = text_after(fixture.ask("POST", "/v1/codes").body, "code");
+  const std::string body = "{\"code\":\"" + code + "\"}", origin = "http://127.0.0.1:7717";
+  RequestContext request_context{{TransportKind::tcp, AuthResult::anonymous}, fixture.now};
+  request_context.caller.origin = origin;
+  const HttpResponse response =
+      route({"POST", "/v1/token", {"127.0.0.1:7717"}, {origin}, {}, false, "application/json", {}, body},
+            request_context, fixture.context);
+  const std::string page_token = text_after(response.body, "token");
+  const auto identified = [&](std::string_view from) {
+    return fixture.context.access.identify(page_token, from, TransportKind::tcp).auth_result;
+  };
+  REQUIRE(identified(origin) == AuthResult::owner);
+  REQUIRE(identified("http://localhost:7717") == AuthResult::wrong_token);
+  REQUIRE(identified("") == AuthResult::wrong_token);
+  ServerFixture restarted;
+  REQUIRE(restarted.context.access.identify(page_token, origin, TransportKind::tcp).auth_result ==
+          AuthResult::wrong_token);
+  REQUIRE(fixture.ask("POST", "/v1/token/rotate").status == 200);
+  REQUIRE(identified(origin) == AuthResult::wrong_token);
+}
+
+TEST_CASE("fault 95: the metrics token reads /metrics and nothing else") {
+  ServerFixture fixture;
+  const std::string metrics_token(64, 'b');
+  fixture.context.access.metrics_token = metrics_token;
+  const std::string authorization = "Bearer " + metrics_token;
+  const auto ask = [&](std::string_view method, std::string_view target) {
+    const Request request{method, target, {"127.0.0.1:7717"}, {}, {authorization}, true, "application/json"};
+    const Caller caller = fixture.context.access.identify(request, TransportKind::tcp);
+    REQUIRE(caller.auth_result == AuthResult::metrics);
+    REQUIRE_FALSE(caller.is_authenticated());
+    return route(request, {caller, fixture.now}, fixture.context).status;
+  };
+  REQUIRE(ask("GET", "/metrics") == 200);
+  REQUIRE(ask("GET", "/healthz") == 200);
+  for (const std::string_view path : {"/v1/health", "/v1/sessions", "/v1/events", "/v1/ws"})
+    REQUIRE(ask("GET", path) == 403);
+  for (const std::string_view path : {"/v1/codes", "/v1/token/rotate"}) REQUIRE(ask("POST", path) == 403);
+  REQUIRE(fixture.context.access.identify(metrics_token, "", TransportKind::tcp).auth_result ==
+          AuthResult::wrong_token);  // in a hello
+}
+
+TEST_CASE("a rotated token is stored before connections are notified") {
+  ServerFixture fixture;
+  std::string kept;
+  int told = 0;
+  fixture.context.callbacks.store_token = [&](const std::string& fresh) {
+    kept = fresh;
+    return std::string();
+  };
+  fixture.context.token_changed = [&] { ++told; };
+  const HttpResponse answer = fixture.ask("POST", "/v1/token/rotate");
+  REQUIRE(answer.status == 200);
+  REQUIRE(kept.size() == 64);
+  REQUIRE(kept != token);
+  REQUIRE(fixture.context.access.token == kept);
+  REQUIRE(text_after(answer.body, "token") == kept);
+  REQUIRE(told == 1);
+
+  fixture.context.callbacks.store_token = [](const std::string&) { return std::string("the disk is full"); };
+  const HttpResponse failed = fixture.ask("POST", "/v1/token/rotate");
+  REQUIRE(failed.status == 500);
+  REQUIRE(failed.body.find("the disk is full") != std::string::npos);
+  REQUIRE(fixture.context.access.token == kept);
+  REQUIRE(told == 1);
+}
+
+TEST_CASE("the query of an event stream is the equivalent subscription") {
+  ServerFixture fixture;
+  const auto stream = [&](std::string_view target) { return fixture.ask("GET", target); };
+  REQUIRE(stream("/v1/events").subscription ==
+          R"({"type":"subscribe","id":"events","filter":{},"snapshot":true,"all":false})");
+  REQUIRE(
+      stream(
+          "/v1/events?type=turn.*&type=tool.*&project=%2Fhome%2Fu&deliver=state&snapshot=false&all&after=a:1"
+          "&after=b:2&on_lag=catch_up&view=meta")
+          .subscription ==
+      R"({"type":"subscribe","id":"events","filter":{"project":["/home/u"],"type":["turn.*","tool.*"]},)"
+      R"("deliver":"state","on_lag":"catch_up","after":["a:1","b:2"],"snapshot":false,"all":true})");
+  REQUIRE(stream("/v1/events?project=%22%5C").subscription.find(R"(["\"\\"])") != std::string::npos);
+  REQUIRE(stream("/v1/events?view=meta").meta);
+  for (const std::string_view wrong : {"typ=x", "all=maybe", "view=half", "type=%zz", "token=secret"}) {
+    CAPTURE(wrong);
+    REQUIRE(stream("/v1/events?" + std::string(wrong)).status == 400);
+  }
+}
+
+TEST_CASE("the page may connect only to the daemon that served it") {
+  ServerFixture fixture;
+  const auto policy = [&](std::vector<std::string_view> hosts, TransportKind transport_kind) {
+    return route({"GET", "/", std::move(hosts), {}, {}},
+                 {{transport_kind, AuthResult::anonymous}, fixture.now}, fixture.context)
+        .page_policy;
+  };
+  REQUIRE(policy({"localhost:7717"}, TransportKind::tcp).find("connect-src 'self' ws://localhost:7717;") !=
+          std::string::npos);
+  REQUIRE(policy({"dev7.example:1"}, TransportKind::tls).find("connect-src 'self' wss://dev7.example:1;") !=
+          std::string::npos);
+  REQUIRE(policy({"x; script-src *"}, TransportKind::unix_socket).find("connect-src 'self';") !=
+          std::string::npos);
+  REQUIRE(policy({"a", "b"}, TransportKind::unix_socket).find("connect-src 'self';") != std::string::npos);
+  const HttpResponse page = fixture.ask("GET", "/app.js");
+  REQUIRE(page.content_type == "text/javascript; charset=utf-8");
+  REQUIRE(page.etag != fixture.ask("GET", "/").etag);
+  Request again{"GET", "/app.js", {"localhost:7717"}, {}, {}};
+  again.if_none_match = page.etag;
+  const HttpResponse known =
+      route(again, {{TransportKind::tcp, AuthResult::anonymous}, fixture.now}, fixture.context);
+  REQUIRE(known.status == 304);
+  REQUIRE(known.body.empty());
+  REQUIRE(known.etag == page.etag);
+}

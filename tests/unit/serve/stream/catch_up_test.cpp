@@ -1,0 +1,105 @@
+#include "serve/stream/catch_up.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "unit/serve/stream/subscriber_fixture.hpp"
+
+using namespace earshot;
+using namespace earshot::serve;
+using namespace earshot::serve::test_subscriber;
+
+TEST_CASE("fifty clients that resume the same streams share one fold per stream") {
+  Daemon daemon;
+  for (int i = 0; i < 40; ++i) {
+    FakeStream& stream = daemon.stream("s" + std::to_string(i));
+    for (int n = 0; n < 5; ++n) daemon.turn(stream, 2000);
+  }
+  std::vector<std::unique_ptr<Client>> clients;
+  std::vector<std::string> after;
+  for (const auto& stream : daemon.streams) after.push_back(stream->name() + ":");
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(std::make_unique<Client>(daemon));
+    clients.back()->subscribe(after);
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& client : clients) more |= client->take(1 << 30);
+    daemon.settle();
+    for (const auto& client : clients) more |= client->take(1 << 30);
+  }
+  for (const auto& client : clients) {
+    client->look();
+    for (const auto& stream : daemon.streams) REQUIRE(client->events[stream->name()] == expected(*stream));
+    REQUIRE(client->count("bookmark") == 1);
+  }
+  REQUIRE(daemon.archive.opened == 40);
+  REQUIRE(daemon.catch_ups.folds() == 0);
+  REQUIRE(daemon.catch_ups.bytes() == 0);
+}
+
+TEST_CASE("a client that does not read delays no other client and holds bounded memory") {
+  Daemon daemon;
+  daemon.context.limits.catch_up_bytes = 1 << 20;
+  daemon.context.limits.catch_up_patience = std::chrono::milliseconds(0);
+  for (int i = 0; i < 20; ++i) {
+    FakeStream& stream = daemon.stream("s" + std::to_string(i));
+    for (int n = 0; n < 60; ++n) daemon.turn(stream, 2000);
+  }
+  std::vector<std::string> after;
+  for (const auto& stream : daemon.streams) after.push_back(stream->name() + ":");
+  std::vector<std::unique_ptr<Client>> asleep;
+  for (int i = 0; i < 5; ++i) {
+    asleep.push_back(std::make_unique<Client>(daemon));
+    asleep.back()->subscribe(after);
+    for (int n = 0; n < 1 + i; ++n) {
+      asleep.back()->take(3000);
+      daemon.settle();
+    }
+  }
+  Client awake(daemon);
+  awake.subscribe(after);
+  for (int i = 0; i < 100'000 && awake.count("bookmark") == 0; ++i) {
+    if (!awake.take(1 << 30)) daemon.settle();
+    awake.look();
+    REQUIRE(daemon.catch_ups.bytes() <= daemon.context.limits.catch_up_bytes + (1 << 20));
+  }
+  for (const auto& stream : daemon.streams) REQUIRE(awake.events[stream->name()] == expected(*stream));
+  // The clients that wake up receive each event once, although their chunks were revoked.
+  for (const auto& client : asleep) {
+    client->take_all();
+    for (const auto& stream : daemon.streams) REQUIRE(client->events[stream->name()] == expected(*stream));
+  }
+}
+
+TEST_CASE("fault 79: a client with one cursor does not wait for a client with hundreds") {
+  Daemon daemon;
+  std::vector<std::string> after;
+  for (int i = 0; i < 300; ++i) {
+    FakeStream& stream = daemon.stream("s" + std::to_string(i));
+    daemon.turn(stream);
+    after.push_back(stream.name() + ":");
+  }
+  FakeStream& one = daemon.stream("one");
+  daemon.turn(one);
+  Client many(daemon), single(daemon);
+  many.subscribe(after);
+  many.take(1);
+  daemon.settle();
+  single.subscribe({one.name() + ":"});
+  std::size_t opened = 0;
+  while (single.count("bookmark") == 0) {
+    single.take(1 << 30);
+    many.take(1 << 30);
+    daemon.io.restart();
+    daemon.io.poll_one();
+    single.look();
+    opened = daemon.archive.opened;
+    REQUIRE(daemon.catch_ups.reading() <= daemon.context.limits.catch_up_folds);
+  }
+  REQUIRE(single.events[one.name()] == expected(one));
+  REQUIRE(opened < 20);
+  many.take_all();
+  REQUIRE(many.count("bookmark") == 1);
+  for (const auto& stream : daemon.streams)
+    if (stream.get() != &one) REQUIRE(many.events[stream->name()] == expected(*stream));
+}

@@ -1,0 +1,183 @@
+#include "status/session_processes.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "unit/status/fake_proc.hpp"
+#include "unit/status/tracker_fixture.hpp"
+
+using namespace earshot;
+using namespace earshot::status;
+using namespace std::chrono_literals;
+
+#ifdef __linux__
+
+namespace {
+
+/// A tracker on a simulated /proc that waits a short time for a process.
+struct ProcessFixture : FakeProc, ManualFixture {
+  ProcessFixture() : ManualFixture(options(*this)) { tracker->start(); }
+  /// As if the daemon was started now.
+  void restart() {
+    make(options(*this));
+    tracker->start();
+  }
+  static StatusTrackerOptions options(const FakeProc& proc) {
+    StatusTrackerOptions options;
+    options.proc_dir = proc.scratch / "proc";
+    options.machine_id_path = proc.scratch / "machine-id";
+    options.process_patience = 20ms;
+    return options;
+  }
+  /// A session with an open turn whose last line is old.
+  void session(const std::string& name, const std::string& version = "2.0.1", std::int64_t age_ms = 60'000,
+               bool turn_open = true) {
+    TranscriptSummary summary = working_turn();
+    summary.turn_open = turn_open;
+    summary.last_growth_ms -= age_ms;
+    summary.program = default_program().program();
+    summary.version = version;
+    summary.directories = {"/home/x"};
+    summary.path = root / ("projects/-home-x/" + name + ".jsonl");
+    tracker->transcript_changed(name, summary);
+  }
+  bool becomes(const std::string& name, const std::string& state) {
+    return until([&] { return this->state(name) == state; });
+  }
+  /// Runs the loop until another session that has no process either has ended: by then `name` would have,
+  /// too.
+  void settle() {
+    const std::string name = "other" + std::to_string(++others_);
+    TranscriptSummary summary = working_turn();
+    summary.last_growth_ms -= 60'000;
+    summary.version = "2.1.330";  // decided by the registry
+    summary.directories = {"/elsewhere"};
+    summary.path = root / "projects/-elsewhere/" + name + ".jsonl";
+    tracker->transcript_changed(name, summary);
+    REQUIRE(becomes(name, "ended"));
+  }
+
+ private:
+  int others_ = 0;
+};
+
+bool is_root_local(const ProcessFixture& fixture) {
+  if (is_on_local_file_system(fixture.root.path())) return true;
+  WARN("skipped: " << fixture.root.path() << " is not on a local file system");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("fault 105: an open turn whose process is gone has ended") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.session("s");
+  CHECK(fixture.state("s") == "working");
+  REQUIRE(fixture.becomes("s", "ended"));
+  const Status status = fixture.tracker->status_of("s");
+  CHECK(status.source == "process");
+  CHECK(status.since == "2023-11-14T22:10:00.000Z");  // the last line: the process was never seen
+}
+
+TEST_CASE("fault 105: a session is not ended while a process runs in its directory") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.process(70, {"claude"}, "/home/x");
+  fixture.session("s");
+  fixture.settle();
+  CHECK(fixture.state("s") == "working");
+  fixture.exit(70);
+  REQUIRE(fixture.becomes("s", "ended"));
+  CHECK(fixture.tracker->status_of("s").since > "2026");  // its end was noticed
+}
+
+TEST_CASE("fault 105: a process that has the transcript open runs the session") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.process(70, {"claude"}, "/tmp");
+  std::filesystem::create_directories(fixture.scratch / "proc/70/fd");
+  std::filesystem::create_symlink(fixture.root / "projects/-home-x/s.jsonl",
+                                  fixture.scratch / "proc/70/fd/9");
+  fixture.session("s");
+  fixture.settle();
+  CHECK(fixture.state("s") == "working");
+}
+
+TEST_CASE("fault 105: a process with a registry entry runs the session of that entry only") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.process(70, {"claude"}, "/home/x");
+  fixture.root.write("sessions/70.json",
+                     R"({"pid":70,"sessionId":"t","procStart":"5","cwd":"/home/x","status":"busy"})");
+  fixture.tracker->rescan();
+  REQUIRE(fixture.becomes("t", "working"));
+  fixture.session("s");
+  REQUIRE(fixture.becomes("s", "ended"));
+  CHECK(fixture.state("t") == "working");
+}
+
+TEST_CASE("fault 105: without a view of all processes there is no conclusion") {
+  struct Row {
+    std::string reason;
+    void (*hide)(const ProcessFixture&);
+  };
+  for (const Row& row :
+       {Row{"another pid namespace", [](const ProcessFixture& f) { f.set_namespace("pid:[4026532000]"); }},
+        Row{"hidepid",
+            [](const ProcessFixture& f) {
+              f.scratch.write("proc/self/mounts", "proc " + f.scratch / "proc" + " proc rw,hidepid=2 0 0\n");
+            }},
+        Row{"another user's process", [](const ProcessFixture& f) { f.process(70, {"claude"}, ""); }}}) {
+    CAPTURE(row.reason);
+    ProcessFixture fixture;
+    row.hide(fixture);
+    fixture.restart();
+    fixture.session("s");
+    if (row.reason != "another user's process") fixture.settle();
+    fixture.until([end = Clock::now() + 100ms] { return Clock::now() > end; });
+    CHECK(fixture.state("s") == "working");
+  }
+}
+
+TEST_CASE("fault 108: a version that keeps a registry has ended without an entry") {
+  ProcessFixture fixture;
+  fixture.set_namespace("pid:[4026532000]");
+  fixture.restart();
+  fixture.session("old", "2.1.201", 60'000, false);
+  fixture.session("new", "2.1.330", 60'000, false);
+  CHECK(fixture.state("new") == "idle");
+  REQUIRE(fixture.becomes("new", "ended"));
+  CHECK(fixture.tracker->status_of("new").source == "process");
+  CHECK(fixture.state("old") == "idle");
+}
+
+TEST_CASE("fault 105: a session that grows after its end is not ended again without a process") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.session("s");
+  REQUIRE(fixture.becomes("s", "ended"));
+  fixture.session("s", "2.0.1", 50'000);
+  CHECK(fixture.state("s") == "working");
+  fixture.settle();
+  CHECK(fixture.state("s") == "working");
+}
+
+TEST_CASE("fault 105: no timer is left once everything is decided") {
+  ProcessFixture fixture;
+  if (!is_root_local(fixture)) return;
+  fixture.session("s", "2.0.1", 60'000, false);
+  REQUIRE(fixture.becomes("s", "ended"));
+  fixture.drain();
+}
+
+TEST_CASE("fault 104: the registry names program and project before the first line of a transcript") {
+  ManualFixture fixture;
+  Child child;
+  fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", "busy"));
+  fixture.start_until("s", "working");
+  const Status status = fixture.tracker->status_of("s");
+  CHECK(status.program == "claude-code");
+  CHECK(status.project == "/home/x");
+}
+
+#endif

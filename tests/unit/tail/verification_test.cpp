@@ -1,0 +1,41 @@
+// Verifications that clients request.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "unit/tail/tail_fixture.hpp"
+
+namespace fs = std::filesystem;
+using namespace earshot;
+using namespace earshot::test;
+
+TEST_CASE("fault 79: of many requested verifications two are in progress") {
+  constexpr int files = 300;
+  TemporaryDirectory root;
+  fs::create_directories(root / "projects/p");
+  const auto path = [&](int n) { return root / ("projects/p/s" + std::to_string(n) + ".jsonl"); };
+  const auto name = [](int n) { return "r/p/s" + std::to_string(n); };
+  for (int n = 0; n < files; ++n) append(path(n), prompts(0, 50));
+  TailFixture fixture(root.path());
+  fixture.start();
+  const std::string edited = path(7);
+  const int fd = ::open(edited.c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(::pwrite(fd, "PROMPT", 6, static_cast<off_t>(contents(edited).find("prompt 1\""))) == 6);
+  ::close(fd);
+  for (int n = 0; n < files; ++n) append(path(n), prompts(50, 51));
+  for (int n = 0; n < files; ++n) fixture.read(name(n));
+  fixture.idle();
+  const auto before = fixture.tail->counters().verifications;
+  for (int n = 0; n < files; ++n) fixture.tail->request_verify(*fixture.tail->find(name(n)));
+  std::size_t most = 0;
+  fixture.until([&] {
+    const auto now = fixture.tail->counters();
+    most = std::max(most, now.requested_verifications);
+    return now.verifications - before >= files && now.requested_verifications == 0;
+  });
+  REQUIRE(most == 2);
+  fixture.idle();
+  REQUIRE(fixture.observer.streams[name(7)].resets == Lines{"rewritten"});
+  REQUIRE(fixture.observer.streams[name(8)].resets.empty());
+}
