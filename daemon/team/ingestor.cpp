@@ -260,7 +260,7 @@ void Ingestor::Worker::open() {
   create_streams();
   const StreamInfo events = client->find_stream(options.broker.stream);
   store_name = events.created;
-  messages = std::make_unique<NatsClient::Inbox>(*client);
+  messages = std::make_unique<NatsClient::Inbox>(*client, NatsClient::Source::consumer);
   create_consumer(events);
   statuses_full = false;
   last_status = Clock::now();
@@ -375,7 +375,8 @@ bool Ingestor::Worker::store_lost_messages(const StreamInfo& events) {
 void Ingestor::Worker::subscribe_statuses() {
   const std::string stream = options.broker.status_stream();
   const std::uint64_t last_replayed = client->find_stream(stream).last;
-  const std::string inbox = client->handle_replies(
+  const std::string inbox = client->receive(
+      NatsClient::Source::consumer,
       [this, last_replayed](const NatsMessage& message) { take_status(message, last_replayed); });
   const std::string name = "status_" + inbox.substr(inbox.find('.') + 1, 22);
   const std::string request = consumer_request(stream, {{"name", name},

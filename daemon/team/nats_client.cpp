@@ -136,6 +136,7 @@ constexpr std::int64_t ping_ms = 5000;  // the connection fails after pings_out_
 constexpr int pings_out_max = 2;
 constexpr milliseconds stop_poll{50};  // interval of checks whether the thread is to stop
 constexpr milliseconds close_wait{5000};
+constexpr std::string_view replies = ".reply.";  // between the inbox and the token of a reply's subject
 
 void check(natsStatus status, const std::string& what) {
   if (status == NATS_OK) return;
@@ -181,10 +182,19 @@ struct NatsClient::Impl {
     natsSubscription* handle = nullptr;
   };
 
+  /// The existing connections: libnats may report the end of one after its owner is gone.
+  struct Registry {
+    std::mutex mutex;
+    std::map<std::uintptr_t, Impl*> all;  // by the closure of the callback
+    std::uintptr_t last = 0;
+  };
+  static Registry& registry();
+
   const std::shared_ptr<BrokerThread> thread;
   const std::function<void(std::string)> on_lost;
   natsConnection* connection = nullptr;
-  std::string inbox;                                         // all reply subjects begin with it and `.`
+  std::uintptr_t number = 0;                                 // in the registry
+  std::string inbox;                                         // unique prefix of the subjects to receive
   std::vector<std::unique_ptr<Subscription>> subscriptions;  // used by the thread only
   std::mutex mutex;                                          // of the following members
   std::condition_variable changed;
@@ -194,16 +204,7 @@ struct NatsClient::Impl {
   bool is_closing = false, is_closed = false;
   std::string lost_reason;
 
-  static void on_closed(natsConnection* connection, void* closure) {
-    Impl& impl = *static_cast<Impl*>(closure);
-    const char* error = nullptr;
-    natsConnection_GetLastError(connection, &error);
-    const std::lock_guard lock(impl.mutex);
-    impl.lost_reason = view(error).empty() ? "the connection was closed" : error;
-    if (!impl.is_closing && impl.on_lost) impl.on_lost(impl.lost_reason);
-    impl.is_closed = true;
-    impl.changed.notify_all();
-  }
+  static void on_closed(natsConnection* connection, void* closure);
   static void on_message(natsConnection*, natsSubscription*, natsMsg* message, void* closure) {
     static_cast<Subscription*>(closure)->handler(NatsMessage(own(message)));
   }
@@ -215,14 +216,35 @@ struct NatsClient::Impl {
   }
 
   void connect(const BrokerConfig& config);
-  void dispatch(NatsMessage message) {
-    std::string_view token = message.subject().substr(inbox.size() + 1);
-    token = token.substr(0, token.find('.'));
+  void dispatch(std::string_view token, NatsMessage message) {
     const std::lock_guard lock(mutex);
     const auto found = handlers.find(token);
     if (found != handlers.end()) found->second(std::move(message));
   }
+  void dispatch_reply(NatsMessage message) {
+    const std::string token(message.subject().substr(inbox.size() + replies.size()));
+    dispatch(std::string_view(token).substr(0, token.find('.')), std::move(message));
+  }
 };
+
+NatsClient::Impl::Registry& NatsClient::Impl::registry() {
+  static Registry* const all = new Registry;  // libnats' threads may outlive main()
+  return *all;
+}
+
+void NatsClient::Impl::on_closed(natsConnection* connection, void* closure) {
+  const std::lock_guard registry_lock(registry().mutex);
+  const auto found = registry().all.find(reinterpret_cast<std::uintptr_t>(closure));
+  if (found == registry().all.end()) return;
+  Impl& impl = *found->second;
+  const char* error = nullptr;
+  natsConnection_GetLastError(connection, &error);
+  const std::lock_guard lock(impl.mutex);
+  impl.lost_reason = view(error).empty() ? "the connection was closed" : error;
+  if (!impl.is_closing && impl.on_lost) impl.on_lost(impl.lost_reason);
+  impl.is_closed = true;
+  impl.changed.notify_all();
+}
 
 void NatsClient::Impl::connect(const BrokerConfig& config) {
   natsOptions* options = nullptr;
@@ -239,7 +261,12 @@ void NatsClient::Impl::connect(const BrokerConfig& config) {
   check(natsOptions_SetPingInterval(options, ping_ms), where);
   check(natsOptions_SetMaxPingsOut(options, pings_out_max), where);
   check(natsOptions_SetWriteDeadline(options, request_timeout.count()), where);
-  check(natsOptions_SetClosedCB(options, on_closed, this), where);
+  {
+    const std::lock_guard lock(registry().mutex);
+    number = ++registry().last;
+    registry().all[number] = this;
+  }
+  check(natsOptions_SetClosedCB(options, on_closed, reinterpret_cast<void*>(number)), where);
   if (!config.credentials.empty())
     check(natsOptions_SetUserCredentialsFromFiles(options, config.credentials.c_str(), nullptr),
           config.credentials);
@@ -264,27 +291,31 @@ NatsClient::NatsClient(const BrokerConfig& config, std::shared_ptr<BrokerThread>
   impl_->inbox = config.inbox + std::string(name.substr(name.find('.')));
   natsInbox_Destroy(unique);
   impl_->connect(config);
-  subscribe(impl_->inbox + ".>",
-            [impl = impl_.get()](NatsMessage message) { impl->dispatch(std::move(message)); });
+  subscribe(impl_->inbox + std::string(replies) + ">",
+            [impl = impl_.get()](NatsMessage message) { impl->dispatch_reply(std::move(message)); });
 }
 
 NatsClient::NatsClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 NatsClient::~NatsClient() {
-  if (!impl_->connection) return;
-  {
-    const std::lock_guard lock(impl_->mutex);
+  bool is_unused = true;  // by the threads of libnats
+  if (impl_->connection) {
+    std::unique_lock lock(impl_->mutex);
     impl_->is_closing = true;
-  }
-  natsConnection_Close(impl_->connection);
-  std::unique_lock lock(impl_->mutex);
-  if (!impl_->changed.wait_for(lock, close_wait,
-                               [&] { return impl_->is_closed && impl_->deliveries == 0; })) {
     lock.unlock();
-    [[maybe_unused]] const Impl* leaked = impl_.release();  // a thread of libnats still uses it
+    natsConnection_Close(impl_->connection);
+    lock.lock();
+    is_unused =
+        impl_->changed.wait_for(lock, close_wait, [&] { return impl_->is_closed && impl_->deliveries == 0; });
+  }
+  {
+    const std::lock_guard lock(Impl::registry().mutex);
+    Impl::registry().all.erase(impl_->number);
+  }
+  if (!is_unused) {
+    [[maybe_unused]] const Impl* leaked = impl_.release();
     return;
   }
-  lock.unlock();
   for (const auto& each : impl_->subscriptions) natsSubscription_Destroy(each->handle);
   natsConnection_Destroy(impl_->connection);
 }
@@ -309,15 +340,22 @@ void NatsClient::subscribe(const std::string& subject, Handler handler) {
   check(natsSubscription_SetPendingLimits(added.handle, -1, -1), subject);
 }
 
-std::string NatsClient::handle_replies(Handler handler) {
-  const std::lock_guard lock(impl_->mutex);
-  const std::string token = std::to_string(++impl_->last_token);
-  impl_->handlers[token] = std::move(handler);
-  return impl_->inbox + "." + token;
+std::string NatsClient::receive(Source source, Handler handler) {
+  std::string token;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    token = std::to_string(++impl_->last_token);
+    impl_->handlers[token] = std::move(handler);
+  }
+  if (source == Source::replies) return impl_->inbox + std::string(replies) + token;
+  const std::string subject = impl_->inbox + ".consumer." + token;
+  subscribe(subject,
+            [impl = impl_.get(), token](NatsMessage message) { impl->dispatch(token, std::move(message)); });
+  return subject;
 }
 
-NatsClient::Inbox::Inbox(NatsClient& client) : client_(client) {
-  subject_ = client.handle_replies([this](NatsMessage message) {
+NatsClient::Inbox::Inbox(NatsClient& client, Source source) : client_(client) {
+  subject_ = client.receive(source, [this](NatsMessage message) {
     messages_.push_back(std::move(message));
     client_.impl_->changed.notify_all();
   });
@@ -325,7 +363,7 @@ NatsClient::Inbox::Inbox(NatsClient& client) : client_(client) {
 
 NatsClient::Inbox::~Inbox() {
   const std::lock_guard lock(client_.impl_->mutex);
-  client_.impl_->handlers.erase(subject_.substr(client_.impl_->inbox.size() + 1));
+  client_.impl_->handlers.erase(subject_.substr(subject_.rfind('.') + 1));
 }
 
 std::optional<NatsMessage> NatsClient::Inbox::next(milliseconds timeout) {
@@ -416,8 +454,8 @@ NatsMessage NatsClient::request(const std::string&, std::string_view) {
 ApiResponse NatsClient::api(const std::string&, std::string_view) { return {}; }
 StreamInfo NatsClient::find_stream(const std::string&) { return {}; }
 void NatsClient::subscribe(const std::string&, Handler) {}
-std::string NatsClient::handle_replies(Handler) { return {}; }
-NatsClient::Inbox::Inbox(NatsClient& client) : client_(client) {}
+std::string NatsClient::receive(Source, Handler) { return {}; }
+NatsClient::Inbox::Inbox(NatsClient& client, Source) : client_(client) {}
 NatsClient::Inbox::~Inbox() = default;
 std::optional<NatsMessage> NatsClient::Inbox::next(milliseconds) { return {}; }
 std::string_view NatsMessage::subject() const { return {}; }

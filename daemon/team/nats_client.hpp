@@ -155,13 +155,15 @@ class NatsClient {
 
   /// Until the connection is closed.
   void subscribe(const std::string& subject, Handler handler);
-  /// Receives what is sent to the returned subject, or to it and `.` and one token.
-  std::string handle_replies(Handler handler);
+  /// The messages that a consumer delivers keep their subjects and need a subscription; replies share one.
+  enum class Source { replies, consumer };
+  /// Receives what is sent to the returned subject; replies also to it, `.` and one token.
+  std::string receive(Source source, Handler handler);
 
   /// A queue of the messages that are sent to a reply subject.
   class Inbox {
    public:
-    explicit Inbox(NatsClient& client);
+    explicit Inbox(NatsClient& client, Source source = Source::replies);
     ~Inbox();
     const std::string& subject() const { return subject_; }
     /// Returns nullopt after `timeout`, or if the thread is to stop. Throws if the connection is lost.

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <utility>
 
+#include "agents/stream_name.hpp"
 #include "base/clock.hpp"
 #include "base/json_scan.hpp"
-#include "agents/stream_name.hpp"
 
 namespace earshot::team {
 
@@ -155,7 +155,8 @@ void PublisherConnection::Worker::connect() {
     }
     const std::uint64_t heartbeat_sequence = claim_host_name();
     auto published = last_messages();
-    ack_inbox = client->handle_replies([this](const NatsMessage& message) { on_ack(message); });
+    ack_inbox =
+        client->receive(NatsClient::Source::replies, [this](const NatsMessage& message) { on_ack(message); });
     client->subscribe(read_subject(heartbeat.host),
                       [this](const NatsMessage& message) { on_record_request(message); });
     emit(BrokerOpened{std::move(published), heartbeat_sequence});
@@ -199,7 +200,7 @@ std::uint64_t PublisherConnection::Worker::claim_host_name() {
 
 /// The last message of each of the host's event subjects, read with a temporary consumer of headers.
 std::vector<LastMessage> PublisherConnection::Worker::last_messages() {
-  NatsClient::Inbox messages(*client);
+  NatsClient::Inbox messages(*client, NatsClient::Source::consumer);
   // The name contains the host, so that permissions can restrict a host to its own consumer.
   const std::string name = "last_" + escape_token(heartbeat.host);
   const std::string subjects = events_of(heartbeat.host);
