@@ -15,11 +15,11 @@ namespace {
 
 /// A tracker on a simulated /proc that waits a short time for a process.
 struct ProcessFixture : FakeProc, ManualFixture {
-  ProcessFixture() : ManualFixture(options(*this)) { tracker->start(); }
+  ProcessFixture() : ManualFixture(options(*this)) { start(); }
   /// As if the daemon was started now.
   void restart() {
     make(options(*this));
-    tracker->start();
+    start();
   }
   static StatusTrackerOptions options(const FakeProc& proc) {
     StatusTrackerOptions options;

@@ -171,8 +171,8 @@ TEST_CASE("a late detail refines the status and keeps its since") {
   CHECK(fixture.tracker->status_of("s").detail.empty());
   const std::string since = fixture.tracker->status_of("s").since;
   fixture.tracker->transcript_changed("s", working_turn({bash}));
-  CHECK(fixture.tracker->status_of("s") ==
-        Status{"waiting", "permission", "approve Bash: make test", "registry", since});
+  CHECK(fixture.tracker->status_of("s") == Status{"waiting", "permission", "approve Bash: make test",
+                                                  "registry", since, "claude-code", "/home/x", ""});
   const std::size_t published = fixture.observer.statuses.size();
   fixture.tracker->transcript_changed("s", working_turn({bash}));
   CHECK(fixture.observer.statuses.size() == published);  // only changes are published
@@ -291,8 +291,9 @@ TEST_CASE("an open turn that stops growing becomes unknown, and growth makes it 
   grown.calls = {bash};
   grown.last_growth_ms += 5;
   fixture.tracker->transcript_changed("s", grown);
-  fixture.drain();  // the deadline passes: an open call is not silence
   CHECK(fixture.state("s") == "working");
+  fixture.drain();  // the deadline passes: an open call alone is no evidence of a process
+  CHECK(fixture.state("s") == "unknown");
 }
 
 TEST_CASE("a session that was quiet before the start is unknown at once") {

@@ -139,7 +139,7 @@ TEST_CASE("an incomplete file keeps the last list and is read again without a hi
   ManualFixture fixture;
   fixture.root.write("todos/s-agent-s.json", R"([{"content":"sow","status":"pending"}])");
   fixture.start();
-  fixture.tracker->transcript_changed("s", working_turn({{"c", "Bash", "{}"}}));
+  fixture.tracker->transcript_changed("s", finished_turn());
   REQUIRE(fixture.until([&] { return contents(*fixture.tracker, "s") == Lines{"sow:pending"}; }));
   fixture.root.write("todos/s-agent-s.json", R"([{"content":"so)");
   OpenRecorder opens(fixture.root / "todos");
@@ -155,7 +155,7 @@ TEST_CASE("an unchanged list is not published again") {
   ManualFixture fixture;
   fixture.root.write("tasks/s/1.json", task(1, "sow", "pending"));
   fixture.start();
-  fixture.tracker->transcript_changed("s", working_turn({{"c", "Bash", "{}"}}));
+  fixture.tracker->transcript_changed("s", finished_turn());
   fixture.drain();
   CHECK(fixture.observer.todos == Lines{"s"});
   fixture.root.replace("tasks/s/1.json", task(1, "sow", "pending"));
@@ -174,7 +174,7 @@ TEST_CASE("files of unknown sessions are not opened") {
   fixture.root.write("todos/s-agent-s.json", R"([{"content":"sow","status":"pending"}])");
   OpenRecorder opens(fixture.root / "todos");
   fixture.start();
-  fixture.tracker->transcript_changed("s", working_turn({{"c", "Bash", "{}"}}));
+  fixture.tracker->transcript_changed("s", finished_turn());
   fixture.tracker->rescan();
   fixture.drain();
   CHECK(contents(*fixture.tracker, "s") == Lines{"sow:pending"});

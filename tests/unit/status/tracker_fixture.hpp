@@ -153,4 +153,11 @@ inline TranscriptSummary working_turn(std::vector<OpenCall> calls = {}) {
   return summary;
 }
 
+/// A summary that no timer follows from.
+inline TranscriptSummary finished_turn() {
+  TranscriptSummary summary = working_turn();
+  summary.turn_open = false;
+  return summary;
+}
+
 }  // namespace earshot::status
