@@ -198,8 +198,9 @@ Query parse_query(std::string_view text) {
     query.error = std::move(error);
     return query;
   };
-  if (text.empty()) return query;  // Boost.URL 1.81 reads behind an empty text
-  const auto parsed = boost::urls::parse_query(view(text));
+  if (text.empty()) return query;
+  const std::string terminated(text);  // Boost.URL 1.81 reads up to a NUL
+  const auto parsed = boost::urls::parse_query(view(terminated));
   if (!parsed) return refuse("the query must be percent-encoded UTF-8");
   const boost::urls::encoding_opts options(true);  // `+` is a space
   for (const auto& pair : *parsed) {
