@@ -242,7 +242,8 @@ TEST_CASE("status, reset and stream.removed are sent for matching sessions, what
   REQUIRE(std::vector<std::string>(types.begin() + 3, types.end()) ==
           std::vector<std::string>{"status", "reset", "stream.removed"});
   REQUIRE(client->frames[3] ==
-          R"({"type":"status","host":"dev7","session":"s1","state":"waiting","reason":"permission",)"
+          R"({"type":"status","host":"dev7","session":"s1","program":"claude-code","project":"/home/u/api",)"
+          R"("state":"waiting","reason":"permission",)"
           R"("detail":"approve Bash: rm -rf build","source":"registry","since":"2026-03-01T10:00:00.000Z"})");
   REQUIRE(client->frames[4] ==
           R"({"type":"reset","host":"dev7","session":"s1","stream":"claude/p/s1","reason":"rewritten"})");
@@ -344,7 +345,7 @@ TEST_CASE("fault 101: of one session id in two projects each user sees the own p
     REQUIRE_FALSE(has(*client, "web"));
   }
   REQUIRE(has(*bob, "web text"));
-  REQUIRE_FALSE(has(*bob, "api"));
+  REQUIRE_FALSE(has(*bob, "api text"));
   const std::string host = "127.0.0.1:" + std::to_string(fixture.port());
   const std::string page = test::exchange(fixture.io, fixture.port(),
                                           "GET /v1/sessions?all HTTP/1.1\r\nHost: " + host +
