@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/clock.hpp"
@@ -162,7 +163,11 @@ int Directory::for_each(const std::function<void(std::string_view, FileType)>& v
 
 Clock::time_point Clock::now() noexcept { return std::chrono::steady_clock::now(); }
 
-Clock::duration Clock::sleep(duration until_due) noexcept { return until_due; }
+// Never zero: Asio arms a timer that is due by an absolute time of 1 ns, which fires late where a library
+// displaces the clock (libfaketime).
+Clock::duration Clock::sleep(duration until_due) noexcept {
+  return std::max<duration>(until_due, std::chrono::microseconds(1));
+}
 
 std::chrono::nanoseconds wall_now() noexcept {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(

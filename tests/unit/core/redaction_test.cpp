@@ -45,7 +45,7 @@ TEST_CASE("JSON is redacted decoded and rewritten only where something was repla
         "[\"\xF0\x9F\x98\x80******\xEF\xBF\xBD\",\"\xEF\xBF\xBD\"]");
   CHECK(json(R"({"lamp":1,"x":{"l\u0061mps":[2]}})") == R"({"******":1,"x":{"******s":[2]}})");
   CHECK(json(R"({"oil":"x","\u006fil":["y",{"z":"y"}],"oil2":"x","oil":"","oil":7})") ==
-        R"({"oil":"******","\u006fil":["******",{"z":"y"}],"oil2":"x","oil":"","oil":7})");
+        R"({"oil":"******","\u006fil":["******",{"z":"******"}],"oil2":"x","oil":"","oil":"******"})");
   CHECK(json(R"("abcd l\u0061mp and more")", 7) == R"("abcd **","truncated":{"json":18})");
   CHECK(json("\"abcdef\xFFlamp\"", 7) == R"("abcdef","truncated":{"json":13})");
   CHECK(json(R"({"a":"lamp)") == "null");
