@@ -21,7 +21,7 @@ struct Limits {
   // Connections and requests
   std::size_t connections_max = 1100, reserved_connections = 32, refusals_max = 64;
   std::size_t request_bytes_max = 8 << 10, target_bytes_max = 4 << 10, body_bytes_max = 4 << 10;
-  std::size_t requests_max = 1000, response_bytes_max = 64 << 20;
+  std::size_t requests_max = 1000, response_bytes_max = 16 << 20;
   ms handshake{5000}, keep_alive{15000}, answer{30000};
 
   // Messages and frames

@@ -74,9 +74,12 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
   void read_cold_sessions(HttpResponse response);
   void check_request_time(Clock::time_point now);
-  /// Of all connections. Clients without a token leave room for the others.
+  /// Of all connections. Clients without a token leave room for the others, and all of TCP for the owner's
+  /// socket.
   std::size_t response_bytes_max(bool is_authenticated) const {
-    return context_.limits.response_bytes_max / (is_authenticated ? 1 : 4);
+    const std::size_t quarter = context_.limits.response_bytes_max / 4;
+    if (transport_kind_ == TransportKind::unix_socket) return 4 * quarter;
+    return is_authenticated ? 3 * quarter : quarter;
   }
   void account_response(std::size_t bytes) {
     context_.response_bytes += bytes;
