@@ -17,7 +17,7 @@
 
 namespace earshot::notifier {
 
-/// What is saved beside the queue.
+/// The state that is saved with the queue.
 struct SavedState {
   using Cursors = std::vector<std::pair<std::string, std::string>>;  // stream, cursor; latest last
   EngineState engine;

@@ -61,8 +61,8 @@ enum class IfExists { keep, replace };
 std::string write_private_file(const std::string& path, std::string_view content,
                                IfExists if_exists = IfExists::replace);
 
-/// Deletes what write_private_file() leaves in `directory` when its process is killed. No other process may be
-/// writing there.
+/// Deletes what write_private_file() leaves in `directory` when its process is killed. No other process may
+/// be writing there.
 void remove_unfinished_files(const std::string& directory);
 
 /// The content of a file that holds a secret.

@@ -14,7 +14,7 @@ namespace earshot::tail {
 namespace {
 
 constexpr std::size_t chunk_bytes = 256 << 10;  // one buffer a thread, however many checks are pending
-constexpr std::size_t slice_bytes = 8 << 20;  // between slices the disk thread can do other work
+constexpr std::size_t slice_bytes = 8 << 20;    // between slices the disk thread can do other work
 
 std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
   PrefixHash hash(key);
@@ -24,8 +24,7 @@ std::uint64_t hash_of(std::uint64_t key, std::span<const char> bytes) {
 
 class PrefixReader {
  public:
-  explicit PrefixReader(PrefixCheck check)
-      : check_(std::move(check)), prefix_hash_(check_.hash_key) {
+  explicit PrefixReader(PrefixCheck check) : check_(std::move(check)), prefix_hash_(check_.hash_key) {
     tail_hash_.begin(check_.hash_key);
   }
 

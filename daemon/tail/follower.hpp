@@ -103,7 +103,7 @@ class Follower {
   std::deque<std::shared_ptr<FollowedFile>> queue_;
   std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
   std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
-  std::vector<std::shared_ptr<FollowedFile>> open_;  // files with a descriptor
+  std::vector<std::shared_ptr<FollowedFile>> open_;       // files with a descriptor
   std::size_t open_max_;
   std::size_t batch_read_ = 0;                    // bytes of this batch
   std::deque<std::shared_ptr<Fold>> fold_queue_;  // waiting

@@ -6,8 +6,8 @@
 
 #include "agents/stream_name.hpp"
 #include "base/hex.hpp"
-#include "base/json_scan.hpp"
 #include "base/json_rewrite.hpp"
+#include "base/json_scan.hpp"
 #include "base/json_writer.hpp"
 #include "base/text.hpp"
 #include "base/text_filter.hpp"

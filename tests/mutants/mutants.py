@@ -89,7 +89,7 @@ KILLERS = {
         ("unit/serve/websocket/session_test.cpp", "fault 97: handlers that are destroyed after the server use nothing of it"),
     ],
     "15-dead-process-unnoticed": [
-        ("unit/status/session_processes_test.cpp", "fault 105: an open turn whose process is gone has ended"),
+        ("unit/status/session_processes_test.cpp", "fault 105: an open turn has ended when its process has exited"),
         ("unit/status/session_processes_test.cpp", "fault 105: a session is not ended while a process runs in its directory"),
     ],
 }

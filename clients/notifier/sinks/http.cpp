@@ -15,8 +15,8 @@
 #include "base/hex.hpp"
 #include "base/quantities.hpp"
 #include "base/text.hpp"
-#include "common/format.hpp"
 #include "common/endpoint.hpp"
+#include "common/format.hpp"
 
 namespace earshot::notifier {
 namespace {

@@ -68,7 +68,7 @@ bool is_root_local(const ProcessFixture& fixture) {
 
 }  // namespace
 
-TEST_CASE("fault 105: an open turn whose process is gone has ended") {
+TEST_CASE("fault 105: an open turn has ended when its process has exited") {
   ProcessFixture fixture;
   if (!is_root_local(fixture)) return;
   fixture.session("s");
