@@ -18,6 +18,10 @@ def run(*command, cwd=None, **variables):
     return done.stdout
 
 
+def recorded(source):
+    return re.search(r'build\{"[^"]*", "([^"]*)"', source)[1]
+
+
 class Commit(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="earshot-test-", dir="/tmp")
@@ -46,7 +50,7 @@ class Commit(unittest.TestCase):
         source = source or self.source
         run("cmake", "-D", f"SOURCE={source}", "-D", f"FILE={self.file}", "-P", os.path.join(source, "daemon/version/commit.cmake"), HOME=self.folder)
         with open(self.file) as file:
-            return re.search(r'"(.*)"', file.read())[1]
+            return recorded(file.read())
 
     def test_the_checked_out_commit_is_recorded_and_changes_are_marked(self):
         self.repository()
@@ -89,7 +93,7 @@ class Programs(unittest.TestCase):
         with open(os.path.join(TOP, "CMakeLists.txt")) as file:
             version = re.search(r"VERSION (\d+\.\d+\.\d+)", file.read())[1]
         with open(os.path.join(BUILD, "daemon/version/commit.cpp")) as file:
-            commit = re.search(r'"(.*)"', file.read())[1]
+            commit = recorded(file.read())
         for name in ("earshot", "earshotd", "earshot-notify"):
             output = run(os.path.join(BUILD, name), "--version")
             self.assertRegex(output, rf"^{name} {re.escape(version)} \(commit {commit}, Release, \w+ [\d.]+\)\n$")

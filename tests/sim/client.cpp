@@ -209,6 +209,8 @@ void Client::frame(const std::string& text) {
     if (cursor.empty()) fail("an unknown frame without a cursor", text);
     if (!wants(type)) fail("an event of a type that was not subscribed", text);
     ReceivedStream& held = held_[stream];
+    // Requested by the second subscription before the reset of the first one was received.
+    if (held.replaced && options_.second_after > 0 && place_of(cursor) <= place_of(held.base)) return;
     held.unsure = held.restarted = false;  // no session frame: nothing was missed
     if (place_of(cursor) <= place_of(held.place()))
       note_violation(stream, "I had that: I am at " + held.place(), text);
@@ -232,9 +234,11 @@ void Client::session(const std::string& text, const std::vector<std::string>& cu
       if (place_of(cursor) > place_of(held.place())) held.advance(cursor);
       continue;
     }
+    const bool replaced = held.restarted || held.replaced;
     if (is_new || !same_place(held.place(), cursor))
       held = {is_beginning(cursor) ? "" : cursor, {}, false, false};
     held.unsure = held.restarted = false;
+    held.replaced = replaced;
   }
 }
 

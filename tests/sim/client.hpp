@@ -25,6 +25,7 @@ struct ReceivedStream {
   std::vector<Received> events;  // after `base`
   bool unsure = false;           // after `lagged`: a session frame gives its position if anything was missed
   bool restarted = false;        // after a `reset` with an id: a session frame may give its position
+  bool replaced = false;         // that session frame gave it: `base` includes all earlier events
   std::string violation;  // an event out of order: a reset must follow (after a hidden edit only at a resume)
   bool catching_up = false;  // events that `after` missed are still to be sent
   /// No subscribed event lies in between; compare() checks that.
