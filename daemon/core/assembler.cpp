@@ -13,14 +13,6 @@
 namespace earshot {
 namespace {
 
-// Updates `field` if the record has another value; `changed` is then the new value.
-void update(std::string& field, std::string_view value, OptionalText& changed) {
-  value = cut_utf8(value, Assembler::text_bytes_max);
-  if (value.empty() || field == value) return;
-  field = value;
-  changed = field;
-}
-
 // Stop reasons that end the turn. Others (tool_use, pause_turn, unknown ones) do not.
 struct Ending {
   std::string_view stop_reason, outcome;
@@ -46,8 +38,16 @@ std::uint64_t Assembler::hash(std::string_view text, HashKind kind) const {
 }
 
 std::string_view Assembler::short_text(std::string_view text) {
-  counts_.forgotten += text.size() > text_bytes_max;
+  counts_.dropped += text.size() > text_bytes_max;
   return cut_utf8(text, text_bytes_max);
+}
+
+// Updates `field` if the record has another value; `changed` is then the new value.
+void Assembler::update(std::string& field, std::string_view value, OptionalText& changed) {
+  value = short_text(value);
+  if (value.empty() || field == value) return;
+  field = value;
+  changed = field;
 }
 
 std::string_view Assembler::preview_source(std::string_view text) const {
@@ -177,7 +177,7 @@ std::uint32_t Assembler::find_chain() {
   }
   if (chain == own_chain && chains_.size() > chains_max) {
     chain = static_cast<std::uint32_t>(chains_max);
-    ++counts_.forgotten;
+    ++counts_.dropped;
   }
   if (chain == own_chain) {
     chain = static_cast<std::uint32_t>(chains_.size());
@@ -224,13 +224,13 @@ void Assembler::emit_session_changes() {
       continue;
     }
     is_summary = true;
-    if (only_summaries_ && state_.continues.empty()) state_.continues = title->leaf;
+    if (only_summaries_ && state_.continues.empty()) state_.continues = short_id(title->leaf);
     if (const std::uint64_t leaf = hash(title->leaf); uuids_.contains(leaf))
       titles_[static_cast<int>(title->kind)] = short_text(title->text);
     else if (pending_titles_.size() < titles_max)
       pending_titles_.emplace_back(leaf, short_text(title->text));
     else
-      ++counts_.forgotten;
+      ++counts_.dropped;
   }
   if (!is_summary) only_summaries_ = false;
   const auto title = std::find_if(std::begin(titles_), std::end(titles_),
@@ -455,17 +455,14 @@ void Assembler::apply(const fact::Notification& notification) {
   if (!finished_tasks_.insert(hash(notification.status, static_cast<HashKind>(task + generation)))) return;
   emit(event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
   const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
-    return one.background && (one.subagent == notification.task ||
+    return one.background && (one.subagent == cut_utf8(notification.task, text_bytes_max) ||
                               (one.subagent.empty() && one.call == short_id(notification.call)));
   });
   if (agent == state_.agents.end()) {
-    if (early_reports_.size() >= early_reports_max) {
-      ++counts_.forgotten;
-      return;
-    }
-    early_reports_[std::string(short_text(notification.task))] =
-        Report{std::string(short_text(agent_outcome(notification.status))), notification.duration_ms,
-               notification.tokens, notification.tools};
+    const std::string_view name = short_text(notification.task);
+    counts_.dropped += early_reports_.size() >= early_reports_max && !early_reports_.find(name);
+    early_reports_[name] = Report{std::string(short_text(agent_outcome(notification.status))),
+                                  notification.duration_ms, notification.tokens, notification.tools};
     return;
   }
   const std::string call = agent->call;
@@ -489,13 +486,19 @@ std::size_t Assembler::memory_bytes() const {
                       finished_tasks_.memory_bytes();
   bytes += large_usage_.memory_bytes() + cost_by_message_.memory_bytes() + resume_counts_.memory_bytes();
   bytes += chains_.capacity() * sizeof(Chain) + todo_lists_bytes_ + open_call_bytes_;
+  for (const Chain& chain : chains_) bytes += chain.agent.size();
   bytes += (early_reports_.size() + early_results_.size()) * (sizeof(EarlyResult) + 64);
-  bytes += state_.tools.capacity() * sizeof(OpenTool) + state_.todos.capacity() * sizeof(Todo) +
-           state_.agents.capacity() * sizeof(RunningAgent);
-  for (const OpenTool& tool : state_.tools) bytes += tool.input.capacity();
+  for (const auto& [task, report] : early_reports_) bytes += 2 * task.size() + report.outcome.size();
+  for (const auto& [id, result] : early_results_)
+    bytes += result.subagent.size() + result.report.outcome.size();
+  for (const Todo& todo : state_.todos) bytes += sizeof todo + todo.content.size() + todo.active_form.size();
+  for (const OpenTool& tool : state_.tools)
+    bytes += sizeof tool + tool.call.size() + tool.tool.size() + tool.agent.size() + tool.input.capacity();
   for (const RunningAgent& agent : state_.agents)
-    bytes += agent.call.size() + agent.subagent.size() + agent.agent_type.size() + agent.description.size();
-  for (const auto& [leaf, title] : pending_titles_) bytes += title.size();
+    bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
+             agent.description.size();
+  for (const auto& [leaf, title] : pending_titles_) bytes += sizeof title + title.size();
+  for (const std::string& title : titles_) bytes += title.size();
   return bytes;
 }
 

@@ -65,8 +65,9 @@ struct Assembler::RelayedStateUpdate {
   void operator()(const event::ToolInvoked& e) {
     if (state.tools.size() >= StreamState::open_tools_max) return;
     OpenTool open;
-    open.call = short_id(e.call), open.tool = e.tool, open.started = time, open.started_ms = time_ms;
-    if (!is_own_stream()) open.agent = relayed.agent;
+    open.call = short_id(e.call), open.tool = assembler.short_text(e.tool), open.started = time,
+    open.started_ms = time_ms;
+    if (!is_own_stream()) open.agent = short_id(relayed.agent);
     if (!e.input.json.empty()) assembler.set_input(open, e.input.json);
     state.tools.push_back(std::move(open));
   }
@@ -74,6 +75,7 @@ struct Assembler::RelayedStateUpdate {
   void operator()(const event::TodoUpdated& e) {
     if (!is_own_stream()) return;
     state.todos.assign(e.todos.begin(), e.todos.begin() + std::min(e.todos.size(), todos_max));
+    assembler.counts_.dropped += e.todos.size() > todos_max;
     state.todos_time = time;
   }
   void operator()(const event::AgentStarted& e) {

@@ -14,19 +14,24 @@ std::string_view agent_outcome_of(std::string_view tool_outcome) {
   return tool_outcome == "error" ? "failed" : tool_outcome;
 }
 
+// Sizes as the limits count them. They are the same on every platform: the events depend on them.
+constexpr std::size_t todo_bytes = 160, call_bytes = 256;  // without texts
+
+std::size_t bytes_of(const Todo& todo) {
+  return todo_bytes + todo.id.size() + todo.content.size() + todo.status.size() + todo.active_form.size() +
+         todo.priority.size();
+}
+
 std::size_t bytes_of(const std::vector<Todo>& todos) {
-  std::size_t bytes = todos.capacity() * sizeof(Todo);
-  for (const Todo& one : todos)
-    bytes +=
-        one.id.size() + one.content.size() + one.status.size() + one.active_form.size() + one.priority.size();
+  std::size_t bytes = 0;
+  for (const Todo& one : todos) bytes += bytes_of(one);
   return bytes;
 }
 
 }  // namespace
 
 std::size_t Assembler::Call::bytes() const {
-  constexpr std::size_t node_bytes = 64;  // of the map
-  return sizeof(Call) + node_bytes + call.size() + tool.size() + started.size() + bytes_of(todos);
+  return call_bytes + call.size() + tool.size() + started.size() + bytes_of(todos);
 }
 
 // The newest call stays, however large it is.
@@ -34,7 +39,7 @@ void Assembler::abandon_oldest_calls() {
   const std::uint32_t chain = chain_;
   while (open_calls_.size() > 1 &&
          (open_calls_.size() > open_calls_max || open_call_bytes_ > open_call_bytes_max)) {
-    ++counts_.forgotten;
+    ++counts_.dropped;
     Call& oldest = open_calls_.begin()->second;
     chain_ = oldest.chain;  // its events carry its own agent
     event::ToolFinished finished;
@@ -46,7 +51,7 @@ void Assembler::abandon_oldest_calls() {
 
 void Assembler::add_agent(RunningAgent agent) {
   if (state_.agents.size() >= agents_max) {
-    ++counts_.forgotten;
+    ++counts_.dropped;
     state_.agents.erase(state_.agents.begin());
   }
   state_.agents.push_back(std::move(agent));
@@ -106,7 +111,7 @@ void Assembler::apply(const fact::Invocation& invocation) {
   }
   if (invocation.purpose == Purpose::subagent) {
     add_agent({std::string(id), result.subagent, std::string(short_text(invocation.agent_type)),
-               std::string(short_text(invocation.description)), std::string(record_->time),
+               std::string(short_text(invocation.description)), std::string(short_id(record_->time)),
                result.runs_in_background});
     emit(event::AgentStarted{result.subagent, invocation.agent_type, invocation.description, id,
                              invocation.background});
@@ -126,10 +131,10 @@ event::AgentFinished Assembler::agent_end(const Report& report) {
 
 // A background agent whose end was read before its launch.
 void Assembler::finish_reported_agent(std::string_view call, const std::string& subagent) {
-  const auto report = early_reports_.find(subagent);
-  if (report == early_reports_.end()) return;
-  const Report end = std::move(report->second);
-  early_reports_.erase(report);
+  const Report* report = early_reports_.find(subagent);
+  if (!report) return;
+  const Report end = *report;
+  early_reports_.erase(subagent);
   finish_agent(call, agent_end(end));
 }
 
@@ -159,14 +164,14 @@ void Assembler::apply(const fact::Result& result) {
     ++counts_.late_results;
     return;
   }
-  if (early_results_.size() < early_reports_max)
+  if (early_results_.size() < early_results_max)
     early_results_[hash(short_id(result.call), HashKind::call)] = {
         {std::string(short_text(agent_outcome_of(finished.outcome))), result.duration_ms, result.tokens,
          result.tools},
         std::string(short_text(result.subagent)),
         result.launch || !result.background.empty()};
   else
-    ++counts_.forgotten;
+    ++counts_.dropped;
   finished.call = short_id(result.call);
   emit(std::move(finished));
 }
@@ -281,10 +286,8 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
 
 void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   std::vector<Todo>& current = chains_[chain_].todos;
-  if (todos.size() > todos_max) {
-    todos.resize(todos_max);
-    ++counts_.forgotten;
-  }
+  const std::size_t items = todos.size();
+  if (items > todos_max) todos.resize(todos_max);
   // A list may omit fields of an item that an earlier list had.
   for (Todo& one : todos) {
     const auto before = std::find_if(current.begin(), current.end(),
@@ -293,6 +296,11 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
     if (one.active_form.empty()) one.active_form = before->active_form;
     if (one.priority.empty()) one.priority = before->priority;
   }
+  std::size_t kept = 0;
+  for (std::size_t bytes = 0; kept < todos.size(); ++kept)
+    if (bytes += bytes_of(todos[kept]); bytes > todo_list_bytes_max) break;
+  todos.resize(kept);
+  counts_.dropped += kept < items;
   if (is_own_chain()) state_.todos_time = record_->time;
   if (todos == current) return;
   if (is_own_chain()) {
@@ -303,7 +311,7 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   emit(event::TodoUpdated{todos, source});
   todo_lists_bytes_ -= std::min(todo_lists_bytes_, bytes_of(current));
   if (todo_lists_bytes_ + bytes_of(todos) > todo_lists_bytes_max) {
-    ++counts_.forgotten;
+    ++counts_.dropped;
     todos = {};
   }
   todo_lists_bytes_ += bytes_of(todos);
