@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/sockets.hpp"
 #include "common/format.hpp"
 
 extern char** environ;
@@ -69,7 +70,7 @@ bool is_set(const char* name) {
 // Once the daemon has proven what it is, the connection must not be replaced by another.
 curl_socket_t open_socket(void* may_connect, curlsocktype, curl_sockaddr* address) {
   if (!*static_cast<const bool*>(may_connect)) return CURL_SOCKET_BAD;
-  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  return earshot::open_socket(address->family, address->socktype, address->protocol).release();
 }
 
 // One transfer after another on the same connection.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/hex.hpp"
+#include "base/sockets.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"

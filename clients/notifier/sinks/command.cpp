@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/quantities.hpp"
+#include "base/sockets.hpp"
 #include "base/system.hpp"
 #include "common/format.hpp"
 
@@ -43,7 +44,7 @@ bool exchange(Fd& input, Fd& output, std::string_view text, std::string& output_
     pollfd ready[2] = {{output.get(), POLLIN, 0}, {input.get(), POLLOUT, 0}};
     if (::poll(ready, 2, static_cast<int>(left)) < 0 && errno != EINTR) return false;
     if ((ready[1].revents & (POLLOUT | POLLERR | POLLHUP)) != 0) {
-      const ssize_t sent = ::send(input.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = send_no_wait(input.get(), text.data(), text.size());
       if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
       if (sent < 0 && errno != EAGAIN && errno != EINTR) text = {};  // the program closed its stdin
     }
@@ -80,12 +81,10 @@ void end_group(pid_t child, int& status) {
 
 Delivery run_program(const std::vector<std::string>& command, const std::vector<std::string>& environment,
                      std::string_view input, std::int64_t timeout_ms) {
-  int in[2], out[2];
-  // A socket instead of a pipe: MSG_NOSIGNAL avoids SIGPIPE.
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0) return {.why = std::strerror(errno)};
-  Fd ours(in[0]), theirs(in[1]);
-  if (::pipe2(out, O_CLOEXEC) != 0) return {.why = std::strerror(errno)};
-  Fd output(out[0]), output_end(out[1]);
+  auto [ours, theirs] = open_socket_pair();  // not a pipe, which raises SIGPIPE
+  if (!ours) return {.why = std::strerror(errno)};
+  auto [output, output_end] = open_pipe();
+  if (!output) return {.why = std::strerror(errno)};
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, theirs.get(), STDIN_FILENO);

@@ -14,6 +14,7 @@
 #include "base/display_text.hpp"
 #include "base/hex.hpp"
 #include "base/quantities.hpp"
+#include "base/sockets.hpp"
 #include "base/text.hpp"
 #include "common/endpoint.hpp"
 #include "common/format.hpp"
@@ -202,7 +203,7 @@ class Transfer {
       transfer.is_rejected_ = true;
       return CURL_SOCKET_BAD;
     }
-    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    return earshot::open_socket(address->family, address->socktype, address->protocol).release();
   }
 
   static std::size_t append_response(char* bytes, std::size_t, std::size_t size, void* self) {

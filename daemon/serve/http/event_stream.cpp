@@ -1,13 +1,11 @@
 #include "serve/http/event_stream.hpp"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 
-#include <boost/asio/socket_base.hpp>
 #include <utility>
 
 #include "base/json_writer.hpp"
+#include "base/sockets.hpp"
 #include "serve/http/connection.hpp"
 
 namespace earshot::serve {
@@ -32,16 +30,8 @@ std::string subscribe_message(Query& query) {
   return out;
 }
 
-/// Detects a dead client while there is nothing to send.
-void enable_keep_alive(Transport::Socket& socket) {
-  boost::system::error_code ignored;
-  socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
-  constexpr int idle_s = 20, interval_s = 5, probes = 4;
-  const int fd = socket.native_handle();  // without effect on a Unix socket
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-}
+// Detects a dead client while there is nothing to send.
+constexpr int keep_alive_idle_s = 20, keep_alive_interval_s = 5, keep_alive_probes = 4;
 
 }  // namespace
 
@@ -90,7 +80,8 @@ void EventStream::start() {
   delivery.server = context_.server;
   delivery.now = std::chrono::system_clock::now();
   delivery.http_1_0 = http_1_0_;
-  enable_keep_alive(transport_.socket());
+  enable_keep_alive(transport_.socket().native_handle(), keep_alive_idle_s, keep_alive_interval_s,
+                    keep_alive_probes);
   write(encode(response_, delivery));
   transport_.until_gone([this, owner = connection_.shared_from_this()](error_code) {
     if (closing_ && !connection_.is_closed()) return connection_.linger();

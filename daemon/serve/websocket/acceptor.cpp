@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/sockets.hpp"
 
 namespace earshot::serve {
 
@@ -37,7 +38,7 @@ sockaddr_un address_of(const std::string& path) {
 }
 
 int connect_to(const std::string& path) {
-  const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const Fd fd = open_socket(AF_UNIX, SOCK_STREAM, 0, Blocking::no);
   if (!fd) return errno;
   const sockaddr_un address = address_of(path);
   return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
@@ -142,7 +143,7 @@ std::variant<UnixListener, UnixError> UnixListener::open(const std::string& give
   listener.lock_ = std::move(lock.fd);
   if (UnixError error = remove_stale(path, live); !error.text.empty()) return error;
 
-  listener.socket_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  listener.socket_ = open_socket(AF_UNIX, SOCK_STREAM, 0, Blocking::no);
   if (!listener.socket_) return failed(path, errno);
   const int fd = listener.socket_.get();
   const sockaddr_un address = address_of(path);
@@ -177,12 +178,6 @@ void UnixListener::remove() {
   const std::string path = std::exchange(path_, {});
   if (::lstat(path.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_)
     ::unlink(path.c_str());
-}
-
-bool is_own_peer(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
 // --- TLS ---

@@ -78,9 +78,6 @@ std::string peer_address(const Transport::Socket& socket, TransportKind transpor
 /// `address:port` of this end; an IPv6 address is in brackets. Empty: the Unix socket, or disconnected.
 std::string local_address(const Transport::Socket& socket, TransportKind transport_kind);
 
-/// Whether the peer runs as this user (SO_PEERCRED).
-bool is_own_peer(int socket);
-
 /// TLS 1.2 and later, forward secrecy only, no tickets. The key file must not be readable by others.
 std::variant<std::unique_ptr<boost::asio::ssl::context>, AuthError> load_tls(
     const std::string& certificate_file, const std::string& key_file);

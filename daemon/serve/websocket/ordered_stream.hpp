@@ -17,6 +17,8 @@
 #include <string>
 #include <utility>
 
+#include "base/sockets.hpp"
+
 namespace earshot::serve {
 
 template <class Next>
@@ -52,7 +54,7 @@ class OrderedStream {
     message.msg_iov = const_cast<iovec*>(pieces.data());
     message.msg_iovlen = pieces.size();
     for (;;) {
-      const ssize_t n = ::sendmsg(next_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      const ssize_t n = send_no_wait(next_.native_handle(), message);
       if (n >= 0) {
         bytes_out_ += static_cast<std::uint64_t>(n);
         return static_cast<std::size_t>(n);

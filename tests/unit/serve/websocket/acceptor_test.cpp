@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/sockets.hpp"
 #include "serve/auth/secrets.hpp"
 #include "unit/serve/support.hpp"
 
