@@ -34,9 +34,7 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
 }
 
 TEST_CASE("status without a daemon has its own exit code") {
-  const State state;
-  state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = run(status_command, {.daemon = state.options()});
+  const Printed printed = run_without_daemon(status_command);
   CHECK(printed.exit_code == exit_no_daemon);
   CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }
