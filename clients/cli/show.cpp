@@ -6,7 +6,6 @@
 #include "cli/commands.hpp"
 #include "cli/name_resolver.hpp"
 #include "cli/style.hpp"
-#include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
 #include "common/client.hpp"
 
