@@ -24,7 +24,7 @@
 #include "daemon.hpp"
 #include "demo.hpp"
 #include "service_command.hpp"
-#include "team/relayed_reader.hpp"
+#include "team/event_store.hpp"
 #include "version/version.hpp"
 
 namespace {

@@ -2,8 +2,8 @@
 // valid and fits. Input: eight bytes that choose the split, then the file.
 #include <algorithm>
 
+#include "team/event_store.hpp"
 #include "team/payload.hpp"
-#include "team/relayed_reader.hpp"
 #include "transcript_check.hpp"
 
 namespace {
