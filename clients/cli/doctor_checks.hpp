@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/status.hpp"
+#include "cli/commands.hpp"
 #include "cli/style.hpp"
 #include "common/endpoint.hpp"
 

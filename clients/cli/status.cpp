@@ -1,6 +1,4 @@
 // `earshot status`: whether the daemon is all right, and what it monitors.
-#include "cli/status.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <map>
