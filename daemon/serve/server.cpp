@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/hex.hpp"
+#include "base/json_writer.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/frames.hpp"
 #include "serve/stream/subscription.hpp"
@@ -22,14 +23,6 @@ namespace {
 constexpr std::size_t instance_bytes = 8;
 constexpr std::size_t retired_max =
     1024;  // sessions without streams; above it they are purged after each pump
-
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  if (value.empty()) return;
-  out += out.empty() ? "{\"" : ",\"";
-  out += name;
-  out += "\":";
-  append_json_string(out, value);
-}
 
 bool meta_known(const tail::Stream& stream) {
   return !stream.meta().agent_type.empty() || !stream.meta().call.empty();
@@ -104,12 +97,10 @@ void Server::append_session(const Session& session) {
 void Server::append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
                                  std::string_view reason) {
   context_.logs.append(tags, [&](Audience, std::string& out) {
-    append_field(out, "type", tags.type == type_reset ? "reset" : "stream.removed");
-    append_field(out, "host", context_.host_of(session.name));
-    append_field(out, "session", session.name);
-    append_field(out, "stream", stream.name());
-    append_field(out, "reason", reason);
-    out += '}';
+    JsonWriter json(out);
+    json.begin_object().member("type", tags.type == type_reset ? "reset" : "stream.removed");
+    json.member_if_any("host", context_.host_of(session.name)).member_if_any("session", session.name);
+    json.member("stream", stream.name()).member_if_any("reason", reason).end_object();
   });
 }
 
@@ -197,18 +188,16 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   touch(session, false);
   if (session.members.empty() && session.generation != generation) append_session(session);
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
-    append_field(out, "type", "status");
-    append_field(out, "host", context_.host_of(name));
-    append_field(out, "session", name);
-    append_field(out, "program", session.program);
-    if (!session.project.empty()) append_redacted(out += R"(,"project":)", session.project, context_.filter);
-    append_field(out, "state", status.state);
-    append_field(out, "reason", status.reason);
+    JsonWriter json(out);
+    json.begin_object().member("type", "status").member_if_any("host", context_.host_of(name));
+    json.member_if_any("session", name).member_if_any("program", session.program);
+    if (!session.project.empty())
+      append_redacted(json.key("project").next(), session.project, context_.filter);
+    json.member_if_any("state", status.state).member_if_any("reason", status.reason);
     if (audience != Audience::meta && !status.detail.empty())
-      append_redacted(out += R"(,"detail":)", status.detail, context_.filter);
-    append_field(out, "source", status.source.empty() ? "transcript" : status.source);
-    append_field(out, "since", status.since);
-    out += '}';
+      append_redacted(json.key("detail").next(), status.detail, context_.filter);
+    json.member("source", status.source.empty() ? "transcript" : status.source);
+    json.member_if_any("since", status.since).end_object();
   });
   if (session.members.empty() && !session.process_lives()) {
     session.retired = context_.logs.head();
@@ -331,22 +320,19 @@ void Server::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asi
   std::string page = url();
   page.replace(0, page.find(':'), tls_ ? "https" : "http");
   context_.page_url = page.substr(0, page.rfind("v1/ws"));
-  const int family = endpoint.protocol().family();
-  acceptors_.push_back(std::make_unique<Acceptor>(
-      io_, family, acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp,
-      [this](Transport::Socket socket, TransportKind transport_kind) {
-        admit(std::move(socket), transport_kind);
-      }));
+  accept(endpoint.protocol().family(), acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp);
 }
 
 void Server::listen(UnixListener unix_listener) {
   if (unix_listener.path().empty()) return;  // there is no socket: clients come by TCP
   unix_ = std::move(unix_listener);
-  acceptors_.push_back(
-      std::make_unique<Acceptor>(io_, AF_UNIX, unix_.release(), TransportKind::unix_socket,
-                                 [this](Transport::Socket socket, TransportKind transport_kind) {
-                                   admit(std::move(socket), transport_kind);
-                                 }));
+  accept(AF_UNIX, unix_.release(), TransportKind::unix_socket);
+}
+
+void Server::accept(int family, int descriptor, TransportKind transport_kind) {
+  acceptors_.push_back(std::make_unique<Acceptor>(
+      io_, family, descriptor, transport_kind,
+      [this](Transport::Socket socket, TransportKind kind) { admit(std::move(socket), kind); }));
 }
 
 void Server::serve() {
@@ -416,7 +402,10 @@ std::function<void(Connection&)> Server::forget_when_closed(bool refused) {
 
 void Server::add(std::shared_ptr<Connection> connection) {
   connections_.push_back(std::move(connection));
-  if (std::exchange(ticking_, true)) return;
+  if (!std::exchange(ticking_, true)) tick_later();
+}
+
+void Server::tick_later() {
   ticker_.expires_after(context_.limits.tick);
   ticker_.async_wait([this](error_code ec) {
     if (!ec) tick();
@@ -429,11 +418,7 @@ void Server::tick() {
   for (const auto& connection : connections_) connection->tick(now);
   if (retired_ > 0) purge();
   ticking_ = !connections_.empty();
-  if (!ticking_) return;
-  ticker_.expires_after(context_.limits.tick);
-  ticker_.async_wait([this](error_code ec) {
-    if (!ec) tick();
-  });
+  if (ticking_) tick_later();
 }
 
 // --- Cold sessions ---

@@ -111,11 +111,13 @@ class Server final : public tail::StreamObserver {
  private:
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> forget_when_closed(bool refused);
+  void accept(int family, int descriptor, TransportKind transport_kind);
   void admit(Transport::Socket socket, TransportKind transport_kind);
   bool drop_idle_anonymous();
   void fill(Metrics& metrics);
   void fill(Health& health);
   void tick();
+  void tick_later();
   void purge();
   void release_soon();
   void release();
