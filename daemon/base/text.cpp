@@ -61,6 +61,15 @@ std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {
   return text.substr(0, end);
 }
 
+std::string quote_for_shell(std::string_view word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:@%,";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 std::string_view trim(std::string_view text, std::string_view blanks) {
   const std::size_t begin = text.find_first_not_of(blanks);
   if (begin == text.npos) return text.substr(0, 0);

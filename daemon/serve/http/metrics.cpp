@@ -6,12 +6,12 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 
 #include "base/json_writer.hpp"
+#include "base/system.hpp"
 
 namespace earshot::serve {
 namespace {
@@ -235,12 +235,10 @@ ProcessMetrics process_metrics() {
     metrics.virtual_bytes = number(23);
     metrics.resident_bytes = number(24) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   }
-  std::error_code ec;
   std::uint64_t open = 0;
-  for (auto it = std::filesystem::directory_iterator("/proc/self/fd", ec);
-       !ec && it != std::filesystem::directory_iterator(); it.increment(ec))
-    ++open;
-  if (!ec && open > 0) metrics.open_fds = open - 1;  // without the descriptor of this iteration
+  const Directory descriptors("/proc/self/fd", Symlinks::follow);
+  const int error = descriptors.for_each([&](std::string_view, FileType) { ++open; });
+  if (error == 0 && open > 0) metrics.open_fds = open - 1;  // without the descriptor of this iteration
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     metrics.max_fds = limit.rlim_cur;
