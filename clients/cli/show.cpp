@@ -13,8 +13,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<ShowOptions> text = {
-    "show",
-    "read a session turn by turn, from its beginning",
     {{"-v,--verbose", &ShowOptions::verbose, "also show thinking, tool outputs, token counts, checkpoints"},
      {"--json", &ShowOptions::json, "print the events as JSON, one per line"},
      {"--no-pager", &ShowOptions::no_pager, "print directly instead of using a pager"}},
@@ -204,8 +202,9 @@ int show_command(const ShowOptions& options, const DaemonAddresses& addresses) {
   return print(reader, options);
 }
 
-Command add_show(CLI::App& app) {
-  return add_command<ShowOptions>(app, text, show_command, [](CLI::App& command, ShowOptions& options) {
+Run add_show(CLI::App& command) {
+  return define_command<
+      ShowOptions>(command, text, show_command, [](CLI::App& command, ShowOptions& options) {
     command
         .add_option(
             "SESSION", options.session,

@@ -19,7 +19,7 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
   const std::string metrics =
       "earshot_sessions{state=\"working\"} 2\nearshot_sessions{state=\"waiting\"} 1\n";
   FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)}, state.socket());
-  const StatusOptions options{.daemon = state.options(), .colour = ColourMode::never};
+  const ReportOptions options{.daemon = state.options(), .colour = ColourMode::never};
   const Printed good = run(status_command, options);
   CHECK(good.exit_code == exit_ok);
   CHECK(good.out ==
