@@ -55,7 +55,7 @@ class Daemon final : public status::StatusObserver {
   void log_problems() const;
   void write_address() const;
   void remove_address() const;
-  void fill(serve::Metrics& metrics) const;
+  void fill(serve::MetricsPage& page) const;
   void fill(serve::Health& health) const;
 
   boost::asio::io_context& io_;

@@ -135,7 +135,7 @@ serve::TeamMetrics Team::metrics() const {
            {"retired", "Files deleted because of the age or size limit.", true, m.store.retired}}};
 }
 
-void Team::fill(serve::Metrics& metrics) const { metrics.team = this->metrics(); }
+void Team::fill(serve::MetricsPage& page) const { page.add(metrics()); }
 
 void Team::fill(serve::Health& health) const {
   health.team = metrics();

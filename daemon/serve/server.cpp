@@ -58,7 +58,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.records = &records_;
   context_.scans = &scans_;
   log_bytes_max_ = options.log_bytes_max;
-  context_.fill_metrics = [this](Metrics& metrics) { fill(metrics); };
+  context_.fill_metrics = [this](MetricsPage& page) { fill(page); };
   context_.fill_health = [this](Health& health) { fill(health); };
   context_.token_changed = [this] {
     for (const auto& connection : connections_) connection->token_changed();
@@ -489,44 +489,56 @@ void Server::finish_stop() {
 
 // --- Metrics and health ---
 
-void Server::fill(Metrics& metrics) {
+void Server::fill(MetricsPage& page) {
+  page.family("earshot_build_info", "1; which daemon this is.")
+      .sample(1, {{"version", version()}, {"instance_id", context_.instance}});
+  page.add(process_metrics());
   constexpr std::string_view kinds[] = {"http", "websocket", "events"};
   constexpr std::string_view vias[] = {"tcp", "unix", "tls"};
   std::uint64_t numbers[3][3] = {};
   for (const auto& connection : connections_)
     ++numbers[static_cast<std::size_t>(connection->kind())]
              [static_cast<std::size_t>(connection->transport_kind())];
-  for (std::size_t kind = 0; kind < 3; ++kind) {
+  page.family("earshot_connections", "Current connections, by kind and listener.");
+  for (std::size_t kind = 0; kind < 3; ++kind)
     for (std::size_t via = 0; via < 3; ++via)
-      metrics.connections.push_back({std::string(kinds[kind]), std::string(vias[via]), numbers[kind][via]});
-  }
+      page.sample(numbers[kind][via], {{"kind", kinds[kind]}, {"via", vias[via]}});
+  page.family("earshot_subscribers", "Connections that have such a subscription.")
+      .sample(context_.logs.readers(), {{"deliver", "events"}})
+      .sample(context_.state_connections, {{"deliver", "state"}});
+  page.add("earshot_log_bytes", "Memory of the live log.", context_.logs.bytes());
+  page.add("earshot_log_max_bytes", "Limit of the live log; above it the oldest frames are evicted.",
+           log_bytes_max_);
+  page.add("earshot_log_frames_total", "Frames that went into the live log.", context_.logs.head());
+  page.add("earshot_response_bytes", "Memory of HTTP responses that clients have not read.",
+           context_.response_bytes);
+  page.add("earshot_codes_outstanding", "Valid one-time codes.", context_.codes.outstanding(Clock::now()));
   std::map<std::string, std::uint64_t> states;
   context_.sessions.for_each([&](const Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     ++states[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
   });
-  metrics.sessions.assign(states.begin(), states.end());
-  metrics.version = context_.server.substr(context_.server.find('/') + 1);
-  metrics.instance = context_.instance;
-  metrics.process = process_metrics();
-  metrics.counters = context_.counters;
-  metrics.event_subscribers = context_.logs.readers();
-  metrics.state_subscribers = context_.state_connections;
-  metrics.log_bytes = context_.logs.bytes();
-  metrics.log_bytes_max = log_bytes_max_;
-  metrics.response_bytes = context_.response_bytes;
-  metrics.log_frames = context_.logs.head();
-  metrics.catch_up_folds = catch_ups_.folds();
-  metrics.catch_ups = catch_ups_.folds_begun;
-  metrics.catch_up_chunk_bytes = catch_ups_.bytes();
-  metrics.catch_up_chunk_bytes_max = context_.limits.catch_up_bytes;
-  metrics.limits = limit_values(context_.limits);
-  metrics.limits.emplace_back("log_bytes", log_bytes_max_);
-  if (context_.callbacks.fill_metrics) context_.callbacks.fill_metrics(metrics);
+  page.family("earshot_sessions", "Known sessions, by state.").each("state", {states.begin(), states.end()});
+  page.add("earshot_catch_ups_total", "Streams that clients resumed.", catch_ups_.folds_begun);
+  page.add("earshot_catch_up_folds", "Transcripts being read for resuming clients.", catch_ups_.folds());
+  page.add("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.",
+           catch_ups_.bytes());
+  page.add("earshot_catch_up_chunk_max_bytes", "Limit of that memory.", context_.limits.catch_up_bytes);
+  page.add(context_.counters);
+  page.family("earshot_limit", "Limits of this daemon, by their name in [limits].").each("name", limits());
+  if (context_.callbacks.fill_metrics) context_.callbacks.fill_metrics(page);
+}
+
+std::string Server::version() const { return context_.server.substr(context_.server.find('/') + 1); }
+
+Labelled Server::limits() const {
+  Labelled limits = limit_values(context_.limits);
+  limits.emplace_back("log_bytes", log_bytes_max_);
+  return limits;
 }
 
 void Server::fill(Health& health) {
-  health.version = context_.server.substr(context_.server.find('/') + 1);
+  health.version = version();
   health.instance = context_.instance;
   health.host = context_.host;
   health.pid = ::getpid();
@@ -535,8 +547,7 @@ void Server::fill(Health& health) {
   health.socket = socket_path();
   health.connections = connections_.size();
   health.sessions = context_.sessions.size();
-  health.limits = limit_values(context_.limits);
-  health.limits.emplace_back("log_bytes", log_bytes_max_);
+  health.limits = limits();
   if (context_.callbacks.fill_health) context_.callbacks.fill_health(health);
 }
 

@@ -114,7 +114,9 @@ class Server final : public tail::StreamObserver {
   void accept(int family, int descriptor, TransportKind transport_kind);
   void admit(Transport::Socket socket, TransportKind transport_kind);
   bool drop_idle_anonymous();
-  void fill(Metrics& metrics);
+  void fill(MetricsPage& page);
+  std::string version() const;
+  Labelled limits() const;  // by name
   void fill(Health& health);
   void tick();
   void tick_later();

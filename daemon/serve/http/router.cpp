@@ -46,13 +46,12 @@ HttpResponse proof(const Request& request, const RequestContext& request_context
   return text_response(200, token_proof(context.access.token, nonce, request_context.endpoint));
 }
 
-HttpResponse metrics(const Request&, const RequestContext& request_context, ServerContext& context) {
-  Metrics metrics;
-  metrics.codes_outstanding = context.codes.outstanding(request_context.now);
-  if (context.fill_metrics) context.fill_metrics(metrics);
+HttpResponse metrics(const Request&, const RequestContext&, ServerContext& context) {
+  MetricsPage page;
+  if (context.fill_metrics) context.fill_metrics(page);
   HttpResponse answer;
   answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  answer.body = metrics_text(metrics);
+  answer.body = std::move(page.text);
   return answer;
 }
 
