@@ -1,7 +1,6 @@
 #include "daemon.hpp"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #ifdef __GLIBC__
 #include <malloc.h>

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 
 #include "agents/roots.hpp"
 #include "base/display_text.hpp"

@@ -15,7 +15,6 @@
 #include <system_error>
 
 #include "base/hex.hpp"
-#include "base/system.hpp"
 #include "base/text.hpp"
 #include "cli/place.hpp"
 #include "common/format.hpp"

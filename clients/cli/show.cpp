@@ -1,5 +1,4 @@
 // `earshot show`: one session from its beginning.
-#include <algorithm>
 #include <utility>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <sys/file.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>

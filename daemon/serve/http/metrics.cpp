@@ -3,14 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
-#include <charconv>
-#include <chrono>
 #include <fstream>
 #include <sstream>
-#include <string_view>
 
-#include "base/json_writer.hpp"
 #include "base/system.hpp"
 
 namespace earshot::serve {

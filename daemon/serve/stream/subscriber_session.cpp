@@ -1,7 +1,6 @@
 #include "serve/stream/subscriber_session.hpp"
 
 #include <boost/asio/post.hpp>
-#include <functional>
 #include <set>
 #include <utility>
 
