@@ -101,6 +101,7 @@ constexpr Advice advices[] = {
     {EPERM, "let this user read it; earshot tries again"},
     {EIO, "check the disk; reading continues at the same position once it works"},
     {ESTALE, "check the network mount; reading continues at the same position once it works"},
+    {ETIMEDOUT, "the file system does not answer: check the mount; reading continues once it does"},
     {EMFILE, "raise the limit of open files (ulimit -n)"},
     {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
 };

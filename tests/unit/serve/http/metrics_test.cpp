@@ -23,6 +23,7 @@ std::string some() {
     page.family("earshot_states", "By state.").each("state", {{"working", 3}});
     page.family("earshot_redactions_total", "By rule.").each("rule", {{"od\"d\\na\nme", 4}});
     page.add("earshot_tail_read_bytes_total", "How many.", 1'000'000);
+    page.add("earshot_tail_dropped", "How many.", 6);
     page.add(TeamMetrics{"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}});
   };
   fixture.server.set_callbacks(std::move(callbacks));
@@ -70,6 +71,7 @@ TEST_CASE("metrics have their values, and labels are escaped") {
   REQUIRE(has_line(text, R"(earshot_states{state="working"} 3)"));
   REQUIRE(has_line(text, R"(earshot_redactions_total{rule="od\"d\\na\nme"} 4)"));
   REQUIRE(has_line(text, "earshot_tail_read_bytes_total 1000000"));
+  REQUIRE(has_line(text, "earshot_tail_dropped 6"));
   REQUIRE(has_line(text, R"(earshot_limit{name="connections"} 1100)"));
   REQUIRE(has_line(text, "earshot_hub_open 1"));
   REQUIRE(has_line(text, "earshot_hub_received_total 5"));
