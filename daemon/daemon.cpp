@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "base/file.hpp"
@@ -17,6 +18,7 @@
 namespace earshot {
 namespace {
 
+constexpr unsigned fold_threads_max = 4;
 constexpr std::size_t cold_reads_max = 8;  // concurrent; further transcripts wait in ColdRead
 
 serve::ServerOptions server_options(const config::Options& options, const serve::Secrets& secrets,
@@ -32,9 +34,15 @@ serve::ServerOptions server_options(const config::Options& options, const serve:
   return result;
 }
 
+/// Threads that read history at start.
+std::size_t fold_threads() { return std::clamp(std::thread::hardware_concurrency(), 1u, fold_threads_max); }
+
 tail::Options tail_options(const config::Options& options, const std::vector<Root>& roots,
-                           const serve::Secrets& secrets, const TextFilter& filter) {
+                           const serve::Secrets& secrets, const TextFilter& filter,
+                           boost::asio::thread_pool& folds) {
   tail::Options tail;
+  tail.fold_executor = folds.get_executor();
+  tail.folds_max = fold_threads();
   tail.filter = &filter;
   tail.roots = roots;
   tail.hash_key = secrets.hash_key;
@@ -100,10 +108,11 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
                 spdlog::info("{}: the file system answers again", mount);
                 watchers_.mux().notify({watch::ChangeHint::Where::directory, mount});
               }),
+      folds_(fold_threads()),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
       tail_(io, disk_.get_executor(), watchers_.mux(),
-            tail_options(options, roots_, resources.secrets, redactor_), server_),
+            tail_options(options, roots_, resources.secrets, redactor_, folds_), server_),
       team_(io, server_, options, resources.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& watcher =
@@ -141,6 +150,8 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
 
 Daemon::~Daemon() {
   disk_.stop();
+  folds_.stop();
+  folds_.join();
   disk_.join();  // before the members that its tasks use are destroyed
 }
 

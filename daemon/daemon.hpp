@@ -67,7 +67,7 @@ class Daemon final : public status::StatusObserver {
   const bool redact_;
   std::string url_;
   watch::Mounts mounts_;  // before what reads the roots
-  boost::asio::thread_pool disk_{1};
+  boost::asio::thread_pool disk_{1}, folds_;
   serve::Server server_;
   watch::Watchers watchers_;
   std::unique_ptr<status::StatusTracker> status_tracker_;

@@ -25,7 +25,7 @@ enum class SecretPlace {
 };
 
 /// Replaces secrets in decoded text. The result depends on the text alone; text without secrets is returned
-/// unchanged. Not thread-safe.
+/// unchanged. Thread-safe.
 class TextFilter {
  public:
   virtual ~TextFilter() = default;

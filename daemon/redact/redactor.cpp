@@ -3,9 +3,11 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <deque>
 
 #include "redact/rules.hpp"
 
@@ -198,6 +200,29 @@ bool is_rule_name(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
 }
 
+// The matches in one text.
+struct Search {
+  std::vector<Found> found;
+  std::vector<std::size_t> covered;  // by rule: the end of its last match; the rule is not tried inside it
+};
+
+// Sorts the matches and joins overlapping ones. False if there are none.
+bool merge(std::vector<Found>& found) {
+  if (found.empty()) return false;
+  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.range.begin != b.range.begin ? a.range.begin < b.range.begin : a.rank < b.rank;
+  });
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    if (found[i].range.begin < found[last].range.end)
+      found[last].range.end = std::max(found[last].range.end, found[i].range.end);
+    else
+      found[++last] = found[i];
+  }
+  found.resize(last + 1);
+  return true;
+}
+
 }  // namespace
 
 struct Redactor::Parts {
@@ -211,28 +236,24 @@ struct Redactor::Parts {
     const auto known = std::find(names.begin(), names.end(), name);
     if (known != names.end()) return static_cast<std::size_t>(known - names.begin());
     names.emplace_back(name);
-    counts.push_back(0);
+    counts.emplace_back(0);
     return names.size() - 1;
   }
   void add(const Rule& rule);
   std::string add(const UserRule& rule);
   void join_user_rules();
-  void search(std::string_view text);
-  void try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length);
-  void search_user_rules(std::string_view text);
-  bool merge();
-  bool replace(std::string_view text, std::size_t& shown, std::string& out);
+  void search(std::string_view text, Search& search) const;
+  void try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length,
+                Search& search) const;
+  void search_user_rules(std::string_view text, std::vector<Found>& found) const;
+  bool replace(std::string_view text, const std::vector<Found>& found, std::size_t& shown, std::string& out);
 
   std::vector<std::string> names;
-  std::vector<std::uint64_t> counts;          // by name
-  std::vector<Pattern> built_in, user_rules;  // built_in: as rules() has them
-  std::unique_ptr<re2::RE2> any_user_rule;    // null: fewer than two rules, or too large
+  std::deque<std::atomic<std::uint64_t>> counts;  // by name
+  std::vector<Pattern> built_in, user_rules;      // built_in: as rules() has them
+  std::unique_ptr<re2::RE2> any_user_rule;        // null: fewer than two rules, or too large
   Prefilter literals;
   std::string error;
-
-  // Of the current text.
-  std::vector<Found> found;
-  std::vector<std::size_t> covered;  // by rule: the end of its last match; the rule is not tried inside it
 };
 
 void Redactor::Parts::add(const Rule& rule) {
@@ -277,19 +298,21 @@ void Redactor::Parts::join_user_rules() {
   if (!any_user_rule->ok()) any_user_rule.reset();  // too large: each rule is searched
 }
 
-void Redactor::Parts::search(std::string_view text) {
-  found.clear();
+void Redactor::Parts::search(std::string_view text, Search& search) const {
+  search.found.clear();
   bool is_first = true;  // `covered` is of an earlier text
   literals.find(text, [&](std::size_t which, std::size_t at, std::size_t length) {
-    if (is_first) std::fill(covered.begin(), covered.end(), 0);
+    if (is_first) search.covered.assign(built_in.size(), 0);
     is_first = false;
-    try_rule(text, which, at, length);
+    try_rule(text, which, at, length, search);
   });
-  if (!user_rules.empty()) search_user_rules(text);
+  if (!user_rules.empty()) search_user_rules(text, search.found);
 }
 
-void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length) {
+void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::size_t at, std::size_t length,
+                               Search& search) const {
   const Rule& rule = rules()[which];
+  auto& covered = search.covered;
   if (at < covered[which] || !may_begin(text, at, rule.before)) return;
   Range secret;
   if (rule.find) {
@@ -307,10 +330,10 @@ void Redactor::Parts::try_rule(std::string_view text, std::size_t which, std::si
     if (rule.is_secret && !rule.is_secret(text.substr(secret.begin, group.size()))) return;
     covered[which] = secret.end;
   }
-  found.push_back({secret, which});
+  search.found.push_back({secret, which});
 }
 
-void Redactor::Parts::search_user_rules(std::string_view text) {
+void Redactor::Parts::search_user_rules(std::string_view text, std::vector<Found>& found) const {
   const re2::StringPiece all(text.data(), text.size());
   if (any_user_rule && !any_user_rule->Match(all, 0, all.size(), re2::RE2::UNANCHORED, nullptr, 0)) return;
   for (std::size_t which = 0; which < user_rules.size(); ++which) {
@@ -331,27 +354,11 @@ void Redactor::Parts::search_user_rules(std::string_view text) {
   }
 }
 
-// Sorts the matches and joins overlapping ones. False if there are none.
-bool Redactor::Parts::merge() {
-  if (found.empty()) return false;
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    return a.range.begin != b.range.begin ? a.range.begin < b.range.begin : a.rank < b.rank;
-  });
-  std::size_t last = 0;
-  for (std::size_t i = 1; i < found.size(); ++i) {
-    if (found[i].range.begin < found[last].range.end)
-      found[last].range.end = std::max(found[last].range.end, found[i].range.end);
-    else
-      found[++last] = found[i];
-  }
-  found.resize(last + 1);
-  return true;
-}
-
 // Replaces all matches, as another pass may find more in the rest. `shown`: the end of the shown part, in
 // `text` and then in `out`; a replacement that begins before it is shown whole. True if one was replaced in
 // the shown part.
-bool Redactor::Parts::replace(std::string_view text, std::size_t& shown, std::string& out) {
+bool Redactor::Parts::replace(std::string_view text, const std::vector<Found>& found, std::size_t& shown,
+                              std::string& out) {
   const std::size_t end = shown;
   std::size_t done = 0;
   bool is_shown = false;
@@ -372,7 +379,6 @@ bool Redactor::Parts::replace(std::string_view text, std::size_t& shown, std::st
 
 Redactor::Redactor(const std::vector<UserRule>& user_rules) : parts_(std::make_unique<Parts>()) {
   for (const Rule& rule : rules()) parts_->add(rule);
-  parts_->covered.resize(rules().size());
   for (const UserRule& rule : user_rules) {
     const std::string why = parts_->add(rule);
     if (parts_->error.empty()) parts_->error = why;
@@ -389,12 +395,13 @@ std::string_view Redactor::clean(std::string_view text, std::size_t shown_bytes,
   std::size_t shown = shown_bytes;
   bool is_shown = false;
   std::string out;
+  thread_local Search search;
   for (int pass = 0; pass < passes_max; ++pass) {
     const std::string_view now = pass == 0 ? text : std::string_view(out);
-    parts_->search(now);
-    if (!parts_->merge()) break;
+    parts_->search(now, search);
+    if (!merge(search.found)) break;
     std::string next;
-    is_shown |= parts_->replace(now, shown, next);
+    is_shown |= parts_->replace(now, search.found, shown, next);
     out = std::move(next);
   }
   if (!is_shown) return cut_utf8(text, shown_bytes);

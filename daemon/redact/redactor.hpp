@@ -23,7 +23,7 @@ struct UserRule {
   std::string name, pattern;
 };
 
-/// Not thread-safe. The built-in rules take time linear in the text.
+/// Thread-safe. The built-in rules take time linear in the text.
 class Redactor final : public TextFilter {
  public:
   explicit Redactor(const std::vector<UserRule>& user_rules = {});

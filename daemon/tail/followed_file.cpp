@@ -159,7 +159,7 @@ FollowedFile::FollowedFile(std::string name, std::string path, StreamIdentity id
       transcript_(options_) {}
 
 const std::string& FollowedFile::session() const {
-  return identity_.session.empty() ? transcript_.recorded_session() : identity_.session;
+  return identity_.session.empty() && is_added ? transcript_.recorded_session() : identity_.session;
 }
 
 std::size_t FollowedFile::overlap_bytes() const {

@@ -131,7 +131,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   /// What the I/O threads are doing with the file. Events are delivered in `idle`, `reading` and `draining`
   /// only.
   enum class State : std::uint8_t {
-    folding,    // reading history before the stream is announced
+    folding,    // reading history before the stream is announced: the transcript is another thread's
     idle,       // caught up, or waiting for its turn
     reading,    // the disk thread is reading new bytes
     verifying,  // the disk thread is comparing everything that was read with the file

@@ -17,7 +17,7 @@ constexpr std::int64_t change_tick_ns = 20'000'000;
 /// A file whose change time proves nothing is verified once it did not grow for a while, in proportion to its
 /// size. A larger one is verified at the next change or resume only.
 constexpr std::uint64_t compare_bytes_max = 64 << 20;
-constexpr std::uint64_t compare_bytes_per_ms = 256 << 10;
+constexpr std::uint64_t compare_bytes_per_ms = 32 << 10;  // less than 1 % of a processor
 
 bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
 
@@ -60,10 +60,11 @@ long read_fully(int fd, char* buffer, std::size_t bytes, std::uint64_t offset) {
 
 }  // namespace
 
-Follower::Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
-                   const Options& options, StreamObserver& observer, Counters& counters,
-                   std::function<void(FollowedFile&)> on_removed)
+Follower::Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue& timers,
+                   FileProblems& problems, const Options& options, StreamObserver& observer,
+                   Counters& counters, std::function<void(FollowedFile&)> on_removed)
     : disk_(disk),
+      folds_(folds),
       reads_(reads),
       timers_(timers),
       problems_(problems),
@@ -442,41 +443,81 @@ void Follower::close_unused() {
   if (close_scheduled_) timers_.after(options_.quiet, [this] { close_unused(); });
 }
 
-// Folding: the disk thread reads one chunk ahead.
+// --- Folding: reads and feeds a file on a thread of `folds_`, in slices ---
+
+/// Reused, since a session's records need the same memory; freed when no fold is left.
+struct Follower::FoldMemory {
+  Workspace workspace;
+  ReadPool::Buffer buffer = ReadPool::make_buffer();
+};
 
 struct Follower::Fold {
-  static constexpr std::size_t chunks_ahead_max = ReadPool::buffers_max;
+  static constexpr std::size_t slice_bytes = 8 << 20;  // between slices the thread can do other work
 
   std::shared_ptr<FollowedFile> file;
-  std::uint64_t bytes;  // to fold
+  std::uint64_t bytes = 0;  // to fold
   std::function<void(bool)> then;
-  std::uint64_t requested = 0;  // bytes
-  std::size_t chunks_ahead = 0;
-  bool is_finished = false;  // late chunks are ignored
+  std::unique_ptr<FoldMemory> memory;
+
+  // Used by the thread of `folds_`, until a slice is handed over.
+  Fd fd;
+  FileStat opened;  // before its first byte was read
+  int error = 0;    // of errno
   /// Set if the file is not the one whose first `bytes` bytes were known: the reason of the reset that
   /// follows. Clients that resume count on those bytes (Stream::published_bytes).
   const char* reset_reason = nullptr;
 
-  // Used on the disk thread only, until the last chunk is handed over.
-  Fd fd;
-  FileStat opened;  // before its first byte was read
+  /// True if the fold is complete; then the file is closed, since the result may wait.
+  bool read_slice() {
+    const bool is_complete = feed_slice();
+    if (is_complete) fd.reset();
+    return is_complete;
+  }
 
-  long read(const std::string& path, char* buffer, std::size_t wanted, std::uint64_t begin, bool is_first,
-            bool is_last) {
-    if (is_first) {
-      fd = open_for_reading(path);
-      if (!fd) return -errno;
-      opened = stat_file(fd.get());
-      if (!opened.is_regular()) return -EINVAL;  // directories and FIFOs can be opened too
-      // A later change in the same tick of the file system's clock would have the same change time.
-      if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
+ private:
+  bool feed_slice() {
+    if (!fd && !open()) return true;
+    NullSink no_delivery;
+    const std::uint64_t end = std::min(bytes, file->bytes_read() + slice_bytes);
+    while (file->bytes_read() < end) {
+      const std::size_t overlap = file->overlap_bytes();
+      const std::size_t wanted = next_read_bytes(*file, bytes, ReadPool::read_bytes);
+      const long got = read_fully(fd.get(), memory->buffer.get(), wanted, file->bytes_read() - overlap);
+      if (got < 0) {
+        error = static_cast<int>(-got);
+        return true;
+      }
+      const std::span<const char> all(memory->buffer.get(), static_cast<std::size_t>(got));
+      if (all.size() > overlap) {
+        if (!file->matches_overlap(all.first(overlap))) {
+          reset_reason = "rewritten";
+          return true;
+        }
+        file->feed(all, overlap, memory->workspace, no_delivery);
+      }
+      if (all.size() < wanted) {
+        reset_reason = "truncated";
+        return true;
+      }
     }
-    if (!fd) return -EBADF;
-    const long got = read_fully(fd.get(), buffer, wanted, begin);
-    if (is_last) fd.reset();
-    return got;
+    return file->bytes_read() >= bytes;
+  }
+
+  bool open() {
+    fd = open_for_reading(file->path());
+    if (!fd) {
+      error = errno;
+      return false;
+    }
+    opened = stat_file(fd.get());
+    if (!opened.is_regular()) error = opened.error ? opened.error : EINVAL;  // directories can be opened too
+    // A later change in the same tick of the file system's clock would have the same change time.
+    if (opened.changed_ns > wall_now().count() - time_granularity_ns) opened.changed_ns = 0;
+    return error == 0;
   }
 };
+
+Follower::~Follower() = default;
 
 void Follower::fold(FollowedFile& file, std::uint64_t bytes, std::function<void(bool)> then) {
   ++pending_folds_;
@@ -485,67 +526,47 @@ void Follower::fold(FollowedFile& file, std::uint64_t bytes, std::function<void(
   fold->file = file.shared_from_this();
   fold->bytes = bytes;
   fold->then = std::move(then);
-  fold_queue_.push_back(std::move(fold));
+  fold_queue_.emplace(bytes, std::move(fold));
   start_folds();
 }
 
 void Follower::start_folds() {
-  while (active_folds_ < folds_max && !fold_queue_.empty()) {
+  while (active_folds_ < options_.folds_max && !fold_queue_.empty()) {
     ++active_folds_;
-    const auto fold = std::move(fold_queue_.front());
-    fold_queue_.pop_front();
-    if (fold->bytes > 0)
-      continue_fold(fold);
-    else  // nothing to read; completes from the loop like the others
-      disk_.soon([this, fold] { finish_fold(*fold, true); });
+    const auto largest = std::prev(fold_queue_.end());
+    auto fold = std::move(largest->second);
+    fold_queue_.erase(largest);
+    if (fold->bytes == 0) {  // nothing to read; completes from the loop like the others
+      disk_.soon([this, fold] { finish_fold(*fold); });
+      continue;
+    }
+    if (fold_memory_.empty()) fold_memory_.push_back(std::make_unique<FoldMemory>());
+    fold->memory = std::move(fold_memory_.back());
+    fold_memory_.pop_back();
+    continue_fold(std::move(fold));
   }
 }
 
-void Follower::continue_fold(const std::shared_ptr<Fold>& fold) {
-  while (!fold->is_finished && fold->chunks_ahead < Fold::chunks_ahead_max && fold->requested < fold->bytes) {
-    const std::uint64_t offset = fold->requested;
-    const auto overlap = static_cast<std::size_t>(std::min<std::uint64_t>(offset, ReadPool::overlap_bytes));
-    const auto fresh =
-        static_cast<std::size_t>(std::min<std::uint64_t>(ReadPool::read_bytes, fold->bytes - offset));
-    fold->requested += fresh;
-    ++fold->chunks_ahead;
-    const std::size_t wanted = overlap + fresh;
-    const bool is_last = fold->requested == fold->bytes;
-    auto read = [fold, path = fold->file->path(), offset, overlap, wanted, is_last](char* buffer) {
-      return fold->read(path, buffer, wanted, offset - overlap, offset == 0, is_last);
-    };
-    reads_.request(std::move(read), [this, fold, overlap, wanted](const char* buffer, long result) {
-      --fold->chunks_ahead;
-      if (!fold->is_finished) on_fold_read(fold, buffer, overlap, wanted, result);
-    });
-  }
+void Follower::continue_fold(std::shared_ptr<Fold> fold) {
+  auto work = [fold] { return fold->read_slice(); };
+  folds_.run(std::move(work), [this, fold](bool is_complete) {
+    if (is_complete || fold->file->is_removed()) return finish_fold(*fold);
+    continue_fold(fold);
+  });
 }
 
-void Follower::on_fold_read(const std::shared_ptr<Fold>& fold, const char* buffer, std::size_t overlap,
-                            std::size_t wanted, long result) {
-  FollowedFile& file = *fold->file;
-  if (file.is_removed()) return finish_fold(*fold, false);
-  if (result < 0) {
-    const bool is_missing = result == -ENOENT || result == -ENOTDIR;  // deleted since it was listed
-    if (!is_missing) problems_.set(file.path(), static_cast<int>(-result));
-    return finish_fold(*fold, false);
-  }
-  const auto bytes = static_cast<std::size_t>(result);
-  if (bytes > overlap && !feed(file, buffer, overlap, bytes)) {
-    fold->reset_reason = "rewritten";
-    return finish_fold(*fold, true);
-  }
-  if (bytes < wanted) fold->reset_reason = "truncated";
-  if (bytes < wanted || file.bytes_read() >= fold->bytes) return finish_fold(*fold, true);
-  continue_fold(fold);
-}
-
-void Follower::finish_fold(Fold& fold, bool is_read) {
-  if (std::exchange(fold.is_finished, true)) return;
+void Follower::finish_fold(Fold& fold) {
   --pending_folds_;
   --active_folds_;
+  if (fold.memory) fold_memory_.push_back(std::move(fold.memory));
+  if (pending_folds_ == 0) fold_memory_.clear();
   const auto file = fold.file;
-  if (!file->is_removed()) file->state = FollowedFile::State::idle;
+  counters_.bytes_read += file->bytes_read();
+  const bool is_read = fold.error == 0;
+  if (!file->is_removed()) {
+    file->state = FollowedFile::State::idle;
+    if (!is_read && !is_missing(fold.error)) problems_.set(file->path(), fold.error);
+  }
   file->check_pending = false;
   const auto then = std::move(fold.then);
   start_folds();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -24,14 +25,14 @@ class Follower {
   static constexpr std::size_t checks_max = 256;      // per batch; the rest waits for the next one
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
-  static constexpr std::size_t folds_max = 2;  // at a time, with one open file each
   /// Reads that wait for the disk, at a time, with one open file each; further files are checked again later.
   static constexpr std::size_t disk_reads_max = ReadPool::buffers_max;
   /// Requested by clients, at a time; the others wait, and their files are followed meanwhile.
   static constexpr std::size_t requested_verifications_max = 2;
 
-  /// `on_removed` is called for each removed stream, before the observer.
-  Follower(IoThread& disk, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
+  /// `folds` reads and folds history, on several threads if its executor has them. `on_removed` is called for
+  /// each removed stream, before the observer.
+  Follower(IoThread& disk, IoThread& folds, ReadPool& reads, TimerQueue& timers, FileProblems& problems,
            const Options& options, StreamObserver& observer, Counters& counters,
            std::function<void(FollowedFile&)> on_removed);
 
@@ -58,10 +59,12 @@ class Follower {
   std::size_t pending_folds() const { return pending_folds_; }
   std::size_t open_files() const { return open_.size(); }
   std::size_t requested_verifications() const { return verifying_.size(); }  // in progress
+  ~Follower();
   void stop() { stopped_ = true; }
 
  private:
   struct Fold;
+  struct FoldMemory;
 
   void run_batch();
   void start_verifications();
@@ -87,12 +90,11 @@ class Follower {
   void close(FollowedFile& file);
   void close_unused();
   void start_folds();
-  void continue_fold(const std::shared_ptr<Fold>& fold);
-  void on_fold_read(const std::shared_ptr<Fold>& fold, const char* buffer, std::size_t overlap,
-                    std::size_t wanted, long result);
-  void finish_fold(Fold& fold, bool is_read);
+  void continue_fold(std::shared_ptr<Fold> fold);
+  void finish_fold(Fold& fold);
 
   IoThread& disk_;
+  IoThread& folds_;
   ReadPool& reads_;
   TimerQueue& timers_;
   FileProblems& problems_;
@@ -110,10 +112,11 @@ class Follower {
   std::deque<std::weak_ptr<FollowedFile>> disk_queue_;    // files that wait for one of disk_reads_max
   std::vector<std::shared_ptr<FollowedFile>> open_;       // files with a descriptor
   std::size_t open_max_;
-  std::size_t batch_read_ = 0;                    // bytes of this batch
-  std::deque<std::shared_ptr<Fold>> fold_queue_;  // waiting
-  std::size_t pending_folds_ = 0;                 // waiting and active
-  std::size_t active_folds_ = 0;
+  std::size_t batch_read_ = 0;                                      // bytes of this batch
+  std::multimap<std::uint64_t, std::shared_ptr<Fold>> fold_queue_;  // waiting, by bytes: the largest is next
+  std::vector<std::unique_ptr<FoldMemory>> fold_memory_;            // of folds that have ended
+  std::size_t pending_folds_ = 0;                                   // waiting and active
+  std::size_t active_folds_ = 0;  // at most Options::folds_max, with one open file each
   bool batch_scheduled_ = false, close_scheduled_ = false, stopped_ = false;
 };
 

@@ -50,10 +50,11 @@ class Tail::Impl final : private Discovery::Observer {
        StreamObserver& observer)
       : options_(std::move(options)),
         observer_(observer),
-        disk_(io, std::move(disk)),
+        disk_(io, disk),
+        folds_(io, options_.fold_executor ? options_.fold_executor : disk),
         reads_(disk_),
         timers_(io),
-        follower_(disk_, reads_, timers_, problems_, options_, observer_, counters_,
+        follower_(disk_, folds_, reads_, timers_, problems_, options_, observer_, counters_,
                   [this](FollowedFile& file) { on_removed(file); }),
         discovery_(disk_, timers_, problems_, options_, *this),
         mux_(mux) {}
@@ -80,6 +81,7 @@ class Tail::Impl final : private Discovery::Observer {
     follower_.stop();
     timers_.clear();
     disk_.close();
+    folds_.close();
   }
 
   void for_each(const std::function<void(const Stream&)>& visit) {
@@ -497,7 +499,7 @@ class Tail::Impl final : private Discovery::Observer {
 
   const Options options_;
   StreamObserver& observer_;
-  IoThread disk_;
+  IoThread disk_, folds_;
   ReadPool reads_;
   TimerQueue timers_;
   FileProblems problems_;
