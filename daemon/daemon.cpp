@@ -1,7 +1,6 @@
 #include "daemon.hpp"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -138,7 +137,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   server_.set_archive(tail_);
   server_.set_redaction(redactor_, options.redact);
   serve::DaemonCallbacks callbacks;
-  callbacks.fill_metrics = [this](serve::Metrics& metrics) { fill(metrics); };
+  callbacks.fill_metrics = [this](serve::MetricsPage& page) { fill(page); };
   callbacks.fill_health = [this](serve::Health& health) { fill(health); };
   callbacks.store_token = [this](const std::string& token) {
     return write_private_file(state_ + "/token", token + "\n");
@@ -204,25 +203,31 @@ void Daemon::remove_address() const {
   for (const char* name : {"/address", "/socket"}) std::filesystem::remove(state_ + name, ignored);
 }
 
-void Daemon::fill(serve::Metrics& metrics) const {
+void Daemon::fill(serve::MetricsPage& page) const {
   const tail::Counters counters = tail_.counters();
-  metrics.tail_bytes = counters.bytes_read;
-  metrics.tail_looks = counters.checks;
-  metrics.tail_resets = counters.resets;
-  metrics.tail_verifications = counters.verifications;
-  metrics.tail_events = counters.events;
-  metrics.tail_dropped = counters.dropped;
-  metrics.pending_bytes = counters.pending_bytes;
-  metrics.open_files = counters.open_files;
-  metrics.known_files = counters.known_files;
-  metrics.directories = counters.directories;
-  metrics.streams_live = counters.streams;
-  metrics.streams_cold = counters.known_files - std::min(counters.known_files, counters.streams);
-  for (const auto& [rule, count] : redactor_.counts()) metrics.redactions.emplace_back(rule, count);
-  metrics.problems = tail_.problems().size();
-  metrics.inotify_watches = watchers_.watches();
-  metrics.watch_problem = !watchers_.problem().empty();
-  team_.fill(metrics);
+  page.add("earshot_tail_read_bytes_total", "Bytes read from transcripts.", counters.bytes_read);
+  page.add("earshot_tail_looks_total", "Checks of transcripts for changes.", counters.checks);
+  page.add("earshot_tail_resets_total", "Transcripts that were found to have a new history.",
+           counters.resets);
+  page.add("earshot_tail_verifications_total", "Verifications of complete prefixes.", counters.verifications);
+  page.add("earshot_tail_events_total", "Events read from transcripts.", counters.events);
+  page.add("earshot_tail_dropped",
+           "Calls, agents, results, texts and lists of followed transcripts that are beyond a limit.",
+           counters.dropped);
+  page.add("earshot_tail_pending_bytes", "Bytes of incomplete lines.", counters.pending_bytes);
+  page.add("earshot_tail_open_files", "Open transcripts.", counters.open_files);
+  page.add("earshot_tail_known_files", "Known transcripts.", counters.known_files);
+  page.add("earshot_tail_directories", "Watched directories.", counters.directories);
+  page.family("earshot_streams", "Transcripts, followed (live) or not (cold).")
+      .sample(counters.streams, {{"state", "live"}})
+      .sample(counters.known_files - std::min(counters.known_files, counters.streams), {{"state", "cold"}});
+  page.add("earshot_problems", "Unreadable files and directories.", tail_.problems().size());
+  page.add("earshot_inotify_watches", "inotify watches.", watchers_.watches());
+  page.add("earshot_watch_problem", "1 if changes are found by sweeps only, or with delay.",
+           watchers_.problem().empty() ? 0 : 1);
+  page.family("earshot_redactions_total", "Redacted secrets, by rule.");
+  for (const auto& [rule, count] : redactor_.counts()) page.sample(count, {{"rule", rule}});
+  team_.fill(page);
 }
 
 void Daemon::fill(serve::Health& health) const {

@@ -1,6 +1,7 @@
 // Connects the modules of the daemon: watchers, tail, status, server and team.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
@@ -13,7 +14,7 @@
 #include "redact/redactor.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/server.hpp"
-#include "startup.hpp"
+#include "serve/websocket/acceptor.hpp"
 #include "status/status_tracker.hpp"
 #include "tail/tail.hpp"
 #include "team.hpp"
@@ -21,6 +22,14 @@
 #include "watch/watchers.hpp"
 
 namespace earshot {
+
+/// What the process needs before it serves.
+struct StartupResources {
+  serve::Secrets secrets;
+  serve::StateLock lock;
+  serve::UnixListener socket;
+  std::unique_ptr<boost::asio::ssl::context> tls;  // null: plain TCP, on loopback only
+};
 
 class Daemon final : public status::StatusObserver {
  public:
@@ -47,7 +56,7 @@ class Daemon final : public status::StatusObserver {
   void log_problems() const;
   void write_address() const;
   void remove_address() const;
-  void fill(serve::Metrics& metrics) const;
+  void fill(serve::MetricsPage& page) const;
   void fill(serve::Health& health) const;
 
   boost::asio::io_context& io_;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,6 @@
 #include <filesystem>
 #include <iterator>
 #include <random>
-#include <string_view>
 #include <system_error>
 
 #include "base/hex.hpp"

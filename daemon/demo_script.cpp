@@ -1,7 +1,5 @@
 #include "demo.hpp"
 
-#include <iterator>
-
 namespace earshot::demo {
 
 namespace {

@@ -12,12 +12,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 
 #include "agents/roots.hpp"
 #include "base/display_text.hpp"
 #include "base/file.hpp"
 #include "base/hex.hpp"
+#include "base/text.hpp"
 
 #ifdef __APPLE__
 #include <mach-o/dyld.h>
@@ -57,19 +57,13 @@ std::string quote(std::string_view text, std::string_view doubled) {
 
 /// Neither format can hold control characters. Empty: all values are valid.
 std::string find_invalid(const ServiceSpec& spec) {
-  const auto refuse = [](std::string_view value) {
-    return "`" + std::string(value) +
-           "` contains a control character, which a service file cannot hold: rename it";
-  };
-  for (const auto* list : {&spec.arguments, &spec.writable}) {
-    for (const std::string& value : *list)
-      if (has_control_character(value)) return refuse(value);
-  }
-  for (const auto& [name, value] : spec.environment)
-    if (has_control_character(value)) return refuse(value);
-  for (const std::string& path : {spec.program, spec.home, spec.state})
-    if (has_control_character(path)) return refuse(path);
-  return {};
+  std::vector<std::string> values = spec.arguments;
+  values.insert(values.end(), spec.writable.begin(), spec.writable.end());
+  for (const auto& [name, value] : spec.environment) values.push_back(value);
+  values.insert(values.end(), {spec.program, spec.home, spec.state});
+  const auto bad = std::find_if(values.begin(), values.end(), has_control_character);
+  if (bad == values.end()) return {};
+  return "`" + *bad + "` contains a control character, which a service file cannot hold: rename it";
 }
 
 bool below_tmp(const std::string& path) { return path.starts_with("/tmp/") || path.starts_with("/var/tmp/"); }
@@ -87,16 +81,7 @@ std::string shell_line(const std::vector<std::string>& command) {
   std::string line;
   for (const std::string& word : command) {
     line += line.empty() ? "" : " ";
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789_-+=./:@%,") == word.npos;
-    if (plain) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
+    line += quote_for_shell(word);
   }
   return line;
 }

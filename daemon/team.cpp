@@ -1,12 +1,11 @@
 #include "team.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "base/system.hpp"
 
 namespace earshot {
 namespace {
@@ -21,9 +20,8 @@ bool is_deleted(const std::vector<Root>& roots, std::string_view stream) {
   if (!place) return false;
   const std::string directory =
       root->path + "/" + std::string(root->program->transcript_directories()[place->directory]);
-  struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
-  return ::lstat((directory + "/" + place->below + ".jsonl").c_str(), &info) != 0 && errno == ENOENT;
+  return stat_file(directory, Symlinks::follow).is_directory() &&
+         stat_file(directory + "/" + place->below + ".jsonl").error == ENOENT;
 }
 
 }  // namespace
@@ -137,7 +135,7 @@ serve::TeamMetrics Team::metrics() const {
            {"retired", "Files deleted because of the age or size limit.", true, m.store.retired}}};
 }
 
-void Team::fill(serve::Metrics& metrics) const { metrics.team = this->metrics(); }
+void Team::fill(serve::MetricsPage& page) const { page.add(metrics()); }
 
 void Team::fill(serve::Health& health) const {
   health.team = metrics();

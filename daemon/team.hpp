@@ -28,7 +28,7 @@ class Team {
   void start();
   void stop();
 
-  void fill(serve::Metrics& metrics) const;
+  void fill(serve::MetricsPage& page) const;
   void fill(serve::Health& health) const;
 
  private:

@@ -35,17 +35,34 @@ std::string unknown_command_message(const CLI::App& app, const std::string& name
          (nearest.empty() ? std::string() : "; did you mean `" + std::string(nearest) + "`?");
 }
 
-Command add_help(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("help", "show this help, or the help of a command");
+Run add_help(CLI::App& command) {
   const auto topic = std::make_shared<std::string>();
-  command->add_option("COMMAND", *topic, "the command")->type_name("COMMAND");
-  return {command, [&app, topic] {
-            const CLI::App* const about = topic->empty() ? &app : find_command(app, *topic);
-            if (about == nullptr) return usage_error(unknown_command_message(app, *topic));
-            std::cout << (about == &app ? app.help() : about->help("earshot"));
-            return exit_ok;
-          }};
+  command.add_option("COMMAND", *topic, "the command")->type_name("COMMAND");
+  return [&app = *command.get_parent(), topic] {
+    const CLI::App* const about = topic->empty() ? &app : find_command(app, *topic);
+    if (about == nullptr) return usage_error(unknown_command_message(app, *topic));
+    std::cout << (about == &app ? app.help() : about->help("earshot"));
+    return exit_ok;
+  };
 }
+
+struct Entry {
+  const char *name, *description;
+  Run (*add)(CLI::App& command);
+};
+constexpr Entry entries[] = {
+    {"ls", "list sessions and their status; waiting ones come first", add_ls},
+    {"tail", "follow what agents do, live, until ^C", add_tail},
+    {"show", "read a session turn by turn, from its beginning", add_show},
+    {"status", "show whether the daemon is all right, and what it monitors", add_status},
+    {"statusline", "print one line for a status bar: how many sessions wait and work", add_statusline},
+    {"replay", "print the events of transcripts; needs no daemon", add_replay},
+    {"open", "open the dashboard in a browser, signed in", add_open},
+    {"token", "print the token that other programs need to connect through TCP", add_token},
+    {"doctor", "find problems and explain how to solve them", add_doctor},
+    {"completions", "print the completion script of a shell", add_completions},
+    {"help", "show this help, or the help of a command", add_help},
+};
 
 }  // namespace
 
@@ -116,9 +133,12 @@ std::vector<Command> add_commands(CLI::App& app) {
   app.require_subcommand(0, 1);
   app.footer(examples);
   set_help_format(app);
-  return {add_ls(app),         add_tail(app),        add_show(app), add_status(app),
-          add_statusline(app), add_replay(app),      add_open(app), add_token(app),
-          add_doctor(app),     add_completions(app), add_help(app)};
+  std::vector<Command> commands;
+  for (const Entry& each : entries) {
+    CLI::App* const command = app.add_subcommand(each.name, each.description);
+    commands.push_back({command, each.add(*command)});
+  }
+  return commands;
 }
 
 int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run) {
@@ -126,6 +146,13 @@ int with_daemon(const ConnectOptions& options, const std::function<int(const Dae
   if (const auto* addresses = std::get_if<DaemonAddresses>(&found)) return run(*addresses);
   print_message(safe_text(std::get<std::string>(found)));
   return options.names_address() ? exit_usage : exit_failed;
+}
+
+int with_daemon_until_done(const ConnectOptions& options,
+                           const std::function<int(const DaemonAddresses&)>& attempt) {
+  int result = try_again;
+  while (result == try_again) result = with_daemon(options, attempt);
+  return result;
 }
 
 void print_daemon_error(const Fields& error) {

@@ -49,12 +49,14 @@ struct ListOptions {
 };
 int list_command(const ListOptions& options, const DaemonAddresses& addresses);
 
-struct StatusOptions {
+/// Of `status` and `doctor`.
+struct ReportOptions {
   ConnectOptions daemon;
   ColourMode colour = ColourMode::automatic;
   bool json = false;
 };
-int status_command(const StatusOptions& options, const DaemonAddresses& addresses);
+int status_command(const ReportOptions& options, const DaemonAddresses& addresses);
+int doctor_command(const ReportOptions& options);
 
 struct StatusLineOptions {
   Filters filters;
@@ -75,13 +77,6 @@ struct ShowOptions {
   bool no_pager = false;
 };
 int show_command(const ShowOptions& options, const DaemonAddresses& addresses);
-
-struct DoctorOptions {
-  ConnectOptions daemon;
-  ColourMode colour = ColourMode::automatic;
-  bool json = false;
-};
-int doctor_command(const DoctorOptions& options);
 
 struct OpenOptions {
   ConnectOptions daemon;
@@ -112,21 +107,23 @@ int replay_command(const ReplayOptions& options);
 
 // The command line.
 
+using Run = std::function<int()>;  // after parsing; returns the exit code
 struct Command {
   CLI::App* app = nullptr;
-  std::function<int()> run;  // after parsing; returns the exit code
+  Run run;
 };
 
-Command add_ls(CLI::App& app);
-Command add_tail(CLI::App& app);
-Command add_show(CLI::App& app);
-Command add_status(CLI::App& app);
-Command add_statusline(CLI::App& app);
-Command add_replay(CLI::App& app);
-Command add_open(CLI::App& app);
-Command add_token(CLI::App& app);
-Command add_doctor(CLI::App& app);
-Command add_completions(CLI::App& app);
+// Each defines the options of a command.
+Run add_ls(CLI::App& command);
+Run add_tail(CLI::App& command);
+Run add_show(CLI::App& command);
+Run add_status(CLI::App& command);
+Run add_statusline(CLI::App& command);
+Run add_replay(CLI::App& command);
+Run add_open(CLI::App& command);
+Run add_token(CLI::App& command);
+Run add_doctor(CLI::App& command);
+Run add_completions(CLI::App& command);
 
 /// Adds all commands; `app` must outlive the result.
 std::vector<Command> add_commands(CLI::App& app);
@@ -141,6 +138,9 @@ std::string complete_words(const CLI::App& app, std::vector<std::string> words);
 /// Calls `run` with the daemon's addresses and returns its result. If there are none, prints the reason and
 /// returns the exit code. They are looked up anew at each call: a restarted daemon may have others.
 int with_daemon(const ConnectOptions& options, const std::function<int(const DaemonAddresses&)>& run);
+/// Repeats with_daemon() until its result is not `try_again`.
+int with_daemon_until_done(const ConnectOptions& options,
+                           const std::function<int(const DaemonAddresses&)>& attempt);
 
 extern const char* const filter_help;
 /// `types`: also --type. A command with the argument SESSION has no --session.
@@ -155,37 +155,32 @@ struct CommandText {
     bool Options::*value;
     const char* description;
   };
-  const char* name;
-  const char* description;
   std::vector<Flag> flags;
   const char* footer;
 };
 
-/// Adds a command. `run` takes the options and, if the command needs the daemon, its addresses. `define` adds
-/// other options than flags. Those for colours, filters and the connection follow if `Options` has members
-/// for them.
-template <class Options, class Run>
-Command add_command(CLI::App& app, const CommandText<Options>& text, Run run,
-                    const std::function<void(CLI::App&, Options&)>& define = {}) {
-  CLI::App* const command = app.add_subcommand(text.name, text.description);
+/// `run` takes the options and, if the command needs the daemon, its addresses. `define` adds other options
+/// than flags. Those for colours, filters and the connection follow if `Options` has members for them.
+template <class Options, class RunWith>
+Run define_command(CLI::App& command, const CommandText<Options>& text, RunWith run,
+                   const std::function<void(CLI::App&, Options&)>& define = {}) {
   const auto options = std::make_shared<Options>();
-  for (const auto& flag : text.flags) command->add_flag(flag.names, (*options).*flag.value, flag.description);
-  if (define) define(*command, *options);
+  for (const auto& flag : text.flags) command.add_flag(flag.names, (*options).*flag.value, flag.description);
+  if (define) define(command, *options);
   std::string footer = text.footer;
-  if constexpr (requires { options->colour; }) add_colour(*command, options->colour);
+  if constexpr (requires { options->colour; }) add_colour(command, options->colour);
   if constexpr (requires { options->filters; }) {
-    add_filters(*command, options->filters, std::is_same_v<Options, TailOptions>);
+    add_filters(command, options->filters, std::is_same_v<Options, TailOptions>);
     footer = std::string(filter_help) + "\n\n" + footer;
   }
-  if constexpr (requires { options->daemon; }) add_connect_options(*command, options->daemon);
-  command->footer(footer);
-  if constexpr (std::is_invocable_v<Run, const Options&>) {
-    return {command, [options, run] { return run(*options); }};
+  if constexpr (requires { options->daemon; }) add_connect_options(command, options->daemon);
+  command.footer(footer);
+  if constexpr (std::is_invocable_v<RunWith, const Options&>) {
+    return [options, run] { return run(*options); };
   } else {
-    return {command, [options, run] {
-              return with_daemon(options->daemon,
-                                 [&](const auto& addresses) { return run(*options, addresses); });
-            }};
+    return [options, run] {
+      return with_daemon(options->daemon, [&](const auto& addresses) { return run(*options, addresses); });
+    };
   }
 }
 
@@ -195,6 +190,35 @@ int usage_error(const std::string& message);
 std::string unknown_word_message(const CLI::App& app, const std::vector<std::string>& words);
 
 // Shared by the commands.
+
+/// What the daemon reports about itself at /v1/health. Missing fields are empty.
+struct Health {
+  std::string version, host, address, socket, state;
+  std::int64_t pid = 0, uptime_s = 0;
+  struct Root {
+    std::string name, path;
+    bool exists = false;
+    std::uint64_t transcripts = 0, live = 0;
+  };
+  std::vector<Root> roots;
+  std::string watch_mode, watch_problem;
+  std::uint64_t inotify_watches = 0;
+  struct Problem {
+    std::string path, reason, advice;
+  };
+  std::vector<Problem> problems;
+  struct Host {
+    std::string name, last_seen;  // last_seen: RFC 3339; empty: not known
+    bool online = false;
+  };
+  std::vector<Host> hosts;  // of a hub
+  std::optional<bool> redaction;
+  std::size_t redaction_rules = 0;
+  std::uint64_t connections = 0, connections_max = 0, sessions = 0;
+};
+
+/// Nothing if `json` is not the health of a daemon.
+std::optional<Health> parse_health(std::string_view json);
 
 /// Prints an `error` frame.
 void print_daemon_error(const Fields& error);

@@ -199,14 +199,13 @@ std::string complete_words(const CLI::App& app, std::vector<std::string> words) 
   return {};
 }
 
-Command add_completions(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("completions", "print the completion script of a shell");
+Run add_completions(CLI::App& command) {
   const auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "which shell")
+  command.add_option("SHELL", *shell, "which shell")
       ->type_name("bash|zsh|fish")
       ->required()
       ->transform(CLI::IsMember(scripts).description(""));
-  command->footer(
+  command.footer(
       "For the current shell:\n"
       "  source <(earshot completions bash)\n"
       "Permanently:\n"
@@ -214,10 +213,10 @@ Command add_completions(CLI::App& app) {
       "  earshot completions zsh > ~/.zfunc/_earshot      (with fpath+=~/.zfunc before compinit in "
       "~/.zshrc)\n"
       "  earshot completions fish > ~/.config/fish/completions/earshot.fish");
-  return {command, [shell] {
-            std::cout << scripts.at(*shell);
-            return exit_ok;
-          }};
+  return [shell] {
+    std::cout << scripts.at(*shell);
+    return exit_ok;
+  };
 }
 
 }  // namespace earshot::cli

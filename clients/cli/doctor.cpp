@@ -82,10 +82,8 @@ std::string report_json(const Findings& findings) {
 
 namespace {
 
-const CommandText<DoctorOptions> text = {
-    "doctor",
-    "find problems and explain how to solve them",
-    {{"--json", &DoctorOptions::json, "print one JSON object"}},
+const CommandText<ReportOptions> text = {
+    {{"--json", &ReportOptions::json, "print one JSON object"}},
     R"(Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.)"};
 
 doctor::Probe contact(const DaemonAddresses& addresses) {
@@ -131,7 +129,7 @@ std::string socket_of(const doctor::Probe& probe, const DaemonAddresses& address
 
 }  // namespace
 
-int doctor_command(const DoctorOptions& options) {
+int doctor_command(const ReportOptions& options) {
   const auto found = find_daemon(options.daemon);
   doctor::Findings findings;
   const auto add = [&](doctor::Findings more) {
@@ -177,6 +175,6 @@ int doctor_command(const DoctorOptions& options) {
   return doctor::has_problem(findings) ? exit_failed : exit_ok;
 }
 
-Command add_doctor(CLI::App& app) { return add_command(app, text, doctor_command); }
+Run add_doctor(CLI::App& command) { return define_command(command, text, doctor_command); }
 
 }  // namespace earshot::cli

@@ -14,7 +14,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/system.hpp"
+#include "base/hex.hpp"
+#include "base/text.hpp"
 #include "cli/place.hpp"
 #include "common/format.hpp"
 
@@ -34,13 +35,12 @@ std::string octal(mode_t mode) {
 }
 
 Finding token_finding(const std::string& path, uid_t own) {
-  Finding finding = check_private("token", stat_private(path), S_IFREG, own, true);
+  Finding finding = check_private("token", path, stat_file(path), FileType::regular, own, true);
   if (finding.level != Level::ok) return finding;
   const TextFile file = read_text_file(path);
-  if (!file.error.empty() && stat_private(path).error == 0)
-    return {Level::problem, "token", path + ": " + file.error, "chmod 600 " + quoted(path)};
-  const bool fits =
-      file.text.size() == token_bytes && file.text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!file.error.empty() && stat_file(path).ok())
+    return {Level::problem, "token", path + ": " + file.error, "chmod 600 " + quote_for_shell(path)};
+  const bool fits = file.text.size() == token_bytes && is_hex(file.text);
   if (file.error.empty() && !fits)
     return {Level::problem, "token", path + " contains no token", "earshot token --rotate"};
   return finding;
@@ -126,16 +126,6 @@ std::string raise(const char* what, std::uint64_t to, bool of_namespace) {
 
 }  // namespace
 
-std::string quoted(const std::string& path) {
-  const bool plain =
-      path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./@+,=") ==
-      path.npos;
-  if (plain && !path.empty()) return path;
-  std::string out = "'";
-  for (const char c : path) out += c == '\'' ? std::string(R"('\'')") : std::string(1, c);
-  return out + "'";
-}
-
 Findings check_daemon(const Probe& probe, std::string_view own_version) {
   if (probe.health) {
     const Health& health = *probe.health;
@@ -220,50 +210,37 @@ Findings check_hosts(const Health& health, std::int64_t now_ms) {
   return findings;
 }
 
-PrivatePath stat_private(const std::string& path) {
-  PrivatePath file{path};
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) {
-    file.error = errno;
-    return file;
-  }
-  file.mode = status.st_mode;
-  file.owner = status.st_uid;
-  return file;
-}
-
-Finding check_private(std::string_view what, const PrivatePath& file, mode_t type, uid_t own,
-                      bool may_be_absent) {
+Finding check_private(std::string_view what, const std::string& path, const FileStat& file, FileType type,
+                      uid_t own, bool may_be_absent) {
   const std::string name(what);
-  const char* const wanted = type == S_IFDIR ? "700" : "600";
+  const char* const wanted = type == FileType::directory ? "700" : "600";
   if (file.error == ENOENT && may_be_absent)
-    return {Level::ok, name, file.path + " does not exist yet: the daemon creates it"};
+    return {Level::ok, name, path + " does not exist yet: the daemon creates it"};
   if (file.error != 0)
-    return {Level::problem, name, file.path + ": " + std::strerror(file.error),
-            "ls -ld " + quoted(file.path)};
-  if ((file.mode & S_IFMT) != type)
-    return {Level::problem, name, file.path + " has the wrong file type",
-            "move it away:  ls -ld " + quoted(file.path)};
+    return {Level::problem, name, path + ": " + std::strerror(file.error), "ls -ld " + quote_for_shell(path)};
+  if (file.type != type)
+    return {Level::problem, name, path + " has the wrong file type",
+            "move it away:  ls -ld " + quote_for_shell(path)};
   if (file.owner != own)
-    return {Level::problem, name,
-            file.path + " belongs to another user (uid " + std::to_string(file.owner) + ")",
-            "sudo chown " + std::to_string(own) + " " + quoted(file.path)};
+    return {Level::problem, name, path + " belongs to another user (uid " + std::to_string(file.owner) + ")",
+            "sudo chown " + std::to_string(own) + " " + quote_for_shell(path)};
   if ((file.mode & 077) != 0)
-    return {Level::problem, name, file.path + " is accessible to other users (" + octal(file.mode) + ")",
-            "chmod " + std::string(wanted) + " " + quoted(file.path)};
-  if ((file.mode & 0600) != 0600 || (type == S_IFDIR && (file.mode & 0100) == 0))
-    return {Level::problem, name, file.path + " is not accessible to its owner (" + octal(file.mode) + ")",
-            "chmod " + std::string(wanted) + " " + quoted(file.path)};
-  return {Level::ok, name, file.path + " (" + octal(file.mode) + ")"};
+    return {Level::problem, name, path + " is accessible to other users (" + octal(file.mode) + ")",
+            "chmod " + std::string(wanted) + " " + quote_for_shell(path)};
+  if ((file.mode & 0600) != 0600 || (type == FileType::directory && (file.mode & 0100) == 0))
+    return {Level::problem, name, path + " is not accessible to its owner (" + octal(file.mode) + ")",
+            "chmod " + std::string(wanted) + " " + quote_for_shell(path)};
+  return {Level::ok, name, path + " (" + octal(file.mode) + ")"};
 }
 
 Findings check_state(const std::string& state, const std::string& token_file, const std::string& socket,
                      bool running) {
   const uid_t own = ::geteuid();
-  Findings findings{check_private("state", stat_private(state), S_IFDIR, own, !running),
+  Findings findings{check_private("state", state, stat_file(state), FileType::directory, own, !running),
                     token_finding(token_file.empty() ? state + "/token" : token_file, own)};
-  if (const PrivatePath key = stat_private(state + "/key"); key.error != ENOENT)
-    findings.push_back(check_private("key", key, S_IFREG, own, true));
+  const std::string key_path = state + "/key";
+  if (const FileStat key = stat_file(key_path); key.error != ENOENT)
+    findings.push_back(check_private("key", key_path, key, FileType::regular, own, true));
   if (socket.empty()) {
     if (running)
       findings.push_back({Level::warning, "socket",
@@ -271,9 +248,10 @@ Findings check_state(const std::string& state, const std::string& token_file, co
                           "read the daemon's log from its start"});
     return findings;
   }
-  Finding of_socket = check_private("socket", stat_private(socket), S_IFSOCK, own, !running);
+  Finding of_socket = check_private("socket", socket, stat_file(socket), FileType::other, own, !running);
   const std::string directory = fs::path(socket).parent_path().string();
-  Finding of_directory = check_private("socket", stat_private(directory), S_IFDIR, own, true);
+  Finding of_directory =
+      check_private("socket", directory, stat_file(directory), FileType::directory, own, true);
   findings.push_back(of_socket.level != Level::ok || of_directory.level == Level::ok
                          ? std::move(of_socket)
                          : std::move(of_directory));
@@ -332,7 +310,7 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
     const std::string name = (root.name.empty() ? "" : root.name + ": ") + root.path;
     if (!root.error.empty()) {
       findings.push_back({Level::problem, "root", name + ": " + root.error,
-                          "allow this user to read it:  chmod u+rx " + quoted(root.path)});
+                          "allow this user to read it:  chmod u+rx " + quote_for_shell(root.path)});
     } else if (!root.exists) {
       if (root.expected)
         findings.push_back({Level::warning, "root", name + " does not exist",
@@ -343,10 +321,11 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
       findings.push_back({Level::ok, "root", text});
     }
     if (root.unreadable > 0)
-      findings.push_back({Level::warning, "root",
-                          std::to_string(root.unreadable) + " below " + root.path +
-                              " cannot be read, for example " + root.unreadable_example,
-                          "allow this user to read it:  chmod u+rX " + quoted(root.unreadable_example)});
+      findings.push_back(
+          {Level::warning, "root",
+           std::to_string(root.unreadable) + " below " + root.path + " cannot be read, for example " +
+               root.unreadable_example,
+           "allow this user to read it:  chmod u+rX " + quote_for_shell(root.unreadable_example)});
   }
   if (!any && findings.empty()) {
     std::string places;
@@ -433,12 +412,13 @@ std::optional<std::uint64_t> bytes_free(std::string path) {
 
 Finding check_disk(const std::string& path, std::optional<std::uint64_t> free) {
   if (!free)
-    return {Level::warning, "disk", path + ": the free space cannot be determined", "df -h " + quoted(path)};
+    return {Level::warning, "disk", path + ": the free space cannot be determined",
+            "df -h " + quote_for_shell(path)};
   const std::string text = format_bytes(*free) + " free for " + path;
   if (*free < free_problem_bytes)
-    return {Level::problem, "disk", text, "free some space:  df -h " + quoted(path)};
+    return {Level::problem, "disk", text, "free some space:  df -h " + quote_for_shell(path)};
   return {*free < free_warning_bytes ? Level::warning : Level::ok, "disk", text,
-          *free < free_warning_bytes ? "free some space:  df -h " + quoted(path) : ""};
+          *free < free_warning_bytes ? "free some space:  df -h " + quote_for_shell(path) : ""};
 }
 
 Finding check_clock(std::int64_t now_ms, std::int64_t newest_ms) {

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/status.hpp"
+#include "base/system.hpp"
+#include "cli/commands.hpp"
 #include "cli/style.hpp"
 #include "common/endpoint.hpp"
 
@@ -25,9 +26,6 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-/// Quotes a path for a shell command.
-std::string quoted(const std::string& path);
-
 /// The result of contacting the daemon.
 struct Probe {
   std::optional<Health> health;
@@ -41,17 +39,9 @@ Findings check_health(const Health& health);
 /// Of a hub: the hosts that are online or offline.
 Findings check_hosts(const Health& health, std::int64_t now_ms);
 
-/// A file or directory that only its owner may access.
-struct PrivatePath {
-  std::string path;
-  int error = 0;  // errno of lstat
-  mode_t mode = 0;
-  uid_t owner = 0;
-};
-PrivatePath stat_private(const std::string& path);
-/// `type` is one of S_IFREG, S_IFDIR, S_IFSOCK.
-Finding check_private(std::string_view what, const PrivatePath& file, mode_t type, uid_t own,
-                      bool may_be_absent);
+/// A file or directory that only its owner may access; FileType::other is a socket.
+Finding check_private(std::string_view what, const std::string& path, const FileStat& file, FileType type,
+                      uid_t own, bool may_be_absent);
 
 Findings check_state(const std::string& state, const std::string& token_file, const std::string& socket,
                      bool running);

@@ -10,8 +10,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<ListOptions> text = {
-    "ls",
-    "list sessions and their status; waiting ones come first",
     {{"--all", &ListOptions::all, "also list sessions that are no longer live"},
      {"--json", &ListOptions::json, "print a JSON array of session frames"}},
     R"(CONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache reads.
@@ -89,6 +87,6 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   return finish(out);
 }
 
-Command add_ls(CLI::App& app) { return add_command(app, text, list_command); }
+Run add_ls(CLI::App& command) { return define_command(command, text, list_command); }
 
 }  // namespace earshot::cli

@@ -10,8 +10,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<OpenOptions> text = {
-    "open",
-    "open the dashboard in a browser, signed in",
     {{"--print", &OpenOptions::print, "only print the address"}},
     R"(The address contains a code instead of the token: it is valid once, for a minute. Without a display it is
 only printed: open it in a browser on this machine, or on one that forwards the port
@@ -42,6 +40,6 @@ int open_command(const OpenOptions& options, const DaemonAddresses& addresses) {
   return exit_code;
 }
 
-Command add_open(CLI::App& app) { return add_command(app, text, open_command); }
+Run add_open(CLI::App& command) { return define_command(command, text, open_command); }
 
 }  // namespace earshot::cli

@@ -29,8 +29,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<ReplayOptions> text = {
-    "replay",
-    "print the events of transcripts; needs no daemon",
     {{"--pretty", &ReplayOptions::pretty, "print readable lines instead of JSON"},
      {"--stats", &ReplayOptions::stats, "print statistics instead of events"},
      {"-v,--verbose", &ReplayOptions::verbose,
@@ -463,31 +461,33 @@ int replay_command(const ReplayOptions& options) {
   return std::max(exit_code, finish(out));
 }
 
-Command add_replay(CLI::App& app) {
-  return add_command<ReplayOptions>(app, text, replay_command, [](CLI::App& command, ReplayOptions& options) {
-    command
-        .add_option("FILE", options.files,
-                    "transcripts; directories are searched for transcripts; - is stdin")
-        ->type_name("FILE")
-        ->required();
-    const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
-    command.add_option("--view", options.view, "full (default), or meta: no text, inputs or outputs")
-        ->type_name("full|meta")
-        ->transform(CLI::CheckedTransformer(views).description(""));
-    command.add_flag_callback(
-        "--no-redact", [&options] { options.redact = false; }, "do not redact secrets");
-    const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
-      command.add_option(name, value, description)->type_name(type);
-    };
-    add("--agent", options.agent, "id of the subagent (default: from the name agent-<ID>.jsonl)", "ID");
-    add("--stream", options.stream, "name of the stream (default: from the path)", "NAME");
-    add("--host", options.host, "name of the host (default: this host)", "NAME");
-    add("--state", options.state, "the daemon's state directory, to print the same cursors as the daemon",
-        "DIR");
-    for (const char* name : {"--events", "--json"})
-      command.get_option(name)->needs(command.get_option("--stats"));
-    command.get_option("--verbose")->needs(command.get_option("--pretty"));
-  });
+Run add_replay(CLI::App& command) {
+  return define_command<ReplayOptions>(
+      command, text, replay_command, [](CLI::App& command, ReplayOptions& options) {
+        command
+            .add_option("FILE", options.files,
+                        "transcripts; directories are searched for transcripts; - is stdin")
+            ->type_name("FILE")
+            ->required();
+        const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
+        command.add_option("--view", options.view, "full (default), or meta: no text, inputs or outputs")
+            ->type_name("full|meta")
+            ->transform(CLI::CheckedTransformer(views).description(""));
+        command.add_flag_callback(
+            "--no-redact", [&options] { options.redact = false; }, "do not redact secrets");
+        const auto add = [&](const char* name, std::string& value, const char* description,
+                             const char* type) {
+          command.add_option(name, value, description)->type_name(type);
+        };
+        add("--agent", options.agent, "id of the subagent (default: from the name agent-<ID>.jsonl)", "ID");
+        add("--stream", options.stream, "name of the stream (default: from the path)", "NAME");
+        add("--host", options.host, "name of the host (default: this host)", "NAME");
+        add("--state", options.state, "the daemon's state directory, to print the same cursors as the daemon",
+            "DIR");
+        for (const char* name : {"--events", "--json"})
+          command.get_option(name)->needs(command.get_option("--stats"));
+        command.get_option("--verbose")->needs(command.get_option("--pretty"));
+      });
 }
 
 }  // namespace earshot::cli

@@ -1,12 +1,10 @@
 // `earshot show`: one session from its beginning.
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/name_resolver.hpp"
 #include "cli/style.hpp"
-#include "cli/timeline.hpp"
 #include "cli/transcript_view.hpp"
 #include "common/client.hpp"
 
@@ -14,8 +12,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<ShowOptions> text = {
-    "show",
-    "read a session turn by turn, from its beginning",
     {{"-v,--verbose", &ShowOptions::verbose, "also show thinking, tool outputs, token counts, checkpoints"},
      {"--json", &ShowOptions::json, "print the events as JSON, one per line"},
      {"--no-pager", &ShowOptions::no_pager, "print directly instead of using a pager"}},
@@ -205,8 +201,9 @@ int show_command(const ShowOptions& options, const DaemonAddresses& addresses) {
   return print(reader, options);
 }
 
-Command add_show(CLI::App& app) {
-  return add_command<ShowOptions>(app, text, show_command, [](CLI::App& command, ShowOptions& options) {
+Run add_show(CLI::App& command) {
+  return define_command<
+      ShowOptions>(command, text, show_command, [](CLI::App& command, ShowOptions& options) {
     command
         .add_option(
             "SESSION", options.session,

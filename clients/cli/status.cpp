@@ -1,6 +1,4 @@
 // `earshot status`: whether the daemon is all right, and what it monitors.
-#include "cli/status.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -12,9 +10,7 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<StatusOptions> text = {"status",
-                                         "show whether the daemon is all right, and what it monitors",
-                                         {{"--json", &StatusOptions::json, "print one JSON object"}},
+const CommandText<ReportOptions> text = {{{"--json", &ReportOptions::json, "print one JSON object"}},
                                          R"(Example:
   earshot status > /dev/null || earshot doctor
 
@@ -121,7 +117,7 @@ std::string status_json(const Health& health, const SessionCounts& counts) {
 
 }  // namespace
 
-int status_command(const StatusOptions& options, const DaemonAddresses& addresses) {
+int status_command(const ReportOptions& options, const DaemonAddresses& addresses) {
   const HttpResult result = send_request(addresses, {.target = "/v1/health"});
   if (result.response.unreachable()) {
     print_message(format_connect_error(result.connect, addresses));
@@ -176,6 +172,6 @@ std::optional<Health> parse_health(std::string_view json) {
   return health;
 }
 
-Command add_status(CLI::App& app) { return add_command(app, text, status_command); }
+Run add_status(CLI::App& command) { return define_command(command, text, status_command); }
 
 }  // namespace earshot::cli

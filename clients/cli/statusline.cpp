@@ -21,8 +21,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<StatusLineOptions> text = {
-    "statusline",
-    "print one line for a status bar: how many sessions wait and work",
     {{"--follow", &StatusLineOptions::follow,
       "print a new line at each change, until ^C; waits for the daemon if it is not running"},
      {"--json", &StatusLineOptions::json,
@@ -169,10 +167,9 @@ class StatusLineCommand {
   explicit StatusLineCommand(const StatusLineOptions& options)
       : options_(options), status_(stdout_display(ColourMode::never).charset) {}
 
-  int run();
+  int attempt(const DaemonAddresses& addresses);
 
  private:
-  int attempt(const DaemonAddresses& addresses);
   ConnectResult connect(const DaemonAddresses& addresses);
   // Prints a line if it differs from the last one.
   void print(std::string line) {
@@ -240,18 +237,15 @@ int StatusLineCommand::attempt(const DaemonAddresses& addresses) {
   return output_closed() || !client_.pause(backoff_.next_ms()) ? exit_code() : try_again;
 }
 
-int StatusLineCommand::run() {
-  if (options_.follow) stop_when_output_closes();
-  int result = try_again;
-  while (result == try_again)
-    result = with_daemon(options_.daemon, [this](const auto& addresses) { return attempt(addresses); });
-  return result;
-}
-
 }  // namespace
 
-int statusline_command(const StatusLineOptions& options) { return StatusLineCommand(options).run(); }
+int statusline_command(const StatusLineOptions& options) {
+  if (options.follow) stop_when_output_closes();
+  StatusLineCommand command(options);
+  return with_daemon_until_done(options.daemon,
+                                [&](const auto& addresses) { return command.attempt(addresses); });
+}
 
-Command add_statusline(CLI::App& app) { return add_command(app, text, statusline_command); }
+Run add_statusline(CLI::App& command) { return define_command(command, text, statusline_command); }
 
 }  // namespace earshot::cli

@@ -14,8 +14,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<TailOptions> text = {
-    "tail",
-    "follow what agents do, live, until ^C",
     {{"-v,--verbose", &TailOptions::verbose,
       "also show thinking, token counts, messages of subagents, checkpoints"}},
     R"(Examples:
@@ -330,37 +328,37 @@ int tail_command(const TailOptions& options) {
   const bool pretty =
       options.format == Format::pretty || (options.format == Format::automatic && is_terminal(STDOUT_FILENO));
   TailCommand command(options, pretty);
-  int result = try_again;
-  while (result == try_again)
-    result = with_daemon(options.daemon, [&](const auto& addresses) { return command.attempt(addresses); });
-  return result;
+  return with_daemon_until_done(options.daemon,
+                                [&](const auto& addresses) { return command.attempt(addresses); });
 }
 
-Command add_tail(CLI::App& app) {
-  return add_command<TailOptions>(app, text, tail_command, [](CLI::App& command, TailOptions& options) {
-    command
-        .add_option_function<std::string>(
-            "--since",
-            [&options](const std::string& when) {
-              options.since_ms = parse_since(when, now_ms());
-              if (!options.since_ms)
-                throw CLI::ValidationError("--since " + when,
-                                           "not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
-            },
-            "start with the events since then: 90s, 10m, 2h, 3d ago, or a time such as 14:03 or "
-            "'2026-11-24 14:03'")
-        ->type_name("WHEN");
-    CLI::Option* const json = command.add_flag_callback(
-        "--json", [&options] { options.format = Format::json; },
-        "print every frame as JSON, one per line (default unless on a terminal)");
-    command
-        .add_flag_callback(
-            "--pretty", [&options] { options.format = Format::pretty; },
-            "print readable lines (default on a terminal)")
-        ->excludes(json);
-    command.add_flag_callback(
-        "--no-snapshot", [&options] { options.snapshot = false; }, "do not start with the current sessions");
-  });
+Run add_tail(CLI::App& command) {
+  return define_command<TailOptions>(
+      command, text, tail_command, [](CLI::App& command, TailOptions& options) {
+        command
+            .add_option_function<std::string>(
+                "--since",
+                [&options](const std::string& when) {
+                  options.since_ms = parse_since(when, now_ms());
+                  if (!options.since_ms)
+                    throw CLI::ValidationError("--since " + when,
+                                               "not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
+                },
+                "start with the events since then: 90s, 10m, 2h, 3d ago, or a time such as 14:03 or "
+                "'2026-11-24 14:03'")
+            ->type_name("WHEN");
+        CLI::Option* const json = command.add_flag_callback(
+            "--json", [&options] { options.format = Format::json; },
+            "print every frame as JSON, one per line (default unless on a terminal)");
+        command
+            .add_flag_callback(
+                "--pretty", [&options] { options.format = Format::pretty; },
+                "print readable lines (default on a terminal)")
+            ->excludes(json);
+        command.add_flag_callback(
+            "--no-snapshot", [&options] { options.snapshot = false; },
+            "do not start with the current sessions");
+      });
 }
 
 }  // namespace earshot::cli

@@ -12,8 +12,6 @@ namespace earshot::cli {
 namespace {
 
 const CommandText<TokenOptions> text = {
-    "token",
-    "print the token that other programs need to connect through TCP",
     {{"--rotate", &TokenOptions::rotate, "create a new token; clients with the old one are disconnected"}},
     R"text(A program that has the token can read everything that you and your agents write on this machine. The
 commands of earshot do not need it: they use the Unix socket.
@@ -84,6 +82,6 @@ int token_command(const TokenOptions& options) {
                      [&](const auto& addresses) { return rotate(options.daemon, addresses); });
 }
 
-Command add_token(CLI::App& app) { return add_command(app, text, token_command); }
+Run add_token(CLI::App& command) { return define_command(command, text, token_command); }
 
 }  // namespace earshot::cli

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <sys/file.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -15,6 +14,7 @@
 #include "base/file.hpp"
 #include "base/hex.hpp"
 #include "base/system.hpp"
+#include "base/text.hpp"
 #include "common/format.hpp"
 
 namespace earshot::common {
@@ -236,11 +236,9 @@ std::variant<std::uint64_t, std::string> read_prefix_key(const std::string& stat
   const std::string path = state_directory + "/key";
   const TextFile file = read_text_file(path);
   if (!file.error.empty()) return path + ": " + file.error;
-  std::uint64_t key = 0;
-  const char* const end = file.text.data() + file.text.size();
-  const auto [parsed, error] = std::from_chars(file.text.data(), end, key, 16);
-  if (file.text.size() != 16 || error != std::errc() || parsed != end) return path + ": not 16 hex digits";
-  return key;
+  const auto key = parse_hex(file.text);
+  if (file.text.size() != 16 || !key) return path + ": not 16 hex digits";
+  return *key;
 }
 
 TextFile read_text_file(const std::string& path) {
@@ -252,10 +250,7 @@ TextFile read_text_file(const std::string& path) {
     result.error = file.error_text();
     return result;
   }
-  constexpr std::string_view space = " \t\r\n";
-  std::string_view text = file.text;
-  text.remove_prefix(std::min(text.find_first_not_of(space), text.size()));
-  result.text = text.substr(0, text.find_last_not_of(space) + 1);
+  result.text = trim(file.text);
   return result;
 }
 

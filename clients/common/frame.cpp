@@ -1,7 +1,5 @@
 #include "common/frame.hpp"
 
-#include <string>
-
 namespace earshot::common {
 namespace {
 

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 
 #include "base/file.hpp"
@@ -21,16 +20,6 @@ namespace {
 
 using common::print_message;
 using common::safe_text;
-
-// Deletes what write_private_file() leaves behind when the process is killed while it writes.
-void remove_unfinished_files(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::directory_iterator entry(directory, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->path().extension() == ".tmp") std::filesystem::remove(entry->path(), ignored);
-  }
-}
 
 // Without a rule that uses text the daemon is asked to send none.
 void request_meta_view(common::DaemonAddresses& addresses) {

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "base/json_writer.hpp"
-#include "base/quantities.hpp"
 #include "common/format.hpp"
 #include "common/http.hpp"
 

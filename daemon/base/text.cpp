@@ -1,7 +1,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -59,6 +58,15 @@ std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) {
   for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++back)
     --end;
   return text.substr(0, end);
+}
+
+std::string quote_for_shell(std::string_view word) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:@%,";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 std::string_view trim(std::string_view text, std::string_view blanks) {

@@ -22,6 +22,9 @@ std::string_view cut_utf8(std::string_view text, std::size_t bytes_max);
 /// Without the `blanks` around it.
 std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n");
 
+/// One word of a shell's command line.
+std::string quote_for_shell(std::string_view word);
+
 /// Whether the pattern matches all of `text`: `*` matches any number of characters, `?` one (a UTF-8
 /// sequence). Nothing else is special; case-sensitive. Takes at most pattern × text steps: only the last `*`
 /// is retried, because it can match whatever an earlier one could.

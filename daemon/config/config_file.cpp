@@ -37,6 +37,7 @@ struct TomlValue {
 
   std::string text(std::string_view expected = "a string") const;  // not empty
   bool flag() const;
+  View view() const;
   std::uint64_t number(std::uint64_t min, std::uint64_t max) const;
   std::uint64_t size(std::uint64_t min, std::uint64_t max) const;         // "16MiB"; or a number of bytes
   std::uint64_t duration_ms(std::uint64_t min, std::uint64_t max) const;  // "20s"
@@ -69,6 +70,12 @@ bool TomlValue::flag() const {
   const auto value = node.value_exact<bool>();
   if (!value) fail_type("true or false");
   return *value;
+}
+
+View TomlValue::view() const {
+  const std::string view = text("\"meta\" or \"full\"");
+  if (view != "meta" && view != "full") fail_type("\"meta\" or \"full\"");
+  return view == "full" ? View::full : View::meta;
 }
 
 std::uint64_t TomlValue::number(std::uint64_t min, std::uint64_t max) const {
@@ -161,11 +168,7 @@ const std::vector<SectionKey<T>>& broker_keys() {
 const std::vector<SectionKey<RelayOptions>>& relay_keys() {
   static const std::vector<SectionKey<RelayOptions>> keys = {
       {"view", "\"meta\"", false, "What leaves this machine: \"meta\" (names, times, numbers) or \"full\"",
-       [](const TomlValue& value, RelayOptions& into) {
-         const std::string view = value.text("\"meta\" or \"full\"");
-         if (view != "meta" && view != "full") value.fail_type("\"meta\" or \"full\"");
-         into.full = view == "full";
-       }},
+       [](const TomlValue& value, RelayOptions& into) { into.full = value.view() == View::full; }},
       {"read", "false", false, "Whether hubs may request whole records; needs view = \"full\"",
        [](const TomlValue& value, RelayOptions& into) { into.read = value.flag(); }},
   };
@@ -259,8 +262,8 @@ std::string read_hash(const TomlValue& value) {
       "the SHA-256 of a token, 64 hex digits in lower case, as `printf %s \"$TOKEN\" | sha256sum` prints it";
   const auto hash = value.node.value_exact<std::string>();
   if (!hash) value.fail_type(expected);
-  const bool is_hash = hash->size() == 64 && hash->find_first_not_of("0123456789abcdef") == hash->npos;
-  if (!is_hash) value.fail("`" + std::string(value.key) + "` must be " + expected);
+  if (hash->size() != 64 || !is_hex(*hash))
+    value.fail("`" + std::string(value.key) + "` must be " + expected);
   for (const std::string_view empty : {"", "\n"})
     if (*hash == serve::sha256_hex(empty))
       value.fail("`" + std::string(value.key) +
@@ -291,9 +294,7 @@ serve::User read_user(const std::string& user_name, const TomlValue& section) {
     } else if (name.str() == "projects") {
       user.allowed.project = read_patterns(value);
     } else if (name.str() == "view") {
-      const std::string view = value.text("\"meta\" or \"full\"");
-      if (view != "meta" && view != "full") value.fail_type("\"meta\" or \"full\"");
-      user.view = view == "full" ? View::full : View::meta;
+      user.view = value.view();
     } else {
       section.fail_unknown(name, {"token_sha256", "hosts", "projects", "view"});
     }

@@ -4,13 +4,154 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cassert>
+#include <cstring>
 #include <deque>
 
-#include "redact/prefilter.hpp"
 #include "redact/rules.hpp"
 
 namespace earshot::redact {
 namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+// Roughly how common a byte is in code and prose.
+int commonness(char c, bool any_case) {
+  constexpr std::string_view rare_first = "zqjxkvbywgpfmucdlhrsnioate";
+  if (is_letter(c) && (any_case || c == lower(c))) return 3 + static_cast<int>(rare_first.find(lower(c)));
+  if (c == ' ') return 30;
+  return is_letter(c) ? 3 : 6;  // capitals; digits and signs
+}
+
+// Finds many short literals in a text in one pass.
+//
+// Each literal is represented by its three rarest bytes. A table of 64 Ki entries, indexed by a hash of three
+// bytes, marks the candidates. Text without candidates costs two loads and a multiplication per byte and one
+// untaken branch per eight bytes; literals are compared at candidates only.
+class Prefilter {
+ public:
+  static constexpr std::size_t literal_bytes_min = 3;
+
+  /// `id` is passed to the hits of find(). `any_case`: ASCII letters match in either case.
+  void add(std::string_view literal, bool any_case, std::size_t id);
+
+  /// Calls hit(id, position, length) for each occurrence, in the order of the positions of their rarest
+  /// bytes.
+  template <class Hit>
+  void find(std::string_view text, Hit&& hit) const {
+    if (text.size() < literal_bytes_min) return;
+    const char* const data = text.data();
+    const std::uint8_t* const maybe = maybe_.data();
+    const std::size_t last = text.size() - literal_bytes_min;  // position of the last three bytes
+    const auto is_candidate = [&](std::size_t position) { return maybe[hash(load(data + position))]; };
+    std::size_t at = 0;
+    for (; at + 8 <= last; at += 8) {  // eight positions a turn; the last load ends inside the text
+      const int any = is_candidate(at) | is_candidate(at + 1) | is_candidate(at + 2) | is_candidate(at + 3) |
+                      is_candidate(at + 4) | is_candidate(at + 5) | is_candidate(at + 6) |
+                      is_candidate(at + 7);
+      if (!any) [[likely]]
+        continue;
+      for (std::size_t position = at; position < at + 8; ++position)
+        if (is_candidate(position)) compare(text, position, hit);
+    }
+    for (; at < last; ++at)
+      if (is_candidate(at)) compare(text, at, hit);
+    if (maybe[hash(three(data + last))]) compare(text, last, hit);
+  }
+
+ private:
+  struct Entry {
+    std::string text;
+    std::size_t id = 0;
+    std::uint16_t next = 0;  // with the same hash; 0: none
+    std::uint8_t rarest = 0;
+    bool any_case = false;
+  };
+
+  static constexpr unsigned hash_bits = 16;
+
+  static std::uint32_t three(const char* bytes) {
+    const auto byte = [&](int at) { return std::uint32_t{static_cast<unsigned char>(bytes[at])}; };
+    return byte(0) | byte(1) << 8 | byte(2) << 16;
+  }
+  static std::uint32_t load(const char* bytes) {  // reads four bytes; hash() ignores the fourth
+    if constexpr (std::endian::native != std::endian::little) return three(bytes);
+    std::uint32_t word;
+    std::memcpy(&word, bytes, sizeof word);
+    return word;
+  }
+  // The low three bytes only: the fourth is shifted out by the multiplication.
+  static std::uint32_t hash(std::uint32_t bytes) { return bytes * (0x9E3779B1u << 8) >> (32 - hash_bits); }
+
+  template <class Hit>
+  [[gnu::noinline]] void compare(std::string_view text, std::size_t position, Hit& hit) const {
+    for (std::uint16_t next = heads_[hash(three(text.data() + position))]; next != 0;) {
+      const Entry& entry = entries_[next];
+      next = entry.next;
+      if (position < entry.rarest) continue;
+      const std::size_t begin = position - entry.rarest;
+      if (matches(text, begin, entry)) hit(entry.id, begin, entry.text.size());
+    }
+  }
+  static bool matches(std::string_view text, std::size_t begin, const Entry& entry);
+  void insert(std::uint32_t three_bytes, Entry entry);
+
+  std::vector<std::uint8_t> maybe_ = std::vector<std::uint8_t>(1 << hash_bits);    // by hash; 1: a candidate
+  std::vector<std::uint16_t> heads_ = std::vector<std::uint16_t>(1 << hash_bits);  // by hash; 0: none
+  std::vector<Entry> entries_ = std::vector<Entry>(1);                             // [0] is not used
+};
+
+void Prefilter::add(std::string_view literal, bool any_case, std::size_t id) {
+  assert(literal.size() >= literal_bytes_min);
+  std::size_t rarest = 0;
+  int rarest_cost = 1000;
+  for (std::size_t at = 0; at + 3 <= literal.size(); ++at) {
+    int cost = 0;
+    for (std::size_t i = 0; i < 3; ++i) cost += commonness(literal[at + i], any_case);
+    if (literal.substr(at, 3) == "key") cost += 30;  // rare letters, but a common word
+    if (cost < rarest_cost) rarest = at, rarest_cost = cost;
+  }
+  const Entry entry{std::string(literal), id, 0, static_cast<std::uint8_t>(rarest), any_case};
+  std::vector<std::uint32_t> spellings;  // of the three bytes, each once
+  for (unsigned spelling = 0; spelling < (any_case ? 8u : 1u); ++spelling) {
+    char bytes[3];
+    for (unsigned i = 0; i < 3; ++i) {
+      bytes[i] = literal[rarest + i];
+      if (any_case && is_letter(bytes[i]))
+        bytes[i] = static_cast<char>(spelling >> i & 1 ? bytes[i] & ~32 : bytes[i] | 32);
+    }
+    const std::uint32_t written = three(bytes);
+    if (std::find(spellings.begin(), spellings.end(), written) != spellings.end()) continue;
+    spellings.push_back(written);
+  }
+  // Two spellings may share a hash: one entry per hash, or a literal would be reported twice.
+  std::vector<std::uint32_t> hashes;
+  for (const std::uint32_t one : spellings) {
+    if (std::find(hashes.begin(), hashes.end(), hash(one)) != hashes.end()) continue;
+    hashes.push_back(hash(one));
+    insert(one, entry);
+  }
+}
+
+void Prefilter::insert(std::uint32_t three_bytes, Entry entry) {
+  const std::uint32_t h = hash(three_bytes);
+  maybe_[h] = 1;
+  entry.next = heads_[h];
+  assert(entries_.size() < 65535);
+  heads_[h] = static_cast<std::uint16_t>(entries_.size());
+  entries_.push_back(std::move(entry));
+}
+
+bool Prefilter::matches(std::string_view text, std::size_t begin, const Entry& entry) {
+  if (entry.text.size() > text.size() - begin) return false;
+  for (std::size_t i = 0; i < entry.text.size(); ++i) {
+    const char c = text[begin + i];
+    if (c != entry.text[i] && !(entry.any_case && lower(c) == lower(entry.text[i]))) return false;
+  }
+  return true;
+}
 
 constexpr int passes_max = 4;  // a replacement may expose another secret; clean text takes one pass
 

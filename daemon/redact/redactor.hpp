@@ -1,7 +1,7 @@
 // Redacts known secret formats and those of the user's rules: each secret becomes `[redacted:<rule>]`.
 //
 // Nine tenths of all text has no candidate. One pass finds the literals that introduce a secret (`ghp_`,
-// `eyJ`, `password`, …; prefilter.hpp). Only there is the literal's rule tried, as an anchored RE2 pattern,
+// `eyJ`, `password`, …; class Prefilter). Only there is the literal's rule tried, as an anchored RE2 pattern,
 // which stops at the first byte that does not match. User rules have no known literal: if all of them joined
 // into one expression match somewhere, each is searched in the whole text.
 #pragma once

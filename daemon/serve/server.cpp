@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/hex.hpp"
+#include "base/json_writer.hpp"
 #include "base/sockets.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/frames.hpp"
@@ -23,14 +24,6 @@ namespace {
 constexpr std::size_t instance_bytes = 8;
 constexpr std::size_t retired_max =
     1024;  // sessions without streams; above it they are purged after each pump
-
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  if (value.empty()) return;
-  out += out.empty() ? "{\"" : ",\"";
-  out += name;
-  out += "\":";
-  append_json_string(out, value);
-}
 
 bool meta_known(const tail::Stream& stream) {
   return !stream.meta().agent_type.empty() || !stream.meta().call.empty();
@@ -66,7 +59,7 @@ Server::Server(asio::io_context& io, ServerOptions options)
   context_.records = &records_;
   context_.scans = &scans_;
   log_bytes_max_ = options.log_bytes_max;
-  context_.fill_metrics = [this](Metrics& metrics) { fill(metrics); };
+  context_.fill_metrics = [this](MetricsPage& page) { fill(page); };
   context_.fill_health = [this](Health& health) { fill(health); };
   context_.token_changed = [this] {
     for (const auto& connection : connections_) connection->token_changed();
@@ -105,12 +98,10 @@ void Server::append_session(const Session& session) {
 void Server::append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
                                  std::string_view reason) {
   context_.logs.append(tags, [&](Audience, std::string& out) {
-    append_field(out, "type", tags.type == type_reset ? "reset" : "stream.removed");
-    append_field(out, "host", context_.host_of(session.name));
-    append_field(out, "session", session.name);
-    append_field(out, "stream", stream.name());
-    append_field(out, "reason", reason);
-    out += '}';
+    JsonWriter json(out);
+    json.begin_object().member("type", tags.type == type_reset ? "reset" : "stream.removed");
+    json.member_if_any("host", context_.host_of(session.name)).member_if_any("session", session.name);
+    json.member("stream", stream.name()).member_if_any("reason", reason).end_object();
   });
 }
 
@@ -198,18 +189,16 @@ void Server::status_changed(const std::string& name, const status::Status& statu
   touch(session, false);
   if (session.members.empty() && session.generation != generation) append_session(session);
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
-    append_field(out, "type", "status");
-    append_field(out, "host", context_.host_of(name));
-    append_field(out, "session", name);
-    append_field(out, "program", session.program);
-    if (!session.project.empty()) append_redacted(out += R"(,"project":)", session.project, context_.filter);
-    append_field(out, "state", status.state);
-    append_field(out, "reason", status.reason);
+    JsonWriter json(out);
+    json.begin_object().member("type", "status").member_if_any("host", context_.host_of(name));
+    json.member_if_any("session", name).member_if_any("program", session.program);
+    if (!session.project.empty())
+      append_redacted(json.key("project").next(), session.project, context_.filter);
+    json.member_if_any("state", status.state).member_if_any("reason", status.reason);
     if (audience != Audience::meta && !status.detail.empty())
-      append_redacted(out += R"(,"detail":)", status.detail, context_.filter);
-    append_field(out, "source", status.source.empty() ? "transcript" : status.source);
-    append_field(out, "since", status.since);
-    out += '}';
+      append_redacted(json.key("detail").next(), status.detail, context_.filter);
+    json.member("source", status.source.empty() ? "transcript" : status.source);
+    json.member_if_any("since", status.since).end_object();
   });
   if (session.members.empty() && !session.process_lives()) {
     session.retired = context_.logs.head();
@@ -332,22 +321,19 @@ void Server::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asi
   std::string page = url();
   page.replace(0, page.find(':'), tls_ ? "https" : "http");
   context_.page_url = page.substr(0, page.rfind("v1/ws"));
-  const int family = endpoint.protocol().family();
-  acceptors_.push_back(std::make_unique<Acceptor>(
-      io_, family, acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp,
-      [this](Transport::Socket socket, TransportKind transport_kind) {
-        admit(std::move(socket), transport_kind);
-      }));
+  accept(endpoint.protocol().family(), acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp);
 }
 
 void Server::listen(UnixListener unix_listener) {
   if (unix_listener.path().empty()) return;  // there is no socket: clients come by TCP
   unix_ = std::move(unix_listener);
-  acceptors_.push_back(
-      std::make_unique<Acceptor>(io_, AF_UNIX, unix_.release(), TransportKind::unix_socket,
-                                 [this](Transport::Socket socket, TransportKind transport_kind) {
-                                   admit(std::move(socket), transport_kind);
-                                 }));
+  accept(AF_UNIX, unix_.release(), TransportKind::unix_socket);
+}
+
+void Server::accept(int family, int descriptor, TransportKind transport_kind) {
+  acceptors_.push_back(std::make_unique<Acceptor>(
+      io_, family, descriptor, transport_kind,
+      [this](Transport::Socket socket, TransportKind kind) { admit(std::move(socket), kind); }));
 }
 
 void Server::serve() {
@@ -417,7 +403,10 @@ std::function<void(Connection&)> Server::forget_when_closed(bool refused) {
 
 void Server::add(std::shared_ptr<Connection> connection) {
   connections_.push_back(std::move(connection));
-  if (std::exchange(ticking_, true)) return;
+  if (!std::exchange(ticking_, true)) tick_later();
+}
+
+void Server::tick_later() {
   ticker_.expires_after(context_.limits.tick);
   ticker_.async_wait([this](error_code ec) {
     if (!ec) tick();
@@ -430,11 +419,7 @@ void Server::tick() {
   for (const auto& connection : connections_) connection->tick(now);
   if (retired_ > 0) purge();
   ticking_ = !connections_.empty();
-  if (!ticking_) return;
-  ticker_.expires_after(context_.limits.tick);
-  ticker_.async_wait([this](error_code ec) {
-    if (!ec) tick();
-  });
+  if (ticking_) tick_later();
 }
 
 // --- Cold sessions ---
@@ -505,44 +490,56 @@ void Server::finish_stop() {
 
 // --- Metrics and health ---
 
-void Server::fill(Metrics& metrics) {
+void Server::fill(MetricsPage& page) {
+  page.family("earshot_build_info", "1; which daemon this is.")
+      .sample(1, {{"version", version()}, {"instance_id", context_.instance}});
+  page.add(process_metrics());
   constexpr std::string_view kinds[] = {"http", "websocket", "events"};
   constexpr std::string_view vias[] = {"tcp", "unix", "tls"};
   std::uint64_t numbers[3][3] = {};
   for (const auto& connection : connections_)
     ++numbers[static_cast<std::size_t>(connection->kind())]
              [static_cast<std::size_t>(connection->transport_kind())];
-  for (std::size_t kind = 0; kind < 3; ++kind) {
+  page.family("earshot_connections", "Current connections, by kind and listener.");
+  for (std::size_t kind = 0; kind < 3; ++kind)
     for (std::size_t via = 0; via < 3; ++via)
-      metrics.connections.push_back({std::string(kinds[kind]), std::string(vias[via]), numbers[kind][via]});
-  }
+      page.sample(numbers[kind][via], {{"kind", kinds[kind]}, {"via", vias[via]}});
+  page.family("earshot_subscribers", "Connections that have such a subscription.")
+      .sample(context_.logs.readers(), {{"deliver", "events"}})
+      .sample(context_.state_connections, {{"deliver", "state"}});
+  page.add("earshot_log_bytes", "Memory of the live log.", context_.logs.bytes());
+  page.add("earshot_log_max_bytes", "Limit of the live log; above it the oldest frames are evicted.",
+           log_bytes_max_);
+  page.add("earshot_log_frames_total", "Frames that went into the live log.", context_.logs.head());
+  page.add("earshot_response_bytes", "Memory of HTTP responses that clients have not read.",
+           context_.response_bytes);
+  page.add("earshot_codes_outstanding", "Valid one-time codes.", context_.codes.outstanding(Clock::now()));
   std::map<std::string, std::uint64_t> states;
   context_.sessions.for_each([&](const Session& session) {
     if (session.members.empty() && !session.process_lives()) return;
     ++states[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
   });
-  metrics.sessions.assign(states.begin(), states.end());
-  metrics.version = context_.server.substr(context_.server.find('/') + 1);
-  metrics.instance = context_.instance;
-  metrics.process = process_metrics();
-  metrics.counters = context_.counters;
-  metrics.event_subscribers = context_.logs.readers();
-  metrics.state_subscribers = context_.state_connections;
-  metrics.log_bytes = context_.logs.bytes();
-  metrics.log_bytes_max = log_bytes_max_;
-  metrics.response_bytes = context_.response_bytes;
-  metrics.log_frames = context_.logs.head();
-  metrics.catch_up_folds = catch_ups_.folds();
-  metrics.catch_ups = catch_ups_.folds_begun;
-  metrics.catch_up_chunk_bytes = catch_ups_.bytes();
-  metrics.catch_up_chunk_bytes_max = context_.limits.catch_up_bytes;
-  metrics.limits = limit_values(context_.limits);
-  metrics.limits.emplace_back("log_bytes", log_bytes_max_);
-  if (context_.callbacks.fill_metrics) context_.callbacks.fill_metrics(metrics);
+  page.family("earshot_sessions", "Known sessions, by state.").each("state", {states.begin(), states.end()});
+  page.add("earshot_catch_ups_total", "Streams that clients resumed.", catch_ups_.folds_begun);
+  page.add("earshot_catch_up_folds", "Transcripts being read for resuming clients.", catch_ups_.folds());
+  page.add("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.",
+           catch_ups_.bytes());
+  page.add("earshot_catch_up_chunk_max_bytes", "Limit of that memory.", context_.limits.catch_up_bytes);
+  page.add(context_.counters);
+  page.family("earshot_limit", "Limits of this daemon, by their name in [limits].").each("name", limits());
+  if (context_.callbacks.fill_metrics) context_.callbacks.fill_metrics(page);
+}
+
+std::string Server::version() const { return context_.server.substr(context_.server.find('/') + 1); }
+
+Labelled Server::limits() const {
+  Labelled limits = limit_values(context_.limits);
+  limits.emplace_back("log_bytes", log_bytes_max_);
+  return limits;
 }
 
 void Server::fill(Health& health) {
-  health.version = context_.server.substr(context_.server.find('/') + 1);
+  health.version = version();
   health.instance = context_.instance;
   health.host = context_.host;
   health.pid = ::getpid();
@@ -551,8 +548,7 @@ void Server::fill(Health& health) {
   health.socket = socket_path();
   health.connections = connections_.size();
   health.sessions = context_.sessions.size();
-  health.limits = limit_values(context_.limits);
-  health.limits.emplace_back("log_bytes", log_bytes_max_);
+  health.limits = limits();
   if (context_.callbacks.fill_health) context_.callbacks.fill_health(health);
 }
 

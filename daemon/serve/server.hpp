@@ -13,8 +13,8 @@
 #include "serve/http/connection.hpp"
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
-#include "serve/stream/in_process_client.hpp"
 #include "serve/stream/records.hpp"
+#include "serve/stream/subscriber_session.hpp"
 #include "serve/websocket/acceptor.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
@@ -111,11 +111,15 @@ class Server final : public tail::StreamObserver {
  private:
   void add(std::shared_ptr<Connection> connection);
   std::function<void(Connection&)> forget_when_closed(bool refused);
+  void accept(int family, int descriptor, TransportKind transport_kind);
   void admit(Transport::Socket socket, TransportKind transport_kind);
   bool drop_idle_anonymous();
-  void fill(Metrics& metrics);
+  void fill(MetricsPage& page);
+  std::string version() const;
+  Labelled limits() const;  // by name
   void fill(Health& health);
   void tick();
+  void tick_later();
   void purge();
   void release_soon();
   void release();

@@ -43,7 +43,7 @@ class Records;
 class Subscriber;
 /// Callbacks set by the daemon; null ones are skipped.
 struct DaemonCallbacks {
-  std::function<void(Metrics&)> fill_metrics;
+  std::function<void(MetricsPage&)> fill_metrics;
   std::function<void(Health&)> fill_health;
   /// Stores a new owner token. Returns an error for users; empty: stored.
   std::function<std::string(const std::string& token)> store_token;
@@ -76,7 +76,7 @@ struct ServerContext {
   std::size_t response_bytes = 0;  // HTTP responses that clients have not read
   std::string page_url;            // URL of `/`
   DaemonCallbacks callbacks;
-  std::function<void(Metrics&)> fill_metrics;
+  std::function<void(MetricsPage&)> fill_metrics;
   std::function<void(Health&)> fill_health;
   std::function<void()> token_changed;  // closes connections that used the old token
 

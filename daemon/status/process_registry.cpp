@@ -5,8 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "base/file.hpp"
-
 namespace earshot::status {
 namespace {
 

@@ -14,6 +14,7 @@
 
 #include "base/bounded_calls.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -31,13 +32,6 @@ constexpr std::size_t processes_max = 65536;   // examined by a scan; with more 
 constexpr std::size_t descriptors_max = 1024;  // examined of a process
 /// PROC_PID_INIT_INO: all processes of the machine are visible in this namespace.
 constexpr std::string_view initial_namespace = ":pid:[4026531836]";
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r\n";
-  const auto first = text.find_first_not_of(blank);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(blank) - first + 1);
-}
 
 std::string link_target(const std::string& path) {
   std::array<char, PATH_MAX> target{};
@@ -110,7 +104,7 @@ ProcessTable::ProcessTable(std::string proc_dir, const std::string& machine_id_p
 #ifdef __linux__
   // May be a symlink; if it is missing, agent programs write an empty id too.
   const SmallFile machine = read_small_file(machine_id_path, machine_id_bytes_max, Symlinks::follow);
-  pid_domain_ = "linux:" + std::string(trimmed(machine.text)) + ":" + link_target(proc_dir_ + "/self/ns/pid");
+  pid_domain_ = "linux:" + std::string(trim(machine.text)) + ":" + link_target(proc_dir_ + "/self/ns/pid");
 #else
   (void)machine_id_path;
 #endif

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "status/process_registry.hpp"
 #include "status/session_processes.hpp"
 #include "status/todo_lists.hpp"
 

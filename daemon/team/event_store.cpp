@@ -14,7 +14,6 @@
 
 #include "agents/stream_name.hpp"
 #include "base/clock.hpp"
-#include "base/file.hpp"
 #include "base/json_writer.hpp"
 #include "team/payload.hpp"
 

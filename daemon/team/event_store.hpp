@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agents/agent.hpp"
 #include "base/file.hpp"
 #include "core/cursor.hpp"
 #include "serve/auth/access.hpp"
@@ -193,3 +194,13 @@ class EventStore {
 };
 
 }  // namespace earshot::team
+
+namespace earshot {
+
+/// Reads the store's files: transcripts whose lines are events that other daemons published.
+const RecordReader& relayed_reader();
+
+/// The program of a hub's root.
+const AgentProgram& relayed_program();
+
+}  // namespace earshot

@@ -5,7 +5,6 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/post.hpp>
 #include <map>
 #include <thread>

@@ -8,10 +8,8 @@
 #include "base/hex.hpp"
 #include "base/json_rewrite.hpp"
 #include "base/json_scan.hpp"
-#include "base/json_writer.hpp"
 #include "base/text.hpp"
 #include "base/text_filter.hpp"
-#include "core/cursor.hpp"
 
 namespace earshot::team {
 namespace {

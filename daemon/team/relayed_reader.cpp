@@ -2,7 +2,7 @@
 //   {"type":"tool.invoked","host":"dev7","stream":…,"session":…,"cursor":…,"time":…,"turn":3,"call":…,…}
 // Events are emitted unchanged, with members that this version does not define. The defined fields are read
 // for the stream state and the meta view. Other types (`reset`, types of later versions) are counted only.
-#include "team/relayed_reader.hpp"
+#include "team/event_store.hpp"
 
 #include <algorithm>
 #include <array>

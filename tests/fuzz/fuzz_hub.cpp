@@ -2,9 +2,8 @@
 // valid and fits. Input: eight bytes that choose the split, then the file.
 #include <algorithm>
 
-#include "fuzz.hpp"
+#include "team/event_store.hpp"
 #include "team/payload.hpp"
-#include "team/relayed_reader.hpp"
 #include "transcript_check.hpp"
 
 namespace {
@@ -26,13 +25,7 @@ std::size_t common_bytes(const std::string& line) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace earshot;
   if (size < 8) return 0;
-  fuzz::Input input(data, size);
-  const std::uint64_t seed = input.word();
-  const std::string_view bytes = input.rest();
-  TranscriptOptions options;
-  options.hash_key = 0x5eed;
-  options.line_bytes_max = 1024 + seed % 4096;
-  options.reader = &relayed_reader();
+  const auto [seed, bytes, options] = fuzz::FileInput(data, size, relayed_reader());
   const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);
   fuzz::require_same(whole, fuzz::run(options, bytes, seed & 4 ? 8 : 512, seed));
 

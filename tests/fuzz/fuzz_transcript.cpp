@@ -1,19 +1,12 @@
 // Any bytes: split invariance and the invariants of events. Input: eight bytes that choose the split and the
 // kind of file, then the file.
 #include "agents/claude_code/reader.hpp"
-#include "fuzz.hpp"
 #include "transcript_check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace earshot;
   if (size < 8) return 0;
-  fuzz::Input input(data, size);
-  const std::uint64_t seed = input.word();
-  const std::string_view bytes = input.rest();
-  TranscriptOptions options;
-  options.reader = &claude_code::reader();
-  options.hash_key = 0x5eed;
-  options.line_bytes_max = 1024 + seed % 4096;
+  auto [seed, bytes, options] = fuzz::FileInput(data, size, claude_code::reader());
   if (seed & 1) options.own_agent = "abc";
 
   const fuzz::Run whole = fuzz::run(options, bytes, 0, seed);

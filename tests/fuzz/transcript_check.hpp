@@ -7,8 +7,24 @@
 
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"
+#include "fuzz.hpp"
 
 namespace earshot::fuzz {
+
+/// An input of eight bytes that choose the split and the line limit, then a file.
+struct FileInput {
+  FileInput(const std::uint8_t* data, std::size_t size, const RecordReader& reader) {
+    Input input(data, size);
+    seed = input.word();
+    bytes = input.rest();
+    options.reader = &reader;
+    options.hash_key = 0x5eed;
+    options.line_bytes_max = 1024 + seed % 4096;
+  }
+  std::uint64_t seed = 0;
+  std::string_view bytes;
+  TranscriptOptions options;
+};
 
 struct Run {
   struct Emitted {

@@ -110,11 +110,7 @@ class Status(DaemonCase):
         return done
 
     def test_it_shows_what_the_daemon_monitors(self):
-        daemon = self.start()
-        client = daemon.subscriber()
-        session = Session(self.root)
-        session.turn("hello")
-        client.wait_frame(type="turn.finished")
+        daemon, _ = self.daemon_with_a_turn()
         text = self.status().stdout
         self.assertRegex(text, rf"(?m)^daemon +earshotd .* all right, up .*, pid {daemon.process.pid}$")
         self.assertRegex(text, r"(?m)^sessions +1: 1 \w+$")

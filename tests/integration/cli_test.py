@@ -125,11 +125,7 @@ class Ls(DaemonCase):
         self.assertRegex(rows[0], "permission.*rm -rf build")
 
     def test_ls_json_is_one_array_of_session_frames(self):
-        daemon = self.start()
-        client = daemon.subscriber()
-        session = Session(self.root)
-        session.turn("hello")
-        client.wait_frame(type="turn.finished")
+        _, session = self.daemon_with_a_turn()
         done = earshot("ls", "--json", "--state", self.state, home=self.home)
         frames = json.loads(done.stdout)
         self.assertEqual([(f["type"], f["session"], f["turn"]["number"]) for f in frames], [("session", session.session, 1)])

@@ -106,9 +106,7 @@ class Publisher(TeamCase):
 
     def test_a_removed_transcript_is_removed_from_the_hub(self):
         broker, hub, ada = self.one_host()
-        one, other = self.session(ada), self.session(ada, "/home/ada/other")
-        one.turn("stays"), other.turn("is deleted")
-        self.assert_hub_complete(hub)
+        one, other = self.published_pair(hub, ada)
         os.unlink(other.path)
         wait_for(lambda: len([k for k, v in self.hub_events(hub).items() if v]) == 1, "one stream at the hub")
         self.assert_hub_complete(hub)

@@ -15,71 +15,70 @@ class Heartbeat(DaemonCase):
         self.assertEqual(client.wait_frame(type="welcome")["limits"]["outbound_bytes"], 16 << 20)
 
 
-class Since(DaemonCase):
+class SubscriptionCase(DaemonCase):
+    def setUp(self):
+        super().setUp()
+        self.daemon = self.start()
+        self.session = Session(self.root)
+
+
+class Since(SubscriptionCase):
     def test_events_from_the_time_on_are_sent_then_a_bookmark_then_live_events(self):
-        daemon = self.start()
-        session = Session(self.root)
-        session.turn("old")
-        before = daemon.client()
+        self.session.turn("old")
+        before = self.daemon.client()
         before.subscribe(id="all", new_streams="beginning")
         before.wait_frame(type="bookmark", id="all")
         before.wait_frame(type="turn.finished")
         last = max(frame["time"] for frame in before.frames if "cursor" in frame and "time" in frame)
-        client = daemon.client()
+        client = self.daemon.client()
         client.subscribe(id="s", since=last)
         client.wait_frame(type="bookmark", id="s")
         times = {frame["time"] for frame in client.frames if "cursor" in frame and "time" in frame}
         self.assertEqual(times, {last})
-        session.prompt("live")
+        self.session.prompt("live")
         client.wait_frame(type="turn.started", prompt="live")
 
     def test_a_malformed_time_is_an_error(self):
-        client = self.start().client()
+        client = self.daemon.client()
         client.subscribe(id="s", since="yesterday", wait=False)
         self.assertEqual(client.wait_frame(type="error", id="s")["code"], "bad_message")
 
 
-class NewStreams(DaemonCase):
+class NewStreams(SubscriptionCase):
     def test_the_streams_of_the_snapshot_are_sent_from_their_first_event(self):
-        daemon = self.start()
-        session = Session(self.root)
-        session.turn("before")
-        first = daemon.client()
+        self.session.turn("before")
+        first = self.daemon.client()
         first.wait(lambda: first.subscribe(id=f"p{len(first.frames)}"), "the session")
-        client = daemon.client()
+        client = self.daemon.client()
         client.subscribe(id="n", new_streams="beginning")
         client.wait_frame(type="bookmark", id="n")
-        session.turn("after")
+        self.session.turn("after")
         client.wait(lambda: len(client.all(type="turn.finished")) == 2, "both turns")
         self.assertEqual([frame["prompt"] for frame in client.all(type="turn.started")], ["before", "after"])
 
 
-class Once(DaemonCase):
+class Once(SubscriptionCase):
     def test_a_second_subscription_that_resumes_repeats_nothing(self):
-        daemon = self.start()
-        session = Session(self.root)
-        session.turn("one")
-        client = daemon.client()
+        self.session.turn("one")
+        client = self.daemon.client()
         client.subscribe(id="a", new_streams="beginning")
         stream = client.wait_frame(type="turn.started")["stream"]
         client.subscribe(id="b", after=[stream + ":"], snapshot=False)
         client.wait_frame(type="bookmark", id="b")
-        session.turn("two")
+        self.session.turn("two")
         client.wait(lambda: len(client.all(type="turn.finished")) == 2, "both turns")
         cursors = [frame["cursor"] for frame in client.frames if "cursor" in frame]
         self.assertEqual(len(cursors), len(set(cursors)))
 
 
-class Unsubscribed(DaemonCase):
+class Unsubscribed(SubscriptionCase):
     def test_unsubscribe_is_acknowledged_and_no_event_follows(self):
-        daemon = self.start()
-        session = Session(self.root)
-        client, other = daemon.client(), daemon.client()
+        client, other = self.daemon.client(), self.daemon.client()
         for each in (client, other):
             each.subscribe(id="a")
         client.send(type="unsubscribe", id="a")
         client.wait_frame(type="unsubscribed", id="a")
-        session.turn("after")
+        self.session.turn("after")
         other.wait_frame(type="turn.finished")
         client.subscribe(id="b", snapshot=False)
         self.assertFalse([frame for frame in client.frames if "cursor" in frame])

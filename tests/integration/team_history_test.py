@@ -83,9 +83,7 @@ class RewrittenTranscripts(TeamCase):
 
     def test_a_transcript_deleted_while_its_daemon_is_down(self):
         broker, hub, ada = self.one_host()
-        one, other = self.session(ada), self.session(ada, "/home/ada/other")
-        one.turn("stays"), other.turn("is deleted")
-        self.assert_hub_complete(hub)
+        one, other = self.published_pair(hub, ada)
         ada.stop()
         os.unlink(other.path)
         self.host("ada", broker)

@@ -68,6 +68,12 @@ std::string Agent::project() const {
   return root_ + "/projects/p" + n;
 }
 
+std::string Agent::new_place() {
+  std::string path = new_path();
+  machine_.make_directories(path.substr(0, path.rfind('/')));
+  return path;
+}
+
 std::string Agent::new_path() {
   std::string path = project();
   if (machine_.random.percent(20))
@@ -167,8 +173,7 @@ std::string Agent::act() {
     case 74:
     case 75:
     case 76: {
-      const std::string to = new_path();
-      machine_.make_directories(to.substr(0, to.rfind('/')));
+      const std::string to = new_place();
       return machine_.rename(path, to) ? "rename " + path + " to " + to : "nothing";
     }
     case 77:
@@ -190,8 +195,7 @@ std::string Agent::act() {
     }
     case 82:
     case 83: {
-      const std::string to = new_path();
-      machine_.make_directories(to.substr(0, to.rfind('/')));
+      const std::string to = new_place();
       return machine_.link(path, to) ? "link " + path + " as " + to : "nothing";
     }
     case 84:

@@ -19,6 +19,7 @@ class Agent {
   std::string lines(std::uint64_t count);
   std::string project() const;
   std::string new_path();
+  std::string new_place();         // the same; its directory exists
   NodePtr any(std::string& path);  // null: none
 
   std::string write_on(std::string& path, const NodePtr& file);

@@ -2,9 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
-#include "serve/auth/secrets.hpp"
 #include "serve/stream/session_store.hpp"
 
 namespace earshot::serve {

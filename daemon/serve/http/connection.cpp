@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <utility>
 
 #include "serve/http/event_stream.hpp"
 #include "serve/websocket/acceptor.hpp"

@@ -1,5 +1,7 @@
 #include "serve/http/message.hpp"
 
+#include <fmt/chrono.h>
+
 #include <algorithm>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
@@ -7,7 +9,6 @@
 #include <boost/beast/http/write.hpp>
 #include <boost/url/parse_query.hpp>
 #include <charconv>
-#include <ctime>
 #include <sstream>
 
 #include "base/hex.hpp"
@@ -62,15 +63,6 @@ bool is_text(std::string_view bytes) {
     bytes.remove_prefix(length);
   }
   return true;
-}
-
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7). The daemon never leaves the locale `C`.
-std::string http_date(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc)};
 }
 
 /// Whether `If-None-Match` contains the tag, or is `*`.
@@ -246,7 +238,8 @@ std::string encode(const HttpResponse& response, const Delivery& delivery) {
   const bool is_page = !response.page_policy.empty();
   http::response<http::empty_body> head(static_cast<http::status>(response.status), 11);
   const auto set = [&](auto name, std::string_view value) { head.set(name, view(value)); };
-  set(field::date, http_date(delivery.now));
+  // RFC 9110, 5.6.7. The daemon never leaves the locale `C`.
+  set(field::date, fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(delivery.now)));
   set(field::server, delivery.server);
   if (has_body) set(field::content_type, response.content_type);
   if (stream && !delivery.http_1_0) set(field::transfer_encoding, "chunked");

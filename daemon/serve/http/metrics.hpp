@@ -1,15 +1,17 @@
-// What /metrics and /v1/health report, and the text of both. Pure: values in, text out; each module fills in
-// its part.
+// The texts of /metrics and /v1/health. Pure: values in, text out; each module fills in its part.
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/json_writer.hpp"
 
 namespace earshot::serve {
 
@@ -71,40 +73,43 @@ struct ProcessMetrics {
 };
 ProcessMetrics process_metrics();
 
-struct Metrics {
-  std::string version, instance;
-  ProcessMetrics process;
+/// A page in the text exposition format 0.0.4 of Prometheus, to which each module adds its part. Names of
+/// counters end in `_total`; other metrics are gauges.
+class MetricsPage {
+ public:
+  using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  // Server
-  Counters counters;
-  struct Connections {
-    std::string kind, via;
-    std::uint64_t number = 0;
-  };
-  std::vector<Connections> connections;
-  std::uint64_t event_subscribers = 0, state_subscribers = 0;      // connections with such a subscription
-  std::uint64_t log_bytes = 0, log_bytes_max = 0, log_frames = 0;  // frames: since the start
-  std::uint64_t codes_outstanding = 0, response_bytes = 0;
-  Labelled sessions;  // by state
-  Labelled limits;    // by name
+  /// Begins a metric: HELP and TYPE precede its first sample; without a sample they are omitted.
+  MetricsPage& family(std::string_view name, std::string_view help) {
+    name_ = name, help_ = help;
+    return *this;
+  }
+  MetricsPage& sample(auto number, Labels labels = {}) {
+    append_json_number(begin_sample(labels), number);
+    text += '\n';
+    return *this;
+  }
+  void each(std::string_view label, const Labelled& numbers) {
+    for (const auto& [value, number] : numbers) sample(number, {{label, value}});
+  }
+  /// A metric with one sample.
+  void add(std::string_view name, std::string_view help, auto value) { family(name, help).sample(value); }
+  /// None if the value is absent.
+  template <class Number>
+  void add(std::string_view name, std::string_view help, const std::optional<Number>& value) {
+    if (value) add(name, help, *value);
+  }
+  void add(const ProcessMetrics& process);
+  void add(const Counters& counters);
+  void add(const TeamMetrics& team);
 
-  // Catch-up of resuming clients
-  std::optional<std::uint64_t> catch_up_folds, catch_up_chunk_bytes, catch_up_chunk_bytes_max, catch_ups;
-  Labelled events;  // since the start, by type
+  std::string text;
 
-  // Tail and watch
-  std::uint64_t tail_bytes = 0, tail_looks = 0, tail_resets = 0, tail_verifications = 0, tail_events = 0;
-  std::uint64_t tail_dropped = 0;  // beyond limits of what is kept of the transcripts that are followed now
-  std::uint64_t pending_bytes = 0, open_files = 0, known_files = 0, directories = 0;
-  std::uint64_t streams_live = 0, streams_cold = 0;
-  std::uint64_t problems = 0, inotify_watches = 0;
-  bool watch_problem = false;
-  Labelled redactions;  // by rule
-  TeamMetrics team;
+ private:
+  std::string& begin_sample(Labels labels);
+
+  std::string name_, help_;  // help_: empty after the first sample
 };
-
-/// The text exposition format 0.0.4 of Prometheus.
-std::string metrics_text(const Metrics& metrics);
 
 // --- Health ---
 

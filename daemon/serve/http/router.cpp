@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include "base/hex.hpp"
+#include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/event_stream.hpp"
 
@@ -10,12 +11,6 @@ namespace earshot::serve {
 namespace {
 
 constexpr std::size_t token_bytes = 32;
-
-std::string field(std::string_view name, std::string_view value) {
-  std::string out = "\"" + std::string(name) + "\":";
-  append_json_string(out, value);
-  return out;
-}
 
 // --- Handlers ---
 
@@ -51,13 +46,12 @@ HttpResponse proof(const Request& request, const RequestContext& request_context
   return text_response(200, token_proof(context.access.token, nonce, request_context.endpoint));
 }
 
-HttpResponse metrics(const Request&, const RequestContext& request_context, ServerContext& context) {
-  Metrics metrics;
-  metrics.codes_outstanding = context.codes.outstanding(request_context.now);
-  if (context.fill_metrics) context.fill_metrics(metrics);
+HttpResponse metrics(const Request&, const RequestContext&, ServerContext& context) {
+  MetricsPage page;
+  if (context.fill_metrics) context.fill_metrics(page);
   HttpResponse answer;
   answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  answer.body = metrics_text(metrics);
+  answer.body = std::move(page.text);
   return answer;
 }
 
@@ -69,15 +63,19 @@ HttpResponse health(const Request&, const RequestContext&, ServerContext& contex
 
 HttpResponse codes(const Request&, const RequestContext& request_context, ServerContext& context) {
   const std::string code = context.codes.make(request_context.now);
-  HttpResponse answer = json_response("{" + field("code", code) +
-                                      ",\"expires_in\":" + std::to_string(OneTimeCodes::good_for.count()) +
-                                      "," + field("url", context.page_url + "#code=" + code) + "}\n");
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().member("code", code).member("expires_in", OneTimeCodes::good_for.count());
+  json.member("url", context.page_url + "#code=" + code).end_object();
+  HttpResponse answer = json_response(body + "\n");
   answer.issued_secret = "a one-time code";
   return answer;
 }
 
 HttpResponse with_token(const std::string& token, std::string_view issued_secret) {
-  HttpResponse answer = json_response("{" + field("token", token) + "}\n");
+  std::string body;
+  JsonWriter(body).begin_object().member("token", token).end_object();
+  HttpResponse answer = json_response(body + "\n");
   answer.issued_secret = issued_secret;
   return answer;
 }

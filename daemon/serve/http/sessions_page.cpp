@@ -1,8 +1,6 @@
 // `/v1/sessions`: the sessions, a page at a time.
 
-#include <algorithm>
 #include <iterator>
-#include <memory>
 #include <set>
 
 #include "serve/http/router.hpp"

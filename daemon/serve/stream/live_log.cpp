@@ -1,7 +1,6 @@
 #include "serve/stream/live_log.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstring>
 

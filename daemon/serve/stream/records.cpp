@@ -1,6 +1,5 @@
 #include "serve/stream/records.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/json_writer.hpp"

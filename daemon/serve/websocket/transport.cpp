@@ -6,7 +6,6 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
 #include <boost/beast/websocket/ssl.hpp>
-#include <optional>
 #include <type_traits>
 
 #include "serve/websocket/ordered_stream.hpp"

@@ -23,6 +23,7 @@ import websockets
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(TOP, "tests", "protocol"))
 from schemas import Schemas  # noqa: E402
+from support.transcripts import Session  # noqa: E402
 from validate import Validator, parse  # noqa: E402
 
 deadline_s = 20  # for one condition; four times that in a sanitized build
@@ -331,6 +332,15 @@ class DaemonCase(unittest.TestCase):
         with open(path, "w") as file:
             file.write(text)
         return self.start("--config", path, *args, **more)
+
+    def daemon_with_a_turn(self):
+        """A daemon that has sent a session's first turn; and the session."""
+        daemon = self.start()
+        client = daemon.subscriber()
+        session = Session(self.root)
+        session.turn("hello")
+        client.wait_frame(type="turn.finished")
+        return daemon, session
 
     def process(self):
         """A running process that does nothing."""

@@ -205,6 +205,13 @@ class TeamCase(DaemonCase):
 
     # --- Assertions ---
 
+    def published_pair(self, hub, daemon):
+        """Two published sessions: one stays, the test deletes the other."""
+        one, other = self.session(daemon), self.session(daemon, "/home/ada/other")
+        one.turn("stays"), other.turn("is deleted")
+        self.assert_hub_complete(hub)
+        return one, other
+
     def published(self, view="full"):
         """(host, stream) → the texts of the events in the hosts' files."""
         events_of = {}

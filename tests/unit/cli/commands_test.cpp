@@ -27,22 +27,19 @@ std::function<void(Peer&)> sending(std::vector<std::string> frames, std::string*
     const std::string asked = peer.receive(1).payload;
     if (subscription != nullptr) *subscription = asked;
     for (const std::string& frame : frames) peer.send(frame);
-    peer.receive(8);
-    peer.close(1000, "");
+    peer.finish();
   };
 }
 
 // The same, but then the process receives SIGTERM.
 std::function<void(Peer&)> sending_then_signal(std::vector<std::string> frames) {
   return [=](Peer& peer) {
-    peer.upgrade();
-    peer.receive(1);
+    peer.subscription();
     for (const std::string& frame : frames) peer.send(frame);
     peer.ping();
     peer.receive(10);  // all previous frames were read
     ::kill(::getpid(), SIGTERM);
-    peer.receive(8);
-    peer.close(1000, "");
+    peer.finish();
   };
 }
 
@@ -206,8 +203,7 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
   std::string subscribe;
   FakeDaemon daemon({
       [&](Peer& peer) {
-        peer.upgrade();
-        peer.receive(1);
+        peer.subscription();
         peer.send(welcome);
         peer.send(ready);
         peer.send(event_at(cursor));
@@ -215,8 +211,7 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
         peer.receive(8);
       },
       [&](Peer& peer) {
-        peer.upgrade();
-        subscribe = peer.receive(1).payload;
+        subscribe = peer.subscription();
         peer.send(seen);
         peer.send(ready);
         peer.send(event_at(next));
@@ -224,8 +219,7 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
         peer.ping();
         peer.receive(10);
         ::kill(::getpid(), SIGTERM);
-        peer.receive(8);
-        peer.close(1000, "");
+        peer.finish();
       },
   });
   const Printed printed = printed_by([&] { return tail_command({.daemon = at(daemon, state)}); });
@@ -244,8 +238,7 @@ TEST_CASE("tail reconnects and prints missed events, and none twice") {
 TEST_CASE("tail does not reconnect after a close code that forbids it") {
   const TemporaryDirectory state;
   FakeDaemon daemon({[](Peer& peer) {
-    peer.upgrade();
-    peer.receive(1);
+    peer.subscription();
     peer.close(4501, "no");
     peer.receive(8);
   }});
@@ -257,8 +250,7 @@ TEST_CASE("tail does not reconnect after a close code that forbids it") {
 TEST_CASE("tail ends without an error if its output is closed") {
   const TemporaryDirectory state;
   FakeDaemon daemon({[](Peer& peer) {
-    peer.upgrade();
-    peer.receive(1);
+    peer.subscription();
     peer.send(welcome);
     peer.ping();
     peer.receive(10);

@@ -36,14 +36,12 @@ TEST_CASE("fault 86: ids that cannot be typed are not offered") {
            "\"}";
   };
   FakeDaemon daemon({[&](Peer& peer) {
-                      peer.upgrade();
-                      peer.receive(1);
+                      peer.subscription();
                       for (const char* id : {R"(a\nb)", R"(a\tb)", R"(a\u001b[31m)", R"(a\u202eb)",
                                              "--rotate", "-v", "", "2eaa$(touch x)"})
                         peer.send(session(id));
                       peer.send(R"({"type":"ready","id":"cli"})");
-                      peer.receive(8);
-                      peer.close(1000, "");
+                      peer.finish();
                     }},
                     state.socket());
   const std::string offered = words({"show", "--state", state.path(), ""});

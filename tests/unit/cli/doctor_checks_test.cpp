@@ -41,7 +41,7 @@ std::string advice(const doc::Findings& findings, std::string_view what) {
   return {};
 }
 
-doc::PrivatePath file(mode_t mode, uid_t owner = 1000) { return {"/s/token", 0, mode, owner}; }
+FileStat file(FileType type, unsigned mode, unsigned owner = 1000) { return {0, type, mode, owner}; }
 
 }  // namespace
 
@@ -75,21 +75,20 @@ TEST_CASE("a running daemon is ok, another version a warning, no daemon a proble
 }
 
 TEST_CASE("private files must belong to the user and be inaccessible to others") {
-  const auto judged = [](const doc::PrivatePath& f) {
-    return doc::check_private("token", f, S_IFREG, 1000, true);
+  const auto judged = [](const FileStat& f, const std::string& path = "/s/token") {
+    return doc::check_private("token", path, f, FileType::regular, 1000, true);
   };
-  CHECK(judged(file(S_IFREG | 0600)).level == doc::Level::ok);
-  CHECK(judged(file(S_IFREG | 0640)).level == doc::Level::problem);
-  CHECK(judged(file(S_IFREG | 0640)).advice == "chmod 600 /s/token");
-  CHECK(judged(file(S_IFREG | 0000)).level == doc::Level::problem);
-  CHECK(judged(file(S_IFREG | 0600, 1)).advice.find("chown") != std::string::npos);
-  CHECK(judged(file(S_IFLNK | 0777)).level == doc::Level::problem);
-  doc::PrivatePath absent{"/s/token", ENOENT, 0, 0};
+  CHECK(judged(file(FileType::regular, 0600)).level == doc::Level::ok);
+  CHECK(judged(file(FileType::regular, 0640)).level == doc::Level::problem);
+  CHECK(judged(file(FileType::regular, 0640)).advice == "chmod 600 /s/token");
+  CHECK(judged(file(FileType::regular, 0000)).level == doc::Level::problem);
+  CHECK(judged(file(FileType::regular, 0600, 1)).advice.find("chown") != std::string::npos);
+  CHECK(judged(file(FileType::symlink, 0777)).level == doc::Level::problem);
+  const FileStat absent{ENOENT};
   CHECK(judged(absent).level == doc::Level::ok);
-  CHECK(doc::check_private("token", absent, S_IFREG, 1000, false).level == doc::Level::problem);
-  doc::PrivatePath odd = file(S_IFREG | 0644);
-  odd.path = "/s/it's mine";
-  CHECK(judged(odd).advice == R"(chmod 600 '/s/it'\''s mine')");
+  CHECK(doc::check_private("token", "/s/token", absent, FileType::regular, 1000, false).level ==
+        doc::Level::problem);
+  CHECK(judged(file(FileType::regular, 0644), "/s/it's mine").advice == R"(chmod 600 '/s/it'\''s mine')");
 }
 
 TEST_CASE("a socket in a directory that other users can enter is a problem") {

@@ -29,4 +29,14 @@ Printed run(int (*command)(const Options&, const DaemonAddresses&),
   });
 }
 
+/// The same while no daemon listens.
+template <class Options>
+Printed run_without_daemon(int (*command)(const Options&, const DaemonAddresses&)) {
+  const State state;
+  state.put("address", "ws://127.0.0.1:1/v1/ws");
+  Options options;
+  options.daemon = state.options();
+  return run(command, options);
+}
+
 }  // namespace earshot::cli::test

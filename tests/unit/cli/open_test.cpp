@@ -52,8 +52,7 @@ TEST_CASE("the TCP address is used if nothing listens at the socket") {
     request = peer.upgrade();
     peer.receive(1);
     peer.send(R"({"type":"ready","id":"cli"})");
-    peer.receive(8);
-    peer.close(1000, "");
+    peer.finish();
   }});
   state.put("address", daemon.url());
   const Printed printed = run(list_command, {.daemon = state.options()});

@@ -27,8 +27,7 @@ TEST_CASE("show finds the session, then requests all its events") {
     peer.send(one);
     peer.send(other);
     peer.send(R"({"type":"bookmark","id":"show","cursors":[],"complete":true})");
-    peer.receive(8);
-    peer.close(1000, "");
+    peer.finish();
   };
   FakeDaemon daemon({script, script}, state.socket());
   const Printed json = run(show_command, {.session = "2eaa", .daemon = state.options(), .json = true});
@@ -47,9 +46,7 @@ TEST_CASE("show finds the session, then requests all its events") {
 }
 
 TEST_CASE("show without a daemon refers to replay") {
-  const State state;
-  state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = run(show_command, {.daemon = state.options()});
+  const Printed printed = run_without_daemon(show_command);
   CHECK(printed.exit_code == exit_failed);
   CHECK(printed.err.find("earshot replay FILE --pretty") != std::string::npos);
 }
@@ -57,15 +54,13 @@ TEST_CASE("show without a daemon refers to replay") {
 TEST_CASE("show suggests a session with a similar id") {
   const State state;
   FakeDaemon daemon({[](Peer& peer) {
-                      peer.upgrade();
-                      peer.receive(1);
+                      peer.subscription();
                       peer.send(R"({"type":"ready","id":"find-all"})");
                       peer.receive(1);
                       peer.receive(1);
                       peer.send(R"({"type":"session","host":"h","session":"2eaa1c04-0000"})");
                       peer.send(R"({"type":"ready","id":"suggest"})");
-                      peer.receive(8);
-                      peer.close(1000, "");
+                      peer.finish();
                     }},
                     state.socket());
   const Printed printed = run(show_command, {.session = "2eab1c04", .daemon = state.options()});

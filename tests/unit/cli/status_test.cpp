@@ -19,7 +19,7 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
   const std::string metrics =
       "earshot_sessions{state=\"working\"} 2\nearshot_sessions{state=\"waiting\"} 1\n";
   FakeDaemon daemon({answer(health), answer(metrics), answer(with_problem), answer(metrics)}, state.socket());
-  const StatusOptions options{.daemon = state.options(), .colour = ColourMode::never};
+  const ReportOptions options{.daemon = state.options(), .colour = ColourMode::never};
   const Printed good = run(status_command, options);
   CHECK(good.exit_code == exit_ok);
   CHECK(good.out ==
@@ -34,9 +34,7 @@ TEST_CASE("status prints what the daemon monitors and its problems") {
 }
 
 TEST_CASE("status without a daemon has its own exit code") {
-  const State state;
-  state.put("address", "ws://127.0.0.1:1/v1/ws");
-  const Printed printed = run(status_command, {.daemon = state.options()});
+  const Printed printed = run_without_daemon(status_command);
   CHECK(printed.exit_code == exit_no_daemon);
   CHECK(printed.err.find("Start it:  earshotd") != std::string::npos);
 }

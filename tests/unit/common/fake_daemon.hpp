@@ -51,6 +51,16 @@ class Peer {
   Frame receive();
   /// The next frame of this opcode; others are passed over.
   Frame receive(int opcode);
+  /// upgrade(), then the client's first message.
+  std::string subscription() {
+    upgrade();
+    return receive(1).payload;
+  }
+  /// Waits until the client closes the connection, and closes it too.
+  void finish() {
+    receive(8);
+    close(1000, "");
+  }
 
  private:
   void frame(int opcode, std::string_view payload);

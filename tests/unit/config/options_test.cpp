@@ -17,7 +17,7 @@ namespace {
 /// A home directory and the environment of one invocation.
 struct Fixture {
   test::TemporaryDirectory home;
-  std::map<std::string, std::string> variables{{"HOME", home.path}};
+  std::map<std::string, std::string> variables{{"HOME", home.path()}};
 
   ParseResult parse(const std::vector<std::string>& words) const {
     const auto environment = [this](const char* name) -> std::optional<std::string> {
@@ -29,7 +29,7 @@ struct Fixture {
   }
   /// With `text` as earshot.toml.
   ParseResult parse_file(std::string_view text, std::vector<std::string> words = {}) const {
-    test::write_text(home / "e.toml", text);
+    home.write("e.toml", text);
     words.insert(words.begin(), {"--config", home / "e.toml"});
     return parse(words);
   }
@@ -65,7 +65,7 @@ TEST_CASE("without options the defaults apply") {
   REQUIRE(parsed.options->roots.empty());
   REQUIRE(parsed.options->listen.address().to_string() == "127.0.0.1");
   REQUIRE(parsed.options->listen.port() == 7717);
-  REQUIRE(parsed.options->state == fixture.home.path + "/.local/state/earshot");
+  REQUIRE(parsed.options->state == fixture.home.path() + "/.local/state/earshot");
   REQUIRE(parsed.options->recent == std::chrono::hours(24));
   REQUIRE(parsed.options->watch == "both");
   REQUIRE_FALSE(parsed.options->sweep);
@@ -131,8 +131,7 @@ TEST_CASE("roots may be a table of names") {
 
 TEST_CASE("the default file is optional, a named one is required") {
   Fixture fixture;
-  std::filesystem::create_directories(fixture.home / ".config/earshot");
-  test::write_text(fixture.home / ".config/earshot/earshot.toml", "host = \"from-home\"\n");
+  fixture.home.write(".config/earshot/earshot.toml", "host = \"from-home\"\n");
   REQUIRE(fixture.parse({}).options->host == "from-home");
   fixture.variables["XDG_CONFIG_HOME"] = fixture.home / "xdg";
   REQUIRE(fixture.parse({}).options->host != "from-home");
@@ -184,7 +183,7 @@ TEST_CASE("an error on the command line exits with code 2") {
 
 TEST_CASE("the socket is in the runtime directory or the state directory") {
   Fixture fixture;
-  REQUIRE(fixture.parse({}).options->socket == fixture.home.path + "/.local/state/earshot/sock");
+  REQUIRE(fixture.parse({}).options->socket == fixture.home.path() + "/.local/state/earshot/sock");
   REQUIRE(fixture.parse({"--state", "/s"}).options->socket == "/s/sock");
   fixture.variables["XDG_RUNTIME_DIR"] = "/run/user/1000";
   REQUIRE(fixture.parse({}).options->socket == "/run/user/1000/earshot/sock");
@@ -472,7 +471,7 @@ TEST_CASE("FAULTS 84: an installed service runs with every option of the table t
       std::string value = sample_value(option);
       if (option.key == "config") {
         value = fixture.home / "other.toml";
-        test::write_text(value, "recent = \"3m\"\n");
+        fixture.home.write("other.toml", "recent = \"3m\"\n");
       }
       std::vector<std::string> expected = {flag_of(option), value};
       if (option.kind == Kind::flag)
@@ -481,7 +480,7 @@ TEST_CASE("FAULTS 84: an installed service runs with every option of the table t
       const ParseResult installed = fixture.parse(from_environment ? std::vector<std::string>{} : expected);
       REQUIRE(installed.err == "");
       REQUIRE(installed.options->service_arguments == expected);
-      fixture.variables = {{"HOME", fixture.home.path}};
+      fixture.variables = {{"HOME", fixture.home.path()}};
       REQUIRE(fixture.parse(installed.options->service_arguments).options->service_arguments == expected);
     }
   }

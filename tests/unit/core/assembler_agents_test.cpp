@@ -81,12 +81,9 @@ TEST_CASE("an agent is finished once") {
 
 TEST_CASE("a progress record names the agent") {
   Records r;
+  const std::string copy = R"({"type":"user","message":{"role":"user","content":"look"},"uuid":"copy-1"})";
   const Feed feed(
-      {r.user("go"), r.call("c1", "Task", input),
-       r.record(
-           "progress",
-           R"("parentToolUseID":"c1","toolUseID":"agent_1","data":{"type":"agent_progress","agentId":"a77","prompt":"look","message":{"type":"user","message":{"role":"user","content":"look"},"uuid":"copy-1"}})"),
-       r.result("c1", "seen")});
+      {r.user("go"), r.call("c1", "Task", input), r.progress("c1", "a77", copy), r.result("c1", "seen")});
   CHECK(feed.fields("agent.finished", {"subagent"}) == Lines{"a77"});
   CHECK(feed.count("agent.started") == 1);
   CHECK(feed.count("message.added") == 0);
@@ -94,11 +91,9 @@ TEST_CASE("a progress record names the agent") {
 
 TEST_CASE("the copies of the agent's lines inside a progress record are not read") {
   Records r;
-  const Feed feed(
-      {r.user("go"), r.call("c1", "Task", input),
-       r.record(
-           "progress",
-           R"("parentToolUseID":"c1","data":{"type":"agent_progress","agentId":"a","message":{"type":"assistant","uuid":"x","message":{"id":"mm","content":[{"type":"tool_use","id":"inner","name":"Bash","input":{}}],"usage":{"output_tokens":9}}}})")});
+  const std::string copy =
+      R"({"type":"assistant","uuid":"x","message":{"id":"mm","content":[{"type":"tool_use","id":"inner","name":"Bash","input":{}}],"usage":{"output_tokens":9}}})";
+  const Feed feed({r.user("go"), r.call("c1", "Task", input), r.progress("c1", "a", copy)});
   CHECK(feed.fields("tool.invoked", {"call"}) == Lines{"c1"});
   CHECK(feed.count("usage.updated") == 0);
 }

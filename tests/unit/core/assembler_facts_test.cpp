@@ -27,11 +27,7 @@ TEST_CASE("each failed attempt is an event that is not fatal") {
 
 TEST_CASE("the last attempt is fatal, with status and error") {
   Records r;
-  const Feed feed(
-      {r.user("go"),
-       r.record(
-           "assistant", "",
-           R"("isApiErrorMessage":true,"error":"rate_limit","apiErrorStatus":429,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"limit"}]})")});
+  const Feed feed({r.user("go"), r.api_error("limit", R"("error":"rate_limit","apiErrorStatus":429,)")});
   CHECK(feed.fields("api.failed", {"status", "error", "fatal"}) == Lines{"429 rate_limit true"});
   CHECK(feed.fields("message.added", {"text"}) == Lines{"limit"});
   CHECK(feed.fields("turn.finished", {"outcome"}) == Lines{"failed"});
@@ -39,12 +35,7 @@ TEST_CASE("the last attempt is fatal, with status and error") {
 
 TEST_CASE("an API error while a call is open leaves one end of it") {
   Records r;
-  const Feed feed(
-      {r.user("go"), r.call("c1", "Bash"),
-       r.record(
-           "assistant", "",
-           R"("isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error: 500"}]})"),
-       r.user("next")});
+  const Feed feed({r.user("go"), r.call("c1", "Bash"), r.api_error("API Error: 500"), r.user("next")});
   CHECK(feed.count("tool.finished") == 1);
   CHECK(feed.fields("turn.finished", {"turn", "outcome"}) == Lines{"1 failed"});
 }

@@ -160,11 +160,8 @@ TEST_CASE("an interruption notice is not a prompt, nor as a string") {
 TEST_CASE("the API's last error fails the turn") {
   Records r;
   const Feed feed(
-      {r.user("go"),
-       r.record(
-           "assistant", "",
-           R"("isApiErrorMessage":true,"error":"rate_limit","apiErrorStatus":429,"message":{"id":"x","model":"<synthetic>",)"
-           R"("content":[{"type":"text","text":"The limit is reached"}],"stop_reason":"stop_sequence"})")});
+      {r.user("go"), r.api_error("The limit is reached", R"("error":"rate_limit","apiErrorStatus":429,)",
+                                 R"("stop_sequence")")});
   const Lines story = feed.summary();
   REQUIRE(story.size() == 4);
   CHECK(feed.fields("message.added", {"text"}) == Lines{"The limit is reached"});

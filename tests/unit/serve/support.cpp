@@ -155,6 +155,10 @@ std::vector<std::string> unframe(std::string_view bytes) {
   return payloads;
 }
 
+std::string payload_of(serve::SessionStore& sessions, serve::Session& session) {
+  return unframe(*sessions.frame(session, serve::Audience::full)).front();
+}
+
 bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition,
                std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -164,28 +168,6 @@ bool run_until(boost::asio::io_context& io, const std::function<bool()>& conditi
     io.run_one_for(std::chrono::milliseconds(20));
   }
   return true;
-}
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = "/tmp/earshot-serve-XXXXXX";
-  if (!::mkdtemp(pattern.data())) throw std::runtime_error("no temporary directory");
-  path = pattern;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
-void write_text(const std::string& path, std::string_view text) {
-  std::ofstream(path, std::ios::binary) << text;
 }
 
 }  // namespace earshot::test

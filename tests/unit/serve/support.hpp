@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "core/transcript.hpp"
+#include "serve/stream/session_store.hpp"
 #include "tail/stream.hpp"
+#include "unit/support/temporary_directory.hpp"
 
 namespace earshot::test {
 
@@ -64,21 +66,11 @@ std::string at(std::string_view json, std::string_view pointer);
 /// Payloads of complete server frames. Throws std::runtime_error for anything else.
 std::vector<std::string> unframe(std::string_view bytes);
 
+/// The session's frame for clients that may read everything.
+std::string payload_of(serve::SessionStore& sessions, serve::Session& session);
+
 /// Runs the loop until the condition is true; false after `patience`.
 bool run_until(boost::asio::io_context& io, const std::function<bool()>& condition,
                std::chrono::seconds patience = std::chrono::seconds(60));
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  std::string operator/(std::string_view name) const { return path + "/" + std::string(name); }
-  std::string path;
-};
-
-std::string read_text(const std::string& path);
-void write_text(const std::string& path, std::string_view text);
 
 }  // namespace earshot::test

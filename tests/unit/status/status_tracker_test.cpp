@@ -54,8 +54,7 @@ TEST_CASE("a killed process ends its session without any notification") {
     ManualFixture fixture(options);
     Child child;
     fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s", "busy"));
-    fixture.tracker->start();
-    REQUIRE(fixture.until([&] { return fixture.state("s") == "working"; }));
+    fixture.start_until("s", "working");
     child.end();
     REQUIRE(fixture.until([&] { return fixture.state("s") == "ended"; }));
     fixture.drain();  // returns: no timer is left
@@ -87,8 +86,7 @@ TEST_CASE("an empty file keeps the last state and is read again without a hint")
   const std::string file = registry_name(child.pid());
   const std::string whole = registry_of(child.pid(), "s", "waiting", "input needed");
   fixture.root.write(file, registry_of(child.pid(), "s", "busy"));
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("s") == "working"; }));
+  fixture.start_until("s", "working");
   for (const std::string& torn : {std::string(), whole.substr(0, 60), std::string("null")}) {
     CAPTURE(torn);
     fixture.root.write(file, torn);
@@ -125,8 +123,7 @@ TEST_CASE("keys, pipes, links and files of other names are never opened") {
   std::filesystem::create_symlink(fixture.root / "elsewhere.json", fixture.root / "sessions/77.json");
   REQUIRE(::mkfifo((fixture.root / "sessions/78.json").c_str(), 0600) == 0);  // opening it could block
   OpenRecorder opens(fixture.root / "sessions");
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("s") == "working"; }));
+  fixture.start_until("s", "working");
   for (const std::string& name :
        {key, std::string("notes.json"), std::string("77.json"), std::string("78.json")})
     fixture.change(("sessions/" + name));
@@ -148,8 +145,7 @@ TEST_CASE("without a state in the registry the transcript decides, and an exit s
   Child child;
   fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "s"));
   fixture.tracker->transcript_changed("s", working_turn());
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("s") == "working"; }));
+  fixture.start_until("s", "working");
   CHECK(fixture.tracker->status_of("s").source == "transcript");
   TranscriptSummary finished = working_turn();
   finished.turn_open = false;
@@ -166,8 +162,7 @@ TEST_CASE("a late detail refines the status and keeps its since") {
   Child child;
   fixture.root.write(registry_name(child.pid()),
                      registry_of(child.pid(), "s", "waiting", "permission prompt"));
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("s") == "waiting"; }));
+  fixture.start_until("s", "waiting");
   CHECK(fixture.tracker->status_of("s").detail.empty());
   const std::string since = fixture.tracker->status_of("s").since;
   fixture.tracker->transcript_changed("s", working_turn({bash}));
@@ -187,8 +182,7 @@ TEST_CASE("a call named by one wait is not named by the next, even if it is stil
     fixture.change(path);
   };
   fixture.root.write(path, registry_of(child.pid(), "s", "waiting", "permission prompt"));
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("s") == "waiting"; }));
+  fixture.start_until("s", "waiting");
   fixture.tracker->transcript_changed("s", working_turn({bash}));
   CHECK(fixture.tracker->status_of("s").detail == "approve Bash: make test");
   say("busy", "");
@@ -215,8 +209,7 @@ TEST_CASE("a process may switch sessions: the old one has ended") {
   ManualFixture fixture;
   Child child;
   fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "old", "idle"));
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("old") == "idle"; }));
+  fixture.start_until("old", "idle");
   fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "new", "idle"));
   fixture.change(registry_name(child.pid()));
   CHECK(fixture.state("old") == "ended");
@@ -322,8 +315,7 @@ TEST_CASE("a removed session is unknown again unless its process is alive") {
   ManualFixture fixture;
   Child child;
   fixture.root.write(registry_name(child.pid()), registry_of(child.pid(), "living", "busy"));
-  fixture.tracker->start();
-  REQUIRE(fixture.until([&] { return fixture.state("living") == "working"; }));
+  fixture.start_until("living", "working");
   fixture.tracker->transcript_changed("living", working_turn());
   fixture.tracker->transcript_changed("gone", working_turn());
   fixture.tracker->remove_session("living");

@@ -5,20 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.hpp"
+
 namespace earshot::test {
 
 /// `"text"` as JSON.
 inline std::string as_json(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
+  std::string out;
+  append_json_string(out, text);
+  return out;
 }
 
 /// claude-code records. `extra` has further members, such as R"("isMeta":true)"; a member in it is
@@ -70,6 +65,21 @@ class Records {
   }
   std::string attachment(std::string_view body, std::string_view extra = "") {
     return record("attachment", R"("attachment":)" + std::string(body), extra);
+  }
+  /// The program's message about an API error, whose text is `text`; `members` such as
+  /// R"("error":"rate_limit",)".
+  std::string api_error(std::string_view text, std::string_view members = "",
+                        std::string_view stop = "null") {
+    return record("assistant", "",
+                  R"("isApiErrorMessage":true,)" + std::string(members) +
+                      R"("message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":)" +
+                      as_json(text) + R"(}],"stop_reason":)" + std::string(stop) + "}");
+  }
+  /// A record of a subagent's progress with a copy of its `message`.
+  std::string progress(std::string_view call, std::string_view agent, std::string_view message) {
+    return record("progress", R"("toolUseID":"agent_1","parentToolUseID":)" + as_json(call) +
+                                  R"(,"data":{"type":"agent_progress","prompt":"look","agentId":)" +
+                                  as_json(agent) + R"(,"message":)" + std::string(message) + "}");
   }
   std::string interruption(std::string_view text = "[Request interrupted by user]") {
     return user_blocks(R"([{"type":"text","text":)" + as_json(text) + "}]");

@@ -11,6 +11,11 @@
 
 namespace earshot::test {
 
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// A directory of its own below /tmp, removed with its content. Names are relative to it.
 class TemporaryDirectory {
  public:
@@ -38,10 +43,7 @@ class TemporaryDirectory {
     write(temporary, text);
     std::filesystem::rename(*this / temporary, *this / name);
   }
-  std::string read(std::string_view name) const {
-    std::ifstream file(*this / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string read(std::string_view name) const { return read_text(*this / name); }
   /// With everything below.
   void remove(std::string_view name) const { std::filesystem::remove_all(*this / name); }
   /// Makes the file look as if it was modified that long ago.

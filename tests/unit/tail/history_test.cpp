@@ -1,7 +1,6 @@
 // Changes of cold transcripts: clients that read one from its file learn that it was removed or replaced.
 #include <catch2/catch.hpp>
 
-#include "agents/claude_code/reader.hpp"
 #include "unit/tail/tail_fixture.hpp"
 
 namespace fs = std::filesystem;
@@ -21,17 +20,7 @@ struct Cold {
     REQUIRE(fixture->tail->find(name)->transcript() == nullptr);
   }
   /// A client reads the whole transcript from its file.
-  void publish() {
-    std::string bytes = contents(file);
-    const std::size_t size = bytes.size();
-    bytes.resize(size + feed_padding);
-    Transcript transcript({.hash_key = key, .reader = &claude_code::reader()});
-    Workspace workspace;
-    Lines lines;
-    EventLines written(lines);
-    transcript.feed(std::span<const char>(bytes).first(size), workspace, written);
-    fixture->tail->mark_published(*fixture->tail->find(name), transcript.end());
-  }
+  void publish() { fixture->tail->mark_published(*fixture->tail->find(name), Fold(contents(file)).end); }
   const RecordingObserver::Received& received() { return fixture->observer.streams[name]; }
 
   TemporaryDirectory root;
@@ -67,18 +56,9 @@ TEST_CASE(
   cold.fixture->tail->fold(cold.name, [&](const tail::Stream* stream) { folded = stream != nullptr; });
   cold.fixture->until([&] { return folded && !cold.received().events.empty(); });
   cold.fixture->idle();
-  Lines rest;
-  EventLines written(rest);
-  std::string bytes = contents(cold.file);
-  const std::size_t size = bytes.size();
-  bytes.resize(size + feed_padding);
-  Transcript transcript({.hash_key = key, .reader = &claude_code::reader()});
-  Workspace workspace;
-  Lines silent;
-  EventLines passed(silent);
-  transcript.feed(std::span<const char>(bytes).first(known), workspace, passed);
-  transcript.feed(std::span<const char>(bytes).subspan(known, size - known), workspace, written);
-  REQUIRE(cold.received().events == rest);
+  const Fold fold(contents(cold.file), {}, known);
+  REQUIRE(cold.received().events ==
+          Lines(fold.events.begin() + static_cast<long>(fold.events_known), fold.events.end()));
 }
 
 TEST_CASE("the published prefix of a cold transcript is verified when it is followed") {

@@ -35,10 +35,7 @@ inline std::string prompts(int from, int to) {
   return text;
 }
 
-inline std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+inline std::string contents(const std::string& path) { return read_text(path); }
 
 using Lines = std::vector<std::string>;
 
@@ -51,16 +48,26 @@ class EventLines final : public EventSink {
   Lines& into_;
 };
 
-/// The events of these bytes in a single fold.
+/// Bytes in a single fold: the events of all, their number when `known` bytes were read, and the end.
+struct Fold {
+  explicit Fold(std::string bytes, const std::string& own_agent = {}, std::size_t known = 0) {
+    EventLines written(events);
+    Workspace workspace;
+    Transcript transcript({.hash_key = key, .own_agent = own_agent, .reader = &claude_code::reader()});
+    const std::size_t size = bytes.size();
+    bytes.resize(size + feed_padding);
+    transcript.feed(std::span(bytes).first(known), workspace, written);
+    events_known = events.size();
+    transcript.feed(std::span(bytes).subspan(known, size - known), workspace, written);
+    end = transcript.end();
+  }
+  Lines events;
+  std::size_t events_known = 0;
+  Cursor end;
+};
+
 inline Lines fold_of(std::string bytes, const std::string& own_agent = {}) {
-  Lines lines;
-  EventLines written(lines);
-  Workspace workspace;
-  Transcript transcript({.hash_key = key, .own_agent = own_agent, .reader = &claude_code::reader()});
-  const std::size_t size = bytes.size();
-  bytes.resize(size + feed_padding);
-  transcript.feed(std::span(bytes).first(size), workspace, written);
-  return lines;
+  return Fold(std::move(bytes), own_agent).events;
 }
 
 struct RecordingObserver final : tail::StreamObserver {

@@ -51,6 +51,12 @@ struct Hub {
   std::string directory = scratch / "hub";
   std::string file = directory + "/projects/ada/" + escape_token("claude/p/s") + ".jsonl";
 
+  /// A store that appends events 10 and 20 and ends.
+  void store_two() const {
+    EventStore store(directory, {});
+    store.add(make_event(1, 10)), store.add(make_event(2, 20));
+    CHECK(store.write().empty());
+  }
   std::string text() const {
     std::ostringstream all;
     all << std::ifstream(file).rdbuf();
@@ -84,11 +90,7 @@ TEST_CASE("events are appended in order, one per line, with their origin") {
 
 TEST_CASE("a redelivered event is dropped, also after a restart of the hub") {
   Hub hub;
-  {
-    EventStore store(hub.directory, {});
-    store.add(make_event(1, 10)), store.add(make_event(2, 20));
-    CHECK(store.write().empty());
-  }
+  hub.store_two();
   EventStore store(hub.directory, {});
   CHECK(store.add(make_event(1, 10)) == IngestAction::drop);
   CHECK(store.add(make_event(2, 20)) == IngestAction::drop);
@@ -138,10 +140,9 @@ TEST_CASE("another history in a recreated store is detected by its cursors, what
 
 TEST_CASE("a reset restarts the file, and redelivered events from before it are dropped") {
   Hub hub;
+  hub.store_two();
   {
     EventStore store(hub.directory, {});
-    store.add(make_event(1, 10)), store.add(make_event(2, 20));
-    CHECK(store.write().empty());
     CHECK(store.add(reset(3)) == IngestAction::restart);
     CHECK(store.add(make_event(4, 5, "one", 99)) == IngestAction::append);
     CHECK(store.write().empty());
@@ -181,11 +182,7 @@ TEST_CASE("the file of a removed transcript is deleted; the transcript may be cr
 
 TEST_CASE("an incomplete line after a crash is removed") {
   Hub hub;
-  {
-    EventStore store(hub.directory, {});
-    store.add(make_event(1, 10)), store.add(make_event(2, 20));
-    CHECK(store.write().empty());
-  }
+  hub.store_two();
   std::filesystem::resize_file(hub.file, std::filesystem::file_size(hub.file) - 7);
   EventStore store(hub.directory, {});
   CHECK(hub.offsets() == Offsets{10});
@@ -196,9 +193,7 @@ TEST_CASE("an incomplete line after a crash is removed") {
 
 TEST_CASE("events of a host above the limit are dropped and counted") {
   Hub hub;
-  EventStoreLimits limits;
-  limits.hosts_max = 1;
-  EventStore store(hub.directory, limits);
+  EventStore store(hub.directory, {.hosts_max = 1});
   store.add(make_event(1, 10));
   ReceivedMessage other = make_event(2, 10);
   other.host = "bob";
@@ -210,9 +205,7 @@ TEST_CASE("events of a host above the limit are dropped and counted") {
 
 TEST_CASE("files above the age limit are deleted, and the oldest ones above the size limit") {
   Hub hub;
-  EventStoreLimits limits;
-  limits.age_ms = 1000;
-  EventStore store(hub.directory, limits);
+  EventStore store(hub.directory, {.age_ms = 1000});
   store.add(make_event(1, 10));
   CHECK(store.write().empty());
   store.apply_retention(wall_now_ms());
@@ -223,9 +216,7 @@ TEST_CASE("files above the age limit are deleted, and the oldest ones above the 
   CHECK(store.metrics().bytes == 0);
 
   Hub small;
-  limits.age_ms = 1 << 30;
-  limits.bytes_max = 1;
-  EventStore full(small.directory, limits);
+  EventStore full(small.directory, {.bytes_max = 1, .age_ms = 1 << 30});
   full.add(make_event(1, 10));
   CHECK(full.write().empty());
   full.apply_retention(wall_now_ms());
@@ -297,10 +288,9 @@ TEST_CASE("a late redelivery does not create a file for a removed transcript") {
 
 TEST_CASE("a truncated file is reported, so that its events are fetched again") {
   Hub hub;
+  hub.store_two();
   {
     EventStore store(hub.directory, {});
-    store.add(make_event(1, 10)), store.add(make_event(2, 20));
-    CHECK(store.write().empty());
     CHECK(store.last_received("one").sequence == 2);
     CHECK(store.last_received("two").sequence == 0);
   }
@@ -311,10 +301,7 @@ TEST_CASE("a truncated file is reported, so that its events are fetched again") 
 
 TEST_CASE("the number of files of a host is limited, and above the size limit the largest host loses files") {
   Hub hub;
-  EventStoreLimits limits;
-  limits.host_files_max = 2;
-  limits.bytes_max = 1000;
-  EventStore store(hub.directory, limits);
+  EventStore store(hub.directory, {.host_files_max = 2, .bytes_max = 1000});
   std::uint64_t sequence = 0;
   const auto add = [&](const std::string& host, const std::string& stream) {
     ReceivedMessage message = make_event(++sequence, 10);
@@ -340,9 +327,7 @@ TEST_CASE("the number of files of a host is limited, and above the size limit th
 
 TEST_CASE("decisions do not depend on the cached indexes") {
   Hub hub;
-  EventStoreLimits limits;
-  limits.entries_bytes_max = 1;
-  EventStore store(hub.directory, limits);
+  EventStore store(hub.directory, {.entries_bytes_max = 1});
   for (const std::uint64_t n : {1, 2, 3})
     for (const char* stream : {"claude/p/a", "claude/p/b"}) {
       ReceivedMessage message = follows(make_event(n, n * 10), (n - 1) * 10);
@@ -357,10 +342,7 @@ TEST_CASE("decisions do not depend on the cached indexes") {
 
 TEST_CASE("fault 88: forged predecessors cost a host a limited number of repairs, and other hosts none") {
   Hub hub;
-  EventStoreLimits limits;
-  limits.repairs_burst = 4;
-  limits.repairs_per_second = 0;
-  EventStore store(hub.directory, limits);
+  EventStore store(hub.directory, {.repairs_burst = 4, .repairs_per_second = 0});
   for (const std::uint64_t n : {1, 2, 3}) store.add(follows(make_event(n, n * 10), (n - 1) * 10));
   CHECK(store.write().empty());
   std::uint64_t sequence = 3;

@@ -1,7 +1,7 @@
 // Events of other daemons are emitted unchanged and update the stream state.
 #include <catch2/catch.hpp>
 
-#include "team/relayed_reader.hpp"
+#include "team/event_store.hpp"
 #include "unit/support/feed.hpp"
 
 using namespace earshot;

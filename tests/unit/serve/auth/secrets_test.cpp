@@ -57,60 +57,60 @@ TEST_CASE("secrets are created once with mode 0600 and read back unchanged") {
 
 TEST_CASE("a hand-written key is read as hex digits") {
   test::TemporaryDirectory home;
-  REQUIRE(error_of(home.path) == "");
-  test::write_text(home / "key", "00000000000000ff\n");
-  REQUIRE(std::get<Secrets>(load_secrets(home.path)).hash_key == 255);
+  REQUIRE(error_of(home.path()) == "");
+  home.write("key", "00000000000000ff\n");
+  REQUIRE(std::get<Secrets>(load_secrets(home.path())).hash_key == 255);
 }
 
 TEST_CASE("a secret that others can read is refused with the command that corrects it") {
   test::TemporaryDirectory home;
-  REQUIRE(error_of(home.path) == "");
+  REQUIRE(error_of(home.path()) == "");
   for (const unsigned mode : {0640u, 0604u, 0660u}) {
     CAPTURE(mode);
     REQUIRE(::chmod((home / "token").c_str(), mode) == 0);
-    REQUIRE(says(error_of(home.path), "chmod 600 " + (home / "token")));
+    REQUIRE(says(error_of(home.path()), "chmod 600 " + (home / "token")));
   }
   REQUIRE(::chmod((home / "token").c_str(), 0600) == 0);
-  REQUIRE(error_of(home.path) == "");
-  REQUIRE(::chmod(home.path.c_str(), 0777) == 0);
-  REQUIRE(says(error_of(home.path), "chmod 700 " + home.path));
+  REQUIRE(error_of(home.path()) == "");
+  REQUIRE(::chmod(home.path().c_str(), 0777) == 0);
+  REQUIRE(says(error_of(home.path()), "chmod 700 " + home.path()));
 }
 
 TEST_CASE("a secret file with other content is refused and not overwritten") {
   test::TemporaryDirectory home;
-  REQUIRE(error_of(home.path) == "");
+  REQUIRE(error_of(home.path()) == "");
   for (const std::string& content :
        {std::string("short\n"), std::string(64, 'Z'), std::string(66, 'a'), std::string(5000, '\0')}) {
     CAPTURE(content.size());
-    test::write_text(home / "token", content);
-    REQUIRE(says(error_of(home.path), "64 hex digits"));
-    REQUIRE(test::read_text(home / "token") == content);
+    home.write("token", content);
+    REQUIRE(says(error_of(home.path()), "64 hex digits"));
+    REQUIRE(home.read("token") == content);
   }
   std::filesystem::remove(home / "token");
   std::filesystem::create_symlink(home / "key", home / "token");
-  REQUIRE(says(error_of(home.path), "token"));
+  REQUIRE(says(error_of(home.path()), "token"));
   std::filesystem::remove(home / "token");
   std::filesystem::create_directory(home / "token");
-  REQUIRE(says(error_of(home.path), "not a regular file"));
+  REQUIRE(says(error_of(home.path()), "not a regular file"));
 }
 
 TEST_CASE("fault 62: a secret truncated by a crash is renamed and replaced, with a warning") {
   test::TemporaryDirectory home;
-  const auto first = std::get<Secrets>(load_secrets(home.path));
-  const std::string whole = test::read_text(home / "token");
+  const auto first = std::get<Secrets>(load_secrets(home.path()));
+  const std::string whole = home.read("token");
   for (const std::string& content : {std::string(), std::string(65, '\0'), whole.substr(0, 20),
                                      whole.substr(0, 20) + std::string(45, '\0')}) {
     CAPTURE(content.size());
-    test::write_text(home / "token", content);
-    const auto secrets = std::get<Secrets>(load_secrets(home.path));
+    home.write("token", content);
+    const auto secrets = std::get<Secrets>(load_secrets(home.path()));
     REQUIRE(secrets.set_aside.size() == 1);
     REQUIRE(says(secrets.set_aside.front(), home / "token.torn"));
-    REQUIRE(test::read_text(home / "token.torn") == content);
+    REQUIRE(home.read("token.torn") == content);
     REQUIRE(secrets.token.size() == 64);
     REQUIRE(secrets.token != first.token);
     REQUIRE(mode_of(home / "token") == 0600);
     REQUIRE(secrets.hash_key == first.hash_key);
-    REQUIRE(std::get<Secrets>(load_secrets(home.path)).set_aside.empty());
+    REQUIRE(std::get<Secrets>(load_secrets(home.path())).set_aside.empty());
   }
 }
 
@@ -124,13 +124,14 @@ TEST_CASE("secrets are equal only if every byte is") {
 
 TEST_CASE("fault 95: the metrics token is created in its own file") {
   test::TemporaryDirectory home;
-  const auto first = std::get<Secrets>(load_secrets(home.path, home / "metrics"));
+  const auto first = std::get<Secrets>(load_secrets(home.path(), home / "metrics"));
   REQUIRE(first.metrics_token.size() == 64);
   REQUIRE(first.metrics_token != first.token);
   REQUIRE(mode_of(home / "metrics") == 0600);
-  REQUIRE(std::get<Secrets>(load_secrets(home.path, home / "metrics")).metrics_token == first.metrics_token);
+  REQUIRE(std::get<Secrets>(load_secrets(home.path(), home / "metrics")).metrics_token ==
+          first.metrics_token);
   REQUIRE(::chmod((home / "metrics").c_str(), 0644) == 0);
-  const auto refused = load_secrets(home.path, home / "metrics");
+  const auto refused = load_secrets(home.path(), home / "metrics");
   REQUIRE(says(std::get<AuthError>(refused).text, "metrics_token_file: "));
 }
 

@@ -7,28 +7,29 @@
 #include <set>
 #include <sstream>
 
-#include "unit/serve/support.hpp"
+#include "unit/serve/server_fixture.hpp"
 
 using namespace earshot;
 using namespace earshot::serve;
 
 namespace {
 
-Metrics some() {
-  Metrics metrics;
-  metrics.version = "1.2.3";
-  metrics.instance = "abc";
-  metrics.process = process_metrics();
-  metrics.connections = {{"websocket", "unix", 2}};
-  metrics.sessions = {{"working", 3}};
-  metrics.limits = {{"connections", 1100}};
-  metrics.redactions = {{"od\"d\\na\nme", 4}};
-  metrics.counters.refuse(Refusal::token);
-  metrics.counters.answers[200] = 7;
-  metrics.tail_bytes = 1'000'000;
-  metrics.tail_dropped = 6;
-  metrics.team = {"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}};
-  return metrics;
+/// A server's page, with what a daemon adds.
+std::string some() {
+  test::ServerFixture fixture;
+  DaemonCallbacks callbacks;
+  callbacks.fill_metrics = [](MetricsPage& page) {
+    page.family("earshot_clients", "By kind.").sample(2, {{"kind", "websocket"}, {"via", "unix"}});
+    page.family("earshot_states", "By state.").each("state", {{"working", 3}});
+    page.family("earshot_redactions_total", "By rule.").each("rule", {{"od\"d\\na\nme", 4}});
+    page.add("earshot_tail_read_bytes_total", "How many.", 1'000'000);
+    page.add("earshot_tail_dropped", "How many.", 6);
+    page.add(TeamMetrics{"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}});
+  };
+  fixture.server.set_callbacks(std::move(callbacks));
+  MetricsPage page;
+  fixture.server.context().fill_metrics(page);
+  return page.text;
 }
 
 bool has_line(const std::string& text, const std::string& line) {
@@ -38,7 +39,7 @@ bool has_line(const std::string& text, const std::string& line) {
 }  // namespace
 
 TEST_CASE("every sample follows the help and type of its metric, once") {
-  const std::string text = metrics_text(some());
+  const std::string text = some();
   REQUIRE(text.ends_with("\n"));
   std::istringstream lines(text);
   std::set<std::string> named, samples;
@@ -64,29 +65,35 @@ TEST_CASE("every sample follows the help and type of its metric, once") {
 }
 
 TEST_CASE("metrics have their values, and labels are escaped") {
-  const std::string text = metrics_text(some());
-  REQUIRE(has_line(text, R"(earshot_build_info{version="1.2.3",instance_id="abc"} 1)"));
-  REQUIRE(has_line(text, R"(earshot_connections{kind="websocket",via="unix"} 2)"));
-  REQUIRE(has_line(text, R"(earshot_sessions{state="working"} 3)"));
-  REQUIRE(has_line(text, R"(earshot_refusals_total{reason="token"} 1)"));
-  REQUIRE(has_line(text, R"(earshot_refusals_total{reason="peer"} 0)"));
-  REQUIRE(has_line(text, R"(earshot_http_answers_total{code="200"} 7)"));
+  const std::string text = some();
+  REQUIRE(text.find(R"(earshot_build_info{version="0.0.1",instance_id=")") != text.npos);
+  REQUIRE(has_line(text, R"(earshot_clients{kind="websocket",via="unix"} 2)"));
+  REQUIRE(has_line(text, R"(earshot_states{state="working"} 3)"));
   REQUIRE(has_line(text, R"(earshot_redactions_total{rule="od\"d\\na\nme"} 4)"));
   REQUIRE(has_line(text, "earshot_tail_read_bytes_total 1000000"));
   REQUIRE(has_line(text, "earshot_tail_dropped 6"));
   REQUIRE(has_line(text, R"(earshot_limit{name="connections"} 1100)"));
   REQUIRE(has_line(text, "earshot_hub_open 1"));
   REQUIRE(has_line(text, "earshot_hub_received_total 5"));
+  Counters counters;
+  counters.refuse(Refusal::token);
+  counters.answers[200] = 7;
+  MetricsPage page;
+  page.add(counters);
+  REQUIRE(has_line(page.text, R"(earshot_refusals_total{reason="token"} 1)"));
+  REQUIRE(has_line(page.text, R"(earshot_refusals_total{reason="peer"} 0)"));
+  REQUIRE(has_line(page.text, R"(earshot_http_answers_total{code="200"} 7)"));
 }
 
 TEST_CASE("absent values have no sample") {
-  const std::string text = metrics_text({});
-  REQUIRE(text.find("process_cpu_seconds_total") == std::string::npos);
-  REQUIRE(text.find("earshot_catch_up") == std::string::npos);
-  REQUIRE(text.find("earshot_redactions") == std::string::npos);
-  Metrics resuming;
-  resuming.catch_up_folds = 2;
-  REQUIRE(has_line(metrics_text(resuming), "earshot_catch_up_folds 2"));
+  MetricsPage page;
+  page.add(ProcessMetrics{});
+  page.add(TeamMetrics{});
+  page.family("earshot_redactions_total", "By rule.").each("rule", {});
+  page.add("earshot_folds", "How many.", std::optional<std::uint64_t>());
+  REQUIRE(page.text.empty());
+  page.add("earshot_folds", "How many.", std::optional<std::uint64_t>(2));
+  REQUIRE(has_line(page.text, "earshot_folds 2"));
 }
 
 TEST_CASE("the process metrics report memory, time and descriptors") {

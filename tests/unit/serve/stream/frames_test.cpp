@@ -9,12 +9,9 @@ using namespace earshot;
 using namespace earshot::serve;
 using test::at;
 using test::FakeStream;
+using test::payload_of;
 
 namespace {
-
-std::string payload_of(SessionStore& sessions, Session& session) {
-  return test::unframe(*sessions.frame(session, Audience::full)).front();
-}
 
 /// JSON pointers and the values there.
 void check(const std::string& frame, const std::vector<std::pair<std::string, std::string>>& expected) {

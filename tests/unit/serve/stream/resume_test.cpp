@@ -30,6 +30,24 @@ message::Subscribe from_beginning() {
   return asked;
 }
 
+/// A client makes these requests for a stream, ends the subscription "ended", and receives all events.
+struct WithoutEnded {
+  explicit WithoutEnded(std::vector<message::Subscribe> requests) {
+    daemon.turn(one);
+    for (message::Subscribe& each : requests) {
+      each.after = {one.name() + ":"};
+      client.send(std::move(each));
+    }
+    client.subscriber->unsubscribe("ended");
+    daemon.turn(one);
+    client.take_all();
+    REQUIRE(client.events[one.name()] == expected(one));
+  }
+  Daemon daemon;
+  FakeStream& one = daemon.stream("one");
+  Client client{daemon};
+};
+
 std::size_t index_of(const std::vector<std::string>& types, const std::string& type) {
   return static_cast<std::size_t>(std::find(types.begin(), types.end(), type) - types.begin());
 }
@@ -409,18 +427,8 @@ TEST_CASE("a stream that starts while `new_streams: beginning` is subscribed is 
 }
 
 TEST_CASE("unsubscribe is acknowledged, and nothing of the subscription follows") {
-  Daemon daemon;
-  FakeStream& one = daemon.stream("one");
-  daemon.turn(one);
-  Client client(daemon);
-  client.send(after("kept", {one.name() + ":"}));
-  message::Subscribe asked = request("ended");
-  asked.after.emplace().push_back(one.name() + ":");
-  client.send(std::move(asked));
-  client.subscriber->unsubscribe("ended");
-  daemon.turn(one);
-  client.take_all();
-  REQUIRE(client.events[one.name()] == expected(one));
+  WithoutEnded fixture({request("kept", false), request("ended")});
+  Client& client = fixture.client;
   REQUIRE(client.count("unsubscribed") == 1);
   std::size_t frames_of_ended = 0;
   for (const std::string& frame : client.frames) frames_of_ended += at(frame, "/id") == "\"ended\"";
@@ -433,16 +441,7 @@ TEST_CASE("unsubscribe is acknowledged, and nothing of the subscription follows"
 }
 
 TEST_CASE("a resume does not depend on a subscription that has ended") {
-  Daemon daemon;
-  FakeStream& one = daemon.stream("one");
-  daemon.turn(one);
-  Client client(daemon);
-  client.send(after("ended", {one.name() + ":"}));
-  client.send(after("kept", {one.name() + ":"}));
-  client.subscriber->unsubscribe("ended");
-  daemon.turn(one);
-  client.take_all();
-  REQUIRE(client.events[one.name()] == expected(one));
+  const WithoutEnded fixture({request("ended", false), request("kept", false)});
 }
 
 TEST_CASE("an event is sent once per connection, whatever the subscriptions resume") {

@@ -9,14 +9,7 @@ using namespace earshot;
 using namespace earshot::serve;
 using test::at;
 using test::FakeStream;
-
-namespace {
-
-std::string payload_of(SessionStore& sessions, Session& session) {
-  return test::unframe(*sessions.frame(session, Audience::full)).front();
-}
-
-}  // namespace
+using test::payload_of;
 
 TEST_CASE("a session frame is encoded once until the session changes") {
   FakeStream stream("claude/p/s1", "s1");

@@ -87,9 +87,9 @@ TEST_CASE("a live socket is never replaced") {
 
 TEST_CASE("a path that is not a socket is left unchanged") {
   const test::TemporaryDirectory home;
-  test::write_text(home / "file", "precious");
+  home.write("file", "precious");
   REQUIRE(says(refused(home / "file"), "is not a socket"));
-  REQUIRE(test::read_text(home / "file") == "precious");
+  REQUIRE(home.read("file") == "precious");
   std::filesystem::create_symlink(home / "file", home / "link");
   REQUIRE(says(refused(home / "link"), "is not a socket"));
   std::filesystem::create_directory(home / "directory");
@@ -98,7 +98,7 @@ TEST_CASE("a path that is not a socket is left unchanged") {
 
 TEST_CASE("a socket path that is too long is refused with its length") {
   const test::TemporaryDirectory home;
-  const std::string longest = home / std::string(UnixListener::path_bytes_max - home.path.size() - 1, 's');
+  const std::string longest = home / std::string(UnixListener::path_bytes_max - home.path().size() - 1, 's');
   REQUIRE(longest.size() == UnixListener::path_bytes_max);
   REQUIRE(claimed(longest).path() == longest);
   const UnixError longer = refused(longest + "s");
@@ -118,9 +118,9 @@ TEST_CASE("only a socket that is still ours is unlinked") {
   const test::TemporaryDirectory home;
   UnixListener listener = claimed(home / "sock");
   std::filesystem::remove(home / "sock");
-  test::write_text(home / "sock", "somebody else's");
+  home.write("sock", "somebody else's");
   listener.remove();
-  REQUIRE(test::read_text(home / "sock") == "somebody else's");
+  REQUIRE(home.read("sock") == "somebody else's");
 }
 
 TEST_CASE("a moved listener is removed once") {
@@ -145,15 +145,15 @@ TEST_CASE("the peer's user is checked") {
 TEST_CASE("a state directory has one daemon") {
   const test::TemporaryDirectory home;
   {
-    auto first = StateLock::acquire(home.path);
+    auto first = StateLock::acquire(home.path());
     REQUIRE(std::holds_alternative<StateLock>(first));
     REQUIRE(mode_of(home / "lock") == 0600);
-    auto second = StateLock::acquire(home.path);
+    auto second = StateLock::acquire(home.path());
     const auto* error = std::get_if<AuthError>(&second);
     REQUIRE(error);
     REQUIRE(error->text.find("process " + std::to_string(::getpid())) != std::string::npos);
     REQUIRE(error->text.find("--state") != std::string::npos);
   }
-  REQUIRE(std::holds_alternative<StateLock>(StateLock::acquire(home.path)));
+  REQUIRE(std::holds_alternative<StateLock>(StateLock::acquire(home.path())));
   REQUIRE(std::holds_alternative<AuthError>(StateLock::acquire(home / "absent")));
 }
