@@ -66,6 +66,18 @@ std::vector<std::string> paths_of(const std::vector<Root>& roots) {
   return paths;
 }
 
+/// The roots and the directories below them that are read.
+std::vector<std::string> directories_of(const std::vector<Root>& roots) {
+  std::vector<std::string> directories = paths_of(roots);
+  for (const Root& root : roots) {
+    for (const std::string_view below : root.program->transcript_directories())
+      directories.push_back(root.path + '/' + std::string(below));
+    if (const auto registry = root.program->registry_directory(); !registry.empty())
+      directories.push_back(root.path + '/' + std::string(registry));
+  }
+  return directories;
+}
+
 }  // namespace
 
 /// A request to read the state of cold transcripts.
@@ -84,6 +96,11 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       lock_(std::move(resources.lock)),
       redactor_(user_rules(options)),
       redact_(options.redact),
+      mounts_(io, directories_of(roots_),
+              [this](const std::string& mount) {
+                spdlog::info("{}: the file system answers again", mount);
+                watchers_.mux().notify({watch::ChangeHint::Where::directory, mount});
+              }),
       server_(io, server_options(options, resources.secrets, version)),
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
       tail_(io, disk_.get_executor(), watchers_.mux(),
@@ -151,8 +168,7 @@ void Daemon::ready() {
 void Daemon::log_problems() const {
   // Problems of single files and of expected roots are logged where they are detected.
   const bool any = std::any_of(roots_.begin(), roots_.end(), [](const Root& root) {
-    std::error_code ec;
-    return root.expected || std::filesystem::is_directory(root.path, ec);
+    return root.expected || stat_file(root.path, Symlinks::follow).is_directory();
   });
   if (!any) {
     for (const Root& root : roots_) spdlog::warn("no agent program has written to {} yet", root.path);
@@ -199,10 +215,8 @@ void Daemon::fill(serve::Metrics& metrics) const {
 
 void Daemon::fill(serve::Health& health) const {
   health.state = state_;
-  for (const Root& root : roots_) {
-    std::error_code ec;
-    health.roots.push_back({root.name, root.path, std::filesystem::is_directory(root.path, ec)});
-  }
+  for (const Root& root : roots_)
+    health.roots.push_back({root.name, root.path, stat_file(root.path, Symlinks::follow).is_directory()});
   tail_.for_each([&](const tail::Stream& stream) {
     const std::string_view name = stream.name();
     const std::string_view root_name = name.substr(0, name.find('/'));

@@ -17,6 +17,7 @@
 #include "status/status_tracker.hpp"
 #include "tail/tail.hpp"
 #include "team.hpp"
+#include "watch/mounts.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot {
@@ -56,6 +57,7 @@ class Daemon final : public status::StatusObserver {
   redact::Redactor redactor_;
   const bool redact_;
   std::string url_;
+  watch::Mounts mounts_;  // before what reads the roots
   boost::asio::thread_pool disk_{1};
   serve::Server server_;
   watch::Watchers watchers_;

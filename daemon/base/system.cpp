@@ -8,7 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
 
+#include "base/bounded_calls.hpp"
 #include "base/clock.hpp"
 
 namespace earshot {
@@ -108,19 +114,32 @@ int open_flags(Symlinks symlinks) { return symlinks == Symlinks::follow ? 0 : O_
 
 }  // namespace
 
-void close_fd(int fd) { ::close(fd); }
+namespace {
 
-FileStat stat_file(const std::string& path, Symlinks symlinks) {
-  return stat_at(AT_FDCWD, path.c_str(), stat_flags(symlinks));
+FileStat timed_out() {
+  FileStat result;
+  result.error = ETIMEDOUT;
+  return result;
 }
 
-FileStat stat_file(int fd) { return stat_fd(fd); }
-
-Fd open_for_reading(const std::string& path, Symlinks symlinks) {
-  return Fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | open_flags(symlinks)));
+/// `call(path)`, bounded if the path's file system may stop answering.
+template <class Call, class Result>
+Result call_for(const std::string& path, Call call, Result on_timeout) {
+  const auto directory = bounded_directory_of(path);
+  if (!directory) return call(path);
+  return bounded(
+      directory, [path, call] { return call(path); }, std::move(on_timeout));
 }
 
-long read_at(int fd, char* buffer, std::size_t size, std::uint64_t offset, ReadMode mode) {
+Fd open_bounded(const std::string& path, int flags) {
+  Fd fd = call_for(
+      path, [flags](const std::string& each) { return Fd(::open(each.c_str(), flags)); }, Fd());
+  if (fd)
+    if (auto directory = bounded_directory_of(path)) add_bounded_descriptor(fd.get(), std::move(directory));
+  return fd;
+}
+
+long read_at_once(int fd, char* buffer, std::size_t size, std::uint64_t offset, ReadMode mode) {
   for (;;) {
     ssize_t count = 0;
     if (mode == ReadMode::no_wait) {
@@ -138,26 +157,101 @@ long read_at(int fd, char* buffer, std::size_t size, std::uint64_t offset, ReadM
   }
 }
 
-Directory::Directory(const std::string& path, Symlinks symlinks)
-    : fd_(::open(path.c_str(), directory_flags | open_flags(symlinks))), error_(fd_ ? 0 : errno) {}
+}  // namespace
 
-FileStat Directory::stat() const { return stat_fd(fd_.get()); }
-
-FileStat Directory::stat_entry(const char* name, Symlinks symlinks) const {
-  return stat_at(fd_.get(), name, stat_flags(symlinks));
+void close_fd(int fd) {
+  if (const auto directory = forget_bounded_descriptor(fd))
+    post_bounded(*directory, [fd] { ::close(fd); });
+  else
+    ::close(fd);
 }
 
-int Directory::for_each(const std::function<void(std::string_view, FileType)>& visit) const {
-  Fd own(::openat(fd_.get(), ".", directory_flags));  // with a position of its own
-  DIR* const entries = own ? ::fdopendir(own.get()) : nullptr;
-  if (!entries) return errno;
-  own.release();  // closedir() closes it
+FileStat stat_file(const std::string& path, Symlinks symlinks) {
+  const int flags = stat_flags(symlinks);
+  return call_for(
+      path, [flags](const std::string& each) { return stat_at(AT_FDCWD, each.c_str(), flags); }, timed_out());
+}
+
+FileStat stat_file(int fd) {
+  const auto directory = bounded_directory_of(fd);
+  return directory ? bounded(
+                         directory, [fd] { return stat_fd(fd); }, timed_out())
+                   : stat_fd(fd);
+}
+
+std::string real_path(const std::string& path) {
+  return call_for(
+      path,
+      [](const std::string& each) {
+        const std::unique_ptr<char, decltype(&::free)> resolved(::realpath(each.c_str(), nullptr), &::free);
+        return resolved ? std::string(resolved.get()) : std::string();
+      },
+      std::string());
+}
+
+Fd open_for_reading(const std::string& path, Symlinks symlinks) {
+  return open_bounded(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | open_flags(symlinks));
+}
+
+long read_at(int fd, char* buffer, std::size_t size, std::uint64_t offset, ReadMode mode) {
+  const auto directory = bounded_directory_of(fd);
+  if (!directory) return read_at_once(fd, buffer, size, offset, mode);
+  // The call may outlive the caller's buffer.
+  const auto own = std::make_shared<std::vector<char>>(size);
+  const long count = bounded(
+      directory, [=] { return read_at_once(fd, own->data(), size, offset, mode); }, long{-ETIMEDOUT});
+  if (count > 0) std::memcpy(buffer, own->data(), static_cast<std::size_t>(count));
+  return count;
+}
+
+Directory::Directory(const std::string& path, Symlinks symlinks)
+    : path_(path), fd_(open_bounded(path, directory_flags | open_flags(symlinks))), error_(fd_ ? 0 : errno) {}
+
+FileStat Directory::stat() const { return stat_file(fd_.get()); }
+
+FileStat Directory::stat_entry(const char* name, Symlinks symlinks) const {
+  const int fd = fd_.get(), flags = stat_flags(symlinks);
+  if (!has_bounded_directories()) return stat_at(fd, name, flags);
+  const std::string path = path_ + '/' + name;  // may be a mount point
+  if (!bounded_directory_of(path)) return stat_at(fd, name, flags);
+  return stat_file(path, symlinks);
+}
+
+namespace {
+
+int visit_entries(int fd, const std::function<void(std::string_view, FileType)>& visit) {
+  const int own = ::openat(fd, ".", directory_flags);  // with a position of its own
+  DIR* const entries = own >= 0 ? ::fdopendir(own) : nullptr;
+  if (!entries) {
+    const int error = errno;
+    if (own >= 0) ::close(own);
+    return error;
+  }
   for (errno = 0; const dirent* const entry = ::readdir(entries); errno = 0) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") visit(name, type_of_entry(*entry));
   }
   const int error = errno;
   ::closedir(entries);
+  return error;
+}
+
+}  // namespace
+
+int Directory::for_each(const std::function<void(std::string_view, FileType)>& visit) const {
+  const int fd = fd_.get();
+  const auto directory = bounded_directory_of(fd);
+  if (!directory) return visit_entries(fd, visit);
+  const auto names = std::make_shared<std::vector<std::pair<std::string, FileType>>>();
+  const int error = bounded(
+      directory,
+      [fd, names] {
+        return visit_entries(fd,
+                             [&](std::string_view name, FileType type) { names->emplace_back(name, type); });
+      },
+      ETIMEDOUT);
+  if (error != ETIMEDOUT)
+    for (const auto& [name, type] : *names) visit(name, type);
   return error;
 }
 

@@ -1,5 +1,6 @@
 // The system calls that the simulator replaces with its own machine: files that the daemon watches, and the
-// clocks of base/clock.hpp. Errors are values of errno. Nothing is opened for writing.
+// clocks of base/clock.hpp. Errors are values of errno; ETIMEDOUT: base/bounded_calls.hpp. Nothing is opened
+// for writing.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -71,6 +72,9 @@ struct FileStat {
 FileStat stat_file(const std::string& path, Symlinks symlinks = Symlinks::no_follow);
 FileStat stat_file(int fd);
 
+/// Absolute and without symbolic links; empty on failure, and errno is set.
+std::string real_path(const std::string& path);
+
 /// Never blocks on a FIFO. On failure the result is empty and errno is set.
 Fd open_for_reading(const std::string& path, Symlinks symlinks = Symlinks::no_follow);
 
@@ -96,6 +100,7 @@ class Directory {
   int for_each(const std::function<void(std::string_view name, FileType type)>& visit) const;
 
  private:
+  std::string path_;
   Fd fd_;
   int error_ = 0;
 };

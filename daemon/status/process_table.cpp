@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/bounded_calls.hpp"
 #include "base/file.hpp"
 
 #ifdef __linux__
@@ -182,6 +183,7 @@ ProcessScan ProcessTable::scan() const {
 
 bool is_on_local_file_system(const std::string& path) {
 #ifdef __linux__
+  if (bounded_directory_of(path)) return false;
   // ext2 to ext4, XFS, Btrfs, tmpfs, ramfs, overlayfs, ZFS, F2FS, bcachefs
   constexpr std::uint32_t local_types[] = {0xEF53,     0x58465342, 0x9123683E, 0x01021994, 0x858458F6,
                                            0x794C7630, 0x2FC12FC1, 0xF2F52010, 0xCA451A4E};

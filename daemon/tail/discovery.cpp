@@ -64,14 +64,15 @@ void Discovery::watch_root(const Root& root) {
 
   const std::size_t count = root.program->transcript_directories().size();
   const FileStat stat = stat_file(root.path, Symlinks::follow);
+  if (stat.error && !stat.is_missing()) {  // what was found there stays
+    problems_.set(root.path, stat.error);
+    return retry_root(root);
+  }
   if (stat.error || !stat.is_directory()) {
     for (std::size_t index = 0; index < count; ++index) leave(transcript_directory_path(root, index));
-    if (stat.error && !stat.is_missing()) retry_root(root);
-    if (root.expected || !stat.is_missing())
-      problems_.set(
-          root.path,
-          stat.error ? (stat.is_missing() ? "does not exist" : "cannot be read") : "not a directory",
-          "its transcripts are followed as soon as it exists");
+    if (root.expected || !stat.error)
+      problems_.set(root.path, stat.error ? "does not exist" : "not a directory",
+                    "its transcripts are followed as soon as it exists");
     return;
   }
   problems_.clear(root.path);

@@ -28,8 +28,16 @@ class PrefixReader {
     tail_hash_.begin(check_.hash_key);
   }
 
-  /// On the disk thread. True if the result is complete.
+  /// On the disk thread. True if the result is complete; then the file is closed, since the result may wait.
   bool read_slice() {
+    const bool is_complete = hash_slice();
+    if (is_complete) fd_.reset();
+    return is_complete;
+  }
+  const PrefixCheck::Result& result() const { return result_; }
+
+ private:
+  bool hash_slice() {
     if (!fd_ && !open()) return true;
     const auto buffer = std::make_unique_for_overwrite<char[]>(chunk_bytes);
     for (std::size_t spent = 0; spent < slice_bytes;) {
@@ -54,9 +62,6 @@ class PrefixReader {
     }
     return false;
   }
-  const PrefixCheck::Result& result() const { return result_; }
-
- private:
   bool open() {
     fd_ = open_for_reading(check_.path);
     if (!fd_) {
@@ -96,6 +101,7 @@ constexpr Advice advices[] = {
     {EPERM, "let this user read it; earshot tries again"},
     {EIO, "check the disk; reading continues at the same position once it works"},
     {ESTALE, "check the network mount; reading continues at the same position once it works"},
+    {ETIMEDOUT, "the file system does not answer: check the mount; reading continues once it does"},
     {EMFILE, "raise the limit of open files (ulimit -n)"},
     {ENFILE, "raise the system's limit of open files (sysctl fs.file-max)"},
 };

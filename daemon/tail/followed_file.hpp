@@ -149,6 +149,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool retry_scheduled = false;  // a check is due at a later time
   bool verify_requested = false;
   bool verify_queued = false;  // requested later: see Follower::requested_verifications_max
+  bool disk_queued = false;    // waits for one of Follower::disk_reads_max
   /// The last look was so soon after the last change that a later change may have the same change time.
   bool looked_in_tick = false;
   bool compare_scheduled = false;    // everything is verified once that tick is over

@@ -130,6 +130,7 @@ void Follower::run_batch_now() {
 void Follower::run_batch() {
   batch_scheduled_ = false;
   batch_read_ = 0;
+  check_disk_queue();
   const std::size_t due = std::min(queue_.size(), checks_max);
   for (std::size_t n = 0; n < due && batch_read_ < batch_bytes && !stopped_; ++n) {
     const auto file = std::move(queue_.front());
@@ -140,7 +141,8 @@ void Follower::run_batch() {
   if (stopped_) return;
   start_verifications();
   observer_.on_batch_end();
-  if (!queue_.empty()) end_batch_soon();
+  const bool may_read_more = !disk_queue_.empty() && disk_reads_ < disk_reads_max;
+  if (!queue_.empty() || may_read_more) end_batch_soon();
 }
 
 void Follower::check(FollowedFile& file) {
@@ -213,19 +215,38 @@ void Follower::read(FollowedFile& file, const FileStat& now) {
 }
 
 void Follower::read_on_disk(FollowedFile& file, const FileStat& now) {
+  if (disk_reads_ >= disk_reads_max) {  // its descriptor may be closed meanwhile
+    if (!std::exchange(file.disk_queued, true)) disk_queue_.push_back(file.weak_from_this());
+    return;
+  }
+  ++disk_reads_;
   file.state = State::reading;
   const std::size_t overlap = file.overlap_bytes();
   const std::size_t wanted = next_read_bytes(file, now.size, ReadPool::read_bytes);
   reads_.request([fd = file.fd, wanted, offset = file.bytes_read() - overlap](
                      char* buffer) { return read_fully(fd->get(), buffer, wanted, offset); },
                  [this, holder = file.shared_from_this(), now, overlap](const char* buffer, long got) {
+                   --disk_reads_;
+                   end_batch_soon();
                    if (holder->is_removed()) return;
                    holder->state = State::idle;
                    const bool check_again = std::exchange(holder->check_pending, false);
                    on_read(*holder, now, buffer, overlap, got);
                    if (check_again) check_soon(*holder);
-                   end_batch_soon();
                  });
+}
+
+/// Checks as many waiting files as may read from the disk now.
+void Follower::check_disk_queue() {
+  for (std::size_t free = disk_reads_max - disk_reads_; free > 0 && !disk_queue_.empty();) {
+    const auto file = disk_queue_.front().lock();
+    disk_queue_.pop_front();
+    if (!file) continue;
+    file->disk_queued = false;
+    if (file->is_removed()) continue;
+    check_soon(*file);
+    --free;
+  }
 }
 
 void Follower::on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap,
@@ -362,8 +383,8 @@ void Follower::add(FollowedFile& file) {
 }
 
 bool Follower::release(FollowedFile& file) {
-  const bool is_in_use =
-      file.state != State::idle || file.check_pending || file.retry_scheduled || !file.waiters.empty();
+  const bool is_in_use = file.state != State::idle || file.check_pending || file.retry_scheduled ||
+                         file.disk_queued || !file.waiters.empty();
   if (is_in_use || file.stat.size > file.bytes_read()) return false;
   file.state = State::removed;
   close(file);

@@ -25,6 +25,8 @@ class Follower {
   /// Read per batch from all files together, so that a busy file does not delay the others.
   static constexpr std::size_t batch_bytes = 64 << 10;
   static constexpr std::size_t folds_max = 2;  // at a time, with one open file each
+  /// Reads that wait for the disk, at a time, with one open file each; further files are checked again later.
+  static constexpr std::size_t disk_reads_max = ReadPool::buffers_max;
   /// Requested by clients, at a time; the others wait, and their files are followed meanwhile.
   static constexpr std::size_t requested_verifications_max = 2;
 
@@ -66,6 +68,7 @@ class Follower {
   void check(FollowedFile& file);
   void read(FollowedFile& file, const FileStat& now);
   void read_on_disk(FollowedFile& file, const FileStat& now);
+  void check_disk_queue();
   void compare_later(FollowedFile& file);
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
@@ -103,6 +106,8 @@ class Follower {
   std::deque<std::shared_ptr<FollowedFile>> queue_;
   std::deque<std::weak_ptr<FollowedFile>> verify_queue_;
   std::vector<std::shared_ptr<FollowedFile>> verifying_;  // requested, not done
+  std::size_t disk_reads_ = 0;                            // in progress
+  std::deque<std::weak_ptr<FollowedFile>> disk_queue_;    // files that wait for one of disk_reads_max
   std::vector<std::shared_ptr<FollowedFile>> open_;       // files with a descriptor
   std::size_t open_max_;
   std::size_t batch_read_ = 0;                    // bytes of this batch

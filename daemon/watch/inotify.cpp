@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/bounded_calls.hpp"
 #include "base/file.hpp"
 
 namespace earshot::watch {
@@ -138,7 +139,13 @@ void Inotify::add_event(const inotify_event& event, const char* name, Batch& bat
 
 void Inotify::watch(const std::string& directory) {
   if (!works_) return;
-  const int wd = inotify_add_watch(descriptor_.native_handle(), directory.c_str(), watched_events);
+  const auto add = [fd = descriptor_.native_handle()](const std::string& path) {
+    return inotify_add_watch(fd, path.c_str(), watched_events);
+  };
+  const auto bounds = bounded_directory_of(directory);
+  const int wd = bounds ? bounded(
+                              bounds, [add, directory] { return add(directory); }, -1)
+                        : add(directory);
   if (wd < 0) {
     if (errno == ENOSPC || errno == ENOMEM)
       refused_.insert(directory);

@@ -5,10 +5,14 @@ assert_settled(): every stream that the client holds has exactly the events that
 import collections
 import os
 import sys
+import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
 from daemon_metrics import DaemonMetrics  # noqa: E402
 from support import harness  # noqa: E402
+
+turn_interval_s = 0.05
 
 
 def held_events(client):
@@ -43,3 +47,44 @@ class FaultCase(harness.DaemonCase):
             for stream in sorted(expected.keys() | got.keys()):
                 self.assert_same_events(expected.get(stream, []), got.get(stream, []), stream)
         return expected
+
+
+class Writer:
+    """Appends numbered prompts and answers until it is stopped."""
+
+    def __init__(self, session, prompt="prompt"):
+        self.session, self.prompt, self.running, self.written = session, prompt, True, []
+        self.thread = threading.Thread(target=self.write, daemon=True)
+        self.thread.start()
+
+    def write(self):
+        while self.running:
+            self.written.append(time.monotonic())
+            self.session.prompt(f"{self.prompt} {len(self.written) - 1}")
+            self.session.reply("Done.", stop_reason="end_turn")
+            time.sleep(turn_interval_s)
+
+    def stop(self):
+        self.running = False
+        self.thread.join()
+
+    def latencies(self, client):
+        """The time in ms from each write to its event's arrival, ascending. Each prompt arrived once, in order."""
+        prompts = [(frame["prompt"], at) for frame, at in zip(client.frames, client.times)
+                   if frame["type"] == "turn.started" and frame["prompt"].startswith(f"{self.prompt} ")]
+        expected = [f"{self.prompt} {n}" for n in range(len(self.written))]
+        assert [text for text, _ in prompts] == expected, f"{len(prompts)} prompts arrived of {len(expected)}"
+        return sorted((at - written) * 1000 for (_, at), written in zip(prompts, self.written))
+
+
+def idle_share(seconds=0.5):
+    """The share of the processors' time that is idle."""
+    def read():
+        with open("/proc/stat") as stat:
+            numbers = list(map(int, stat.readline().split()[1:9]))
+        return numbers[3] + numbers[4], sum(numbers)
+
+    idle, total = read()
+    time.sleep(seconds)
+    idle_after, total_after = read()
+    return (idle_after - idle) / max(1, total_after - total)

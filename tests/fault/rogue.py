@@ -181,10 +181,16 @@ class Clients:
                 done["closed"] += 1
             await asyncio.sleep(reconnect_s * (1 + random.random()))
 
+    async def repeat_later(self, kind):
+        """These connections shut out further ones: each kind of subscriber gets in before."""
+        while not all(done[each] for each in ("subscriptions", "snapshots", "records")):
+            await asyncio.sleep(0.05)
+        await self.repeat(kind)
+
     def all(self):
-        many = {self.read_nothing: 20, self.subscribe_in_a_loop: 4, self.flood_of_snapshots: 2, self.unread_records: 8, self.unread_answers: 200,
-                self.trickle: 50, self.reset: 1, self.idle: 1000}  # together more than the daemon accepts
-        return [self.repeat(kind) for kind, count in many.items() for _ in range(count)]
+        few = {self.read_nothing: 20, self.subscribe_in_a_loop: 4, self.flood_of_snapshots: 2, self.unread_records: 8, self.trickle: 50}
+        many = {self.unread_answers: 200, self.reset: 1, self.idle: 1000}  # together more than the daemon accepts
+        return [start(kind) for start, kinds in ((self.repeat, few), (self.repeat_later, many)) for kind, count in kinds.items() for _ in range(count)]
 
 
 class Relay:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from fault_case import FaultCase
+from fault_case import FaultCase, Writer, idle_share
 from support.endpoints import curl
 from support.harness import build, sanitized, wait_for
 from support.team import TeamCase
@@ -18,37 +18,9 @@ ROGUE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rogue.py")
 rogue_s = 6
 latency_ms_max = 100           # 99th percentile; judged on an idle machine only
 growth_bytes_max = 64 << 20    # of the resident memory; not judged in sanitized builds
-turn_interval_s = 0.05
 sessions = 1500
 hub_files_max = 512            # that a hub keeps open, to write and to serve
 idle_share_min = 0.75          # of the processors, before the test
-
-
-class Writer:
-    """Appends numbered prompts and answers until it is stopped."""
-
-    def __init__(self, session):
-        self.session, self.running, self.written = session, True, []
-        self.thread = threading.Thread(target=self.write, daemon=True)
-        self.thread.start()
-
-    def write(self):
-        while self.running:
-            self.written.append(time.monotonic())
-            self.session.prompt(f"prompt {len(self.written) - 1}")
-            self.session.reply("Done.", stop_reason="end_turn")
-            time.sleep(turn_interval_s)
-
-    def stop(self):
-        self.running = False
-        self.thread.join()
-
-    def latencies(self, client):
-        """The time in ms from each write to its event's arrival, ascending. Each prompt arrived once, in order."""
-        prompts = [(frame["prompt"], at) for frame, at in zip(client.frames, client.times) if frame["type"] == "turn.started" and frame["prompt"] != "first"]
-        expected = [f"prompt {n}" for n in range(len(self.written))]
-        assert [text for text, _ in prompts] == expected, f"{len(prompts)} prompts arrived of {len(expected)}"
-        return sorted((at - written) * 1000 for (_, at), written in zip(prompts, self.written))
 
 
 class Memory:
@@ -75,19 +47,6 @@ class Memory:
     def __exit__(self, *_):
         self.running = False
         self.thread.join()
-
-
-def idle_share(seconds=0.5):
-    """The share of the processors' time that is idle."""
-    def read():
-        with open("/proc/stat") as stat:
-            numbers = list(map(int, stat.readline().split()[1:9]))
-        return numbers[3] + numbers[4], sum(numbers)
-
-    idle, total = read()
-    time.sleep(seconds)
-    idle_after, total_after = read()
-    return (idle_after - idle) / max(1, total_after - total)
 
 
 def descriptors(daemon):

@@ -4,10 +4,10 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
 
 from support.endpoints import EndpointCase
 from support.harness import TOP, build, sanitized, wait_for
+from support.service_manager import NotifySocketReader
 from support.transcripts import Registry, Session
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has python3-seccomp
@@ -22,27 +22,6 @@ print(error(lambda: open(HOME + "/new", "w")), error(lambda: open(STATE + "/new"
       error(lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)), error(lambda: os.chown(STATE, 0, 0)),
       error(lambda: os.nice(-1)), resource.getrlimit(resource.RLIMIT_CORE))
 """
-
-
-class NotifySocketReader:
-    """The receiving end of sd_notify."""
-
-    def __init__(self, path):
-        self.path, self.messages = path, []
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(path)
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        while message := self.socket.recv(4096).decode():
-            self.messages += message.split("\n")
-
-    def close(self):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
-            end.sendto(b"", self.path)
-        self.reader.join()
-        self.socket.close()
 
 
 class Sandboxed(EndpointCase):

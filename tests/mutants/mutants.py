@@ -92,6 +92,9 @@ KILLERS = {
         ("unit/status/session_processes_test.cpp", "fault 105: an open turn has ended when its process has exited"),
         ("unit/status/session_processes_test.cpp", "fault 105: a session is not ended while a process runs in its directory"),
     ],
+    "16-one-thread-for-hanging-calls": [
+        ("unit/base/bounded_calls_test.cpp", "fault 80: a call that does not return is abandoned, further calls fail at once until it returns"),
+    ],
 }
 
 

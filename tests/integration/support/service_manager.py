@@ -6,8 +6,10 @@ namespaces the root directory is read-only, and /run, /home, /tmp and /var/lib a
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 
 from support.harness import TOP, build, wait_for
 
@@ -173,3 +175,24 @@ class Agent:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
+
+
+class NotifySocketReader:
+    """The receiving end of sd_notify."""
+
+    def __init__(self, path):
+        self.path, self.messages = path, []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        while message := self.socket.recv(4096).decode():
+            self.messages += message.split("\n")
+
+    def close(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+            end.sendto(b"", self.path)
+        self.reader.join()
+        self.socket.close()

@@ -1,0 +1,123 @@
+"""Fault 80: a root whose file system stops answering does not affect the other roots, the clients or the service watchdog."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from fault_case import FaultCase, Writer, idle_share
+from support.endpoints import EndpointCase, curl
+from support.harness import build, sanitized, wait_for
+from support.service_manager import NotifySocketReader
+from support.transcripts import Session
+
+latency_ms_max = 100     # 99th percentile; judged on an idle machine only
+idle_share_min = 0.75    # of the processors
+prompts_per_phase = 120
+
+
+class Mount:
+    """A FUSE mount of `source`, served by a process that can be stopped."""
+
+    def __init__(self, case, source, path):
+        if not shutil.which("bindfs"):
+            raise unittest.SkipTest("bindfs is not installed")
+        for folder in (source, path):
+            os.makedirs(folder)
+        self.path = path
+        self.process = subprocess.Popen(["bindfs", "-f", source, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        case.addCleanup(self.close)
+        wait_for(lambda: self.process.poll() is not None or os.path.ismount(path), "the mount")
+        if self.process.poll() is not None:
+            raise unittest.SkipTest(f"FUSE cannot be used here: {self.process.stdout.read()}")
+
+    def hang(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def answer(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def close(self):
+        self.answer()
+        subprocess.run(["umount", "--lazy", self.path], capture_output=True)
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Hang(FaultCase, EndpointCase):
+    def setUp(self):
+        super().setUp()
+        self.source, self.remote = os.path.join(self.home, "source"), os.path.join(self.home, "remote")
+        self.mount = Mount(self, self.source, self.remote)
+
+    def begin(self):
+        notify = NotifySocketReader(os.path.join(tempfile.mkdtemp(dir=self.home), "notify"))
+        self.addCleanup(notify.close)
+        self.daemon = self.start(roots=[self.root, self.remote], prefix=["env", f"NOTIFY_SOCKET={notify.path}", "WATCHDOG_USEC=1000000"])
+        return notify
+
+    def test_80_a_root_that_hangs_does_not_delay_the_others(self):
+        remote, local = Session(self.remote, "/home/ada/far"), Session(self.root, "/home/ada/near")
+        remote.turn("first")
+        local.turn("first")
+        notify = self.begin()
+        streams = [f"{root}/{session}" for root, session in (("claude", f"-home-ada-near/{local.session}"), ("remote", f"-home-ada-far/{remote.session}"))]
+        client = self.daemon.subscriber(after=[f"{stream}:" for stream in streams])
+        idle, longest = idle_share(), []
+
+        def write(phase):
+            """Turns of the local session, all of which arrive."""
+            writer = Writer(local, phase)
+            self.addCleanup(writer.stop)
+            client.wait_frame(type="turn.started", prompt=f"{phase} {prompts_per_phase}")
+            writer.stop()
+            client.wait_frame(type="turn.started", prompt=f"{phase} {len(writer.written) - 1}")
+            latencies = writer.latencies(client)
+            longest.append((phase, latencies[len(latencies) * 99 // 100], latencies[-1]))
+
+        remote.turn("through the mount")
+        client.wait_frame(type="turn.started", prompt="through the mount")
+        write("before")
+
+        self.mount.hang()
+        beyond = Session(self.source, "/home/ada/far", session=remote.session)  # written by another host
+        beyond.turn("while it hangs")
+        Session(self.source, "/home/ada/late").turn("a new session")
+        write("during")
+        self.daemon.wait_log("the file system does not answer")
+        second = self.daemon.subscriber()  # also for a new client
+        second.send(type="read", id="r", stream=f"claude/-home-ada-near/{local.session}", cursor=client.wait_frame(type="turn.started", prompt="before 0")["cursor"])
+        second.wait_frame(type="record", id="r")
+        self.assertEqual(curl(self.daemon, "/healthz", unix=True)[0], 200)
+        pings = notify.messages.count("WATCHDOG=1")
+        wait_for(lambda: notify.messages.count("WATCHDOG=1") > pings + 2, "the watchdog's pings")
+
+        self.mount.answer()
+        write("after")
+        self.daemon.wait_log("the file system answers again")
+        self.assert_settled(self.daemon, client, self.root, self.remote)
+        self.assertEqual(client.all(type="stream.removed") + client.all(type="reset"), [])
+        wait_for(lambda: not self.health(self.daemon)["problems"], "the problems to be solved")
+        print("        " + ", ".join(f"{phase}: p99 {p99:.1f} ms, longest {most:.1f} ms" for phase, p99, most in longest) + f", idle before {idle:.0%}")
+        if not sanitized(build()) and idle >= idle_share_min:
+            for phase, p99, _ in longest:
+                self.assertLess(p99, latency_ms_max, phase)
+
+    def test_80_a_daemon_starts_and_stops_while_a_root_hangs(self):
+        session, beyond = Session(self.root), Session(self.source)
+        beyond.turn("behind the mount")
+        self.mount.hang()
+        self.begin()
+        client = self.daemon.subscriber()
+        session.turn("hello")
+        self.assert_settled(self.daemon, client, self.root)
+        self.daemon.stop()
+        self.mount.answer()
+        self.begin()
+        self.assertEqual(len(self.daemon.client().subscribe()), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
