@@ -200,6 +200,7 @@ void Daemon::fill(serve::Metrics& metrics) const {
   metrics.tail_resets = counters.resets;
   metrics.tail_verifications = counters.verifications;
   metrics.tail_events = counters.events;
+  metrics.tail_dropped = counters.dropped;
   metrics.pending_bytes = counters.pending_bytes;
   metrics.open_files = counters.open_files;
   metrics.known_files = counters.known_files;

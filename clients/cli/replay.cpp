@@ -167,7 +167,7 @@ class ReplayStats {
   std::map<std::string, Dialect, std::less<>> dialects_;
   Counts unknown_types_, skipped_by_reason_;
   std::uint64_t files_ = 0, bytes_ = 0, lines_ = 0, empty_lines_ = 0, skipped_lines_ = 0, records_ = 0;
-  std::uint64_t repaired_lines_ = 0, undecided_records_ = 0, duplicates_ = 0, late_results_ = 0;
+  std::uint64_t repaired_lines_ = 0, undecided_records_ = 0, duplicates_ = 0, late_results_ = 0, dropped_ = 0;
   std::uint64_t salvaged_lines_ = 0, reported_skipped_lines_ = 0;
   std::uint64_t unterminated_files_ = 0, unterminated_bytes_ = 0;
   double seconds_ = 0;
@@ -191,6 +191,7 @@ void ReplayStats::add_file(const Transcript& transcript) {
   undecided_records_ += counts.undecided_records;
   duplicates_ += counts.duplicates;
   late_results_ += counts.late_results;
+  dropped_ += counts.dropped;
   if (transcript.pending_bytes() > 0) {
     ++unterminated_files_;
     unterminated_bytes_ += transcript.pending_bytes();
@@ -260,6 +261,12 @@ std::string ReplayStats::table(const DisplayOptions& display) const {
   sheet.row("of unknown types", sum_of(unknown_types_));
   sheet.end();
 
+  if (dropped_ > 0) {
+    sheet.heading("Beyond a limit");
+    sheet.row("dropped", dropped_, "calls, agents, results, texts and lists");
+    sheet.end();
+  }
+
   const Counts events = events_by_type();
   sheet.heading("Events", grouped(sum_of(events)));
   for (const auto& [type, number] : sorted(events)) sheet.row(type, number);
@@ -282,7 +289,7 @@ std::string ReplayStats::json() const {
   json.key("unterminated").begin_object();
   json.member("files", unterminated_files_).member("bytes", unterminated_bytes_).end_object();
   json.member("records", records_).member("undecided_records", undecided_records_);
-  json.member("duplicates", duplicates_).member("late_results", late_results_);
+  json.member("duplicates", duplicates_).member("late_results", late_results_).member("dropped", dropped_);
   add_counts(json, "unknown_types", unknown_types_);
   json.key("dialects").begin_object();
   for (const auto& [name, dialect] : dialects_) {

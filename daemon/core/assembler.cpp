@@ -13,13 +13,6 @@
 namespace earshot {
 namespace {
 
-// Updates `field` if the record has another value; `changed` is then the new value.
-void update(std::string& field, std::string_view value, OptionalText& changed) {
-  if (value.empty() || field == value) return;
-  field = value;
-  changed = field;
-}
-
 // Stop reasons that end the turn. Others (tool_use, pause_turn, unknown ones) do not.
 struct Ending {
   std::string_view stop_reason, outcome;
@@ -42,6 +35,19 @@ Assembler::Assembler(std::string own_agent, std::string_view program, std::uint6
 
 std::uint64_t Assembler::hash(std::string_view text, HashKind kind) const {
   return XXH3_64bits_withSeed(text.data(), text.size(), key_ ^ static_cast<std::uint64_t>(kind));
+}
+
+std::string_view Assembler::short_text(std::string_view text) {
+  counts_.dropped += text.size() > text_bytes_max;
+  return cut_utf8(text, text_bytes_max);
+}
+
+// Updates `field` if the record has another value; `changed` is then the new value.
+void Assembler::update(std::string& field, std::string_view value, OptionalText& changed) {
+  value = short_text(value);
+  if (value.empty() || field == value) return;
+  field = value;
+  changed = field;
 }
 
 std::string_view Assembler::preview_source(std::string_view text) const {
@@ -169,11 +175,14 @@ std::uint32_t Assembler::find_chain() {
   } else if (!record_->has_parent_key) {
     chain = last_sidechain_;
   }
-  if (chain == own_chain && chains_.size() > chains_max) chain = static_cast<std::uint32_t>(chains_max);
+  if (chain == own_chain && chains_.size() > chains_max) {
+    chain = static_cast<std::uint32_t>(chains_max);
+    ++counts_.dropped;
+  }
   if (chain == own_chain) {
     chain = static_cast<std::uint32_t>(chains_.size());
     chains_.emplace_back();
-    chains_.back().agent = record_->uuid.empty() ? record_name_ : std::string(record_->uuid);
+    chains_.back().agent = record_->uuid.empty() ? record_name_ : std::string(short_id(record_->uuid));
   }
   bool fresh = false;
   if (!record_->uuid.empty()) sidechain_of_uuid_.insert(hash(record_->uuid), chain, fresh);
@@ -211,15 +220,17 @@ void Assembler::emit_session_changes() {
     const auto* title = std::get_if<fact::Title>(&one);
     if (!title) continue;
     if (title->kind != fact::Title::Kind::summary) {
-      titles_[static_cast<int>(title->kind)] = title->text;
+      titles_[static_cast<int>(title->kind)] = short_text(title->text);
       continue;
     }
     is_summary = true;
-    if (only_summaries_ && state_.continues.empty()) state_.continues = title->leaf;
+    if (only_summaries_ && state_.continues.empty()) state_.continues = short_id(title->leaf);
     if (const std::uint64_t leaf = hash(title->leaf); uuids_.contains(leaf))
-      titles_[static_cast<int>(title->kind)] = title->text;
+      titles_[static_cast<int>(title->kind)] = short_text(title->text);
     else if (pending_titles_.size() < titles_max)
-      pending_titles_.emplace_back(leaf, title->text);
+      pending_titles_.emplace_back(leaf, short_text(title->text));
+    else
+      ++counts_.dropped;
   }
   if (!is_summary) only_summaries_ = false;
   const auto title = std::find_if(std::begin(titles_), std::end(titles_),
@@ -369,16 +380,14 @@ void Assembler::apply(const fact::MessageUsage& used) {
   }
   bool fresh = false;
   Tokens& small = usage_by_message_.insert(id, {}, fresh);
-  const auto large = large_usage_.find(id);
-  const Usage before = large != large_usage_.end()
-                           ? large->second
-                           : Usage{small.input, small.output, small.cache_read, small.cache_write};
+  const Usage* const large = large_usage_.find(id);
+  const Usage before = large ? *large : Usage{small.input, small.output, small.cache_read, small.cache_write};
   const Usage now{std::max(before.input, used.usage.input), std::max(before.output, used.usage.output),
                   std::max(before.cache_read, used.usage.cache_read),
                   std::max(before.cache_write, used.usage.cache_write)};
   constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
   if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
-    large_usage_[id] = now;
+    large_usage_.insert(id, now, fresh) = now;
   } else {
     small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
              static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
@@ -390,7 +399,7 @@ void Assembler::apply(const fact::MessageUsage& used) {
   if (is_own_chain()) state_.context_tokens = now.input + now.cache_read + now.cache_write;
   bool is_cost_higher = false;
   if (used.cost_usd) {
-    double& cost = cost_by_message_[id];
+    double& cost = cost_by_message_.insert(id, 0, fresh);
     is_cost_higher = *used.cost_usd > cost;
     if (is_cost_higher) state_.cost_usd = state_.cost_usd.value_or(0) + *used.cost_usd - cost;
     cost = std::max(cost, *used.cost_usd);
@@ -441,19 +450,19 @@ void Assembler::apply(const fact::Summary& summary) {
 
 void Assembler::apply(const fact::Notification& notification) {
   const std::uint64_t task = hash(notification.task, HashKind::task);
-  const auto resumed = resume_counts_.find(task);
-  const std::uint64_t generation = resumed == resume_counts_.end() ? 0 : resumed->second;
+  const std::uint32_t* const resumed = resume_counts_.find(task);
+  const std::uint64_t generation = resumed ? *resumed : 0;
   if (!finished_tasks_.insert(hash(notification.status, static_cast<HashKind>(task + generation)))) return;
   emit(event::TaskFinished{notification.task, notification.call, notification.status, notification.summary});
   const auto agent = std::find_if(state_.agents.begin(), state_.agents.end(), [&](const RunningAgent& one) {
-    return one.background &&
-           (one.subagent == notification.task || (one.subagent.empty() && one.call == notification.call));
+    return one.background && (one.subagent == cut_utf8(notification.task, text_bytes_max) ||
+                              (one.subagent.empty() && one.call == short_id(notification.call)));
   });
   if (agent == state_.agents.end()) {
-    if (early_reports_.size() >= early_reports_max) early_reports_.erase(early_reports_.begin());
-    early_reports_[std::string(notification.task)] =
-        Report{std::string(agent_outcome(notification.status)), notification.duration_ms, notification.tokens,
-               notification.tools};
+    const std::string_view name = short_text(notification.task);
+    counts_.dropped += early_reports_.size() >= early_reports_max && !early_reports_.find(name);
+    early_reports_[name] = Report{std::string(short_text(agent_outcome(notification.status))),
+                                  notification.duration_ms, notification.tokens, notification.tools};
     return;
   }
   const std::string call = agent->call;
@@ -468,19 +477,28 @@ void Assembler::apply(const fact::TodoList& list) { set_todos(list.todos, list.s
 
 void Assembler::apply(const fact::AgentLink& link) {
   for (RunningAgent& one : state_.agents)
-    if (one.call == link.call && one.subagent.empty()) one.subagent = link.subagent;
+    if (one.call == short_id(link.call) && one.subagent.empty()) one.subagent = short_text(link.subagent);
 }
 
 std::size_t Assembler::memory_bytes() const {
   std::size_t bytes = sizeof *this + uuids_.memory_bytes() + sidechain_of_uuid_.memory_bytes() +
                       call_numbers_.memory_bytes() + usage_by_message_.memory_bytes() +
                       finished_tasks_.memory_bytes();
-  bytes += chains_.capacity() * sizeof(Chain) + open_calls_.size() * (sizeof(Call) + 64);
-  bytes +=
-      (large_usage_.size() + cost_by_message_.size() + resume_counts_.size() + early_reports_.size()) * 64;
-  bytes += state_.tools.capacity() * sizeof(OpenTool) + state_.todos.capacity() * sizeof(Todo) +
-           state_.agents.capacity() * sizeof(RunningAgent);
-  for (const OpenTool& tool : state_.tools) bytes += tool.input.capacity();
+  bytes += large_usage_.memory_bytes() + cost_by_message_.memory_bytes() + resume_counts_.memory_bytes();
+  bytes += chains_.capacity() * sizeof(Chain) + todo_lists_bytes_ + open_call_bytes_;
+  for (const Chain& chain : chains_) bytes += chain.agent.size();
+  bytes += (early_reports_.size() + early_results_.size()) * (sizeof(EarlyResult) + 64);
+  for (const auto& [task, report] : early_reports_) bytes += 2 * task.size() + report.outcome.size();
+  for (const auto& [id, result] : early_results_)
+    bytes += result.subagent.size() + result.report.outcome.size();
+  for (const Todo& todo : state_.todos) bytes += sizeof todo + todo.content.size() + todo.active_form.size();
+  for (const OpenTool& tool : state_.tools)
+    bytes += sizeof tool + tool.call.size() + tool.tool.size() + tool.agent.size() + tool.input.capacity();
+  for (const RunningAgent& agent : state_.agents)
+    bytes += sizeof agent + agent.call.size() + agent.subagent.size() + agent.agent_type.size() +
+             agent.description.size();
+  for (const auto& [leaf, title] : pending_titles_) bytes += sizeof title + title.size();
+  for (const std::string& title : titles_) bytes += title.size();
   return bytes;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/containers.hpp"
+#include "base/text.hpp"
 #include "base/text_filter.hpp"
 #include "core/event.hpp"
 #include "core/record.hpp"
@@ -19,14 +20,31 @@ namespace earshot {
 
 class Assembler {
  public:
-  static constexpr std::size_t agents_max =
-      256;  // running at once; beyond, the oldest is dropped without an end
-  static constexpr std::size_t early_reports_max =
-      256;                                          // ends read before their launch; beyond, one is dropped
-  static constexpr std::size_t chains_max = 65536;  // inline sidechains; beyond, new ones join the last one
-  static constexpr std::size_t titles_max =
-      64;  // summaries waiting for their leaf; beyond, new ones are dropped
-  static constexpr std::size_t type_names_max = 512;  // record types counted apart; beyond, as "(other)"
+  // Limits of what is kept of one transcript, far above what sessions have. RecordCounts::dropped counts what
+  // is dropped at them. They depend on the records alone, so that a second read drops the same. Not limited
+  // are the hashes of uuids, messages, calls and tasks: less than 200 bytes per record.
+  // Open calls: beyond either limit the oldest is abandoned, but never the newest.
+  static constexpr std::size_t open_calls_max = 4096, open_call_bytes_max = 4 << 20;
+  // Running subagents: beyond, the oldest is dropped without an end.
+  static constexpr std::size_t agents_max = 256;
+  // Ends of background agents read before their launch: beyond, the oldest is dropped.
+  static constexpr std::size_t early_reports_max = 256;
+  // Results read before their call: beyond, the new one is emitted, but not kept for the subagent's end.
+  static constexpr std::size_t early_results_max = 256;
+  // Inline sidechains: beyond, new ones join the last one.
+  static constexpr std::size_t chains_max = 4096;
+  // Items and bytes of a todo list: its end is dropped.
+  static constexpr std::size_t todos_max = 1024, todo_list_bytes_max = 1 << 20;
+  // Todo lists of all sidechains: beyond, a list is emitted, but not kept for later updates.
+  static constexpr std::size_t todo_lists_bytes_max = 8 << 20;
+  // Summaries waiting for their leaf: beyond, new ones are dropped.
+  static constexpr std::size_t titles_max = 64;
+  // A title, description or other text that is kept; its end is dropped.
+  static constexpr std::size_t text_bytes_max = 16 << 10;
+  // Ids of calls, agents and sidechains: longer ids are cut, which is not counted.
+  static constexpr std::size_t id_bytes_max = 1024;
+  // Types counted separately: further ones are counted as "(other)".
+  static constexpr std::size_t type_names_max = 512;
 
   /// `filter` may be null; it outlives this object and redacts the previews in state() before they are cut.
   Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
@@ -57,6 +75,7 @@ class Assembler {
     std::uint32_t chain = own_chain;
     fact::Invocation::Purpose purpose = fact::Invocation::Purpose::plain;
     std::vector<Todo> todos;
+    std::size_t bytes() const;  // as counted for open_call_bytes_max
   };
   struct Chain {
     std::string agent;
@@ -96,6 +115,10 @@ class Assembler {
   bool is_own_chain() const { return chain_ == own_chain; }
   std::uint64_t hash(std::string_view text, HashKind kind = HashKind::uuid) const;
   std::string_view preview_source(std::string_view text) const;  // the bytes that a preview depends on
+  static std::string_view short_id(std::string_view id) { return cut_utf8(id, id_bytes_max); }
+  /// At most text_bytes_max bytes; counts what is cut.
+  std::string_view short_text(std::string_view text);
+  void update(std::string& field, std::string_view value, OptionalText& changed);
   void set_input(OpenTool& tool, std::string_view json) const;
   void prepare_state() const;  // redacts and cuts the previews
 
@@ -131,6 +154,8 @@ class Assembler {
   Call* find_call_by_position();
   void close_call(Call call, event::ToolFinished finished, const fact::Result* result);
   void close_calls(std::string_view outcome, bool every_chain);
+  void abandon_oldest_calls();
+  void add_agent(RunningAgent agent);
   void finish_agent(std::string_view call, event::AgentFinished finished);
   void finish_reported_agent(std::string_view call, const std::string& subagent);
   static event::AgentFinished agent_end(const Report& report);
@@ -162,6 +187,8 @@ class Assembler {
   std::unordered_map<std::uint64_t, EarlyResult> early_results_;  // by call id
   std::uint32_t call_count_ = 0;
   std::uint32_t own_open_calls_ = 0;
+  std::size_t open_call_bytes_ = 0;
+  std::size_t todo_lists_bytes_ = 0;  // of the sidechains
 
   Last last_ = Last::nothing;
   std::int64_t last_ms_ = 0;  // of the turn's last user or assistant record
@@ -174,11 +201,11 @@ class Assembler {
   bool awaits_summary_ = false;  // a compaction finished and its summary has not been read
 
   HashMap<Tokens> usage_by_message_;
-  std::unordered_map<std::uint64_t, Usage> large_usage_;
-  std::unordered_map<std::uint64_t, double> cost_by_message_;
+  HashMap<Usage> large_usage_;
+  HashMap<double> cost_by_message_;
   HashSet finished_tasks_;
-  std::unordered_map<std::uint64_t, std::uint32_t> resume_counts_;
-  std::unordered_map<std::string, Report> early_reports_;
+  HashMap<std::uint32_t> resume_counts_;
+  BoundedMap<Report, early_reports_max> early_reports_;  // by task
 
   // The current line and record.
   EventSink* sink_ = nullptr;

@@ -8,10 +8,8 @@ namespace earshot {
 
 // Applies a relayed event to the state.
 struct Assembler::RelayedStateUpdate {
-  static constexpr std::size_t todos_max = 1024;  // further ones are not listed
-
   StreamState& state;
-  const Assembler& assembler;
+  Assembler& assembler;
   const RelayedEvent& relayed;
   std::string_view time;
   std::int64_t time_ms;
@@ -30,7 +28,7 @@ struct Assembler::RelayedStateUpdate {
     return text ? text->size() : 0;
   }
   void close_call(std::string_view call) {
-    std::erase_if(state.tools, [&](const OpenTool& one) { return one.call == call; });
+    std::erase_if(state.tools, [&](const OpenTool& one) { return one.call == short_id(call); });
   }
 
   void operator()(const event::SessionStarted& e) {
@@ -67,8 +65,9 @@ struct Assembler::RelayedStateUpdate {
   void operator()(const event::ToolInvoked& e) {
     if (state.tools.size() >= StreamState::open_tools_max) return;
     OpenTool open;
-    open.call = e.call, open.tool = e.tool, open.started = time, open.started_ms = time_ms;
-    if (!is_own_stream()) open.agent = relayed.agent;
+    open.call = short_id(e.call), open.tool = assembler.short_text(e.tool), open.started = time,
+    open.started_ms = time_ms;
+    if (!is_own_stream()) open.agent = short_id(relayed.agent);
     if (!e.input.json.empty()) assembler.set_input(open, e.input.json);
     state.tools.push_back(std::move(open));
   }
@@ -76,18 +75,19 @@ struct Assembler::RelayedStateUpdate {
   void operator()(const event::TodoUpdated& e) {
     if (!is_own_stream()) return;
     state.todos.assign(e.todos.begin(), e.todos.begin() + std::min(e.todos.size(), todos_max));
+    assembler.counts_.dropped += e.todos.size() > todos_max;
     state.todos_time = time;
   }
   void operator()(const event::AgentStarted& e) {
-    if (state.agents.size() >= agents_max) state.agents.erase(state.agents.begin());
     RunningAgent agent;
-    agent.call = e.call, agent.subagent = e.subagent, agent.agent_type = e.agent_type;
+    agent.call = short_id(e.call), agent.subagent = assembler.short_text(e.subagent);
+    agent.agent_type = assembler.short_text(e.agent_type);
     agent.description = assembler.preview_source(e.description), agent.started = time,
     agent.background = e.background;
-    state.agents.push_back(std::move(agent));
+    assembler.add_agent(std::move(agent));
   }
   void operator()(const event::AgentFinished& e) {
-    std::erase_if(state.agents, [&](const RunningAgent& one) { return one.call == e.call; });
+    std::erase_if(state.agents, [&](const RunningAgent& one) { return one.call == short_id(e.call); });
   }
   void operator()(const event::UsageUpdated& e) {
     state.usage = e.total;

@@ -14,10 +14,51 @@ std::string_view agent_outcome_of(std::string_view tool_outcome) {
   return tool_outcome == "error" ? "failed" : tool_outcome;
 }
 
+// Sizes as the limits count them. They are the same on every platform: the events depend on them.
+constexpr std::size_t todo_bytes = 160, call_bytes = 256;  // without texts
+
+std::size_t bytes_of(const Todo& todo) {
+  return todo_bytes + todo.id.size() + todo.content.size() + todo.status.size() + todo.active_form.size() +
+         todo.priority.size();
+}
+
+std::size_t bytes_of(const std::vector<Todo>& todos) {
+  std::size_t bytes = 0;
+  for (const Todo& one : todos) bytes += bytes_of(one);
+  return bytes;
+}
+
 }  // namespace
 
+std::size_t Assembler::Call::bytes() const {
+  return call_bytes + call.size() + tool.size() + started.size() + bytes_of(todos);
+}
+
+// The newest call stays, however large it is.
+void Assembler::abandon_oldest_calls() {
+  const std::uint32_t chain = chain_;
+  while (open_calls_.size() > 1 &&
+         (open_calls_.size() > open_calls_max || open_call_bytes_ > open_call_bytes_max)) {
+    ++counts_.dropped;
+    Call& oldest = open_calls_.begin()->second;
+    chain_ = oldest.chain;  // its events carry its own agent
+    event::ToolFinished finished;
+    finished.outcome = "abandoned";
+    close_call(std::move(oldest), std::move(finished), nullptr);
+  }
+  chain_ = chain;
+}
+
+void Assembler::add_agent(RunningAgent agent) {
+  if (state_.agents.size() >= agents_max) {
+    ++counts_.dropped;
+    state_.agents.erase(state_.agents.begin());
+  }
+  state_.agents.push_back(std::move(agent));
+}
+
 Assembler::Call* Assembler::open_call(std::string_view id) {
-  const auto* number = call_numbers_.find(hash(id, HashKind::call));
+  const auto* number = call_numbers_.find(hash(short_id(id), HashKind::call));
   if (!number || *number == 0) return nullptr;
   return &open_calls_.at(*number);
 }
@@ -32,9 +73,9 @@ Assembler::Call* Assembler::find_call_by_position() {
 }
 
 void Assembler::apply(const fact::Invocation& invocation) {
-  const std::string_view id = !invocation.call.empty() ? invocation.call
-                              : !record_->uuid.empty() ? record_->uuid
-                                                       : record_name_;
+  const std::string_view id = short_id(!invocation.call.empty() ? invocation.call
+                                       : !record_->uuid.empty() ? record_->uuid
+                                                                : record_name_);
   bool fresh = false;
   call_numbers_.insert(hash(id, HashKind::call), call_count_ + 1, fresh);
   const auto early = fresh ? early_results_.end() : early_results_.find(hash(id, HashKind::call));
@@ -44,6 +85,7 @@ void Assembler::apply(const fact::Invocation& invocation) {
     call.call = id, call.tool = invocation.tool, call.started = record_->time,
     call.started_ms = record_->time_ms;
     call.chain = chain_, call.purpose = invocation.purpose, call.todos = invocation.todos;
+    open_call_bytes_ += call.bytes();
     open_calls_.emplace(++call_count_, std::move(call));
     own_open_calls_ += is_own_chain();
     if (state_.tools.size() < StreamState::open_tools_max) {
@@ -67,14 +109,15 @@ void Assembler::apply(const fact::Invocation& invocation) {
     result = std::move(early->second);
     early_results_.erase(early);
   }
-  if (invocation.purpose != Purpose::subagent) return;
-  if (state_.agents.size() >= agents_max) state_.agents.erase(state_.agents.begin());
-  state_.agents.push_back({std::string(id), result.subagent, std::string(invocation.agent_type),
-                           std::string(invocation.description), std::string(record_->time),
-                           result.runs_in_background});
-  emit(event::AgentStarted{result.subagent, invocation.agent_type, invocation.description, id,
-                           invocation.background});
-  if (fresh) return;
+  if (invocation.purpose == Purpose::subagent) {
+    add_agent({std::string(id), result.subagent, std::string(short_text(invocation.agent_type)),
+               std::string(short_text(invocation.description)), std::string(short_id(record_->time)),
+               result.runs_in_background});
+    emit(event::AgentStarted{result.subagent, invocation.agent_type, invocation.description, id,
+                             invocation.background});
+  }
+  abandon_oldest_calls();
+  if (fresh || invocation.purpose != Purpose::subagent) return;
   if (result.runs_in_background) return finish_reported_agent(id, result.subagent);
   finish_agent(id, agent_end(result.report));
 }
@@ -88,15 +131,16 @@ event::AgentFinished Assembler::agent_end(const Report& report) {
 
 // A background agent whose end was read before its launch.
 void Assembler::finish_reported_agent(std::string_view call, const std::string& subagent) {
-  const auto report = early_reports_.find(subagent);
-  if (report == early_reports_.end()) return;
-  const Report end = std::move(report->second);
-  early_reports_.erase(report);
+  const Report* report = early_reports_.find(subagent);
+  if (!report) return;
+  const Report end = *report;
+  early_reports_.erase(subagent);
   finish_agent(call, agent_end(end));
 }
 
 void Assembler::apply(const fact::Result& result) {
-  if (!result.resumed.empty()) ++resume_counts_[hash(result.resumed, HashKind::task)];
+  bool fresh = false;
+  if (!result.resumed.empty()) ++resume_counts_.insert(hash(result.resumed, HashKind::task), 0, fresh);
   Call* open = result.by_position ? find_call_by_position() : open_call(result.call);
   if (!open && result.by_position) {
     if (result.output) emit(event::MessageAdded{"system", "text", result.output, {}, {}, std::nullopt});
@@ -114,24 +158,28 @@ void Assembler::apply(const fact::Result& result) {
       finished.duration_ms = std::max<std::int64_t>(0, record_->time_ms - open->started_ms);
     return close_call(std::move(*open), std::move(finished), &result);
   }
-  bool fresh = false;
-  if (!result.call.empty()) call_numbers_.insert(hash(result.call, HashKind::call), 0, fresh);
+  fresh = false;
+  if (!result.call.empty()) call_numbers_.insert(hash(short_id(result.call), HashKind::call), 0, fresh);
   if (!fresh) {
     ++counts_.late_results;
     return;
   }
-  if (early_results_.size() < early_reports_max)
-    early_results_[hash(result.call, HashKind::call)] = {
-        {std::string(agent_outcome_of(finished.outcome)), result.duration_ms, result.tokens, result.tools},
-        std::string(result.subagent),
+  if (early_results_.size() < early_results_max)
+    early_results_[hash(short_id(result.call), HashKind::call)] = {
+        {std::string(short_text(agent_outcome_of(finished.outcome))), result.duration_ms, result.tokens,
+         result.tools},
+        std::string(short_text(result.subagent)),
         result.launch || !result.background.empty()};
-  finished.call = result.call;
+  else
+    ++counts_.dropped;
+  finished.call = short_id(result.call);
   emit(std::move(finished));
 }
 
 // Emits the end of a call and of its subagent, and applies its todo changes. `result` is null without a
 // result.
 void Assembler::close_call(Call call, event::ToolFinished finished, const fact::Result* result) {
+  open_call_bytes_ -= std::min(open_call_bytes_, call.bytes());
   std::uint32_t* number = call_numbers_.find(hash(call.call, HashKind::call));
   open_calls_.erase(*number);
   *number = 0;
@@ -154,7 +202,7 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
                                     [&](const RunningAgent& one) { return one.call == call.call; });
     if (runs_in_background && agent != state_.agents.end()) {
       agent->background = true;
-      if (!result->subagent.empty()) agent->subagent = result->subagent;
+      if (!result->subagent.empty()) agent->subagent = short_text(result->subagent);
       finish_reported_agent(call.call, std::string(agent->subagent));
     } else if (!runs_in_background) {
       finish_agent(call.call, end);
@@ -238,6 +286,8 @@ void Assembler::apply_todos(const Call& call, const fact::Result& result) {
 
 void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
   std::vector<Todo>& current = chains_[chain_].todos;
+  const std::size_t items = todos.size();
+  if (items > todos_max) todos.resize(todos_max);
   // A list may omit fields of an item that an earlier list had.
   for (Todo& one : todos) {
     const auto before = std::find_if(current.begin(), current.end(),
@@ -246,11 +296,26 @@ void Assembler::set_todos(std::vector<Todo> todos, std::string_view source) {
     if (one.active_form.empty()) one.active_form = before->active_form;
     if (one.priority.empty()) one.priority = before->priority;
   }
+  std::size_t kept = 0;
+  for (std::size_t bytes = 0; kept < todos.size(); ++kept)
+    if (bytes += bytes_of(todos[kept]); bytes > todo_list_bytes_max) break;
+  todos.resize(kept);
+  counts_.dropped += kept < items;
   if (is_own_chain()) state_.todos_time = record_->time;
   if (todos == current) return;
+  if (is_own_chain()) {
+    current = std::move(todos);
+    state_.todos = current;
+    return emit(event::TodoUpdated{current, source});
+  }
+  emit(event::TodoUpdated{todos, source});
+  todo_lists_bytes_ -= std::min(todo_lists_bytes_, bytes_of(current));
+  if (todo_lists_bytes_ + bytes_of(todos) > todo_lists_bytes_max) {
+    ++counts_.dropped;
+    todos = {};
+  }
+  todo_lists_bytes_ += bytes_of(todos);
   current = std::move(todos);
-  if (is_own_chain()) state_.todos = current;
-  emit(event::TodoUpdated{current, source});
 }
 
 }  // namespace earshot

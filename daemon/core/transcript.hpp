@@ -49,6 +49,7 @@ struct RecordCounts {
                 events = 0;
   std::uint64_t repaired_lines = 0;     // kept with U+FFFD, or with a number too large for a double
   std::uint64_t undecided_records = 0;  // before any record proved a dialect
+  std::uint64_t dropped = 0;  // calls, agents, results, texts and lists beyond a limit of the assembler
   std::map<std::string, std::uint64_t, std::less<>> types;
   std::map<std::string, std::uint64_t, std::less<>> unknown_types;  // a subset of types
 };

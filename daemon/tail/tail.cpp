@@ -198,8 +198,10 @@ class Tail::Impl final : private Discovery::Observer {
     now.streams = streams_;
     for (const auto& [path, directory] : discovery_.directories())
       for (const auto& [stem, file] : directory.files)
-        if (file.followed && file.followed->transcript())
-          now.pending_bytes += file.followed->transcript()->pending_bytes();
+        if (const Transcript* transcript = file.followed ? file.followed->transcript() : nullptr) {
+          now.pending_bytes += transcript->pending_bytes();
+          now.dropped += transcript->counts().dropped;
+        }
     return now;
   }
 

@@ -38,6 +38,7 @@ struct Counters {
   std::size_t requested_verifications = 0;  // in progress
   std::size_t open_files = 0, known_files = 0, streams = 0, directories = 0;
   std::uint64_t pending_bytes = 0;  // read, but of unterminated lines
+  std::uint64_t dropped = 0;        // RecordCounts::dropped of the followed transcripts
 };
 
 /// All calls, and all calls of the observer, happen on the thread of `io`. Errors of files are reported by

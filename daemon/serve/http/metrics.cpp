@@ -148,6 +148,9 @@ void add_tail(Page& page, const Metrics& metrics) {
   page.add("earshot_tail_verifications_total", "Verifications of complete prefixes.",
            metrics.tail_verifications);
   page.add("earshot_tail_events_total", "Events read from transcripts.", metrics.tail_events);
+  page.add("earshot_tail_dropped",
+           "Calls, agents, results, texts and lists of followed transcripts that are beyond a limit.",
+           metrics.tail_dropped);
   page.add("earshot_tail_pending_bytes", "Bytes of incomplete lines.", metrics.pending_bytes);
   page.add("earshot_tail_open_files", "Open transcripts.", metrics.open_files);
   page.add("earshot_tail_known_files", "Known transcripts.", metrics.known_files);

@@ -94,6 +94,7 @@ struct Metrics {
 
   // Tail and watch
   std::uint64_t tail_bytes = 0, tail_looks = 0, tail_resets = 0, tail_verifications = 0, tail_events = 0;
+  std::uint64_t tail_dropped = 0;  // beyond limits of what is kept of the transcripts that are followed now
   std::uint64_t pending_bytes = 0, open_files = 0, known_files = 0, directories = 0;
   std::uint64_t streams_live = 0, streams_cold = 0;
   std::uint64_t problems = 0, inotify_watches = 0;

@@ -62,6 +62,7 @@ TEST_CASE("each golden transcript yields exactly its golden events") {
       Feed whole;
       whole.write(bytes);
       CHECK(without_hashes(whole.events()) == expected);
+      CHECK(whole.counts().dropped == 0);
       Feed bytewise;
       bytewise.write_bytewise(bytes);
       CHECK(bytewise.events() == whole.events());

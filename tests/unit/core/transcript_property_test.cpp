@@ -159,6 +159,7 @@ TEST_CASE("an undamaged session skips no line") {
     feed.write(generated_session(seed, 200, {.any = false}));
     require_sound(feed);
     CHECK(feed.counts().skipped_lines == 0);
+    CHECK(feed.counts().dropped == 0);
     CHECK(feed.counts().lines == feed.counts().records);
     CHECK(feed.count("turn.started") > 0);
   }
@@ -205,6 +206,7 @@ TEST_CASE("recorded sessions: split or not, the same events", "[corpus]") {
     Feed whole(made);
     whole.write(bytes);
     require_sound(whole);
+    CHECK(whole.counts().dropped == 0);
     Feed cut(made);
     cut.write_cut(bytes, ++seed, 30'000);
     require_same(whole, cut);

@@ -19,6 +19,7 @@ inline std::string summary_of(const Transcript& transcript) {
                                 c.events,
                                 c.repaired_lines,
                                 c.undecided_records,
+                                c.dropped,
                                 transcript.bytes_read(),
                                 std::uint64_t{transcript.pending_bytes()},
                                 std::uint64_t{s.turn},

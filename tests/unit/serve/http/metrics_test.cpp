@@ -26,6 +26,7 @@ Metrics some() {
   metrics.counters.refuse(Refusal::token);
   metrics.counters.answers[200] = 7;
   metrics.tail_bytes = 1'000'000;
+  metrics.tail_dropped = 6;
   metrics.team = {"hub", {{"open", "Whether.", false, 1}, {"received", "How many.", true, 5}}};
   return metrics;
 }
@@ -72,6 +73,7 @@ TEST_CASE("metrics have their values, and labels are escaped") {
   REQUIRE(has_line(text, R"(earshot_http_answers_total{code="200"} 7)"));
   REQUIRE(has_line(text, R"(earshot_redactions_total{rule="od\"d\\na\nme"} 4)"));
   REQUIRE(has_line(text, "earshot_tail_read_bytes_total 1000000"));
+  REQUIRE(has_line(text, "earshot_tail_dropped 6"));
   REQUIRE(has_line(text, R"(earshot_limit{name="connections"} 1100)"));
   REQUIRE(has_line(text, "earshot_hub_open 1"));
   REQUIRE(has_line(text, "earshot_hub_received_total 5"));
