@@ -42,7 +42,7 @@ CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
 OFFLINE_MAY_USE = {"core", "agents", "redact"}     # in addition, by the commands that need no daemon
 OFFLINE = re.compile(r"replay|place")              # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
-STANDARD = r"[a-z_0-9]+|emmintrin\.h|"
+STANDARD = r"[a-z_0-9]+|[ei]mmintrin\.h|"
 LIBRARIES = {
     "base": re.compile(STANDARD + r"simdjson\.h|re2/\w+\.h|utf8proc\.h|toml(\+\+/[\w/]+)?\.h(pp)?|(sys|netinet|arpa)/\w+\.h|"
                                   r"boost/asio/basic_waitable_timer\.hpp|"  # clock.hpp makes timers of its clock

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/json_scan.hpp"
 #include "core/event.hpp"
+#include "core/line_value.hpp"
 
 namespace earshot {
 
@@ -185,8 +185,9 @@ class Dialect {
   virtual ~Dialect() = default;
   /// As in session.started; empty where the records themselves name it.
   virtual std::string_view name() const = 0;
-  /// `raw` is the text that `json` was parsed from. Views in `out` may point into both.
-  virtual void read(const dom::element& json, std::string_view raw, Record& out) const = 0;
+  /// `raw` is the record's text if Value::raw() is not: without EARSHOT_LINE_WALK, and where numbers that the
+  /// DOM refuses were replaced. Otherwise it is empty. Views in `out` may point into both.
+  virtual void read(const Value& json, std::string_view raw, Record& out) const = 0;
 };
 
 /// Selects the dialect of a transcript. Stateless and thread-safe; outlives the transcripts that use it.
@@ -196,9 +197,9 @@ class RecordReader {
   /// The agent program, as on the wire (`claude-code`); empty where the records themselves name it.
   virtual std::string_view program() const = 0;
   /// The dialect that this record proves; null if it proves none. Asked until a record proves one.
-  virtual const Dialect* detect(const dom::element& json) const = 0;
+  virtual const Dialect* detect(const Value& json) const = 0;
   /// Reads metadata before the first record that proves a dialect; null if this record is no such metadata.
-  virtual const Dialect* metadata_dialect(const dom::element& json) const = 0;
+  virtual const Dialect* metadata_dialect(const Value& json) const = 0;
 };
 
 }  // namespace earshot

@@ -5,25 +5,18 @@
 #include "base/json_rewrite.hpp"
 #include "core/assembler.hpp"
 #include "core/cursor.hpp"
+#include "core/line_parser.hpp"
 
 namespace earshot {
 namespace {
 
-constexpr std::size_t parser_bytes_kept = 1 << 20;  // a parser that grew for a longer line is freed after it
-
-// If the allocation fails, the first parse reports it and the line is skipped.
-std::unique_ptr<simdjson::dom::parser> new_parser(std::size_t depth_max) {
-  auto parser = std::make_unique<simdjson::dom::parser>();
-  [[maybe_unused]] const auto error = parser->allocate(4096, depth_max);
-  return parser;
-}
-
-bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+static_assert(feed_padding >= scan_padding && feed_padding >= simdjson::SIMDJSON_PADDING);
 
 }  // namespace
 
 struct Workspace::Parts {
-  std::unique_ptr<simdjson::dom::parser> parser = new_parser(nesting_max);
+  LineParser parser;
   Record record;
 };
 
@@ -39,11 +32,15 @@ struct Transcript::Parts {
         end{0, 0, options.hash_key} {}
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
-  void keep_tail(std::span<const char> bytes);
-  void take_line(std::string_view text, std::size_t bytes, Workspace::Parts& work, EventSink& sink);
-  void read_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
-  void salvage_line(std::string_view text, std::uint64_t offset, std::size_t bytes, Workspace::Parts& work);
-  void read_record(const simdjson::dom::element& json, std::string_view raw, Record& record);
+  void keep_tail(std::string_view bytes);
+  void finish_tail(Workspace::Parts& work, EventSink& sink);
+  void take_lines(std::string_view lines, Workspace::Parts& work, EventSink& sink);
+  void take_line(std::string_view line, Workspace::Parts& work, EventSink& sink);
+  void begin_line(std::size_t bytes, EventSink& sink);
+  void read_line(const LineParser::Parsed& parsed, std::string_view line, Workspace::Parts& work);
+  void salvage_line(std::string_view line, Workspace::Parts& work);
+  void read_record(const LineParser::Parsed& parsed, std::string_view raw, Record& record);
+  void skip_long_line(std::size_t bytes, EventSink& sink);
   void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
   void end_run();
   void close_line(std::uint64_t next);
@@ -53,48 +50,54 @@ struct Transcript::Parts {
   Assembler assembler;
   const Dialect* dialect = nullptr;  // null: no record has proved one yet
   Cursor end;
-  std::string tail;       // the unterminated line, unless it is too long
-  bool too_long = false;  // the unterminated line: only its hash and its length are kept
+  std::size_t line_bytes = 0;  // of the current line, with its LF
+  std::string tail;            // the unterminated line, unless it is too long
+  bool too_long = false;       // the unterminated line: only its hash and its length are kept
   std::uint64_t long_bytes = 0;
   LineHash long_hash;
   event::LineSkipped run;  // adjacent skipped lines that are not reported yet; lines == 0: none
 };
 
-void Transcript::Parts::feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink) {
+void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work, EventSink& sink) {
+  std::string_view bytes(given.data(), given.size());
+  if (bytes.empty()) return;
+  if (!tail.empty() || too_long) {
+    const std::size_t lf = bytes.find('\n');
+    if (lf == bytes.npos) return keep_tail(bytes);
+    keep_tail(bytes.substr(0, lf));
+    bytes.remove_prefix(lf + 1);
+    finish_tail(work, sink);
+  }
   while (!bytes.empty()) {
-    const auto* lf = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
-    if (!lf) return keep_tail(bytes);
-    const auto piece = bytes.first(static_cast<std::size_t>(lf - bytes.data()) + 1);
-    bytes = bytes.subspan(piece.size());
-    if (tail.empty() && !too_long && piece.size() - 1 <= options.line_bytes_max) {
-      prefix_hash.add_line(piece);
-      take_line({piece.data(), piece.size() - 1}, piece.size(), work, sink);
-      continue;
-    }
-    keep_tail(piece.first(piece.size() - 1));
-    const std::size_t line_bytes = (too_long ? long_bytes : tail.size()) + 1;
-    if (too_long) {
-      long_hash.add(piece.last(1));
-      prefix_hash = PrefixHash(long_hash.end());
-      assembler.begin_line(end.offset, {end.offset + line_bytes, 0, prefix_hash.value()}, sink);
-      skip(end.offset, line_bytes, "too long");
-      ++assembler.counts().lines;
-      close_line(end.offset + line_bytes);
-    } else {
-      tail += '\n';
-      tail.reserve(tail.size() + feed_padding);
-      prefix_hash.add_line(tail);
-      take_line(std::string_view(tail).substr(0, tail.size() - 1), tail.size(), work, sink);
-    }
-    // An idle transcript owns no buffer.
-    std::string().swap(tail);
-    too_long = false;
-    long_bytes = 0;
-    long_hash = LineHash();
+    // As many whole lines as fit a chunk; a longer line alone.
+    std::size_t lf = bytes.substr(0, LineParser::chunk_bytes_max).rfind('\n');
+    if (lf == bytes.npos) lf = bytes.find('\n');
+    if (lf == bytes.npos) return keep_tail(bytes);
+    take_lines(bytes.substr(0, lf + 1), work, sink);
+    bytes.remove_prefix(lf + 1);
   }
 }
 
-void Transcript::Parts::keep_tail(std::span<const char> bytes) {
+// The unterminated line ends here.
+void Transcript::Parts::finish_tail(Workspace::Parts& work, EventSink& sink) {
+  if (too_long) {
+    long_hash.add(std::string_view("\n"));
+    prefix_hash = PrefixHash(long_hash.end());
+    skip_long_line(long_bytes + 1, sink);
+  } else {
+    tail.reserve(tail.size() + 1 + feed_padding);
+    tail += '\n';
+    prefix_hash.add_line(tail);
+    take_line(tail, work, sink);
+  }
+  // An idle transcript owns no buffer.
+  std::string().swap(tail);
+  too_long = false;
+  long_bytes = 0;
+  long_hash = LineHash();
+}
+
+void Transcript::Parts::keep_tail(std::string_view bytes) {
   if (!too_long && tail.size() + bytes.size() > options.line_bytes_max) {
     too_long = true;
     long_bytes = tail.size();
@@ -106,71 +109,111 @@ void Transcript::Parts::keep_tail(std::span<const char> bytes) {
     long_hash.add(bytes);
     long_bytes += bytes.size();
   } else {
-    tail.append(bytes.data(), bytes.size());
+    tail.append(bytes);
   }
 }
 
-void Transcript::Parts::take_line(std::string_view text, std::size_t bytes, Workspace::Parts& work,
-                                  EventSink& sink) {
-  const std::uint64_t offset = end.offset;
-  assembler.begin_line(offset, {offset + bytes, 0, prefix_hash.value()}, sink);
-  ++assembler.counts().lines;
-  if (text.ends_with('\r')) text.remove_suffix(1);
-  if (offset == 0 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  if (is_blank(text)) {
-    ++assembler.counts().empty_lines;
-  } else {
-    read_line(text, offset, bytes, work);
+void Transcript::Parts::take_lines(std::string_view lines, Workspace::Parts& work, EventSink& sink) {
+  std::size_t begin = 0;
+  const bool has_mark = end.offset == 0 && lines.starts_with(byte_order_mark);
+  if (!has_mark && lines.size() <= LineParser::chunk_bytes_max && work.parser.begin_chunk(lines)) {
+    for (const std::uint32_t line_end : work.parser.line_ends()) {
+      const std::string_view line = lines.substr(begin, line_end + 1 - begin);
+      begin = line_end + 1;
+      prefix_hash.add_line(line);
+      if (line.size() - 1 > options.line_bytes_max) {
+        work.parser.skip_line(line_end);
+        skip_long_line(line.size(), sink);
+        continue;
+      }
+      begin_line(line.size(), sink);
+      read_line(work.parser.next_line(line, line_end), line, work);
+      close_line(end.offset + line.size());
+    }
+    return;
   }
-  close_line(offset + bytes);
-  if (bytes > parser_bytes_kept) work.parser = new_parser(nesting_max);
+  for (; begin < lines.size();) {
+    const std::string_view line = lines.substr(begin, lines.find('\n', begin) + 1 - begin);
+    begin += line.size();
+    prefix_hash.add_line(line);
+    if (line.size() - 1 > options.line_bytes_max)
+      skip_long_line(line.size(), sink);
+    else
+      take_line(line, work, sink);
+  }
+}
+
+void Transcript::Parts::take_line(std::string_view line, Workspace::Parts& work, EventSink& sink) {
+  const std::size_t bytes = line.size();
+  begin_line(bytes, sink);
+  if (end.offset == 0 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+  read_line(work.parser.parse(line), line, work);
+  close_line(end.offset + bytes);
+  work.parser.release_long();
+}
+
+void Transcript::Parts::skip_long_line(std::size_t bytes, EventSink& sink) {
+  begin_line(bytes, sink);
+  skip(end.offset, bytes, "too long");
+  close_line(end.offset + bytes);
+}
+
+// `prefix_hash` is already that of the line's end.
+void Transcript::Parts::begin_line(std::size_t bytes, EventSink& sink) {
+  assembler.begin_line(end.offset, {end.offset + bytes, 0, prefix_hash.value()}, sink);
+  line_bytes = bytes;
+  ++assembler.counts().lines;
 }
 
 void Transcript::Parts::close_line(std::uint64_t next) {
   end = {next, assembler.index(), prefix_hash.value()};
 }
 
-void Transcript::Parts::read_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
+void Transcript::Parts::read_line(const LineParser::Parsed& parsed, std::string_view line,
                                   Workspace::Parts& work) {
-  simdjson::dom::element json;
-  // simdjson reads past the end; feed() requires feed_padding.
-  if (work.parser->parse(text.data(), text.size(), false).get(json))
-    return salvage_line(text, offset, bytes, work);
-  end_run();
-  read_record(json, text, work.record);
+  line.remove_suffix(line.ends_with("\r\n") ? 2 : 1);
+  switch (parsed.kind) {
+    case LineParser::Kind::blank:
+      ++assembler.counts().empty_lines;
+      return;
+    case LineParser::Kind::refused:
+      return salvage_line(line, work);
+    case LineParser::Kind::object:
+    case LineParser::Kind::other:
+      end_run();
+      return read_record(parsed, Value::has_raw ? std::string_view{} : line, work.record);
+  }
 }
 
 // Handles a line that a strict parser refuses: repairs it, splits it into records, or skips it.
-void Transcript::Parts::salvage_line(std::string_view text, std::uint64_t offset, std::size_t bytes,
-                                     Workspace::Parts& work) {
-  SplitLine split = split_line(text);
-  if (split.is_too_deep) return skip(offset, bytes, "nested too deeply");
+void Transcript::Parts::salvage_line(std::string_view line, Workspace::Parts& work) {
+  SplitLine split = split_line(line);
+  if (split.is_too_deep) return skip(end.offset, line_bytes, "nested too deeply");
   if (split.is_broken && split.is_salvaged) {
     end_run();
     ++assembler.counts().skipped_lines;
-    assembler.skip_lines({offset, 1, bytes, "not JSON", true});
+    assembler.skip_lines({end.offset, 1, line_bytes, "not JSON", true});
   } else if (split.is_broken) {
-    skip(offset, bytes, "not JSON");
+    skip(end.offset, line_bytes, "not JSON");
   } else {
     end_run();
   }
-  // simdjson does not count an empty array or object as a level, so one more level accepts what split_line
-  // allows.
-  const auto parser = new_parser(nesting_max + 1);
   bool repaired = false;
   for (RepairedJson& record : split.records) {
-    record.dom_text.reserve(record.dom_text.size() + feed_padding);
-    simdjson::dom::element json;
-    if (parser->parse(record.dom_text.data(), record.dom_text.size(), false).get(json)) continue;
+    record.dom_text.reserve(record.dom_text.size() + 1 + feed_padding);
+    record.dom_text += '\n';
+    const LineParser::Parsed parsed = work.parser.parse_repaired(record.dom_text);
+    if (parsed.kind == LineParser::Kind::refused) continue;
     repaired |= record.is_changed;
-    read_record(json, record.text, work.record);
+    read_record(parsed, record.text, work.record);
   }
   if (repaired) ++assembler.counts().repaired_lines;
+  work.parser.release_long();
 }
 
-void Transcript::Parts::read_record(const simdjson::dom::element& json, std::string_view raw,
-                                    Record& record) {
-  if (!json.is_object()) return assembler.count_type("(not an object)", true);
+void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::string_view raw, Record& record) {
+  if (parsed.kind != LineParser::Kind::object) return assembler.count_type("(not an object)", true);
+  const Value& json = parsed.value;
   const Dialect* current = dialect;
   if (!current && options.reader) {
     dialect = current = options.reader->detect(json);
@@ -181,7 +224,7 @@ void Transcript::Parts::read_record(const simdjson::dom::element& json, std::str
   }
   if (!current) {
     ++assembler.counts().undecided_records;
-    return assembler.count_type(dom::text_of(json, "type"), true);
+    return assembler.count_type(json.text_of("type"), true);
   }
   record.clear();
   current->read(json, raw, record);

@@ -160,11 +160,30 @@ std::vector<TruncatedPath> truncated_of(const element& json) {
   return paths.list();
 }
 
+// The tree of the current record: its members are written again from it.
+class RelayedDom {
+ public:
+  static constexpr std::size_t kept_bytes_max = 1 << 20;  // a parser that grew beyond is freed
+
+  std::optional<element> parse(const Value& value) {
+    if (parser_.capacity() > kept_bytes_max) parser_ = {};
+    if (parser_.capacity() == 0 && parser_.allocate(4096, nesting_max + 1)) return std::nullopt;
+    return value.to_dom(parser_);
+  }
+
+ private:
+  simdjson::dom::parser parser_;
+};
+
 class RelayedDialect final : public Dialect {
  public:
   std::string_view name() const override { return {}; }
 
-  void read(const element& json, std::string_view, Record& out) const override {
+  void read(const Value& value, std::string_view, Record& out) const override {
+    thread_local RelayedDom dom;
+    const auto root = dom.parse(value);
+    if (!root) return;
+    const element& json = *root;
     out.type = dom::text_of(json, "type");
     out.time = dom::text_of(json, "time");
     out.time_ms = parse_time(out.time).value_or(0);
@@ -192,8 +211,8 @@ class RelayedDialect final : public Dialect {
 class RelayedReader final : public RecordReader {
  public:
   std::string_view program() const override { return {}; }
-  const Dialect* detect(const element&) const override { return &dialect_; }
-  const Dialect* metadata_dialect(const element&) const override { return nullptr; }
+  const Dialect* detect(const Value&) const override { return &dialect_; }
+  const Dialect* metadata_dialect(const Value&) const override { return nullptr; }
 
  private:
   RelayedDialect dialect_;

@@ -56,48 +56,43 @@ constexpr auto by_slot = [] {
 }();
 
 void read_summary(const Fields& f, Record& out) {
-  out.facts.push_back(fact::Title{fact::Title::Kind::summary, text(f.summary), text(f.leafUuid)});
+  out.facts.push_back(fact::Title{fact::Title::Kind::summary, f.summary.as_text(), f.leafUuid.as_text()});
 }
 void read_ai_title(const Fields& f, Record& out) {
-  out.facts.push_back(fact::Title{fact::Title::Kind::ai, text(f.aiTitle), {}});
+  out.facts.push_back(fact::Title{fact::Title::Kind::ai, f.aiTitle.as_text(), {}});
 }
 void read_custom_title(const Fields& f, Record& out) {
-  out.facts.push_back(fact::Title{fact::Title::Kind::custom, text(f.customTitle), {}});
+  out.facts.push_back(fact::Title{fact::Title::Kind::custom, f.customTitle.as_text(), {}});
 }
 void read_agent_name(const Fields& f, Record& out) {
-  out.facts.push_back(fact::Title{fact::Title::Kind::agent_name, text(f.agentName), {}});
+  out.facts.push_back(fact::Title{fact::Title::Kind::agent_name, f.agentName.as_text(), {}});
 }
-void read_mode(const Fields& f, Record& out) { out.facts.push_back(fact::Mode{text(f.mode)}); }
+void read_mode(const Fields& f, Record& out) { out.facts.push_back(fact::Mode{f.mode.as_text()}); }
 void read_permission_mode(const Fields& f, Record& out) {
-  out.facts.push_back(fact::PermissionMode{text(f.permissionMode)});
+  out.facts.push_back(fact::PermissionMode{f.permissionMode.as_text()});
 }
 void read_cost(const Fields& f, Record& out) {
-  if (!f.totalCostUSD) return;
-  if (const auto usd = dom::as_double(*f.totalCostUSD)) out.facts.push_back(fact::Cost{*usd});
+  if (const auto usd = f.totalCostUSD.as_double()) out.facts.push_back(fact::Cost{*usd});
 }
 void read_queue(const Fields& f, Record& out) {
   const auto content = text_of_content(f.content, out);
-  out.facts.push_back(fact::Queue{text(f.operation), content});
+  out.facts.push_back(fact::Queue{f.operation.as_text(), content});
   if (content) read_notifications(*content, out);
 }
 void read_snapshot(const Fields& f, Record& out) {
-  const auto backups = f.snapshot ? dom::member(*f.snapshot, "trackedFileBackups") : Value{};
-  dom::object files;
-  if (!backups || backups->get_object().get(files)) return;
-  fact::Files snapshot{text(f.messageId), {}};
-  for (const auto file : files)
+  fact::Files snapshot{f.messageId.as_text(), {}};
+  for (const Member& file : f.snapshot.member("trackedFileBackups").members())
     if (std::find(snapshot.files.begin(), snapshot.files.end(), file.key) == snapshot.files.end())
       snapshot.files.push_back(file.key);
   if (!snapshot.files.empty()) out.facts.push_back(std::move(snapshot));
 }
 void read_delta(const Fields& f, Record& out) {
-  if (const auto path = text(f.trackingPath); !path.empty())
-    out.facts.push_back(fact::Files{text(f.messageId), {path}});
+  if (const auto path = f.trackingPath.as_text(); !path.empty())
+    out.facts.push_back(fact::Files{f.messageId.as_text(), {path}});
 }
 void read_progress(const Fields& f, Record& out) {
-  const std::string_view kind = f.data ? dom::text_of(*f.data, "type") : std::string_view{};
-  if (kind == "agent_progress")
-    out.facts.push_back(fact::AgentLink{text(f.parentToolUseID), dom::text_of(*f.data, "agentId")});
+  if (f.data.text_of("type") == "agent_progress")
+    out.facts.push_back(fact::AgentLink{f.parentToolUseID.as_text(), f.data.text_of("agentId")});
 }
 
 // Chain records other than user and assistant.
@@ -131,12 +126,10 @@ bool is_metadata(std::string_view type) {
 
 class NamedDialect final : public Dialect {
  public:
-  using Read = void (*)(const dom::element& json, std::string_view raw, Record& out);
+  using Read = void (*)(const Value& json, std::string_view raw, Record& out);
   constexpr NamedDialect(std::string_view name, Read read) : name_(name), read_(read) {}
   std::string_view name() const override { return name_; }
-  void read(const dom::element& json, std::string_view raw, Record& out) const override {
-    read_(json, raw, out);
-  }
+  void read(const Value& json, std::string_view raw, Record& out) const override { read_(json, raw, out); }
 
  private:
   std::string_view name_;
@@ -149,15 +142,15 @@ const NamedDialect messages_dialect("claude-messages", read_messages);
 // Signs of each dialect, most specific first. The path of a file proves nothing.
 
 bool is_messages(const Fields& f, std::string_view type) {
-  return (f.timestamp && f.timestamp->is_number()) || type == "human" || type == "tool_result" ||
-         type == "compact_prelude" || type == "compact_recap";
+  return f.timestamp.is_number() || type == "human" || type == "tool_result" || type == "compact_prelude" ||
+         type == "compact_recap";
 }
 bool is_flat(const Fields& f, std::string_view type) {
-  return (f.message && f.message->is_string()) || f.toolName || f.toolArguments || type == "compact_system";
+  return f.message.is_string() || f.toolName || f.toolArguments || type == "compact_system";
 }
 bool is_code(const Fields& f, std::string_view type) {
   const bool is_chain = type == "user" || type == "assistant" || find_rule(chain_rules, type) != nullptr;
-  return is_chain && (f.uuid || f.sessionId || (f.message && f.message->is_object()));
+  return is_chain && (f.uuid || f.sessionId || f.message.is_object());
 }
 
 struct Sign {
@@ -174,17 +167,17 @@ class Reader final : public RecordReader {
  public:
   std::string_view program() const override { return program_name; }
 
-  const Dialect* detect(const dom::element& json) const override {
+  const Dialect* detect(const Value& json) const override {
     const Fields fields(json);
-    const std::string_view type = text(fields.type);
+    const std::string_view type = fields.type.as_text();
     if (is_metadata(type)) return nullptr;
     for (const Sign& sign : signs)
       if (sign.matches(fields, type)) return sign.dialect;
     return nullptr;
   }
 
-  const Dialect* metadata_dialect(const dom::element& json) const override {
-    return is_metadata(dom::text_of(json, "type")) ? &code_dialect : nullptr;
+  const Dialect* metadata_dialect(const Value& json) const override {
+    return is_metadata(json.text_of("type")) ? &code_dialect : nullptr;
   }
 };
 
@@ -195,9 +188,9 @@ const RecordReader& reader() {
   return reader;
 }
 
-void read_code(const dom::element& json, std::string_view raw, Record& out) {
+void read_code(const Value& json, std::string_view raw, Record& out) {
   const Fields fields(json);
-  out.type = text(fields.type);
+  out.type = fields.type.as_text();
   read_header(fields, out);
   if (out.type == "user") return read_user(fields, out);
   if (out.type == "assistant") return read_assistant(fields, raw, out);
@@ -215,10 +208,8 @@ const Rule* find_rule(std::span<const Rule> rules, std::string_view kind) {
   return found == rules.end() ? nullptr : &*found;
 }
 
-Fields::Fields(const dom::element& json) {
-  dom::object object;
-  if (json.get_object().get(object)) return;
-  for (const auto field : object) {
+Fields::Fields(const Value& json) {
+  for (const Member& field : json.members()) {
     if (field.key.empty()) continue;
     const NamedField& one = by_slot[slot_of(field.key)];
     if (one.name == field.key) this->*one.member = field.value;
@@ -226,26 +217,25 @@ Fields::Fields(const dom::element& json) {
 }
 
 void read_header(const Fields& fields, Record& out) {
-  out.uuid = text(fields.uuid);
-  out.parent = text(fields.parentUuid);
-  out.has_parent_key = fields.parentUuid.has_value();
-  out.session = text(fields.sessionId);
-  out.version = text(fields.version);
-  out.cwd = text(fields.cwd);
-  if (fields.gitBranch) out.git_branch = dom::as_optional_text(*fields.gitBranch);
-  out.sidechain = is_true(fields.isSidechain);
-  out.deleted = is_true(fields.isDeleted);
-  out.aborted = is_true(fields.isAborted);
-  out.has_turn_position = fields.turnPosition && fields.turnPosition->is_object();
-  out.request = text(fields.requestId);
-  if (!fields.timestamp) return;
-  if (fields.timestamp->is_string()) {
-    const std::string_view written = dom::as_text(*fields.timestamp);
+  out.uuid = fields.uuid.as_text();
+  out.parent = fields.parentUuid.as_text();
+  out.has_parent_key = static_cast<bool>(fields.parentUuid);
+  out.session = fields.sessionId.as_text();
+  out.version = fields.version.as_text();
+  out.cwd = fields.cwd.as_text();
+  out.git_branch = fields.gitBranch.as_optional_text();
+  out.sidechain = fields.isSidechain.as_bool();
+  out.deleted = fields.isDeleted.as_bool();
+  out.aborted = fields.isAborted.as_bool();
+  out.has_turn_position = fields.turnPosition.is_object();
+  out.request = fields.requestId.as_text();
+  if (fields.timestamp.is_string()) {
+    const std::string_view written = fields.timestamp.as_text();
     if (const auto ms = parse_time(written)) {
       out.time = written;
       out.time_ms = *ms;
     }
-  } else if (const auto ms = dom::as_int(*fields.timestamp);
+  } else if (const auto ms = fields.timestamp.as_int();
              ms && *ms > 0 && *ms < 253'402'300'800'000) {  // year 10000
     out.time = out.keep(format_time(*ms));
     out.time_ms = *ms;
@@ -254,12 +244,12 @@ void read_header(const Fields& fields, Record& out) {
 
 bool is_media(std::string_view block_type) { return block_type == "image" || block_type == "document"; }
 
-Media media_of(std::string_view block_type, const dom::element& block) {
+Media media_of(std::string_view block_type, const Value& block) {
   Media media{block_type, {}, 0};
-  if (const auto source = dom::member(block, "source")) {
-    media.media_type = dom::text_of(*source, "media_type");
-    std::string_view data = dom::text_of(*source, "data");
-    if (dom::text_of(*source, "type") == "base64") {
+  if (const Value source = block.member("source")) {
+    media.media_type = source.text_of("media_type");
+    std::string_view data = source.text_of("data");
+    if (source.text_of("type") == "base64") {
       while (!data.empty() && data.back() == '=') data.remove_suffix(1);
       media.bytes = data.size() * 3 / 4;
     } else {
@@ -270,24 +260,21 @@ Media media_of(std::string_view block_type, const dom::element& block) {
 }
 
 std::optional<std::string_view> text_of_content(const Value& content, Record& out) {
-  if (!content) return std::nullopt;
-  if (content->is_string()) return dom::as_text(*content);
-  dom::array blocks;
-  if (content->get_array().get(blocks)) return std::nullopt;
+  if (content.is_string()) return content.as_text();
   std::optional<std::string_view> found;
   std::string joined;
   bool joins = false;
-  for (const dom::element block : blocks) {
-    const auto text = dom::text_of(block, "type") == "text" ? dom::member(block, "text") : Value{};
-    if (!text || !text->is_string()) continue;
+  for (const Value& block : content.items()) {
+    const Value text = block.text_of("type") == "text" ? block.member("text") : Value{};
+    if (!text.is_string()) continue;
     if (!found) {
-      found = dom::as_text(*text);
+      found = text.as_text();
       continue;
     }
     if (!joins) joined = *found;
     joins = true;
     joined += '\n';
-    joined += dom::as_text(*text);
+    joined += text.as_text();
   }
   return joins ? out.keep(std::move(joined)) : found;
 }

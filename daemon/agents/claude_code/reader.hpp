@@ -27,12 +27,10 @@ const RecordReader& reader();
 
 // What follows is shared by the reader's source files.
 
-// The reader of each dialect. `raw`: the text of the record.
-void read_code(const dom::element& json, std::string_view raw, Record& out);
-void read_flat(const dom::element& json, std::string_view raw, Record& out);
-void read_messages(const dom::element& json, std::string_view raw, Record& out);
-
-using Value = std::optional<dom::element>;
+// The reader of each dialect. `raw`: as in Dialect::read().
+void read_code(const Value& json, std::string_view raw, Record& out);
+void read_flat(const Value& json, std::string_view raw, Record& out);
+void read_messages(const Value& json, std::string_view raw, Record& out);
 
 /// The members that records of any version may have, found in one pass. The last of two equal keys wins.
 struct Fields {
@@ -44,14 +42,8 @@ struct Fields {
       microcompactMetadata, error, apiErrorStatus, retryInMs, retryAttempt, maxRetries, preventedContinuation,
       hookErrors, toolName, toolArguments, isError;
 
-  explicit Fields(const dom::element& json);
+  explicit Fields(const Value& json);
 };
-
-inline std::string_view text(const Value& value) { return value ? dom::as_text(*value) : std::string_view{}; }
-inline bool is_true(const Value& value) { return value && dom::as_bool(*value); }
-inline std::optional<std::int64_t> integer(const Value& value) {
-  return value ? dom::as_int(*value) : std::nullopt;
-}
 
 /// How to read one kind of record.
 struct Rule {
@@ -74,8 +66,8 @@ void read_system(const Fields& fields, Record& out);
 void read_attachment(const Fields& fields, Record& out);
 
 /// The items of a todo or task list in any version's spelling; deleted ones are left out.
-std::vector<Todo> todos_of(const dom::element& list);
-Todo todo_of(const dom::element& item);
+std::vector<Todo> todos_of(const Value& list);
+Todo todo_of(const Value& item);
 
 /// Appends a fact for every `<task-notification>` in the text.
 void read_notifications(std::string_view text, Record& out);
@@ -88,7 +80,7 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
 std::string_view without_reminders(std::string_view text, Record& out);
 
 bool is_media(std::string_view block_type);
-Media media_of(std::string_view block_type, const dom::element& block);
+Media media_of(std::string_view block_type, const Value& block);
 
 /// The text of `content`: a string, or its text blocks joined by newlines.
 std::optional<std::string_view> text_of_content(const Value& content, Record& out);

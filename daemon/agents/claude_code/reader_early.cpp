@@ -21,18 +21,18 @@ namespace {
 
 void read_flat_assistant(const Fields& f, std::string_view raw, Record& out) {
   out.author = Record::Author::assistant;
-  const std::string_view subtype = text(f.subtype);
-  if (const std::string_view message = text(f.message); !message.empty())
+  const std::string_view subtype = f.subtype.as_text();
+  if (const std::string_view message = f.message.as_text(); !message.empty())
     out.facts.push_back(
         fact::MessageBlock{"assistant", subtype == "thinking" ? subtype : "text", message, std::nullopt});
-  if (f.toolName || subtype == "tool_use")
-    out.facts.push_back(invocation({}, text(f.toolName), f.toolArguments,
-                                   f.toolArguments ? find_member(raw, "toolArguments") : std::string_view{}));
+  if (!f.toolName && subtype != "tool_use") return;
+  const std::string_view input = raw.empty() ? f.toolArguments.raw() : find_member(raw, "toolArguments");
+  out.facts.push_back(invocation({}, f.toolName.as_text(), f.toolArguments, input));
 }
 
 void read_flat_user(const Fields& f, Record& out) {
   read_user(f, out);
-  if (text(f.subtype) != "command") return;
+  if (f.subtype.as_text() != "command") return;
   for (Fact& fact : out.facts)
     if (auto* prompt = std::get_if<fact::Prompt>(&fact)) prompt->origin = "command";
 }
@@ -40,14 +40,14 @@ void read_flat_user(const Fields& f, Record& out) {
 void read_flat_system(const Fields& f, Record& out) {
   fact::Result result;
   result.by_position = true;
-  result.outcome = is_true(f.isError) ? "error" : "ok";
-  if (const std::string_view message = text(f.message); f.message && f.message->is_string())
+  result.outcome = f.isError.as_bool() ? "error" : "ok";
+  if (const std::string_view message = f.message.as_text(); f.message && f.message.is_string())
     result.output = message;
   out.facts.push_back(std::move(result));
 }
 
 void read_compact_system(const Fields& f, Record& out) {
-  const std::string_view phase = text(f.message);
+  const std::string_view phase = f.message.as_text();
   if (phase == "conversation_compacting") out.facts.push_back(fact::Compaction{.started = true});
   if (phase == "conversation_compacted")
     out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
@@ -55,10 +55,10 @@ void read_compact_system(const Fields& f, Record& out) {
 
 }  // namespace
 
-void read_flat(const dom::element& json, std::string_view raw, Record& out) {
+void read_flat(const Value& json, std::string_view raw, Record& out) {
   const Fields fields(json);
-  const std::string_view type = text(fields.type);
-  const bool flat = !fields.message || fields.message->is_string();
+  const std::string_view type = fields.type.as_text();
+  const bool flat = !fields.message || fields.message.is_string();
   const bool is_flat = type == "compact_system" || (flat && (type == "user" || type == "assistant")) ||
                        (type == "system" && fields.message && flat);
   if (!is_flat) return read_code(json, raw, out);
@@ -70,9 +70,9 @@ void read_flat(const dom::element& json, std::string_view raw, Record& out) {
   read_compact_system(fields, out);
 }
 
-void read_messages(const dom::element& json, std::string_view raw, Record& out) {
+void read_messages(const Value& json, std::string_view raw, Record& out) {
   const Fields fields(json);
-  const std::string_view type = text(fields.type);
+  const std::string_view type = fields.type.as_text();
   if (type == "human" || type == "tool_result" || type == "compact_prelude" || type == "compact_recap") {
     out.type = type;
     read_header(fields, out);
@@ -84,8 +84,7 @@ void read_messages(const dom::element& json, std::string_view raw, Record& out) 
   }
   if (type == "compact_recap") {
     out.facts.push_back(fact::Compaction{.started = false, .kind = "full"});
-    const Value content = fields.message ? dom::member(*fields.message, "content") : Value{};
-    out.facts.push_back(fact::Summary{text_of_content(content, out)});
+    out.facts.push_back(fact::Summary{text_of_content(fields.message.member("content"), out)});
     return;
   }
   read_code(json, raw, out);

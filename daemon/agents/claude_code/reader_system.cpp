@@ -10,23 +10,22 @@ void system_message(const Fields& f, Record& out) {
 }
 
 void turn_duration(const Fields& f, Record& out) {
-  out.facts.push_back(fact::TurnEnd{"completed", {}, integer(f.durationMs), true});
+  out.facts.push_back(fact::TurnEnd{"completed", {}, f.durationMs.as_int(), true});
 }
 
 void stop_hook_summary(const Fields& f, Record& out) {
-  dom::array errors;
-  const bool failed = f.hookErrors && !f.hookErrors->get_array().get(errors) && errors.size() > 0;
-  if (!is_true(f.preventedContinuation) && !failed)
+  const bool failed = !f.hookErrors.items().empty();
+  if (!f.preventedContinuation.as_bool() && !failed)
     out.facts.push_back(fact::TurnEnd{"completed", {}, std::nullopt, true});
 }
 
 void compaction(const Value& metadata, std::string_view kind, Record& out) {
   fact::Compaction finished{.started = false, .kind = kind};
   if (metadata) {
-    finished.trigger = dom::text_of(*metadata, "trigger");
-    finished.pre_tokens = dom::count_of(*metadata, "preTokens");
-    finished.post_tokens = dom::count_of(*metadata, "postTokens");
-    finished.duration_ms = dom::int_of(*metadata, "durationMs");
+    finished.trigger = metadata.text_of("trigger");
+    finished.pre_tokens = metadata.count_of("preTokens");
+    finished.post_tokens = metadata.count_of("postTokens");
+    finished.duration_ms = metadata.int_of("durationMs");
   }
   out.facts.push_back(finished);
 }
@@ -35,32 +34,31 @@ void microcompact_boundary(const Fields& f, Record& out) { compaction(f.microcom
 
 void api_error(const Fields& f, Record& out) {
   fact::ApiError failed{.fatal = false};
-  if (f.error && f.error->is_object()) {
-    failed.status = dom::int_of(*f.error, "status");
+  if (f.error.is_object()) {
+    failed.status = f.error.int_of("status");
     // Since 2.1.219: `formatted`. Before: the API's response, nested once or twice.
-    failed.error = dom::text_of(*f.error, "formatted");
-    Value inner = *f.error;
-    while (failed.error.empty() && inner && inner->is_object()) {
-      failed.error = dom::text_of(*inner, "message");
-      inner = dom::member(*inner, "error");
+    failed.error = f.error.text_of("formatted");
+    Value inner = f.error;
+    while (failed.error.empty() && inner.is_object()) {
+      failed.error = inner.text_of("message");
+      inner = inner.member("error");
     }
-    if (failed.error.empty())
-      if (const auto cause = dom::member(*f.error, "cause")) failed.error = dom::text_of(*cause, "code");
+    if (failed.error.empty()) failed.error = f.error.member("cause").text_of("code");
   } else {
-    failed.error = text(f.error);
+    failed.error = f.error.as_text();
   }
-  failed.attempt = integer(f.retryAttempt);
-  failed.max_attempts = integer(f.maxRetries);
-  failed.retry_in_ms = integer(f.retryInMs);
+  failed.attempt = f.retryAttempt.as_int();
+  failed.max_attempts = f.maxRetries.as_int();
+  failed.retry_in_ms = f.retryInMs.as_int();
   out.facts.push_back(failed);
 }
 
 void scheduled_task_fire(const Fields&, Record& out) { out.facts.push_back(fact::ScheduledFire{}); }
 
 void queued_command(const Fields& f, Record& out) {
-  const Value prompt = dom::member(*f.attachment, "prompt");
+  const Value prompt = f.attachment.member("prompt");
   const auto prompt_text = text_of_content(prompt, out);
-  const std::string_view mode = dom::text_of(*f.attachment, "commandMode");
+  const std::string_view mode = f.attachment.text_of("commandMode");
   if (mode == "task-notification" || (prompt_text && prompt_text->starts_with("<task-notification>"))) {
     if (prompt_text) read_notifications(*prompt_text, out);
     return;
@@ -69,10 +67,8 @@ void queued_command(const Fields& f, Record& out) {
     const std::string_view text = without_reminders(*prompt_text, out);
     if (!text.empty()) out.facts.push_back(fact::Absorbed{text, std::nullopt});
   }
-  dom::array blocks;
-  if (!prompt || prompt->get_array().get(blocks)) return;
-  for (const dom::element block : blocks) {
-    const std::string_view kind = dom::text_of(block, "type");
+  for (const Value& block : prompt.items()) {
+    const std::string_view kind = block.text_of("type");
     if (is_media(kind)) out.facts.push_back(fact::Absorbed{std::nullopt, media_of(kind, block)});
   }
 }
@@ -82,8 +78,8 @@ void max_turns_reached(const Fields&, Record& out) {
 }
 
 void todo_reminder(const Fields& f, Record& out) {
-  if (const auto content = dom::member(*f.attachment, "content"); content && content->is_array())
-    out.facts.push_back(fact::TodoList{todos_of(*content), dom::text_of(*f.attachment, "type")});
+  if (const Value content = f.attachment.member("content"); content.is_array())
+    out.facts.push_back(fact::TodoList{todos_of(content), f.attachment.text_of("type")});
 }
 
 constexpr Rule subtypes[] = {
@@ -159,17 +155,17 @@ void apply(std::span<const Rule> rules, std::span<const std::string_view> withou
 }  // namespace
 
 void read_system(const Fields& f, Record& out) {
-  const std::string_view subtype = text(f.subtype);
+  const std::string_view subtype = f.subtype.as_text();
   if (subtype.empty()) return system_message(f, out);
   apply(subtypes, subtypes_without_facts, subtype, f, out);
 }
 
 void read_attachment(const Fields& f, Record& out) {
-  if (!f.attachment || !f.attachment->is_object()) {
+  if (!f.attachment.is_object()) {
     out.unknown = true;
     return;
   }
-  apply(attachments, attachments_without_facts, dom::text_of(*f.attachment, "type"), f, out);
+  apply(attachments, attachments_without_facts, f.attachment.text_of("type"), f, out);
 }
 
 }  // namespace earshot::claude_code

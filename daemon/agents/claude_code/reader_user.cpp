@@ -108,19 +108,17 @@ constexpr Tag tags[] = {
 struct Content {
   std::vector<string_view> texts;
   std::vector<Media> media;
-  std::vector<dom::element> results;
+  std::vector<Value> results;
 };
 Content content_of(const Value& content) {
   Content found;
-  if (!content) return found;
-  dom::array blocks;
-  if (content->is_string()) {
-    found.texts.push_back(dom::as_text(*content));
-  } else if (!content->get_array().get(blocks)) {
-    for (const dom::element block : blocks) {
-      const string_view kind = dom::text_of(block, "type");
+  if (content.is_string()) {
+    found.texts.push_back(content.as_text());
+  } else {
+    for (const Value& block : content.items()) {
+      const string_view kind = block.text_of("type");
       if (kind == "tool_result") found.results.push_back(block);
-      if (kind == "text") found.texts.push_back(dom::text_of(block, "text"));
+      if (kind == "text") found.texts.push_back(block.text_of("text"));
       if (is_media(kind)) found.media.push_back(media_of(kind, block));
     }
   }
@@ -144,19 +142,18 @@ string_view refine(std::span<const Refinement> table, string_view text) {
 }
 
 // The first match decides: the program's denial kind, interruption, denial, error, ok.
-void read_outcome(const Fields& f, const dom::element& block, fact::Result& result) {
-  const bool failed = dom::bool_of(block, "is_error") || is_true(f.isError);
-  const string_view kind = text(f.toolDenialKind);
+void read_outcome(const Fields& f, const Value& block, fact::Result& result) {
+  const bool failed = block.bool_of("is_error") || f.isError.as_bool();
+  const string_view kind = f.toolDenialKind.as_text();
   const string_view output = result.output.value_or("");
   if (!kind.empty()) {
     result.outcome = kind == "interrupted" ? "interrupted" : "denied";
-    const bool rejected = f.permissionDecision && dom::text_of(*f.permissionDecision, "decision") == "reject";
-    result.is_late_rejection = kind == "user-rejected" && !is_true(f.toolDenialBeforeRun) && !rejected;
+    const bool rejected = f.permissionDecision.text_of("decision") == "reject";
+    result.is_late_rejection = kind == "user-rejected" && !f.toolDenialBeforeRun.as_bool() && !rejected;
     return;
   }
   const bool interrupted =
-      f.toolUseResult && (dom::bool_of(*f.toolUseResult, "interrupted") ||
-                          dom::bool_of(*f.toolUseResult, "wasInterrupted"));  // Task, 1.0.51
+      f.toolUseResult.bool_of("interrupted") || f.toolUseResult.bool_of("wasInterrupted");  // Task, 1.0.51
   result.outcome = failed ? refine(interrupted_texts, output) : string_view{};
   if (interrupted) result.outcome = "interrupted";
   if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, output);
@@ -174,7 +171,7 @@ string_view word_after(string_view text, string_view label) {
 
 void read_tool_use_result(const Fields& f, fact::Result& result) {
   const string_view output = result.output.value_or("");
-  if (!f.toolUseResult || !f.toolUseResult->is_object()) {
+  if (!f.toolUseResult.is_object()) {
     if (f.toolUseResult) return;
     if (output.starts_with("Command running in background with ID:"))
       result.background = word_after(output, "Command running in background with ID:");
@@ -184,58 +181,53 @@ void read_tool_use_result(const Fields& f, fact::Result& result) {
     }
     return;
   }
-  const dom::element& use = *f.toolUseResult;
-  const string_view status = dom::text_of(use, "status");
-  result.background = dom::text_of(use, "backgroundTaskId");
-  result.subagent = dom::text_of(use, "agentId");
-  result.resumed = dom::text_of(use, "resumedAgentId");
+  const Value& use = f.toolUseResult;
+  const string_view status = use.text_of("status");
+  result.background = use.text_of("backgroundTaskId");
+  result.subagent = use.text_of("agentId");
+  result.resumed = use.text_of("resumedAgentId");
   if (status == "async_launched") {
     result.launch = true;
     result.background = result.subagent;
   } else if (status == "teammate_spawned") {
     result.launch = true;
-    result.subagent = dom::text_of(use, "agent_id");
-    result.background = result.subagent.empty() ? dom::text_of(use, "teammate_id") : result.subagent;
+    result.subagent = use.text_of("agent_id");
+    result.background = result.subagent.empty() ? use.text_of("teammate_id") : result.subagent;
   }
-  result.duration_ms = dom::int_of(use, "totalDurationMs");
-  result.tokens = dom::count_of(use, "totalTokens");
-  result.tools = dom::count_of(use, "totalToolUseCount");
+  result.duration_ms = use.int_of("totalDurationMs");
+  result.tokens = use.count_of("totalTokens");
+  result.tools = use.count_of("totalToolUseCount");
 
-  if (const auto list = dom::member(use, "newTodos"); list && list->is_array())
-    result.todo.list = todos_of(*list);
-  if (const auto list = dom::member(use, "tasks"); list && list->is_array())
-    result.todo.list = todos_of(*list);
-  if (const auto task = dom::member(use, "task"); task && task->is_object())
-    result.todo.item = todo_of(*task);
-  if (const auto success = dom::member(use, "success"); success && success->is_bool())
-    result.todo.refused = !dom::as_bool(*success);
-  if (const auto id = dom::member(use, "taskId"); id && !result.todo.item) {
+  for (const std::string_view name : {"newTodos", "tasks"})
+    if (const Value list = use.member(name); list.is_array()) result.todo.list = todos_of(list);
+  if (const Value task = use.member("task"); task.is_object()) result.todo.item = todo_of(task);
+  if (const Value success = use.member("success"); success.is_bool())
+    result.todo.refused = !success.as_bool();
+  if (const Value id = use.member("taskId"); id && !result.todo.item) {
     Todo item{
-        .id = std::string(dom::as_text(*id)), .content = {}, .status = {}, .active_form = {}, .priority = {}};
-    if (const auto change = dom::member(use, "statusChange")) item.status = dom::text_of(*change, "to");
+        .id = std::string(id.as_text()), .content = {}, .status = {}, .active_form = {}, .priority = {}};
+    if (const Value change = use.member("statusChange")) item.status = change.text_of("to");
     result.todo.item = std::move(item);
   }
 }
 
-void read_result(const Fields& f, const dom::element& block, Record& out) {
+void read_result(const Fields& f, const Value& block, Record& out) {
   fact::Result result;
-  result.call = dom::text_of(block, "tool_use_id");
-  const Value content = dom::member(block, "content");
+  result.call = block.text_of("tool_use_id");
+  const Value content = block.member("content");
   result.output = text_of_content(content, out);
-  dom::array parts;
-  if (content && !content->get_array().get(parts))
-    for (const dom::element part : parts) {
-      const string_view kind = dom::text_of(part, "type");
-      if (is_media(kind)) result.media.push_back(media_of(kind, part));
-    }
+  for (const Value& part : content.items()) {
+    const string_view kind = part.text_of("type");
+    if (is_media(kind)) result.media.push_back(media_of(kind, part));
+  }
   read_outcome(f, block, result);
   read_tool_use_result(f, result);
   out.facts.push_back(std::move(result));
 }
 
 string_view origin_of(const Fields& f) {
-  const string_view kind = f.origin ? dom::text_of(*f.origin, "kind") : string_view{};
-  if (text(f.promptSource) == "queued") return "queued";
+  const string_view kind = f.origin.text_of("kind");
+  if (f.promptSource.as_text() == "queued") return "queued";
   if (kind == "task-notification") return "task";
   return "human";
 }
@@ -298,32 +290,28 @@ void read_notifications(string_view text, Record& out) {
   }
 }
 
-Todo todo_of(const dom::element& item) {
+Todo todo_of(const Value& item) {
   Todo todo;
-  dom::object fields;
-  if (item.get_object().get(fields)) return todo;
-  for (const auto field : fields) {
+  for (const Member& field : item.members()) {
     if (field.key == "content" || field.key == "subject")
-      todo.content = dom::as_text(field.value);
+      todo.content = field.value.as_text();
     else if (field.key == "status")
-      todo.status = dom::as_text(field.value);
+      todo.status = field.value.as_text();
     else if (field.key == "activeForm")
-      todo.active_form = dom::as_text(field.value);
+      todo.active_form = field.value.as_text();
     else if (field.key == "priority")
-      todo.priority = dom::as_text(field.value);
+      todo.priority = field.value.as_text();
     else if (field.key == "id" || field.key == "taskId") {
-      todo.id = dom::as_text(field.value);
-      if (const auto number = dom::as_int(field.value)) todo.id = std::to_string(*number);
+      todo.id = field.value.as_text();
+      if (const auto number = field.value.as_int()) todo.id = std::to_string(*number);
     }
   }
   return todo;
 }
 
-std::vector<Todo> todos_of(const dom::element& list) {
+std::vector<Todo> todos_of(const Value& list) {
   std::vector<Todo> todos;
-  dom::array items;
-  if (list.get_array().get(items)) return todos;
-  for (const dom::element item : items)
+  for (const Value& item : list.items())
     if (Todo todo = todo_of(item); item.is_object() && todo.status != "deleted")
       todos.push_back(std::move(todo));
   return todos;
@@ -331,21 +319,20 @@ std::vector<Todo> todos_of(const dom::element& list) {
 
 void read_user(const Fields& f, Record& out) {
   out.author = Record::Author::user;
-  if (f.permissionMode) out.facts.push_back(fact::PermissionMode{text(f.permissionMode)});
-  const Content content = content_of(
-      f.message ? (f.message->is_object() ? dom::member(*f.message, "content") : f.message) : Value{});
+  if (f.permissionMode) out.facts.push_back(fact::PermissionMode{f.permissionMode.as_text()});
+  const Content content = content_of(f.message.is_object() ? f.message.member("content") : f.message);
   const string_view first = content.texts.empty() ? string_view{} : content.texts.front();
   out.is_warmup = first == "Warmup";
 
   if (!content.results.empty()) {
-    for (const dom::element& block : content.results) read_result(f, block, out);
+    for (const Value& block : content.results) read_result(f, block, out);
     for (const string_view text : content.texts)
       if (const string_view kept = without_reminders(text, out); !kept.empty() && !is_interruption(kept))
         out.facts.push_back(fact::Absorbed{kept, std::nullopt});
     for (const Media& one : content.media) out.facts.push_back(fact::Absorbed{std::nullopt, one});
     return;
   }
-  if (is_true(f.isCompactSummary)) {
+  if (f.isCompactSummary.as_bool()) {
     out.facts.push_back(
         fact::Summary{content.texts.empty() ? std::nullopt : std::optional(join(content.texts, out))});
     return;
@@ -358,7 +345,7 @@ void read_user(const Fields& f, Record& out) {
     out.facts.push_back(fact::TurnEnd{"failed", "hook", std::nullopt, false});
     return;
   }
-  if (is_true(f.isMeta)) {
+  if (f.isMeta.as_bool()) {
     const string_view injected = join(content.texts, out);
     out.outside_turn =
         injected.starts_with("<local-command-caveat>") || injected.starts_with("Caveat: The messages below");

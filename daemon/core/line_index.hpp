@@ -1,0 +1,99 @@
+// JSON lines without a tree: simdjson's first stage indexes the structural characters of a chunk of lines,
+// and one walk over the index per line checks the grammar and records where each bracket closes. The index
+// and those records are the tree: a value is a number in the index, strings stay in the text until they are
+// read (line_value.hpp).
+//
+// Lines are independent although they are indexed together. An LF inside a string is a raw control character,
+// for which the index of the whole chunk fails; then each line is indexed alone. If it does not fail, the
+// number of unescaped quotes before each LF is even, a backslash escapes at most the LF, and UTF-8 sequences
+// and scalars end at the LF: the chunk's index is the concatenation of its lines' indexes.
+//
+// The stage is internal to simdjson: CMake enables EARSHOT_LINE_WALK for the versions that were tested.
+#pragma once
+#if EARSHOT_LINE_WALK
+#include <simdjson.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/json_scan.hpp"
+#include "core/escape_scan.hpp"
+
+namespace earshot {
+
+struct WalkRules {
+  std::size_t depth_max = nesting_max;  // as simdjson counts: an empty object or array is no level
+  bool any_number = false;              // numbers are not in doubt: the DOM accepted the line
+};
+
+/// Of one chunk at a time. Per byte of the largest chunk, 8 bytes are reserved; only those of structural
+/// characters are touched: about a tenth for transcripts, all for a text of brackets.
+class LineIndex {
+ public:
+  static constexpr std::size_t chunk_bytes_max = 256 << 10;    // a longer line has its own buffer
+  static constexpr std::size_t line_bytes_max = 1u << 31;      // a longer line cannot be indexed
+  static constexpr std::size_t decoded_bytes_kept = 64 << 10;  // of a record's decoded strings
+  static constexpr std::uint32_t digits_max = 18;              // any integer with so many fits 64 bits
+
+  enum class Verdict {
+    accepted,  // the DOM accepts the line too, with the same values
+    refused,   // the DOM refuses it
+    in_doubt,  // no object, or a number close to a limit: only the DOM decides
+  };
+
+  /// Indexes whole lines, each with its LF. `scan_padding` bytes after them are readable; their values do not
+  /// matter. False: one of them has invalid UTF-8, an open string, a control character in a string or a bad
+  /// escape, all are blank, or memory is short.
+  bool read(std::string_view lines);
+
+  /// Checks the line at the current position, whose LF is at `line_end`, and moves behind it. If it is
+  /// accepted, its value has the number `root`.
+  Verdict walk_line(std::uint32_t line_end, std::uint32_t& root, const WalkRules& rules = {});
+  /// Moves back to a line, by the entry that it begins with.
+  void move_to(std::uint32_t root) { next_ = root; }
+  /// Moves behind the line without a check.
+  void skip_line(std::uint32_t line_end);
+  bool is_blank_line(std::uint32_t line_end) const { return at_[next_] >= line_end; }
+
+  /// Frees the buffers of a line longer than a chunk.
+  void release_long();
+
+  const std::vector<std::uint32_t>& line_ends() const { return scanned_.line_ends; }
+
+  // For values of the last accepted line.
+  const char* text() const { return reinterpret_cast<const char*>(text_); }
+  std::uint32_t at(std::uint32_t number) const { return at_[number]; }  // offset in the text
+  std::uint32_t close_of(std::uint32_t number) const { return close_[number]; }
+  bool may_have_backslash(std::uint32_t begin, std::uint32_t end) const {
+    return scanned_.may_have_backslash(begin, end);
+  }
+  /// The content of a string with its escapes replaced; valid until forget_decoded().
+  std::string_view decode(std::string_view content) const;
+  void forget_decoded();
+
+ private:
+  bool reserve(std::size_t bytes);
+  Verdict walk(std::uint32_t& next, std::uint32_t line_end, const WalkRules& rules);
+
+  std::unique_ptr<simdjson::internal::dom_parser_implementation> stage1_;
+  EscapeScan scan_ = nullptr;
+  std::size_t capacity_ = 0;
+  const std::uint8_t* text_ = nullptr;
+  std::uint32_t* at_ = nullptr;  // offsets of structural characters and of each scalar's first character
+  std::uint32_t count_ = 0, next_ = 0;
+  std::unique_ptr<std::uint32_t[]> close_;  // by the number of an opening bracket
+  ScannedLines scanned_;
+  std::array<std::uint32_t, nesting_max + 1> open_;  // twice the bracket's number, plus 1 for an array
+
+  // Decoded strings of the current record; a block is never resized.
+  mutable std::vector<std::unique_ptr<char[]>> decoded_;
+  mutable char* decoded_next_ = nullptr;
+  mutable std::size_t decoded_left_ = 0, decoded_first_bytes_ = 0;
+};
+
+}  // namespace earshot
+#endif

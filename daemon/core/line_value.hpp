@@ -1,0 +1,236 @@
+// A JSON value of a line. Of repeated keys the last one counts; a value of another type counts as absent,
+// that is empty, false or nullopt.
+//
+// With EARSHOT_LINE_WALK a value is a number in the line's index: a view of the line, whose strings are
+// decoded when they are read. Without it, it is an element of simdjson's tree.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "base/json_scan.hpp"
+#include "core/line_index.hpp"
+
+namespace earshot {
+
+class Members;
+class Items;
+struct Member;
+
+/// Valid until the next line is parsed. Copied like a pointer.
+class Value {
+ public:
+  Value() = default;  // absent: of no type
+#if EARSHOT_LINE_WALK
+  static constexpr bool has_raw = true;
+  Value(const LineIndex& line, std::uint32_t number) : line_(&line), number_(number) {}
+  explicit operator bool() const { return line_ != nullptr; }
+
+  bool is_object() const { return first() == '{'; }
+  bool is_array() const { return first() == '['; }
+  bool is_string() const { return first() == '"'; }
+  bool is_bool() const { return first() == 't' || first() == 'f'; }
+  bool is_number() const { return first() == '-' || (first() >= '0' && first() <= '9'); }
+
+  std::string_view as_text() const { return is_string() ? string() : std::string_view{}; }
+  bool as_bool() const { return first() == 't'; }
+#else
+  static constexpr bool has_raw = false;
+  explicit Value(const dom::element& element) : element_(element) {}
+  explicit operator bool() const { return element_.has_value(); }
+
+  bool is_object() const { return element_ && element_->is_object(); }
+  bool is_array() const { return element_ && element_->is_array(); }
+  bool is_string() const { return element_ && element_->is_string(); }
+  bool is_bool() const { return element_ && element_->is_bool(); }
+  bool is_number() const { return element_ && element_->is_number(); }
+
+  std::string_view as_text() const { return element_ ? dom::as_text(*element_) : std::string_view{}; }
+  bool as_bool() const { return element_ && dom::as_bool(*element_); }
+#endif
+  std::optional<std::string_view> as_optional_text() const {
+    return is_string() ? std::optional(as_text()) : std::nullopt;
+  }
+  /// A number, rounded to an integer. Absent if it does not fit.
+  std::optional<std::int64_t> as_int() const;
+  /// The same for numbers that are not negative.
+  std::optional<std::uint64_t> as_count() const {
+    const auto number = as_int();
+    return number && *number >= 0 ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
+  }
+  std::optional<double> as_double() const;
+
+  /// Empty if this is no object.
+  Members members() const;
+  /// Empty if this is no array.
+  Items items() const;
+
+  Value member(std::string_view key) const;
+  std::string_view text_of(std::string_view key) const { return member(key).as_text(); }
+  bool bool_of(std::string_view key) const { return member(key).as_bool(); }
+  std::optional<std::int64_t> int_of(std::string_view key) const { return member(key).as_int(); }
+  std::optional<std::uint64_t> count_of(std::string_view key) const { return member(key).as_count(); }
+
+  /// The value as it is written; empty if it is absent, or without `has_raw`.
+  std::string_view raw() const;
+  /// The same value in simdjson's tree, which `parser` may have to build. Absent if memory is short.
+  std::optional<dom::element> to_dom(simdjson::dom::parser& parser) const;
+
+ private:
+  friend class Members;
+  friend class Items;
+#if EARSHOT_LINE_WALK
+  char first() const { return line_ ? line_->text()[line_->at(number_)] : '\0'; }
+  std::uint32_t behind() const {                        // the number of the first entry behind the value
+    const bool is_container = (first() | 0x20) == '{';  // `[` differs from `{` in that bit only
+    return (is_container ? line_->close_of(number_) : number_) + 1;
+  }
+  // The offset of the closing quote: only white space is between it and the next structural character.
+  std::uint32_t quote() const {
+    std::uint32_t at = line_->at(number_ + 1) - 1;
+    while (line_->text()[at] != '"') --at;
+    return at;
+  }
+  std::string_view content() const {  // of a string, as it is written
+    const std::uint32_t begin = line_->at(number_) + 1;
+    return {line_->text() + begin, quote() - begin};
+  }
+  bool has_escape(std::string_view content) const {
+    const auto begin = static_cast<std::uint32_t>(content.data() - line_->text());
+    return line_->may_have_backslash(begin, begin + static_cast<std::uint32_t>(content.size())) &&
+           std::memchr(content.data(), '\\', content.size()) != nullptr;
+  }
+  std::string_view string() const {
+    const std::string_view written = content();
+    return has_escape(written) ? line_->decode(written) : written;
+  }
+
+  const LineIndex* line_ = nullptr;
+  std::uint32_t number_ = 0;
+#else
+  std::optional<dom::element> element_;
+#endif
+};
+
+/// A member of an object; its key is decoded.
+struct Member {
+  std::string_view key;
+  Value value;
+};
+
+#if EARSHOT_LINE_WALK
+
+/// The members of an object, in order.
+class Members {
+ public:
+  struct Iterator {
+    const LineIndex* line;
+    std::uint32_t number;  // of the key
+    Member operator*() const { return {Value(*line, number).string(), Value(*line, number + 2)}; }
+    Iterator& operator++() {
+      number = Value(*line, number + 2).behind() + 1;
+      return *this;
+    }
+    bool operator!=(const Iterator& end) const { return number < end.number; }
+  };
+  Iterator begin() const { return {line_, begin_}; }
+  Iterator end() const { return {line_, end_}; }
+
+ private:
+  friend class Value;
+  const LineIndex* line_ = nullptr;
+  std::uint32_t begin_ = 0, end_ = 0;
+};
+
+/// The items of an array, in order.
+class Items {
+ public:
+  struct Iterator {
+    const LineIndex* line;
+    std::uint32_t number;
+    Value operator*() const { return {*line, number}; }
+    Iterator& operator++() {
+      number = Value(*line, number).behind() + 1;
+      return *this;
+    }
+    bool operator!=(const Iterator& end) const { return number < end.number; }
+  };
+  Iterator begin() const { return {line_, begin_}; }
+  Iterator end() const { return {line_, end_}; }
+  bool empty() const { return begin_ >= end_; }
+
+ private:
+  friend class Value;
+  const LineIndex* line_ = nullptr;
+  std::uint32_t begin_ = 0, end_ = 0;
+};
+
+inline Members Value::members() const {
+  Members found;
+  if (!is_object()) return found;
+  found.line_ = line_, found.begin_ = number_ + 1, found.end_ = line_->close_of(number_);
+  return found;
+}
+inline Items Value::items() const {
+  Items found;
+  if (!is_array()) return found;
+  found.line_ = line_, found.begin_ = number_ + 1, found.end_ = line_->close_of(number_);
+  return found;
+}
+
+#else
+
+class Members {
+ public:
+  struct Iterator {
+    dom::object::iterator at;
+    Member operator*() const { return {at.key(), Value(at.value())}; }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& end) const { return at != end.at; }
+  };
+  Iterator begin() const { return {object_ ? object_->begin() : dom::object::iterator()}; }
+  Iterator end() const { return {object_ ? object_->end() : dom::object::iterator()}; }
+
+ private:
+  friend class Value;
+  std::optional<dom::object> object_;
+};
+
+class Items {
+ public:
+  struct Iterator {
+    dom::array::iterator at;
+    Value operator*() const { return Value(*at); }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& end) const { return at != end.at; }
+  };
+  Iterator begin() const { return {array_ ? array_->begin() : dom::array::iterator()}; }
+  Iterator end() const { return {array_ ? array_->end() : dom::array::iterator()}; }
+  bool empty() const { return !array_ || !(array_->begin() != array_->end()); }
+
+ private:
+  friend class Value;
+  std::optional<dom::array> array_;
+};
+
+inline Members Value::members() const {
+  Members found;
+  if (is_object()) found.object_ = element_->get_object().value_unsafe();
+  return found;
+}
+inline Items Value::items() const {
+  Items found;
+  if (is_array()) found.array_ = element_->get_array().value_unsafe();
+  return found;
+}
+
+#endif
+
+}  // namespace earshot
