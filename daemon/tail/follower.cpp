@@ -15,8 +15,7 @@ using State = FollowedFile::State;
 /// Kernels before 6.13 take the change time from a clock that ticks every 1 to 10 ms.
 constexpr std::int64_t change_tick_ns = 20'000'000;
 /// A file whose change time proves nothing is verified once it did not grow for a while, in proportion to its
-/// size. A larger one is verified at the next change or resume only.
-constexpr std::uint64_t compare_bytes_max = 64 << 20;
+/// size (Options::compare_bytes_max).
 constexpr std::uint64_t compare_bytes_per_ms = 32 << 10;  // less than 1 % of a processor
 
 bool is_missing(int error) { return error == ENOENT || error == ENOTDIR; }
@@ -169,7 +168,8 @@ void Follower::check(FollowedFile& file) {
   if (now.size > file.bytes_read()) return read(file, now);
   file.stat = now;
   mark_current(file);
-  if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= compare_bytes_max) compare_later(file);
+  if (was_in_tick && file.bytes_read() > 0 && file.bytes_read() <= options_.compare_bytes_max)
+    compare_later(file);
 }
 
 /// The file may have been rewritten in the tick of the last look: its change time would be the same.

@@ -29,7 +29,9 @@ struct Options {
   std::chrono::milliseconds retry_last{60'000};  // … up to this
   std::chrono::milliseconds linger{500};    // an unlinked open file is read until it did not grow for so long
   std::chrono::milliseconds quiet{60'000};  // an unused descriptor is closed after this time
-  const TextFilter* filter = nullptr;       // for every transcript; thread-safe; outlives the tail
+  /// A larger file that was changed at the moment of a check is compared at the next change or resume only.
+  std::uint64_t compare_bytes_max = 64 << 20;
+  const TextFilter* filter = nullptr;  // for every transcript; thread-safe; outlives the tail
   /// Threads that read history; joined before `filter` is destroyed. None: the disk thread reads it.
   boost::asio::any_io_executor fold_executor = {};
   std::size_t folds_max = 2;  // at a time
