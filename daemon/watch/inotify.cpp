@@ -1,5 +1,7 @@
 #include "watch/inotify.hpp"
 
+#ifdef __linux__
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -203,3 +205,19 @@ std::string Inotify::problem() const {
 }
 
 }  // namespace earshot::watch
+
+#else
+
+namespace earshot::watch {
+
+Inotify::Inotify(boost::asio::io_context& io, ChangeCallback)
+    : descriptor_(io), error_("notifications are not available on this system; files are polled") {}
+Inotify::~Inotify() = default;
+void Inotify::retry_refused() {}
+void Inotify::watch(const std::string&) {}
+void Inotify::unwatch(const std::string&) {}
+std::string Inotify::problem() const { return error_; }
+
+}  // namespace earshot::watch
+
+#endif

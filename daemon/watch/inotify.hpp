@@ -1,8 +1,6 @@
 // Linux notifications: one inotify instance, directories only. Events become hints and carry no other
-// information.
+// information. On other systems it only says that files are polled.
 #pragma once
-#include <sys/inotify.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <map>
@@ -13,6 +11,8 @@
 #include <vector>
 
 #include "watch/watcher.hpp"
+
+struct inotify_event;
 
 namespace earshot::watch {
 
