@@ -14,7 +14,7 @@
 namespace earshot {
 
 /// How long a call may take on the thread of the event loop and on any other thread.
-constexpr std::chrono::milliseconds loop_call_patience{50};
+constexpr std::chrono::milliseconds loop_call_patience{100};
 constexpr std::chrono::milliseconds call_patience{2000};
 
 /// Replaces the directories below which calls are bounded. Such a call runs on a thread of its own. If it

@@ -195,6 +195,7 @@ bool FollowedFile::feed(std::span<const char> bytes, std::size_t overlap, Worksp
 }
 
 void FollowedFile::restart() {
+  ++history;
   transcript_ = Transcript(options_);
   tail_.reset();
   overlap_hash_ = 0;

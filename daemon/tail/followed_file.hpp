@@ -152,7 +152,8 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   bool disk_queued = false;    // waits for one of Follower::disk_reads_max
   /// The last look was so soon after the last change that a later change may have the same change time.
   bool looked_in_tick = false;
-  bool compare_scheduled = false;    // everything is verified once that tick is over
+  bool compare_scheduled = false;    // everything is compared once that tick is over
+  std::uint32_t history = 0;         // counts restarts
   std::uint64_t verified_bytes = 0;  // prefix known to match the file; bytes after it were appended since
   std::uint64_t fold_bytes = 0;      // while folding: how many bytes precede the first event to deliver
   int short_reads = 0;               // in a row: fewer bytes than the file's size promised

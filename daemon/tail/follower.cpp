@@ -172,18 +172,29 @@ void Follower::check(FollowedFile& file) {
     compare_later(file);
 }
 
-/// The file may have been rewritten in the tick of the last look: its change time would be the same.
+/// The file may have been rewritten in the tick of the last look: its change time would be the same. Its new
+/// lines are delivered meanwhile: the disk may hang.
 void Follower::compare_later(FollowedFile& file) {
   if (std::exchange(file.compare_scheduled, true)) return;
   const std::uint64_t bytes = file.bytes_read();
   const std::chrono::milliseconds delay(change_tick_ns / 1'000'000 + bytes / compare_bytes_per_ms);
   timers_.after(delay, [this, bytes, holder = file.shared_from_this()] {
+    if (!holder->is_removed() && holder->bytes_read() == bytes && !holder->is_busy()) return compare(*holder);
     holder->compare_scheduled = false;
-    if (holder->is_removed()) return;
-    if (holder->bytes_read() != bytes) return compare_later(*holder);
-    holder->verify_requested = true;
-    check_soon(*holder);
+    if (!holder->is_removed()) compare_later(*holder);
   });
+}
+
+void Follower::compare(FollowedFile& file) {
+  ++counters_.verifications;
+  check_prefix(
+      disk_, file.prefix(),
+      [this, history = file.history, holder = file.shared_from_this()](const PrefixCheck::Result& result) {
+        holder->compare_scheduled = false;
+        if (holder->is_removed() || holder->history != history || result.error || result.matches) return;
+        holder->verify_requested = true;  // decides, while the file is not read
+        check_soon(*holder);
+      });
 }
 
 std::size_t Follower::next_read_bytes(const FollowedFile& file, std::uint64_t size, std::size_t bytes_max) {

@@ -73,6 +73,7 @@ class Follower {
   void read_on_disk(FollowedFile& file, const FileStat& now);
   void check_disk_queue();
   void compare_later(FollowedFile& file);
+  void compare(FollowedFile& file);
   void on_read(FollowedFile& file, const FileStat& now, const char* buffer, std::size_t overlap, long result);
   bool feed(FollowedFile& file, const char* buffer, std::size_t overlap, std::size_t bytes);
   void verify(FollowedFile& file, const FileStat& now, std::string_view reason);

@@ -41,8 +41,6 @@ std::string decode_octal(std::string_view text) {
   return decoded;
 }
 
-std::set<std::string> as_set(const std::vector<std::string>& list) { return {list.begin(), list.end()}; }
-
 }  // namespace
 
 std::vector<std::string> remote_mounts(std::string_view mounts, std::string_view path) {
@@ -84,12 +82,13 @@ Mounts::Mounts(boost::asio::io_context& io, std::vector<std::string> directories
     : table_(io), directories_(std::move(directories)), target_(std::make_shared<Target>()) {
   target_->io = &io;
   target_->on_answer = std::move(on_answer);
-  set_call_patience(loop_call_patience);
   Fd table = open_for_reading(mounts_path);
   if (!table) return;
   boost::system::error_code failed;
   table_.assign(table.release(), failed);
+  resolve();
   update();
+  set_call_patience(loop_call_patience);
   if (!failed) wait();
 }
 
@@ -109,18 +108,24 @@ void Mounts::wait() {
                     });
 }
 
+/// Before the loop runs. A path that cannot be resolved in time leads to a file system that does not answer.
+void Mounts::resolve() {
+  const std::vector<std::string> given = directories_;
+  bound({given.begin(), given.end()});
+  for (const std::string& directory : given) {
+    const std::string resolved = real_path(directory);
+    if (resolved.empty() && errno == ETIMEDOUT) unresolved_.insert(directory);
+    if (!resolved.empty() && resolved != directory) directories_.push_back(resolved);
+  }
+}
+
 void Mounts::update() {
   const SmallFile table = read_small_file(mounts_path, mounts_bytes_max);
-  std::set<std::string> remote(directories_.begin(), directories_.end());
-  bound(remote);  // until their links are resolved
-  if (!table.ok()) return;
-  remote.clear();
+  std::set<std::string> remote = unresolved_;
   for (const std::string& directory : directories_) {
-    remote.merge(as_set(remote_mounts(table.text, directory)));
-    const std::string resolved = real_path(directory);
-    if (!resolved.empty())
-      remote.merge(as_set(remote_mounts(table.text, resolved)));
-    else if (errno == ETIMEDOUT)
+    if (table.ok())
+      for (std::string& mount : remote_mounts(table.text, directory)) remote.insert(std::move(mount));
+    else
       remote.insert(directory);
   }
   bound(remote);

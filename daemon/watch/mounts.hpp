@@ -32,11 +32,13 @@ class Mounts {
   struct Target;
 
   void wait();
+  void resolve();
   void update();
   void bound(const std::set<std::string>& paths);
 
   boost::asio::posix::stream_descriptor table_;
-  const std::vector<std::string> directories_;
+  std::vector<std::string> directories_;  // and what links in their paths lead to
+  std::set<std::string> unresolved_;
   std::shared_ptr<Target> target_;  // shared with the threads of the calls
 };
 

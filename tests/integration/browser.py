@@ -75,7 +75,7 @@ class Browser:
         try:
             result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         except AssertionError as failed:
-            if "execution context" in str(failed):
+            if "execution context" in str(failed) or "navigated" in str(failed):
                 return None
             raise
         return None if "exceptionDetails" in result else result["result"].get("value")

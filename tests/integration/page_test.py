@@ -6,7 +6,7 @@ import unittest
 import browser
 from support.endpoints import HttpCase, curl
 from support.harness import wait_for
-from support.transcripts import Session
+from support.transcripts import Registry, Session
 
 
 @unittest.skipUnless(browser.program(), "chromium is not installed: run ./dev deps")
@@ -25,6 +25,8 @@ class Page(HttpCase):
         session = Session(self.root, cwd="/home/ada/api")
         hostile = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
         session.prompt(hostile)
+        registry = Registry(self.root, session.session, self.process())  # without a process the session soon ends
+        registry.set_status("busy")
         page = self.open(daemon, code=True)
         page.wait_text("#state", "Live")
         page.wait_text("#sessions", hostile)
@@ -35,6 +37,7 @@ class Page(HttpCase):
         self.assertEqual(page.evaluate("document.cookie + Object.keys({...localStorage}).join()"), "")
         page.wait_text("#sessions .status", "working")
         session.reply("All done.", stop_reason="end_turn")
+        registry.set_status("idle")
         state = "document.querySelector('#sessions .status').dataset.state"  # in both pages: the dashboard displays a recent one as done
         wait_for(lambda: page.evaluate(state) == "idle", "idle")
         page.wait_text("#sessions", "All done.")
