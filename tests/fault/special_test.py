@@ -204,7 +204,7 @@ class Special(MutationCase):
         os.chmod(closed.folder, 0o700)
         closed.prompt("readable again")
         self.client.wait_frame(type="turn.started", prompt="readable again", deadline=60)
-        self.assertEqual(self.metrics.troubles(), {})
+        wait_for(lambda: self.metrics.troubles() == {}, "the problem to be solved")
 
     # --- I/O errors ---
 
