@@ -216,7 +216,7 @@ bool Subscriber::is_due_after_lag(const Session& session) const {
 bool Subscriber::find_changed() {
   if (changed_) return changed_->is_complete;
   if (!starting_.empty() && starting_.front().found) return false;  // one scan at a time
-  changed_.emplace();
+  changed_ = Found{};
   // Those in the queue are dropped.
   shed_ |= std::any_of(queue_.begin(), queue_.end(),
                        [](const Queued& queued) { return queued.kind == Kind::snapshot; });

@@ -177,7 +177,7 @@ bool Subscriber::is_full() const {
 void Subscriber::start_next() {
   if (starting_.empty() || starting_.front().found || changed_ || is_full()) return;
   Starting& next = starting_.front();
-  next.found.emplace();
+  next.found = Found{};
   const auto& asked = next.asked;
   const auto done = [this] {
     finish_start();
