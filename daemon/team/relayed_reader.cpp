@@ -166,7 +166,7 @@ class RelayedDom {
   static constexpr std::size_t kept_bytes_max = 1 << 20;  // a parser that grew beyond is freed
 
   std::optional<element> parse(const Value& value) {
-    if (parser_.capacity() > kept_bytes_max) parser_ = {};
+    if (parser_.capacity() > kept_bytes_max) parser_ = simdjson::dom::parser();
     if (parser_.capacity() == 0 && parser_.allocate(4096, nesting_max + 1)) return std::nullopt;
     return value.to_dom(parser_);
   }
