@@ -15,9 +15,15 @@ class SimTransport final : public serve::Transport {
   explicit SimTransport(std::shared_ptr<Connection> line)
       : connection_(std::move(line)), socket_(connection_->io) {
     connection_->moved = [this] { moved(); };
+    connection_->drop = [this] {
+      // Local, since the last one may own this object.
+      const auto read = std::exchange(read_, {});
+      const auto room = std::exchange(room_, {});
+      const auto on_free = std::exchange(on_free_, {});
+    };
   }
   ~SimTransport() override {
-    connection_->moved = nullptr;
+    connection_->moved = connection_->drop = nullptr;
     connection_->ended = true;
   }
 

@@ -28,6 +28,8 @@ struct Connection {
 
   /// Notifies the daemon's end of changes by the client's end; null if it was destroyed.
   std::function<void()> moved;
+  /// Destroys the handlers of the daemon's end, as the end of its event loop does; null if it was destroyed.
+  std::function<void()> drop;
 };
 
 std::unique_ptr<serve::Transport> make_sim_transport(std::shared_ptr<Connection> line);

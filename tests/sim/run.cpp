@@ -85,6 +85,9 @@ class Daemon {
   ~Daemon() {
     tail.stop();
     while (disk.poll() > 0) disk.restart();
+    for (const auto& each : connections)
+      if (const auto connection = each.lock())
+        if (const auto drop = connection->drop) drop();
   }
 
   /// False: nothing to do now.
@@ -104,6 +107,7 @@ class Daemon {
   watch::Sweep sweep;
   tail::Tail tail;
   bool ready = false;
+  std::vector<std::weak_ptr<Connection>> connections;
 
  private:
   void on_change(const watch::ChangeHint& hint) {
@@ -220,6 +224,7 @@ class Run {
     if (!daemon_->ready) return;
     auto line = std::make_shared<Connection>(daemon_->io);
     line->room = random_.percent(70) ? 1 << 30 : random_.below(20'000);
+    daemon_->connections.push_back(line);
     daemon_->server.admit(make_sim_transport(line), serve::TransportKind::unix_socket);
     client.connect(std::move(line), streams());
     log(client.options().name + " connects");
