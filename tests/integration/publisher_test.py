@@ -66,6 +66,7 @@ class Publisher(TeamCase):
         client = hub.subscriber()
         one.prompt("go")
         client.wait_frame(type="status", host="ada", session=f"{one.session}@ada", state="working")
+        client.wait_frame(type="turn.started", prompt="go")  # the hub has its events too
         ada.process.send_signal(signal.SIGKILL)
         ada.wait_exit()
         away = client.wait_frame(type="status", host="ada", session=f"{one.session}@ada", state="unknown", reason="host_offline", deadline=40)

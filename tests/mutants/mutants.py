@@ -26,6 +26,7 @@ sys.path.insert(0, TESTS)
 import fault_readme_test  # noqa: E402  lists the tests of a file
 import dependencies  # noqa: E402
 
+NOT_SOURCES = {"node_modules", "dist", *dependencies.GENERATED}
 TREE = os.path.join(TOP, "build", "mutants", "tree")
 # Without assertions, as in the release build: only a test may detect a mutant. Slow-to-compile files are not optimised.
 QUICK = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -DNDEBUG -D_FORTIFY_SOURCE=2", "-DEARSHOT_QUICK_BUILD=-O0"]
@@ -149,7 +150,7 @@ def copy_sources():
     """Copies the sources. Unchanged files are not touched, so that they are not built again."""
     wanted = set()
     for folder, folders, names in os.walk(TOP):
-        folders[:] = [name for name in folders if name != ".git" and name not in dependencies.NOT_OURS]
+        folders[:] = [name for name in folders if name != ".git" and name not in NOT_SOURCES]
         for name in names:
             source = os.path.join(folder, name)
             relative = os.path.relpath(source, TOP)
@@ -159,7 +160,7 @@ def copy_sources():
                 os.makedirs(os.path.dirname(copy), exist_ok=True)
                 shutil.copyfile(source, copy)
     for folder, folders, names in os.walk(TREE):
-        folders[:] = [name for name in folders if name not in dependencies.NOT_OURS]
+        folders[:] = [name for name in folders if name not in NOT_SOURCES]
         for name in names:
             if (copy := os.path.join(folder, name)) not in wanted:
                 os.unlink(copy)
