@@ -340,6 +340,8 @@ class Restarts(NotifierCase):
         recent = Session(self.root, cwd="/home/ada/recent")
         recent.prompt("second")
         recent.reply("API Error: 529 Overloaded", isApiErrorMessage=True)
+        for session in (early, recent):
+            self.witness.wait(lambda: self.witness.find(type="turn.finished", session=session.session), f"the failure in {session.cwd}")
         notifier.start()
         self.assertEqual([n["title"] for n in self.wait_notices(receiver, 1)], ["recent failed"])
         self.assertEqual(len(receiver.requests), 1)

@@ -87,7 +87,7 @@ KILLERS = {
         ("unit/serve/websocket/session_test.cpp", "fault 91: unread responses are bounded in total"),
     ],
     "14-handlers-outlive-the-server": [
-        ("unit/serve/websocket/session_test.cpp", "fault 97: handlers that are destroyed after the server use nothing of it"),
+        ("unit/serve/websocket/session_test.cpp", "fault 97: handlers that run or are destroyed after the server use nothing of it"),
     ],
     "15-dead-process-unnoticed": [
         ("unit/status/session_processes_test.cpp", "fault 105: an open turn has ended when its process has exited"),
