@@ -200,6 +200,12 @@ def templates_of(count, mean, mix, seed):
     return [(Template(f"{seed}/{n}", min(size, template_bytes_max), era).text_bytes(), size) for n, (era, size) in enumerate(zip(eras, sizes))]
 
 
+def prompt_line(session, n, prompt):
+    """A user's prompt, the n-th line of a transcript."""
+    return json.dumps({"type": "user", "uuid": f"{session}-{n}", "sessionId": session, "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/w",
+                       "version": "2.1.330", "message": {"role": "user", "content": prompt}}) + "\n"
+
+
 def write_one(path, template, number, size):
     """Writes copies of a template with different ids, about `size` bytes."""
     template = template.replace(SESSION_MARK.encode(), b"%08x" % number)

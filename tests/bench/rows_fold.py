@@ -1,13 +1,15 @@
 """Bytes to events in the core, and one very long transcript in the daemon."""
 import glob
+import itertools
 import os
 import time
 
-from generate import write_sessions
+from generate import prompt_line, write_sessions
 from support.harness import corpus
 from lab import memory
 
 generated_bytes = 64 << 20
+short_text_bytes = 500          # of prompts: lines of about 700 bytes
 huge_bytes = int(1.4 * (1 << 30))
 rounds = 3
 
@@ -19,6 +21,7 @@ def fold(lab, add):
             "recorded": glob.glob(os.path.join(corpus() or "/nowhere", "claude-*", "*", "tree", "**", "*.jsonl"), recursive=True),
             "generated as recorded": write_sessions(os.path.join(folder, "all"), 64, size),
             "generated 2.1.330": write_sessions(os.path.join(folder, "newest"), 64, size, era="2.1.330"),
+            "short lines": short_lines(os.path.join(folder, "short"), size // 4),
         }
         for name, files in inputs.items():
             if not files:
@@ -27,6 +30,20 @@ def fold(lab, add):
             lab.say(f"bytes to events, {name}")
             got = lab.program("fold", *files)
             add(f"bytes to events, {name}", got["fold_rounds"], got["dom_rounds"])
+            add(f"bytes to events, {name}, two threads", got["two_threads_rounds"], got["dom_rounds"])
+
+
+def short_lines(folder, size):
+    """Two transcripts of prompts, `size` bytes together."""
+    os.makedirs(folder)
+    paths = [os.path.join(folder, f"{name}.jsonl") for name in ("a", "b")]
+    for path in paths:
+        with open(path, "w") as file:
+            for n in itertools.count():
+                if file.tell() >= size // 2:
+                    break
+                file.write(prompt_line("s", n, "x" * short_text_bytes))
+    return paths
 
 
 def huge(lab, add):

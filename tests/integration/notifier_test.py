@@ -330,9 +330,9 @@ class Restarts(NotifierCase):
         self.start()
         receiver = self.receiver()
         notifier = self.notifier(hook_rules(receiver))
+        notifier.stop()
         early = Session(self.root, cwd="/home/ada/early")
         early.prompt("first")
-        notifier.stop()
         old = early.record("assistant", {"id": "msg_old", "type": "message", "role": "assistant", "model": "<synthetic>", "stop_reason": "stop_sequence",
                                          "content": [{"type": "text", "text": "API Error"}], "usage": {"input_tokens": 0, "output_tokens": 0}}, isApiErrorMessage=True)
         old["timestamp"] = "2026-01-01T00:00:00.000Z"

@@ -1,36 +1,24 @@
-#!/usr/bin/env python3
-"""Memory of the daemon, and the latency of one client, while other clients make expensive requests. Prints a table.
-
-usage: fairness.py [--quick] [NAME …]      NAME: resume, filters (the default is both)
-
-resume    2,000 cursors are resumed at once after a restart of the daemon
-filters   ten clients subscribe, again and again, with 192 patterns over 20,000 sessions
-"""
+"""Memory of the daemon, and the latency of one client, while other clients make expensive requests."""
 import contextlib
-import json
 import os
-import sys
 import threading
 import time
 
-from lab import Lab, memory, project, until_idle
+from generate import prompt_line
+from lab import memory, project, until_idle
 from plain_client import PlainClient
 
 resumed, resumed_bytes = 2000, 50_000
 filtered, filtering_clients = 20_000, 10
-pings = 500
+warm_ups = 100
 apart_s = 0.005
+RESUMED, FILTERED = "2,000 cursors resumed at once", "10 clients with 192 patterns over 20,000 sessions"
 patterns = [f"*a*b*c{n}*" for n in range(63)]
-
-
-def line(session, n, text):
-    return json.dumps({"type": "user", "uuid": f"{session}-{n}", "sessionId": session, "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/w",
-                       "version": "2.1.330", "message": {"role": "user", "content": text}}) + "\n"
 
 
 def write(path, session, lines, text):
     with open(path, "w") as file:
-        file.writelines(line(session, n, text) for n in range(lines))
+        file.writelines(prompt_line(session, n, text) for n in range(lines))
 
 
 class Pings:
@@ -47,9 +35,9 @@ class Pings:
         self.sent += 1
         began = time.monotonic()
         with open(self.path, "a") as file:
-            file.write(line("live", self.sent, f"ping {self.sent}."))
+            file.write(prompt_line("live", self.sent, f"ping {self.sent}."))
         self.client.until(f'"prompt":"ping {self.sent}."'.encode())
-        return (time.monotonic() - began) * 1000
+        return time.monotonic() - began
 
     def measure(self, until):
         times = []
@@ -57,10 +45,6 @@ class Pings:
             times.append(self.one())
             time.sleep(apart_s)
         return sorted(times)
-
-
-def percentiles(times):
-    return f"{len(times)} appends, p50 {times[len(times) // 2]:.2f} ms, p99 {times[int(len(times) * 0.99)]:.2f} ms, max {times[-1]:.2f} ms"
 
 
 @contextlib.contextmanager
@@ -80,22 +64,40 @@ def peak_memory(daemon):
         thread.join()
 
 
-def compare(daemon, root, load):
-    """Prints latency and memory without and with `load(daemon)`, which runs in a thread."""
+def loaded(daemon, root, load):
+    """(latencies in seconds, sorted; bytes of memory more) while `load(daemon)` runs in a thread."""
     live = Pings(daemon, os.path.join(project(root), "live.jsonl"))
-    print("  idle:   ", percentiles(live.measure(lambda n: n >= pings)))
+    live.measure(lambda n: n >= warm_ups)
     until_idle(daemon)
     before = memory(daemon)
-    thread = threading.Thread(target=load, args=(daemon,))
+    failures = []
+
+    def run():
+        try:
+            load(daemon)
+        except Exception as error:
+            failures.append(error)
+    thread = threading.Thread(target=run)
     with peak_memory(daemon) as peak:
-        began = time.monotonic()
         thread.start()
         times = live.measure(lambda n: n > 0 and not thread.is_alive())
-    print("  loaded: ", percentiles(times), f"in {time.monotonic() - began:.1f} s")
-    print(f"  memory:  {before / 2**20:.1f} MiB, then at most {(peak[0] - before) / 2**20:.1f} MiB more")
+    thread.join()
+    if failures:
+        raise failures[0]
+    return times, max(0, peak[0] - before)
 
 
-def resume(lab):
+def percentile(times, part):
+    return times[min(int(len(times) * part), len(times) - 1)]
+
+
+def fairness(lab, add):
+    for measure, what in ((resume, RESUMED), (filters, FILTERED)):
+        if add.selects(what):
+            measure(lab, add, what)
+
+
+def resume(lab, add, what):
     count = resumed // (20 if lab.quick else 1)
     with lab.scratch("resume") as root:
         paths = [os.path.join(project(root), f"s{n}.jsonl") for n in range(count)]
@@ -111,18 +113,20 @@ def resume(lab):
         cursors = [part.split(b'"')[1].decode() for part in bytes(received).split(b'"cursors":[')[1:]]
         for n, path in enumerate(paths):
             with open(path, "a") as file:
-                file.write(line(f"s{n}", 10**6, "while the daemon was down"))
+                file.write(prompt_line(f"s{n}", 10**6, "while the daemon was down"))
 
         def load(daemon):
             client = PlainClient(daemon.port, daemon.token)
             client.subscribe(after=cursors, filter={"session": ["s*"]}, snapshot=False)
             client.until(b'"complete":true')
         with lab.daemon(root) as daemon:
-            print(f"{len(cursors)} cursors of {count} transcripts of {os.path.getsize(paths[0])} bytes are resumed")
-            compare(daemon, root, load)
+            times, more = loaded(daemon, root, load)
+    note = "" if len(cursors) == resumed else f"{len(cursors)}"
+    add(f"{what}: memory more", [more], note=note)
+    add(f"{what}: an append to another session, p99", [percentile(times, 0.99)], note=note)
 
 
-def filters(lab):
+def filters(lab, add, what):
     count = filtered // (20 if lab.quick else 1)
     with lab.scratch("filters") as root:
         for n in range(count):
@@ -143,20 +147,7 @@ def filters(lab):
             for thread in threads:
                 thread.join()
         with lab.daemon(root) as daemon:
-            print(f"{filtering_clients} clients subscribe with 192 patterns over {count} sessions")
-            compare(daemon, root, load)
-
-
-def main(words):
-    lab = Lab(quick="--quick" in words)
-    try:
-        for measure in (resume, filters):
-            names = [word for word in words if not word.startswith("-")]
-            if not names or measure.__name__ in names:
-                measure(lab)
-    finally:
-        lab.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+            times, more = loaded(daemon, root, load)
+    note = "" if count == filtered else f"{count} sessions"
+    add(f"{what}: memory more", [more], note=note)
+    add(f"{what}: an append, p99", [percentile(times, 0.99)], note=note)
