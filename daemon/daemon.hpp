@@ -18,7 +18,6 @@
 #include "status/status_tracker.hpp"
 #include "tail/tail.hpp"
 #include "team.hpp"
-#include "watch/mounts.hpp"
 #include "watch/watchers.hpp"
 
 namespace earshot {
