@@ -13,7 +13,7 @@
 #include "common/format.hpp"
 #include "notifier/notifier.hpp"
 #include "notifier/rules_file.hpp"
-#include "notifier/sinks/http.hpp"
+#include "notifier/sinks/sinks.hpp"
 
 namespace earshot::notifier {
 namespace {

@@ -9,7 +9,6 @@
 #include "notifier/commands.hpp"
 #include "notifier/rule_engine.hpp"
 #include "notifier/rules_file.hpp"
-#include "notifier/sinks/http.hpp"
 #include "notifier/sinks/sinks.hpp"
 
 namespace earshot::notifier {
