@@ -166,8 +166,38 @@ std::string size_literal(std::uint64_t bytes) {
 std::string format_bytes(std::uint64_t bytes) { return scaled(bytes, " B", {" kB", " MB", " GB", " TB"}); }
 std::string format_count(std::uint64_t count) { return scaled(count, "", {"k", "M", "G", "T"}); }
 
+namespace {
+
+// The form that programs write, `2025-11-04T13:03:07.250Z`, at a fraction of the cost. Absent: another form.
+std::optional<std::int64_t> parse_common_time(std::string_view text) {
+  using namespace std::chrono;
+  if (text.size() != 24 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
+      text[16] != ':' || text[19] != '.' || text[23] != 'Z')
+    return std::nullopt;
+  bool digits = true;
+  const auto number = [&](std::size_t at, std::size_t count) {
+    unsigned value = 0;
+    for (std::size_t n = at; n < at + count; ++n) {
+      const unsigned digit = static_cast<unsigned char>(text[n]) - unsigned{'0'};
+      digits = digits && digit <= 9;
+      value = value * 10 + digit;
+    }
+    return value;
+  };
+  const unsigned y = number(0, 4), mo = number(5, 2), d = number(8, 2);
+  const unsigned h = number(11, 2), mi = number(14, 2), s = number(17, 2), ms = number(20, 3);
+  if (!digits || h > 23 || mi > 59 || s > 60) return std::nullopt;
+  const year_month_day date{year{static_cast<int>(y)}, month{mo}, day{d}};
+  if (!date.ok()) return std::nullopt;
+  const std::int64_t days = sys_days{date}.time_since_epoch().count();
+  return ((days * 24 + h) * 60 + mi) * 60'000 + s * 1000 + ms;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> parse_time(std::string_view text) {
   using namespace std::chrono;
+  if (const auto common = parse_common_time(text)) return common;
   const int y = take_digits(text, 4);
   if (y < 0 || !take(text, '-')) return std::nullopt;
   const int mo = take_digits(text, 2);

@@ -111,8 +111,16 @@ void Assembler::count_type(std::string_view type, bool unknown) {
       found =
           table.emplace(table.size() < type_names_max ? std::string(type) : std::string("(other)"), 0).first;
     ++found->second;
+    return found;
   };
-  count(counts_.types);
+  // A session has few types: most records are of one that its slot remembers.
+  CountedType& recent =
+      recent_types_[(type.size() * 2 + static_cast<unsigned char>(type.back())) % recent_types_.size()];
+  if (recent.name && *recent.name == type) {
+    ++*recent.count;
+  } else if (const auto found = count(counts_.types); found->first == type) {
+    recent = {&found->first, &found->second};
+  }
   if (unknown) count(counts_.unknown_types);
 }
 
@@ -121,7 +129,7 @@ void Assembler::record(const Record& record) {
   chain_ = own_chain;
   count_type(record.type, record.unknown);
   ++counts_.records;
-  record_name_ = "@" + std::to_string(line_offset_);
+  if (record.uuid.empty()) record_name_ = "@" + std::to_string(line_offset_);
   if (recorded_session_.empty() && !record.session.empty()) recorded_session_ = record.session;
   if (state_.warmup || !is_new_record()) return;
   chain_ = find_chain();

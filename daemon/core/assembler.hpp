@@ -1,6 +1,7 @@
 // Records → events. Total: accepts any record in any order, never throws for content, never follows parent
 // chains.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -48,6 +49,9 @@ class Assembler {
 
   /// `filter` may be null; it outlives this object and redacts the previews in state() before they are cut.
   Assembler(std::string own_agent, std::string_view program, std::uint64_t key, const TextFilter* filter);
+
+  Assembler(const Assembler&) = delete;
+  Assembler& operator=(const Assembler&) = delete;
 
   /// Starts a line that ends at `end`; event indices restart at 1.
   void begin_line(std::uint64_t line_offset, const Cursor& end, EventSink& sink);
@@ -170,6 +174,11 @@ class Assembler {
   enum Due : unsigned { prompt_preview = 1, text_preview = 2, input_preview = 4 };
   mutable unsigned pending_previews_ = 0;
   RecordCounts counts_;
+  struct CountedType {
+    const std::string* name = nullptr;  // of counts_.types
+    std::uint64_t* count = nullptr;
+  };
+  std::array<CountedType, 16> recent_types_;
   std::string recorded_session_;
 
   HashSet uuids_;

@@ -67,6 +67,10 @@ class Value {
   Items items() const;
 
   Value member(std::string_view key) const;
+  /// Calls `take(key, value)` for each member of an object, in order. If it returns false and the key has
+  /// escapes, the call is repeated with the decoded key.
+  template <class Take>
+  void each_named(Take&& take) const;
   std::string_view text_of(std::string_view key) const { return member(key).as_text(); }
   bool bool_of(std::string_view key) const { return member(key).as_bool(); }
   std::optional<std::int64_t> int_of(std::string_view key) const { return member(key).as_int(); }
@@ -172,6 +176,17 @@ inline Members Value::members() const {
   found.line_ = line_, found.begin_ = number_ + 1, found.end_ = line_->close_of(number_);
   return found;
 }
+template <class Take>
+void Value::each_named(Take&& take) const {
+  if (!is_object()) return;
+  const std::uint32_t end = line_->close_of(number_);
+  for (std::uint32_t number = number_ + 1; number < end;) {
+    const Value name(*line_, number), value(*line_, number + 2);
+    const std::string_view written = name.content();
+    if (!take(written, value) && name.has_escape(written)) take(line_->decode(written), value);
+    number = value.behind() + 1;
+  }
+}
 inline Items Value::items() const {
   Items found;
   if (!is_array()) return found;
@@ -224,6 +239,10 @@ inline Members Value::members() const {
   Members found;
   if (is_object()) found.object_ = element_->get_object().value_unsafe();
   return found;
+}
+template <class Take>
+void Value::each_named(Take&& take) const {
+  for (const Member& member : members()) take(member.key, member.value);
 }
 inline Items Value::items() const {
   Items found;

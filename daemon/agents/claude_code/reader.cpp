@@ -6,19 +6,15 @@
 #include <utility>
 
 #include "base/quantities.hpp"
+#include "core/member_table.hpp"
 
 namespace earshot::claude_code {
 namespace {
 
-struct NamedField {
-  std::string_view name;
-  Value Fields::*member;
-};
-
 #define FIELD(name) \
   { #name, &Fields::name }
 // clang-format off
-constexpr NamedField known_fields[] = {
+constexpr MemberTable<Fields, 256> field_table({
     FIELD(type), FIELD(subtype), FIELD(uuid), FIELD(parentUuid), FIELD(timestamp), FIELD(sessionId),
     FIELD(version), FIELD(cwd), FIELD(gitBranch), FIELD(message), FIELD(isSidechain), FIELD(isMeta),
     FIELD(isDeleted), FIELD(isAborted), FIELD(isCompactSummary), FIELD(isApiErrorMessage),
@@ -30,30 +26,20 @@ constexpr NamedField known_fields[] = {
     FIELD(compactMetadata), FIELD(microcompactMetadata), FIELD(error), FIELD(apiErrorStatus),
     FIELD(retryInMs), FIELD(retryAttempt), FIELD(maxRetries), FIELD(preventedContinuation), FIELD(hookErrors),
     FIELD(toolName), FIELD(toolArguments), FIELD(isError),
-};
+});
 // clang-format on
 #undef FIELD
 
-// A perfect hash: a key is compared with at most one name.
-constexpr std::size_t slot_count = 256;
-constexpr std::size_t slot_of(std::string_view name) {
-  const auto at = [&](std::size_t n) { return static_cast<unsigned char>(name[n]); };
-  return (name.size() * 16 + at(0) * 30 + at(name.size() / 2) + at(name.size() - 1) * 7) % slot_count;
-}
-static_assert(
-    [] {
-      std::array<bool, slot_count> taken{};
-      for (const NamedField& one : known_fields)
-        if (std::exchange(taken[slot_of(one.name)], true)) return false;
-      return true;
-    }(),
-    "two names share a slot: try other factors");
-
-constexpr auto by_slot = [] {
-  std::array<NamedField, slot_count> all{};
-  for (const NamedField& one : known_fields) all[slot_of(one.name)] = one;
-  return all;
-}();
+constexpr MemberTable<Block, 64> block_table({{"type", &Block::type},
+                                              {"text", &Block::text},
+                                              {"thinking", &Block::thinking},
+                                              {"id", &Block::id},
+                                              {"name", &Block::name},
+                                              {"input", &Block::input},
+                                              {"tool_use_id", &Block::tool_use_id},
+                                              {"content", &Block::content},
+                                              {"is_error", &Block::is_error},
+                                              {"source", &Block::source}});
 
 void read_summary(const Fields& f, Record& out) {
   out.facts.push_back(fact::Title{fact::Title::Kind::summary, f.summary.as_text(), f.leafUuid.as_text()});
@@ -208,13 +194,8 @@ const Rule* find_rule(std::span<const Rule> rules, std::string_view kind) {
   return found == rules.end() ? nullptr : &*found;
 }
 
-Fields::Fields(const Value& json) {
-  for (const Member& field : json.members()) {
-    if (field.key.empty()) continue;
-    const NamedField& one = by_slot[slot_of(field.key)];
-    if (one.name == field.key) this->*one.member = field.value;
-  }
-}
+Fields::Fields(const Value& json) { field_table.read(json, *this); }
+Block::Block(const Value& json) { block_table.read(json, *this); }
 
 void read_header(const Fields& fields, Record& out) {
   out.uuid = fields.uuid.as_text();
@@ -244,9 +225,9 @@ void read_header(const Fields& fields, Record& out) {
 
 bool is_media(std::string_view block_type) { return block_type == "image" || block_type == "document"; }
 
-Media media_of(std::string_view block_type, const Value& block) {
+Media media_of(std::string_view block_type, const Value& source) {
   Media media{block_type, {}, 0};
-  if (const Value source = block.member("source")) {
+  if (source) {
     media.media_type = source.text_of("media_type");
     std::string_view data = source.text_of("data");
     if (source.text_of("type") == "base64") {

@@ -45,6 +45,13 @@ struct Fields {
   explicit Fields(const Value& json);
 };
 
+/// The members that content blocks of any type may have.
+struct Block {
+  Value type, text, thinking, id, name, input, tool_use_id, content, is_error, source;
+
+  explicit Block(const Value& json);
+};
+
 /// How to read one kind of record.
 struct Rule {
   std::string_view kind;
@@ -80,7 +87,8 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
 std::string_view without_reminders(std::string_view text, Record& out);
 
 bool is_media(std::string_view block_type);
-Media media_of(std::string_view block_type, const Value& block);
+/// `source`: of the block.
+Media media_of(std::string_view block_type, const Value& source);
 
 /// The text of `content`: a string, or its text blocks joined by newlines.
 std::optional<std::string_view> text_of_content(const Value& content, Record& out);

@@ -1,6 +1,7 @@
 // claude-code: assistant records. The lines of one message share its id.
 #include "agents/claude_code/reader.hpp"
 #include "base/json_scan.hpp"
+#include "core/member_table.hpp"
 
 namespace earshot::claude_code {
 namespace {
@@ -21,50 +22,65 @@ constexpr Tool tools[] = {
     {"TaskUpdate", Purpose::todo_update}, {"TaskList", Purpose::todo_list},
 };
 
-std::uint64_t count_or_zero(const Value& value, std::string_view key) {
-  return value.count_of(key).value_or(0);
-}
+struct MessageFields {
+  Value id, model, stop_reason, content, usage;
+};
+constexpr MemberTable<MessageFields, 32> message_table({{"id", &MessageFields::id},
+                                                        {"model", &MessageFields::model},
+                                                        {"stop_reason", &MessageFields::stop_reason},
+                                                        {"content", &MessageFields::content},
+                                                        {"usage", &MessageFields::usage}});
+
+struct UsageFields {
+  Value input, output, cache_read, cache_write, cache_creation;
+};
+constexpr MemberTable<UsageFields, 32> usage_table({{"input_tokens", &UsageFields::input},
+                                                    {"output_tokens", &UsageFields::output},
+                                                    {"cache_read_input_tokens", &UsageFields::cache_read},
+                                                    {"cache_creation_input_tokens",
+                                                     &UsageFields::cache_write},
+                                                    {"cache_creation", &UsageFields::cache_creation}});
 
 Usage usage_of(const Value& usage) {
-  Usage tokens{count_or_zero(usage, "input_tokens"), count_or_zero(usage, "output_tokens"),
-               count_or_zero(usage, "cache_read_input_tokens"),
-               count_or_zero(usage, "cache_creation_input_tokens")};
-  if (const Value nested = usage.member("cache_creation"); nested.is_object()) {
+  UsageFields fields;
+  usage_table.read(usage, fields);
+  const auto count = [](const Value& value) { return value.as_count().value_or(0); };
+  Usage tokens{count(fields.input), count(fields.output), count(fields.cache_read),
+               count(fields.cache_write)};
+  if (fields.cache_creation.is_object()) {
     std::uint64_t sum = 0;  // per cache lifetime; their sum is the flat figure
-    for (const Member& one : nested.members())
-      if (const auto count = one.value.as_count()) sum += *count;
+    for (const Member& one : fields.cache_creation.members()) sum += count(one.value);
     tokens.cache_write = std::max(tokens.cache_write, sum);
   }
   return tokens;
 }
 
 // `raw`: the record's text if the input's own is not to be used; the block is the content's item `index`.
-void read_tool_use(const Value& block, std::string_view raw, std::size_t index, Record& out) {
-  const Value input = block.member("input");
-  std::string_view raw_input = input.raw();
+void read_tool_use(const Block& block, std::string_view raw, std::size_t index, Record& out) {
+  std::string_view raw_input = block.input.raw();
   if (!raw.empty()) {
     const std::string_view blocks = find_member(find_member(raw, "message"), "content");
     raw_input = find_member(find_element(blocks, index), "input");
   }
-  out.facts.push_back(invocation(block.text_of("id"), block.text_of("name"), input, raw_input));
+  out.facts.push_back(invocation(block.id.as_text(), block.name.as_text(), block.input, raw_input));
 }
 
-void read_block(const Value& block, std::string_view kind, Record& out, bool& has_content) {
+void read_block(const Block& block, std::string_view kind, Record& out, bool& has_content) {
   if (kind == "thinking" || kind == "redacted_thinking") {
     std::optional<std::string_view> thinking;
-    if (const std::string_view text = block.text_of("thinking"); !text.empty()) thinking = text;
+    if (const std::string_view text = block.thinking.as_text(); !text.empty()) thinking = text;
     out.facts.push_back(fact::MessageBlock{"assistant", kind, thinking, std::nullopt});
     return;
   }
   if (kind.empty()) return;
   has_content = true;
   if (kind == "text") {
-    if (const std::string_view text = block.text_of("text"); !text.empty())
+    if (const std::string_view text = block.text.as_text(); !text.empty())
       out.facts.push_back(fact::MessageBlock{"assistant", kind, text, std::nullopt});
     return;
   }
   std::optional<Media> media;
-  if (is_media(kind)) media = media_of(kind, block);
+  if (is_media(kind)) media = media_of(kind, block.source);
   out.facts.push_back(fact::MessageBlock{"assistant", kind, std::nullopt, media});
 }
 
@@ -99,20 +115,11 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
 void read_assistant(const Fields& f, std::string_view raw, Record& out) {
   out.author = Record::Author::assistant;
   if (!f.message.is_object()) return;
-  std::string_view stop_reason;
-  Value content, usage;
-  for (const Member& field : f.message.members()) {
-    if (field.key == "id")
-      out.message = field.value.as_text();
-    else if (field.key == "model")
-      out.model = field.value.as_text();
-    else if (field.key == "stop_reason")
-      stop_reason = field.value.as_text();
-    else if (field.key == "content")
-      content = field.value;
-    else if (field.key == "usage")
-      usage = field.value;
-  }
+  MessageFields message;
+  message_table.read(f.message, message);
+  const Value& content = message.content;
+  out.message = message.id.as_text();
+  out.model = message.model.as_text();
   const bool synthetic = out.model == synthetic_model;
   const bool failed = f.isApiErrorMessage.as_bool();
   if (synthetic || failed) {
@@ -128,8 +135,9 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
       out.facts.push_back(fact::MessageBlock{"assistant", "text", message_text, std::nullopt});
   } else {
     std::size_t index = 0;
-    for (const Value& block : content.items()) {
-      const std::string_view kind = block.text_of("type");
+    for (const Value& item : content.items()) {
+      const Block block(item);
+      const std::string_view kind = block.type.as_text();
       if (kind == "tool_use")
         read_tool_use(block, raw, index, out);
       else
@@ -139,7 +147,7 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
   }
 
   fact::MessageUsage used{.model = out.model, .usage = {}, .cost_usd = {}};
-  if (usage.is_object()) used.usage = usage_of(usage);
+  if (message.usage.is_object()) used.usage = usage_of(message.usage);
   used.cost_usd = f.costUSD.as_double();
   if (used.cost_usd || used.usage != Usage{}) out.facts.push_back(used);
 
@@ -153,7 +161,8 @@ void read_assistant(const Fields& f, std::string_view raw, Record& out) {
                        .retry_in_ms = {},
                        .fatal = true});
     out.facts.push_back(fact::TurnEnd{"failed", {}, std::nullopt, false});
-  } else if (has_content && !stop_reason.empty() && out.author != Record::Author::program) {
+  } else if (const std::string_view stop_reason = message.stop_reason.as_text();
+             has_content && !stop_reason.empty() && out.author != Record::Author::program) {
     out.facts.push_back(fact::Stop{stop_reason, f.durationMs.as_int()});
   }
 }

@@ -69,7 +69,8 @@ void queued_command(const Fields& f, Record& out) {
   }
   for (const Value& block : prompt.items()) {
     const std::string_view kind = block.text_of("type");
-    if (is_media(kind)) out.facts.push_back(fact::Absorbed{std::nullopt, media_of(kind, block)});
+    if (is_media(kind))
+      out.facts.push_back(fact::Absorbed{std::nullopt, media_of(kind, block.member("source"))});
   }
 }
 

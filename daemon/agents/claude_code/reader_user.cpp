@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "agents/claude_code/reader.hpp"
+#include "core/member_table.hpp"
 
 namespace earshot::claude_code {
 namespace {
@@ -108,18 +109,19 @@ constexpr Tag tags[] = {
 struct Content {
   std::vector<string_view> texts;
   std::vector<Media> media;
-  std::vector<Value> results;
+  std::vector<Block> results;
 };
 Content content_of(const Value& content) {
   Content found;
   if (content.is_string()) {
     found.texts.push_back(content.as_text());
   } else {
-    for (const Value& block : content.items()) {
-      const string_view kind = block.text_of("type");
+    for (const Value& item : content.items()) {
+      const Block block(item);
+      const string_view kind = block.type.as_text();
       if (kind == "tool_result") found.results.push_back(block);
-      if (kind == "text") found.texts.push_back(block.text_of("text"));
-      if (is_media(kind)) found.media.push_back(media_of(kind, block));
+      if (kind == "text") found.texts.push_back(block.text.as_text());
+      if (is_media(kind)) found.media.push_back(media_of(kind, block.source));
     }
   }
   return found;
@@ -141,9 +143,23 @@ string_view refine(std::span<const Refinement> table, string_view text) {
   return {};
 }
 
+// The members of `toolUseResult`, whatever the tool.
+struct ToolFields {
+  Value interrupted, wasInterrupted, status, backgroundTaskId, agentId, resumedAgentId, agent_id, teammate_id,
+      totalDurationMs, totalTokens, totalToolUseCount, newTodos, tasks, task, success, taskId, statusChange;
+};
+#define FIELD(name) \
+  { #name, &ToolFields::name }
+constexpr MemberTable<ToolFields, 128> tool_table(
+    {FIELD(interrupted), FIELD(wasInterrupted), FIELD(status), FIELD(backgroundTaskId), FIELD(agentId),
+     FIELD(resumedAgentId), FIELD(agent_id), FIELD(teammate_id), FIELD(totalDurationMs), FIELD(totalTokens),
+     FIELD(totalToolUseCount), FIELD(newTodos), FIELD(tasks), FIELD(task), FIELD(success), FIELD(taskId),
+     FIELD(statusChange)});
+#undef FIELD
+
 // The first match decides: the program's denial kind, interruption, denial, error, ok.
-void read_outcome(const Fields& f, const Value& block, fact::Result& result) {
-  const bool failed = block.bool_of("is_error") || f.isError.as_bool();
+void read_outcome(const Fields& f, const ToolFields& use, const Block& block, fact::Result& result) {
+  const bool failed = block.is_error.as_bool() || f.isError.as_bool();
   const string_view kind = f.toolDenialKind.as_text();
   const string_view output = result.output.value_or("");
   if (!kind.empty()) {
@@ -152,8 +168,7 @@ void read_outcome(const Fields& f, const Value& block, fact::Result& result) {
     result.is_late_rejection = kind == "user-rejected" && !f.toolDenialBeforeRun.as_bool() && !rejected;
     return;
   }
-  const bool interrupted =
-      f.toolUseResult.bool_of("interrupted") || f.toolUseResult.bool_of("wasInterrupted");  // Task, 1.0.51
+  const bool interrupted = use.interrupted.as_bool() || use.wasInterrupted.as_bool();  // Task, 1.0.51
   result.outcome = failed ? refine(interrupted_texts, output) : string_view{};
   if (interrupted) result.outcome = "interrupted";
   if (result.outcome.empty() && failed) result.outcome = refine(denial_texts, output);
@@ -169,7 +184,7 @@ string_view word_after(string_view text, string_view label) {
   return text.substr(0, text.find_first_of(" \n\t.,("));
 }
 
-void read_tool_use_result(const Fields& f, fact::Result& result) {
+void read_tool_use_result(const Fields& f, const ToolFields& use, fact::Result& result) {
   const string_view output = result.output.value_or("");
   if (!f.toolUseResult.is_object()) {
     if (f.toolUseResult) return;
@@ -181,47 +196,48 @@ void read_tool_use_result(const Fields& f, fact::Result& result) {
     }
     return;
   }
-  const Value& use = f.toolUseResult;
-  const string_view status = use.text_of("status");
-  result.background = use.text_of("backgroundTaskId");
-  result.subagent = use.text_of("agentId");
-  result.resumed = use.text_of("resumedAgentId");
+  const string_view status = use.status.as_text();
+  result.background = use.backgroundTaskId.as_text();
+  result.subagent = use.agentId.as_text();
+  result.resumed = use.resumedAgentId.as_text();
   if (status == "async_launched") {
     result.launch = true;
     result.background = result.subagent;
   } else if (status == "teammate_spawned") {
     result.launch = true;
-    result.subagent = use.text_of("agent_id");
-    result.background = result.subagent.empty() ? use.text_of("teammate_id") : result.subagent;
+    result.subagent = use.agent_id.as_text();
+    result.background = result.subagent.empty() ? use.teammate_id.as_text() : result.subagent;
   }
-  result.duration_ms = use.int_of("totalDurationMs");
-  result.tokens = use.count_of("totalTokens");
-  result.tools = use.count_of("totalToolUseCount");
+  result.duration_ms = use.totalDurationMs.as_int();
+  result.tokens = use.totalTokens.as_count();
+  result.tools = use.totalToolUseCount.as_count();
 
-  for (const std::string_view name : {"newTodos", "tasks"})
-    if (const Value list = use.member(name); list.is_array()) result.todo.list = todos_of(list);
-  if (const Value task = use.member("task"); task.is_object()) result.todo.item = todo_of(task);
-  if (const Value success = use.member("success"); success.is_bool())
-    result.todo.refused = !success.as_bool();
-  if (const Value id = use.member("taskId"); id && !result.todo.item) {
-    Todo item{
-        .id = std::string(id.as_text()), .content = {}, .status = {}, .active_form = {}, .priority = {}};
-    if (const Value change = use.member("statusChange")) item.status = change.text_of("to");
+  for (const Value& list : {use.newTodos, use.tasks})
+    if (list.is_array()) result.todo.list = todos_of(list);
+  if (use.task.is_object()) result.todo.item = todo_of(use.task);
+  if (use.success.is_bool()) result.todo.refused = !use.success.as_bool();
+  if (use.taskId && !result.todo.item) {
+    Todo item{.id = std::string(use.taskId.as_text()),
+              .content = {},
+              .status = {},
+              .active_form = {},
+              .priority = {}};
+    if (use.statusChange) item.status = use.statusChange.text_of("to");
     result.todo.item = std::move(item);
   }
 }
 
-void read_result(const Fields& f, const Value& block, Record& out) {
+void read_result(const Fields& f, const ToolFields& use, const Block& block, Record& out) {
   fact::Result result;
-  result.call = block.text_of("tool_use_id");
-  const Value content = block.member("content");
+  result.call = block.tool_use_id.as_text();
+  const Value& content = block.content;
   result.output = text_of_content(content, out);
   for (const Value& part : content.items()) {
     const string_view kind = part.text_of("type");
-    if (is_media(kind)) result.media.push_back(media_of(kind, part));
+    if (is_media(kind)) result.media.push_back(media_of(kind, part.member("source")));
   }
-  read_outcome(f, block, result);
-  read_tool_use_result(f, result);
+  read_outcome(f, use, block, result);
+  read_tool_use_result(f, use, result);
   out.facts.push_back(std::move(result));
 }
 
@@ -325,7 +341,9 @@ void read_user(const Fields& f, Record& out) {
   out.is_warmup = first == "Warmup";
 
   if (!content.results.empty()) {
-    for (const Value& block : content.results) read_result(f, block, out);
+    ToolFields use;
+    tool_table.read(f.toolUseResult, use);
+    for (const Block& block : content.results) read_result(f, use, block, out);
     for (const string_view text : content.texts)
       if (const string_view kept = without_reminders(text, out); !kept.empty() && !is_interruption(kept))
         out.facts.push_back(fact::Absorbed{kept, std::nullopt});

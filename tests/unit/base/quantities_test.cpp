@@ -109,6 +109,11 @@ TEST_CASE("displayed sizes are in powers of ten") {
 TEST_CASE("times are parsed with fractions and offsets") {
   CHECK(parse_time("1970-01-01T00:00:00Z") == 0);
   CHECK(parse_time("2025-11-04T13:03:07.250Z") == 1'762'261'387'250);
+  CHECK(parse_time("2024-02-29T23:59:60.999Z") == 1'709'251'200'999);
+  for (const char* bad : {"2025-02-29T13:03:07.250Z", "2025-13-04T13:03:07.250Z", "2025-11-04T24:03:07.250Z",
+                          "2025-11-04T13:60:07.250Z", "2025-11-04T13:03:61.250Z", "2025-11-04T13:03:07.2x0Z",
+                          "20x5-11-04T13:03:07.250Z", "2025-11-04T13:03:07,250Z"})
+    CHECK_FALSE(parse_time(bad));
   CHECK(parse_time("2025-11-04T14:03:07.250+01:00") == 1'762'261'387'250);
   CHECK(parse_time("2025-11-04t10:33:07.250-02:30") == 1'762'261'387'250);
   CHECK(parse_time("2025-11-04 13:03:07.250z") == 1'762'261'387'250);

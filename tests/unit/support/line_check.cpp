@@ -2,12 +2,40 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
+
+#include "core/member_table.hpp"
 
 namespace earshot::test {
 namespace {
 
 using simdjson::dom::element_type;
 using Kind = LineParser::Kind;
+
+struct Named {
+  Value a, type, message;
+};
+constexpr std::pair<std::string_view, Value Named::*> names[] = {
+    {"a", &Named::a}, {"type", &Named::type}, {"message", &Named::message}};
+constexpr MemberTable<Named, 16> named_table({{"a", &Named::a},
+                                              {"type", &Named::type},
+                                              {"message", &Named::message}});
+
+const char* difference(const dom::element& dom, const Value& value);
+
+// Of an object's members that a table reads.
+const char* difference_in_table(const dom::element& dom, const Value& value) {
+  Named fields;
+  named_table.read(value, fields);
+  for (const auto& [name, member] : names) {
+    const auto expected = dom::member(dom, name);
+    const Value& found = fields.*member;
+    if (expected.has_value() != static_cast<bool>(found)) return "a member in a table";
+    if (!expected) continue;
+    if (const char* what = difference(*expected, found)) return what;
+  }
+  return nullptr;
+}
 
 // What differs between a value and the DOM's; null: nothing.
 const char* difference(const dom::element& dom, const Value& value) {
@@ -61,7 +89,8 @@ const char* difference_by_name(const dom::element& dom, const Value& value) {
     const auto expected = dom::member(dom, field.key);
     if (const char* found = difference(*expected, value.member(field.key))) return found;
   }
-  return value.member("no such member") ? "a member that is not there" : nullptr;
+  if (value.member("no such member")) return "a member that is not there";
+  return difference_in_table(dom, value);
 }
 
 }  // namespace

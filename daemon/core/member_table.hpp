@@ -1,0 +1,84 @@
+// Reads several members of an object in one pass. Each name has a place of its own in a table, so that a key
+// is compared with one name at most.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "core/line_value.hpp"
+
+namespace earshot {
+
+/// `Fields` is a struct with a Value for each name; at most `slots` / 4 names.
+template <class Fields, std::size_t slots>
+class MemberTable {
+ public:
+  struct Entry {
+    std::string_view name;
+    Value Fields::*member = nullptr;
+  };
+
+  template <std::size_t count>
+  consteval explicit MemberTable(const Entry (&entries)[count]) {
+    static_assert(count * 4 <= slots);
+    while (!fill(entries))
+      if (++factor_ == factor_max) throw "no factor gives each name a place of its own";
+  }
+
+  /// Sets the members that the object has; of repeated ones the last counts.
+  void read(const Value& object, Fields& fields) const {
+    object.each_named([&](std::string_view key, const Value& value) {
+      if (key.empty()) return false;
+      const Entry& entry = slots_[slot_of(key)];
+      if (!is_same(entry.name, key)) return false;
+      fields.*entry.member = value;
+      return true;
+    });
+  }
+
+ private:
+  static constexpr std::size_t factor_max = 4096;
+
+  constexpr std::size_t slot_of(std::string_view key) const {
+    const auto at = [&](std::size_t n) { return std::size_t{static_cast<unsigned char>(key[n])}; };
+    return (key.size() * 16 + at(0) * factor_ + at(key.size() / 2) * (factor_ / 4 + 1) +
+            at(key.size() - 1) * (factor_ / 16 + 7)) %
+           slots;
+  }
+  template <std::size_t count>
+  constexpr bool fill(const Entry (&entries)[count]) {
+    slots_ = {};
+    for (const Entry& entry : entries) {
+      Entry& slot = slots_[slot_of(entry.name)];
+      if (!slot.name.empty()) return false;
+      slot = entry;
+    }
+    return true;
+  }
+
+  // The comparison of short texts without a call.
+  template <class Word>
+  static bool same_ends(const char* a, const char* b, std::size_t size) {
+    Word first[2], last[2];
+    std::memcpy(&first[0], a, sizeof(Word)), std::memcpy(&first[1], b, sizeof(Word));
+    std::memcpy(&last[0], a + size - sizeof(Word), sizeof(Word));
+    std::memcpy(&last[1], b + size - sizeof(Word), sizeof(Word));
+    return ((first[0] ^ first[1]) | (last[0] ^ last[1])) == 0;
+  }
+  static bool is_same(std::string_view a, std::string_view b) {
+    if (a.size() != b.size()) return false;
+    const std::size_t size = a.size();
+    if (size > 16) return std::memcmp(a.data(), b.data(), size) == 0;
+    if (size >= 8) return same_ends<std::uint64_t>(a.data(), b.data(), size);
+    if (size >= 4) return same_ends<std::uint32_t>(a.data(), b.data(), size);
+    if (size >= 2) return same_ends<std::uint16_t>(a.data(), b.data(), size);
+    return size == 0 || a[0] == b[0];
+  }
+
+  std::size_t factor_ = 1;
+  std::array<Entry, slots> slots_{};
+};
+
+}  // namespace earshot
