@@ -107,4 +107,4 @@ class Hostile(EndpointCase):
             pongs += 1
         self.assert_same_events(daemon.replay(one.path)[stream], client.event_texts()[stream], "the whole stream")
         self.assertGreater(client.count(), 7 * turns)
-        self.assertGreater(pongs, 10)
+        self.assertGreater(pongs, 2)  # pongs that wait for the history: one before it and one after
