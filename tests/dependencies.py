@@ -40,7 +40,7 @@ CLIENT_MODULES = {
 }
 CLIENTS_MAY_USE = {"base", "version"}              # modules of daemon/
 OFFLINE_MAY_USE = {"core", "agents", "redact"}     # in addition, by the commands that need no daemon
-OFFLINE = re.compile(r"replay|place")              # files of clients/cli
+OFFLINE = re.compile(r"replay|doctor")             # files of clients/cli
 # Libraries, for the modules that may use only some; base and core may also use the C++ standard library.
 STANDARD = r"[a-z_0-9]+|[ei]mmintrin\.h|"
 LIBRARIES = {

@@ -14,9 +14,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "agents/roots.hpp"
 #include "base/hex.hpp"
 #include "base/text.hpp"
-#include "cli/place.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli::doctor {
@@ -261,7 +261,7 @@ Findings check_state(const std::string& state, const std::string& token_file, co
 std::vector<Root> default_roots() {
   std::vector<Root> roots;
   const char* const configured = std::getenv("CLAUDE_CONFIG_DIR");
-  for (std::string& path : default_root_paths()) {
+  for (std::string& path : default_program().default_roots(process_environment)) {
     std::error_code failed;
     const fs::path real = fs::weakly_canonical(path, failed);
     const bool known = std::any_of(roots.begin(), roots.end(), [&](const Root& root) {

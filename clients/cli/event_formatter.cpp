@@ -2,8 +2,7 @@
 
 #include <iterator>
 
-#include "cli/session_table.hpp"
-#include "cli/tool_summary.hpp"
+#include "cli/session_summary.hpp"
 
 namespace earshot::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/session_table.hpp"
+#include "cli/session_summary.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
 

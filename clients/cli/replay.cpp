@@ -15,11 +15,12 @@
 #include <variant>
 #include <vector>
 
+#include "agents/roots.hpp"
+#include "agents/stream_name.hpp"
 #include "base/json_writer.hpp"
 #include "base/system.hpp"
 #include "cli/commands.hpp"
 #include "cli/event_formatter.hpp"
-#include "cli/place.hpp"
 #include "common/format.hpp"
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/name_resolver.hpp"
-#include "cli/session_table.hpp"
+#include "cli/session_summary.hpp"
 
 namespace earshot::cli {
 

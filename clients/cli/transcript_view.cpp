@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/session_table.hpp"
-#include "cli/tool_summary.hpp"
+#include "cli/session_summary.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {

@@ -6,6 +6,9 @@
 #include <system_error>
 #include <utility>
 
+#include "agents/stream_name.hpp"
+#include "base/system.hpp"
+
 namespace earshot {
 namespace {
 
@@ -112,6 +115,39 @@ Roots default_roots(const Environment& environment) {
   if (result.roots.empty())
     result.error = "no default root is known because HOME is not set: give one with --root DIR";
   return result;
+}
+
+std::vector<std::string> transcript_directories(const std::string& root) {
+  std::vector<std::string> paths;
+  for (const std::string_view name : default_program().transcript_directories())
+    paths.push_back(root + "/" + std::string(name));
+  return paths;
+}
+
+TranscriptSearch transcripts_at(const std::string& path) {
+  TranscriptSearch search;
+  std::vector<std::string> open;
+  const bool is_directory = path != "-" && stat_file(path, Symlinks::follow).is_directory();
+  (is_directory ? open : search.files).push_back(path);
+  while (!open.empty()) {
+    const std::string directory = std::move(open.back());
+    open.pop_back();
+    const Directory entries(directory, search.directories == 0 ? Symlinks::follow : Symlinks::no_follow);
+    ++search.directories;
+    int error = entries.error();
+    if (error == 0)
+      error = entries.for_each([&](std::string_view name, FileType type) {
+        std::string below = directory + "/" + std::string(name);
+        if (type == FileType::unknown) type = entries.stat_entry(name.data()).type;
+        if (type == FileType::directory)
+          open.push_back(std::move(below));
+        else if (type == FileType::regular && is_transcript_path(default_program(), below))
+          search.files.push_back(std::move(below));
+      });
+    if (error != 0) search.errors.push_back({directory, error});
+  }
+  std::sort(search.files.begin(), search.files.end());
+  return search;
 }
 
 }  // namespace earshot

@@ -1,5 +1,6 @@
-// The directories that agent programs write to, and their names.
+// The directories that agent programs write to, their names, and the transcripts in them.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,5 +36,21 @@ Roots parse_roots(const std::vector<std::string>& arguments,
 
 /// The default directories of all programs, whether they exist or not; each directory once.
 Roots default_roots(const Environment& environment = process_environment);
+
+/// The directories of a root of the default program that contain transcripts.
+std::vector<std::string> transcript_directories(const std::string& root);
+
+struct TranscriptSearch {
+  struct Error {
+    std::string path;
+    int error;  // of errno
+  };
+  std::vector<std::string> files;  // sorted
+  std::vector<Error> errors;       // directories that cannot be read
+  std::size_t directories = 0;
+};
+/// The transcripts of the default program below a directory, without following links. Another path is
+/// returned as it is. Opens no file.
+TranscriptSearch transcripts_at(const std::string& path);
 
 }  // namespace earshot

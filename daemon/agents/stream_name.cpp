@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 
 #include "agents/roots.hpp"
 
@@ -182,6 +183,11 @@ TranscriptPlace place_transcript(const AgentProgram& program, std::string_view p
     name = stream_name(program, location->directory, below);
   place.stream = root_name(location->root_path) + '/' + name;
   return place;
+}
+
+TranscriptPlace place_of(std::string_view path) {
+  if (path == "-") return {.stream = "stdin", .session = "stdin"};
+  return place_transcript(default_program(), std::filesystem::absolute(path).lexically_normal().native());
 }
 
 bool is_transcript_path(const AgentProgram& program, std::string_view path) {

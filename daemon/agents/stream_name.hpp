@@ -41,6 +41,9 @@ struct TranscriptPlace {
 /// `path`: absolute, without `.` and `..`. The root is the directory above the last transcript directory, or
 /// above the outermost of adjacent ones.
 TranscriptPlace place_transcript(const AgentProgram& program, std::string_view path);
+/// The same for a file of the default program that a command line names: `path` may be relative; `-` is
+/// stdin.
+TranscriptPlace place_of(std::string_view path);
 /// True if discovery follows a file of this path.
 bool is_transcript_path(const AgentProgram& program, std::string_view path);
 

@@ -14,8 +14,8 @@
 
 #include "agents/roots.hpp"
 #include "base/clock.hpp"
-#include "status/derive_status.hpp"
 #include "status/process_table.hpp"
+#include "status/status.hpp"
 
 namespace earshot::status {
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "status/derive_status.hpp"
 #include "status/process_registry.hpp"
 #include "status/status.hpp"
 #include "watch/watchers.hpp"

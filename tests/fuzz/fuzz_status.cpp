@@ -7,7 +7,7 @@
 #include "agents/claude_code/program.hpp"
 #include "base/display_text.hpp"
 #include "fuzz.hpp"
-#include "status/derive_status.hpp"
+#include "status/status.hpp"
 
 namespace {
 

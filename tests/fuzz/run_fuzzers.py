@@ -37,10 +37,10 @@ COVERED = {
     "fuzz_message": ["daemon/serve/stream/subscription.cpp", "daemon/serve/stream/frames.cpp"],
     "fuzz_wire": ["daemon/serve/http/*.cpp", "daemon/serve/websocket/*.?pp", "daemon/serve/stream/*.cpp"],
     "fuzz_options": ["daemon/config/*.cpp", "daemon/serve/limits.cpp"],
-    "fuzz_status": ["daemon/agents/claude_code/pending_prompt.cpp", "daemon/status/derive_status.cpp", "daemon/agents/claude_code/evidence.cpp"],
+    "fuzz_status": ["daemon/agents/claude_code/pending_prompt.cpp", "daemon/status/status.cpp", "daemon/agents/claude_code/evidence.cpp"],
     "fuzz_hub": ["daemon/team/relayed_reader.cpp", "daemon/core/assembler_relayed.cpp", "daemon/team/payload.cpp"],
     "fuzz_redact": ["daemon/redact/*.cpp", "daemon/base/json_rewrite.cpp"],
-    "fuzz_frame": ["clients/common/*.cpp", "clients/cli/event_formatter.cpp", "clients/cli/tool_*.cpp", "daemon/base/display_text.cpp"],
+    "fuzz_frame": ["clients/common/*.cpp", "clients/cli/event_formatter.cpp", "clients/cli/session_summary.cpp", "daemon/base/display_text.cpp"],
 }
 
 

@@ -1,4 +1,4 @@
-#include "notifier/sinks/command.hpp"
+#include "notifier/sinks/sinks.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

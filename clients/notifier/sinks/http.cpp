@@ -1,4 +1,4 @@
-#include "notifier/sinks/http.hpp"
+#include "notifier/sinks/sinks.hpp"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>

@@ -1,7 +1,5 @@
 #include "notifier/sinks/sinks.hpp"
 
-#include "notifier/sinks/http.hpp"
-
 namespace earshot::notifier {
 
 Sinks::Sinks(Desktop::Callbacks callbacks, ShownNotices shown)
@@ -38,5 +36,35 @@ std::vector<std::string> osascript_command(const Notice& notice) {
           notice.body,
           notice.urgency == Urgency::critical ? "earshot: needs your attention" : "earshot"};
 }
+
+#ifndef EARSHOT_DBUS  // otherwise desktop_dbus.cpp is compiled
+// osascript on macOS, whose notices can be neither replaced nor closed; otherwise no desktop.
+namespace {
+
+class FallbackDesktop : public Desktop {
+ public:
+  explicit FallbackDesktop(Callbacks callbacks) : Desktop(std::move(callbacks)) {}
+  void show(const QueuedNotice& queued) override {
+#ifdef __APPLE__
+    if (queued.is_update) return callbacks_.on_done(queued.key(), {.done = true});  // it cannot be replaced
+    worker_.post([this, queued] {
+      callbacks_.on_done(queued.key(), run_program(osascript_command(queued.notice), {}, {}, reply_ms_max));
+    });
+#else
+    callbacks_.on_done(queued.key(),
+                       {.permanent = true, .why = "this build has no desktop support: use another sink"});
+#endif
+  }
+
+ private:
+  Worker worker_;
+};
+
+}  // namespace
+
+std::unique_ptr<Desktop> Desktop::make(Callbacks callbacks, ShownNotices) {
+  return std::make_unique<FallbackDesktop>(std::move(callbacks));
+}
+#endif
 
 }  // namespace earshot::notifier

@@ -1,19 +1,105 @@
-// The sinks: where notices are sent.
+// The sinks, where notices are sent: the desktop, commands and the bell, webhooks.
 #pragma once
+#include <sys/socket.h>
+
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "notifier/notice.hpp"
-#include "notifier/sinks/command.hpp"
 
 namespace earshot::notifier {
+
+// --- commands and the bell (command.cpp): they block, and so run on a thread of their own
+
+/// Runs the sink's command without a shell, with the notice as JSON on stdin and in EARSHOT_* variables. An
+/// error includes the beginning of its stderr. After the sink's timeout it is killed with its children.
+Delivery run_command(const Sink& sink, const Notice& notice);
+
+/// Runs any program the same way.
+Delivery run_program(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                     std::string_view input, std::int64_t timeout_ms);
+
+/// Writes BEL to the sink's terminal or the controlling terminal.
+Delivery write_bell(const Sink& sink);
+
+/// One thread for blocking work, in order: commands, the bell, requests to the daemon.
+class Worker {
+ public:
+  Worker();
+  ~Worker() { stop(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  void post(std::function<void()> work);  // ignored after stop()
+  /// Waits for the running task; queued tasks are dropped.
+  void stop();
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> work_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// --- webhooks (http.cpp): credentials, request bodies, and how they are sent
+
+struct SecretError {
+  std::string why;
+};
+/// The current value; empty if no source is set. A file that others can read is refused.
+std::variant<std::string, SecretError> read_secret(const SecretSource& source);
+
+/// HMAC-SHA256 in hex.
+std::string sign(std::string_view key, std::string_view text);
+
+struct WebhookRequest {
+  std::string url;
+  std::vector<std::string> headers;         // `Name: value`
+  std::vector<std::string> secret_headers;  // sent only to the configured origin, not to redirect targets
+  std::string body;                         // JSON
+  std::string ca_file;
+  std::int64_t timeout_ms = 0;
+};
+
+/// The current values of a sink's URL and secrets: read for each use, never in an argument or a log.
+struct Credentials {
+  std::string url, token, secret;
+};
+std::variant<Credentials, SecretError> read_credentials(const Sink& sink);
+
+/// The request, or why there is none.
+std::variant<WebhookRequest, SecretError> make_request(const Sink& sink, const Credentials& credentials,
+                                                       const Notice& notice, std::int64_t now_ms);
+
+/// The URL without parts that may be secret: https://hooks.example/…
+std::string redact_url(std::string_view url);
+
+/// Loopback, private, link-local, shared, multicast and reserved addresses, also embedded in IPv6, to which
+/// redirects must not lead. Other address families are private.
+bool is_private(const sockaddr* address);
+
+/// The result of a delivery by HTTP status; `response` is the beginning of the response body.
+Delivery delivery_result(long status, std::int64_t retry_after_ms, const std::string& response);
+
+/// Sends the notice. Blocks up to the sink's timeout; `is_cancelled` is called at least once a second and
+/// ends it earlier.
+Delivery send_webhook(const Sink& sink, const Notice& notice, const std::function<bool()>& is_cancelled);
+
+// --- the desktop
 
 /// The displayed notices. Kept across restarts to replace and close them.
 struct ShownNotices {
@@ -28,7 +114,7 @@ struct ShownNotices {
   friend bool operator==(const ShownNotices&, const ShownNotices&) = default;
 };
 
-/// Desktop notifications. One implementation is compiled: desktop_dbus, desktop_osascript or desktop_none.
+/// Desktop notifications. One implementation is compiled: for D-Bus (desktop_dbus.cpp), osascript or none.
 class Desktop {
  public:
   static constexpr std::size_t entries_max = 200;     // above it the oldest is no longer replaced nor closed
@@ -58,6 +144,8 @@ class Desktop {
 
 /// The command that displays the notice on macOS. Texts are arguments of a constant script.
 std::vector<std::string> osascript_command(const Notice& notice);
+
+// --- all
 
 /// Sends notices to sinks of all kinds. Sinks that block have a thread each, so that none delays another.
 class Sinks {

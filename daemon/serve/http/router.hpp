@@ -22,10 +22,6 @@ std::string_view route_name(std::string_view path);
 /// The response to a request that passed refuse().
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context);
 
-/// `/v1/sessions`: a page sorted by name, or Kind::cold if transcripts must be read first.
-HttpResponse sessions_response(const Request& request, const RequestContext& request_context,
-                               ServerContext& context);
-
 /// The page at `/` and its files, embedded at build time.
 struct PageAsset {
   std::string_view path, content_type, body;

@@ -1,7 +1,10 @@
 #include "agents/roots.hpp"
 
+#include <stdlib.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "unit/support/raw_files.hpp"
@@ -53,4 +56,24 @@ TEST_CASE("default roots are listed once each, whether they exist or not") {
   REQUIRE(of({{"CLAUDE_CONFIG_DIR", "/x/claude-work/"}}).front() ==
           Root{"claude-work", "/x/claude-work", false});
   REQUIRE_FALSE(default_roots(environment({})).error.empty());
+}
+
+TEST_CASE("a directory is searched in order without following links") {
+  char name[] = "/tmp/earshot-roots-XXXXXX";
+  REQUIRE(mkdtemp(name) != nullptr);
+  const std::filesystem::path root = name;
+  std::filesystem::create_directories(root / "b/c");
+  std::filesystem::create_directories(root / "b/workflows/w");
+  for (const char* file :
+       {"b/c/2.jsonl", "a.jsonl", "b/1.jsonl", "b/workflows/w/journal.jsonl", "b/notes.txt"})
+    std::ofstream(root / file) << "{}\n";
+  std::filesystem::create_directory_symlink(root, root / "b/loop");
+  std::filesystem::create_symlink(root / "a.jsonl", root / "link.jsonl");
+  const TranscriptSearch search = transcripts_at(root.string());
+  const TranscriptSearch none = transcripts_at((root / "none.jsonl").string());
+  std::filesystem::remove_all(root);
+  CHECK(search.errors.empty());
+  CHECK(search.files == std::vector<std::string>{(root / "a.jsonl").string(), (root / "b/1.jsonl").string(),
+                                                 (root / "b/c/2.jsonl").string()});
+  CHECK(none.files.size() == 1);
 }

@@ -75,6 +75,48 @@ TEST_CASE("a transcript is placed by its path alone, as discovery does") {
   CHECK_FALSE(is_transcript_path(default_program(), "/r/projects/-w/s/subagents/workflows/r/journal.jsonl"));
 }
 
+TEST_CASE("the stream name of a session starts with its root") {
+  const TranscriptPlace place = place_of("/home/u/.claude/projects/-home-u-api/2eaa.jsonl");
+  CHECK(place.stream == "claude/-home-u-api/2eaa");
+  CHECK(place.session == "2eaa");
+  CHECK(place.agent.empty());
+}
+
+TEST_CASE("a subagent's file belongs to the session above it") {
+  const TranscriptPlace place = place_of("/r/tree/projects/-p/2eaa/subagents/workflows/w1/agent-abc.jsonl");
+  CHECK(place.stream == "tree/-p/2eaa/subagents/workflows/w1/agent-abc");
+  CHECK(place.session == "2eaa");
+  CHECK(place.agent == "abc");
+}
+
+TEST_CASE("session and agent are encoded in the same way as the stream") {
+  const TranscriptPlace session = place_of("/r/.claude/projects/-p/a\n\x1b\xff%.jsonl");
+  CHECK(session.stream == "claude/-p/a%0A%1B%FF%25");
+  CHECK(session.session == "a%0A%1B%FF%25");
+  const TranscriptPlace agent = place_of("/r/.claude/projects/-p/s:1/subagents/agent-\xc2\x85.jsonl");
+  CHECK(agent.session == "s%3A1");
+  CHECK(agent.agent == "%C2%85");
+}
+
+TEST_CASE("the session of a subagent's file in the project directory is not in the path") {
+  const TranscriptPlace place = place_of("/r/.claude/projects/-p/agent-abc.jsonl");
+  CHECK(place.session.empty());
+  CHECK(place.agent == "abc");
+}
+
+TEST_CASE("the last directory called projects is used") {
+  CHECK(place_of("/home/u/projects/x/.claude/projects/-p/s.jsonl").stream == "claude/-p/s");
+  CHECK(place_of("/home/u/.claude/conversations/s.jsonl").stream == "claude/s");
+}
+
+TEST_CASE("outside of a root the stem is the name") {
+  CHECK(place_of("/tmp/old/s.jsonl").stream == "s");
+  CHECK(place_of("/tmp/old/s.jsonl").session == "s");
+  CHECK(place_of("s.jsonl").session == "s");
+  CHECK(place_of("-").stream == "stdin");
+  CHECK(place_of("/projects/s.jsonl").session == "s");
+}
+
 TEST_CASE("an escaped name is one token and can be reversed") {
   struct Row {
     std::string text, escaped;

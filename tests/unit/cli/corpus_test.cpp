@@ -5,8 +5,9 @@
 #include <iterator>
 
 #include "agents/claude_code/reader.hpp"
+#include "agents/roots.hpp"
+#include "agents/stream_name.hpp"
 #include "cli/event_formatter.hpp"
-#include "cli/place.hpp"
 #include "core/event_json.hpp"
 #include "core/transcript.hpp"
 #include "unit/places.hpp"

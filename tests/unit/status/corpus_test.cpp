@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "status/derive_status.hpp"
+#include "status/status.hpp"
 #include "unit/places.hpp"
 
 using namespace earshot::status;

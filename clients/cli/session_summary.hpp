@@ -1,13 +1,34 @@
-// The table of `earshot ls`.
+// What a session is doing, in short: its row in the table of `earshot ls`, and descriptions of its tool calls
+// and its to-do list.
 #pragma once
+#include <simdjson.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/display_text.hpp"
 #include "cli/style.hpp"
 #include "common/frame.hpp"
 
 namespace earshot::cli {
+
+/// The command for Bash, the path for Read, the pattern for Grep, … Paths below `project` are relative to it.
+/// Displayable; empty if there is no input (the meta view has none).
+std::string tool_summary(std::string_view tool, const std::optional<simdjson::dom::element>& input,
+                         std::string_view project, Charset charset);
+
+/// `mcp__github__create_issue` → `github: create_issue`; other names are unchanged. Displayable.
+std::string tool_name(std::string_view tool, Charset charset);
+
+/// `3/5` and the item in progress; both empty without a list.
+struct TodoSummary {
+  std::string progress, current;
+  bool complete = false;
+};
+TodoSummary todo_summary(const Fields& frame, Charset charset);
 
 /// The columns of one session; displayable text.
 struct SessionRow {

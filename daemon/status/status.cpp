@@ -1,4 +1,4 @@
-#include "status/derive_status.hpp"
+#include "status/status.hpp"
 
 #include <algorithm>
 #include <string_view>
