@@ -60,9 +60,9 @@ Value Value::member(std::string_view key) const {
   for (std::uint32_t number = number_ + 1; number < end;) {
     const Value name(*line_, number), value(*line_, number + 2);
     const std::string_view written = name.content();
-    // An escape is longer than what it means.
+    // An escape is longer than what it means, and a key with a backslash is never written without one.
     if (written.size() == key.size()
-            ? written == key
+            ? written == key && key.find('\\') == key.npos
             : written.size() > key.size() && name.has_escape(written) && line_->decode(written) == key)
       found = value;
     number = value.behind() + 1;

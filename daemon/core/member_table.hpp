@@ -11,7 +11,7 @@
 
 namespace earshot {
 
-/// `Fields` is a struct with a Value for each name; at most `slots` / 4 names.
+/// `Fields` is a struct with a Value for each name; at most `slots` / 4 names, without backslashes.
 template <class Fields, std::size_t slots>
 class MemberTable {
  public:
@@ -51,6 +51,7 @@ class MemberTable {
   constexpr bool fill(const Entry (&entries)[count]) {
     slots_ = {};
     for (const Entry& entry : entries) {
+      if (entry.name.find('\\') != entry.name.npos) throw "a name has a backslash";
       Entry& slot = slots_[slot_of(entry.name)];
       if (!slot.name.empty()) return false;
       slot = entry;

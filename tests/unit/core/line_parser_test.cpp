@@ -203,6 +203,11 @@ TEST_CASE("a value of an absent member is of no type") {
   CHECK(parsed.value.member("a"));
 }
 
+TEST_CASE("a key that has a backslash is found by what it means") {
+  LineCheck check;
+  CHECK(check.compare("{\"\\u0002a\":1,\"\\\\u0002a\":0,\"\\u0002a\":2}\n") == "");
+}
+
 TEST_CASE("a value's text is as written, without white space around it") {
   if (!Value::has_raw) return;
   LineParser parser;
