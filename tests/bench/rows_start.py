@@ -9,6 +9,7 @@ from plain_client import PlainClient
 sessions, session_bytes = 2000, 868_000_000
 cold_files, cold_directories = 100_000, 10_000
 idle_s = 20
+settled_s = 12  # sessions without a process have ended 10 s after the start
 rounds = 3
 
 
@@ -51,7 +52,7 @@ def start_with(lab, add, name, era):
 def idling(lab, daemon):
     seconds = lab.rounds(idle_s, 1)
     lab.say(f"idle for {seconds} s")
-    until_idle(daemon)
+    until_idle(daemon, settled_s, 4 * settled_s)
     before = cpu_s(daemon)
     time.sleep(seconds)
     return cpu_s(daemon) - before

@@ -244,7 +244,7 @@ void Subscriber::on_lagged() {
   ++context_.counters.lagged;
   position_ = catch_up ? std::max(position_, log().first()) : head;
 
-  std::deque<Queued> first, rest;
+  std::list<Queued> first, rest;
   for (Queued& queued : queue_) {
     if (queued.kind == Kind::snapshot) {
       release(queued);

@@ -433,8 +433,8 @@ void Subscriber::add_log(Batch& batch, Position until) {
 }
 
 /// Adds the next queued frame. False: nothing behind it may be sent now.
-bool Subscriber::add_queued(Batch& batch, std::size_t& next) {
-  Queued& queued = queue_[next];
+bool Subscriber::add_queued(Batch& batch, std::list<Queued>::iterator& next) {
+  Queued& queued = *next;
   if (queued.kind != Kind::resume) {
     ++next;
     batch.add({queued.frame->data(), queued.frame->size()}, Batch::From::queue, {},
@@ -448,7 +448,8 @@ bool Subscriber::add_queued(Batch& batch, std::size_t& next) {
   Resume& resume = *queued.resume;
   if (!resume.begun) {
     begin(resume);
-    return true;  // it may have queued frames before the resume
+    next = queue_.begin();  // it may have queued frames before the resume
+    return true;
   }
   if (add_chunk(batch, resume)) {
     batch.full = true;
@@ -458,6 +459,7 @@ bool Subscriber::add_queued(Batch& batch, std::size_t& next) {
   auto finished = std::move(queued.resume);
   queue_.pop_front();
   finish(std::move(finished));
+  next = queue_.begin();
   return true;
 }
 
@@ -469,15 +471,21 @@ void Subscriber::gather(Batch& batch) {
   if (lost_from_) on_lagged();
   start_next();
   batch.scanned = position_;
-  std::size_t next = 0;
+  auto next = queue_.begin();
   while (!batch.full) {
-    const bool has_queued = next < queue_.size();
-    const Position until = has_queued ? queue_[next].at : log().head();
+    const bool has_queued = next != queue_.end();
+    const Position until = has_queued ? next->at : log().head();
     if (events_ && batch.scanned < until) {
       add_log(batch, until);
       continue;
     }
-    if (has_queued ? !add_queued(batch, next) : !add_states()) break;
+    if (has_queued) {
+      if (!add_queued(batch, next)) break;
+      continue;
+    }
+    const std::size_t taken = queue_.size();
+    if (!add_states()) break;
+    next = std::next(queue_.begin(), static_cast<std::ptrdiff_t>(taken));
   }
   if (batch.empty()) position_ = batch.scanned;
 }

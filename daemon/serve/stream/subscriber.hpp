@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -245,7 +246,8 @@ class Subscriber final : private EvictionListener {
   std::vector<std::string> moved_cursors(Position since);
   bool add_states();
   void add_log(Batch& batch, Position until);
-  bool add_queued(Batch& batch, std::size_t& next);
+  /// `next`: in queue_.
+  bool add_queued(Batch& batch, std::list<Queued>::iterator& next);
 
   // resume.cpp: events from files
   std::unique_ptr<Resume> make_resume(Subscription& subscription, const message::Subscribe& asked,
@@ -276,10 +278,10 @@ class Subscriber final : private EvictionListener {
   Position position_ = 0;
   std::vector<Subscription> subscriptions_;
   bool events_ = false, states_ = false, catches_up_ = false;
-  bool shed_ = false;  // session frames were dropped: all sessions are sent again
-  std::deque<Queued> queue_;
+  bool shed_ = false;        // session frames were dropped: all sessions are sent again
+  std::list<Queued> queue_;  // an empty deque would hold 576 bytes
   std::size_t answer_bytes_ = 0, snapshot_bytes_ = 0;  // queued
-  std::deque<Starting> starting_;
+  std::list<Starting> starting_;
   std::size_t starting_bytes_ = 0;
   std::set<std::uint32_t> states_due_;
   std::array<Mask, frame_types> types_{};

@@ -1,5 +1,6 @@
 #include "serve/websocket/transport.hpp"
 
+#include <algorithm>
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
@@ -19,6 +20,8 @@ namespace websocket = beast::websocket;
 using boost::system::error_code;
 
 namespace {
+
+constexpr std::size_t idle_read_bytes = 512;  // prepared for the next message
 
 /// Over a socket, or over TLS.
 template <class Stream>
@@ -157,12 +160,16 @@ class TransportOf final : public Transport {
   void message_max(std::size_t bytes) override { ws_.read_message_max(bytes); }
 
   void read_message(std::function<void(error_code, Message)> done) override {
-    ws_.async_read(buffer_, [this, done = std::move(done)](error_code ec, std::size_t) {
-      const beast::flat_buffer message = std::exchange(buffer_, {});  // an idle client keeps no buffer
-      const auto data = message.cdata();
-      if (ec || !ws_.got_text()) return done(ec, {});
-      done(ec, {{static_cast<const char*>(data.data()), data.size()}});
-    });
+    // Beast's own read prepares 1.5 KiB, which each idle client would hold.
+    const std::size_t prepared = std::max(idle_read_bytes, buffer_.size());
+    ws_.async_read_some(
+        buffer_, prepared, [this, done = std::move(done)](error_code ec, std::size_t) mutable {
+          if (!ec && !ws_.is_message_done()) return read_message(std::move(done));
+          const beast::flat_buffer message = std::exchange(buffer_, {});  // an idle client keeps no buffer
+          const auto data = message.cdata();
+          if (ec || !ws_.got_text()) return done(ec, {});
+          done(ec, {{static_cast<const char*>(data.data()), data.size()}});
+        });
   }
 
   void ping(Done done) override { ws_.async_ping({}, std::move(done)); }
