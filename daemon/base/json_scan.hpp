@@ -1,5 +1,4 @@
 #pragma once
-#include <emmintrin.h>
 #include <simdjson.h>
 
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "base/text.hpp"
 
 #ifdef __SSE2__
+#include <emmintrin.h>
 #endif
 
 namespace earshot {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -55,7 +56,7 @@ class FakeBus {
   }
   /// Whether there is a notification server.
   void set_server(bool present) {
-    post([this, present] {
+    run_there([this, present] {
       has_server_ = present;
       sd_bus_message* signal = nullptr;
       sd_bus_message_new_signal(bus_, &signal, "/org/freedesktop/DBus", "org.freedesktop.DBus",
@@ -85,6 +86,15 @@ class FakeBus {
   void post(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
+  }
+  /// Returns when the thread has done it: later calls of the other side are handled after it.
+  void run_there(const std::function<void()>& work) {
+    const auto done = std::make_shared<std::promise<void>>();
+    post([work, done] {
+      work();
+      done->set_value();
+    });
+    REQUIRE(done->get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   }
 
   static int on_call(sd_bus_message* call, void* user_data, sd_bus_error*) {
