@@ -218,7 +218,8 @@ class Timeouts(HttpCase):
         self.assertTrue(response == b"reset" or response.startswith(b"HTTP/1.1 408"), response)
 
     def test_a_response_that_is_not_read_is_dropped(self):
-        daemon = self.configured(self.quick + "send_buffer_bytes = 4096\n")
+        # Only the client that does not read takes longer than this to read a response.
+        daemon = self.configured('[limits]\nanswer = "2s"\nclose = "100ms"\ntick = "20ms"\nsend_buffer_bytes = 4096\n')
         for n in range(300):
             Session(self.root).prompt("x" * 500)
         daemon.subscriber().wait(lambda: len(json.loads(curl(daemon, "/v1/sessions?limit=1000")[2])["sessions"]) == 300, "300 sessions")
