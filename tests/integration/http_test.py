@@ -178,7 +178,7 @@ class Limits(HttpCase):
 
 
 class Timeouts(HttpCase):
-    quick = "[limits]\nhandshake = \"200ms\"\nkeep_alive = \"300ms\"\nanswer = \"300ms\"\nclose = \"100ms\"\ntick = \"20ms\"\n"
+    quick = "[limits]\nhandshake = \"1s\"\nkeep_alive = \"1s\"\nanswer = \"1s\"\nclose = \"100ms\"\ntick = \"20ms\"\n"
 
     def test_an_incomplete_request_gets_408(self):
         daemon = self.configured(self.quick)

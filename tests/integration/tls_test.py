@@ -107,7 +107,7 @@ class Tls(EndpointCase):
         self.assertEqual(self.https(daemon, "/healthz", *origin, f"Origin: http://dev7.example:{daemon.port}")[0], 403)
 
     def test_old_tls_and_plain_text_are_refused(self):
-        daemon = self.encrypted("[limits]\nhandshake = \"300ms\"\ntick = \"20ms\"\n")
+        daemon = self.encrypted("[limits]\nhandshake = \"2s\"\ntick = \"20ms\"\n")
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
         old.set_ciphers("ALL:@SECLEVEL=0")
