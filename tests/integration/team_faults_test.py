@@ -303,7 +303,7 @@ class Faults(TeamCase):
             begin = time.monotonic()
             daemon.process.send_signal(signal.SIGTERM)
             daemon.wait_exit()
-            self.assertLess(time.monotonic() - begin, 3)  # 2 s, and what a busy machine adds
+            self.assertLess(time.monotonic() - begin, 8)  # 2 s, and what a busy machine adds
 
     def test_a_simulated_team_loses_no_events(self):
         """A small run of the load in protocol/TEAM.md."""
