@@ -39,8 +39,14 @@ withBrowser("connection and notifications", (env) => {
     await env.daemon.start();
     const { page } = await env.openPage();
     await env.waitForState(page, "Live.");
+    // Shown until the first attempt, so that a busy machine may not see it in time: the page records its states.
+    await page.evaluate(() => {
+      const state = document.getElementById("state");
+      window.states = [];
+      new MutationObserver(() => window.states.push(state.textContent)).observe(state, { childList: true, characterData: true, subtree: true });
+    });
     await env.daemon.stop();
-    await env.waitForState(page, /^The daemon was stopped\. Retrying in \d+ s\.$/);
+    await page.waitForFunction(() => window.states.some((text) => /^The daemon was stopped\. Retrying in \d+ s\.$/.test(text)));
     await page.locator("#help", { hasText: "The sessions below may be out of date" }).waitFor();
     await page.locator("#sessions .title", { hasText: "before" }).waitFor(); // sessions stay visible
     await env.waitForState(page, /^The daemon does not respond\. Retrying in [1-9]\d* s\.$/);
