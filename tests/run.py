@@ -12,8 +12,10 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -50,16 +52,29 @@ def unit_programs(build):
     return [(test["name"], test["command"]) for test in json.loads(listed.stdout)["tests"] if "command" in test]
 
 
+def run_program(command, directory, seconds_max=unit_seconds_max):
+    """(exit code, output). What a crashed program started, like a server, is killed and not waited for."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=directory,
+                                   env={**os.environ, **SANITIZERS}, start_new_session=True)
+        try:
+            code = process.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            code = "too slow"
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # the session that it started with
+        except ProcessLookupError:
+            pass
+        process.wait()
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
+
+
 def run_unit(build, name, tally):
     for program, command in unit_programs(build):
         case = [] if name in program.replace("_", " ") else [f"*{name}*"]
         start = time.monotonic()
-        try:
-            done = subprocess.run([*command, *case], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=unit_seconds_max,
-                                  env={**os.environ, **SANITIZERS}, cwd=build)
-            code, output = done.returncode, done.stdout.decode(errors="replace")
-        except subprocess.TimeoutExpired as late:
-            code, output = "too slow", (late.stdout or b"").decode(errors="replace")
+        code, output = run_program([*command, *case], build)
         passed, failed = catch_counts(output)
         skipped = len(re.findall(r"^\s*SKIP(?:PED)?\b", output, re.MULTILINE))
         if code != 0 and not failed:

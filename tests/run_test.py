@@ -1,8 +1,9 @@
-"""tests/run.py: waiting for a compilation in the background."""
+"""tests/run.py: waiting for a compilation in the background, and running a program."""
 import os
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -47,6 +48,29 @@ class Later(unittest.TestCase):
     def test_without_a_compilation_nothing_is_waited_for(self):
         del os.environ["EARSHOT_LATER"]
         self.assertIsNone(run.await_later())
+
+
+class RunProgram(unittest.TestCase):
+    def test_what_a_crashed_program_started_is_killed_and_not_waited_for(self):
+        code, output = run.run_program(["/bin/sh", "-c", "sleep 1000 & echo $!; exit 3"], "/")
+        self.assertEqual(code, 3)
+        self.assert_gone(int(output))
+
+    def test_a_program_that_takes_too_long_is_killed_with_what_it_printed(self):
+        code, output = run.run_program(["/bin/sh", "-c", "echo $$; exec sleep 1000"], "/", seconds_max=3)
+        self.assertEqual(code, "too slow")
+        self.assert_gone(int(output))
+
+    def assert_gone(self, process):
+        for _ in range(1000):
+            try:
+                with open(f"/proc/{process}/stat") as stat:
+                    if stat.read().rpartition(")")[2].split()[0] == "Z":  # nobody reaps the orphan
+                        return
+            except (FileNotFoundError, ProcessLookupError):
+                return
+            time.sleep(0.01)
+        self.fail(f"process {process} is still running")
 
 
 if __name__ == "__main__":
