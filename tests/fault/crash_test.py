@@ -54,7 +54,7 @@ class Killed(fault_case.FaultCase, EndpointCase):
             successor = self.start(state=state, runtime=self.runtime)
             client = successor.subscriber()
             self.assertEqual(len(client.all(type="session")), 1)
-            self.assertLessEqual(set(os.listdir(state)) - {name for name in os.listdir(state) if name.endswith(".tmp")},
+            self.assertLessEqual({name for name in os.listdir(state) if not name.endswith(".tmp")},
                                  {"token", "key", "lock", "address", "socket"})
             successor.stop()
         self.assertGreater(step, 50)
