@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <map>
 #include <thread>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/json_scan.hpp"
@@ -19,11 +20,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The threads that have not ended.
 struct LiveThreads {
   std::mutex mutex;
   std::condition_variable changed;
-  std::size_t count = 0;
+  std::map<std::thread::id, std::thread> running;
+  std::vector<std::thread> ended;  // but for what OpenSSL has per thread: that is released last
+
+  void join_ended() {
+    std::unique_lock lock(mutex);
+    std::vector<std::thread> joined = std::move(ended);
+    ended.clear();
+    lock.unlock();
+    for (std::thread& thread : joined) thread.join();
+  }
 };
 LiveThreads& live_threads() {
   static LiveThreads* const all = new LiveThreads;  // a thread may outlive main()
@@ -54,18 +63,17 @@ std::string consumer_request(const std::string& stream, std::initializer_list<Js
 
 std::shared_ptr<BrokerThread> BrokerThread::start(boost::asio::io_context& io) {
   std::shared_ptr<BrokerThread> self(new BrokerThread(io));
-  {
-    const std::lock_guard lock(live_threads().mutex);
-    ++live_threads().count;
-  }
-  std::thread([self]() mutable {
+  LiveThreads& live = live_threads();
+  const std::lock_guard lock(live.mutex);
+  std::thread thread([self, &live]() mutable {
     self->run();
     self.reset();
-    LiveThreads& live = live_threads();
+    live.join_ended();  // earlier ones
     const std::lock_guard lock(live.mutex);
-    --live.count;
+    live.ended.push_back(std::move(live.running.extract(std::this_thread::get_id()).mapped()));
     live.changed.notify_all();
-  }).detach();
+  });
+  live.running.emplace(thread.get_id(), std::move(thread));
   return self;
 }
 
@@ -124,7 +132,10 @@ bool BrokerThread::pause(milliseconds time) {
 void BrokerThread::wait_for_all() {
   LiveThreads& live = live_threads();
   std::unique_lock lock(live.mutex);
-  live.changed.wait_for(lock, exit_wait, [&] { return live.count == 0; });
+  live.changed.wait_for(lock, exit_wait, [&] { return live.running.empty(); });
+  lock.unlock();
+  // At the exit of the process OpenSSL must not be cleaned up under a thread that uses it.
+  live.join_ended();
 }
 
 #ifdef EARSHOT_NATS

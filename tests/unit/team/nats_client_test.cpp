@@ -2,6 +2,7 @@
 #include "team/nats_client.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -137,6 +138,24 @@ TEST_CASE("a broker thread runs tasks in order, and calls nothing on the loop af
   CHECK_FALSE(thread->pause(seconds(60)));
   BrokerThread::wait_for_all();
   CHECK(weak.expired());
+}
+
+TEST_CASE("fault 109: what a library keeps for a broker thread is released before the process ends") {
+  static std::atomic<int> released = 0;  // OpenSSL releases its random generators in such a destructor
+  pthread_key_t key;
+  REQUIRE(pthread_key_create(&key, [](void*) {
+            std::this_thread::sleep_for(milliseconds(50));  // a slow one
+            ++released;
+          }) == 0);
+  boost::asio::io_context io;
+  for (int i = 0; i < 2; ++i) {
+    const auto thread = BrokerThread::start(io);
+    run_on(thread, [&] { pthread_setspecific(key, &key); });
+    thread->stop();
+  }
+  BrokerThread::wait_for_all();
+  CHECK(released == 2);
+  pthread_key_delete(key);
 }
 
 TEST_CASE("fault 109: connections under load end without a crash, with requests and subscriptions open") {
