@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +35,23 @@ inline std::string to_hex(std::string_view bytes) {
 
 inline std::string to_hex(const unsigned char* bytes, std::size_t size) {
   return to_hex(std::string_view(reinterpret_cast<const char*>(bytes), size));
+}
+
+/// Writes 16 digits of `value`, the most significant of them first; returns their end. Eight digits at once.
+inline char* write_hex(char* to, std::uint64_t value) {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  for (int shift = 32; shift >= 0; shift -= 32) {
+    std::uint64_t digits = value >> shift & 0xFFFFFFFF;  // one in each byte, the last one lowest
+    digits = (digits | digits << 16) & 0x0000FFFF0000FFFF;
+    digits = (digits | digits << 8) & 0x00FF00FF00FF00FF;
+    digits = (digits | digits << 4) & (ones * 15);
+    const std::uint64_t is_letter = (digits + ones * 6) >> 4 & ones;
+    digits += ones * '0' + is_letter * ('a' - '9' - 1);
+    if constexpr (std::endian::native == std::endian::little) digits = __builtin_bswap64(digits);
+    std::memcpy(to, &digits, sizeof digits);
+    to += sizeof digits;
+  }
+  return to;
 }
 
 /// Appends exactly `digits` digits of `value`, the most significant of them first.

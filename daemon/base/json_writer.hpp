@@ -26,7 +26,7 @@ requires(std::integral<Number> || std::floating_point<Number>) void append_json_
   }
   char text[40];
   const auto [end, error] = std::to_chars(text, text + sizeof text, number);
-  out.append(text, end);
+  out.append(text, static_cast<std::size_t>(end - text));
 }
 
 /// Appends one JSON value to a string and puts the commas. The calls must make up valid JSON: in an object

@@ -62,8 +62,8 @@ void append_cursor(std::string& out, const Cursor& cursor) {
   *at++ = '.';
   at = std::to_chars(at, at + 10, cursor.index).ptr;
   *at++ = '.';
-  for (int shift = 60; shift >= 0; shift -= 4) *at++ = hex_digits[(cursor.prefix_hash >> shift) & 15];
-  out.append(text, at);
+  at = write_hex(at, cursor.prefix_hash);
+  out.append(text, static_cast<std::size_t>(at - text));
 }
 
 std::string to_string(const Cursor& cursor) {

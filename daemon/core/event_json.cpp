@@ -1,6 +1,9 @@
 #include "core/event_json.hpp"
 
 #include <array>
+#include <charconv>
+#include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/json_rewrite.hpp"
@@ -8,6 +11,24 @@
 
 namespace earshot {
 namespace {
+
+// Appends `first` and the four members.
+void append_counts(std::string& out, char first, const Usage& usage) {
+  constexpr std::size_t digits_max = 20;
+  constexpr FieldKey keys[] = {"input", "output", "cache_read", "cache_write"};
+  char text[sizeof keys + std::size(keys) * digits_max];
+  char* at = text;
+  const auto add = [&](const FieldKey& key, std::uint64_t count) {
+    std::memcpy(at, key.text, key.size);
+    at = std::to_chars(at + key.size, at + key.size + digits_max, count).ptr;
+  };
+  add(keys[0], usage.input);
+  add(keys[1], usage.output);
+  add(keys[2], usage.cache_read);
+  add(keys[3], usage.cache_write);
+  text[0] = first;
+  out.append(text, static_cast<std::size_t>(at - text));
+}
 
 // Writes the members of one event, leaving out absent ones.
 class EventWriter {
@@ -55,11 +76,7 @@ class EventWriter {
     } else if constexpr (kind == FieldKind::usage) {
       append_usage(key(field.key), value);
     } else if constexpr (kind == FieldKind::usage_inline) {
-      if (!value) return;
-      append_json_number(key("input"), value->input);
-      append_json_number(key("output"), value->output);
-      append_json_number(key("cache_read"), value->cache_read);
-      append_json_number(key("cache_write"), value->cache_write);
+      if (value) append_counts(out_, ',', *value);
     } else if constexpr (kind == FieldKind::todos) {
       append_todos(key(field.key), value, options_.text_bytes_max, options_.filter, options_.view,
                    truncated_);
@@ -179,14 +196,7 @@ void append_json(std::string& out, std::string_view json, std::size_t text_bytes
 }
 
 void append_usage(std::string& out, const Usage& usage) {
-  out += "{\"input\":";
-  append_json_number(out, usage.input);
-  out += ",\"output\":";
-  append_json_number(out, usage.output);
-  out += ",\"cache_read\":";
-  append_json_number(out, usage.cache_read);
-  out += ",\"cache_write\":";
-  append_json_number(out, usage.cache_write);
+  append_counts(out, '{', usage);
   out += '}';
 }
 

@@ -119,7 +119,8 @@ LiveLog::Segment& LiveLog::room_for(std::size_t bytes) {
 
 const LiveLog::Segment& LiveLog::segment_of(Position position) const {
   assert(holds(position) && position < head_);
-  if (position >= segments_.back().first) return segments_.back();  // most readers are near the head
+  if (position >= segments_.back().first) return segments_.back();    // most readers are near the head
+  if (position < segments_.front().next()) return segments_.front();  // and eviction reads the oldest
   auto after = std::upper_bound(segments_.begin(), segments_.end(), position,
                                 [](Position p, const Segment& segment) { return p < segment.first; });
   return *std::prev(after);

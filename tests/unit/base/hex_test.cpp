@@ -11,6 +11,18 @@ TEST_CASE("bytes are two digits each") {
   CHECK(to_hex(bytes, 2) == "01ab");
 }
 
+TEST_CASE("16 digits at once are the digits one by one") {
+  std::uint64_t value = 0x0123456789abcdef;
+  for (int i = 0; i < 1000; ++i) {
+    std::string expected;
+    append_hex(expected, value);
+    char digits[17] = {};
+    CHECK(write_hex(digits, value) == digits + 16);
+    CHECK(digits == expected);
+    value = value * 6364136223846793005u + 1442695040888963407u;
+  }
+}
+
 TEST_CASE("numbers have a fixed number of digits") {
   std::string text = "x";
   append_hex(text, 0x1f);
