@@ -231,7 +231,14 @@ int run(const config::Options& options) {
     notify_service("READY=1");
     if (demo) demo->start();
   });
-  io.run();
+  // One turn of the loop may serve many clients: an append does not wait for all of them.
+  constexpr std::chrono::microseconds unpolled_max{250};
+  for (Clock::time_point polled = Clock::now(); io.run_one() > 0;) {
+    const Clock::time_point now = Clock::now();
+    if (now - polled < unpolled_max) continue;
+    polled = now;
+    daemon->poll_changes();
+  }
   return 0;
 }
 

@@ -86,12 +86,12 @@ void Inotify::wait() {
   descriptor_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                          [this, weak = std::weak_ptr<char>(alive_)](const boost::system::error_code& failed) {
                            if (failed || weak.expired()) return;
-                           read_events();
+                           poll();
                            if (!weak.expired()) wait();
                          });
 }
 
-void Inotify::read_events() {
+void Inotify::poll() {
   alignas(inotify_event) static thread_local std::array<char, buffer_bytes> buffer;
   Batch batch;
   for (int reads = 0; reads < reads_max; ++reads) {

@@ -27,6 +27,8 @@ class Inotify final : public Watcher {
   Inotify(boost::asio::io_context& io, ChangeCallback on_change);
   ~Inotify() override;
 
+  /// Reads what has happened and sends the hints, without waiting. Not within another handler.
+  void poll();
   /// Watches directories that were refused, as far as the limit allows now, and sends a hint for each from
   /// the loop. Costs one system call if nothing has changed.
   void retry_refused();
@@ -44,7 +46,6 @@ class Inotify final : public Watcher {
   struct Batch;
 
   void wait();
-  void read_events();
   void add_event(const inotify_event& event, const char* name, Batch& batch);
   void remove(Watches::iterator at);
 

@@ -69,6 +69,10 @@ class Watchers {
   Watchers& operator=(const Watchers&) = delete;
 
   WatchMux& mux() { return mux_; }
+  /// Sends the hints of what inotify has noticed so far, without waiting. Not within a handler of the loop.
+  void poll() {
+    if (inotify_ && inotify_->works()) inotify_->poll();
+  }
   /// For users: what is not watched, why, and which limit to raise. Empty: no problem.
   std::string problem() const;
   /// Number of directories watched by inotify.

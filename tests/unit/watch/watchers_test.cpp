@@ -172,6 +172,22 @@ TEST_CASE("ten thousand appends are coalesced, and the last one is not lost") {
   bench.expect(dir / "file");
 }
 
+TEST_CASE("a change is reported by poll() while the loop serves others, and once") {
+  TemporaryDirectory dir;
+  Bench bench(Mode::inotify);
+  int reports = 0;
+  bench.all.mux().add_client({dir.path()}, [&](const ChangeHint&) { ++reports; }).watch(dir.path());
+  bench.all.poll();
+  CHECK(reports == 0);
+  append(dir / "file", "x");
+  bench.all.poll();
+  CHECK(reports > 0);
+  const int before = reports;
+  bench.all.poll();
+  bench.io.poll();  // the wake-up finds nothing any more
+  CHECK(reports == before);
+}
+
 TEST_CASE("an overflow of the queue is reported as a change of everything") {
   TemporaryDirectory dir;
   Bench bench(Mode::inotify);
