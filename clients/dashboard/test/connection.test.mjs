@@ -32,6 +32,15 @@ function recordNotifications() {
   Object.defineProperty(document, "visibilityState", { get: () => (page_hidden ? "hidden" : "visible") });
 }
 
+/** Records the connection states that the page shows from now on in `window.states`: a busy machine may see none of the short ones. */
+function recordStates(page) {
+  return page.evaluate(() => {
+    const state = document.getElementById("state");
+    window.states = [state.textContent];
+    new MutationObserver(() => window.states.push(state.textContent)).observe(state, { childList: true, characterData: true, subtree: true });
+  });
+}
+
 withBrowser("connection and notifications", (env) => {
   test("while the daemon is stopped the page shows a countdown; another instance requires a new sign-in", async () => {
     const transcript = new Transcript(env.daemon.root);
@@ -39,12 +48,7 @@ withBrowser("connection and notifications", (env) => {
     await env.daemon.start();
     const { page } = await env.openPage();
     await env.waitForState(page, "Live.");
-    // Shown until the first attempt, so that a busy machine may not see it in time: the page records its states.
-    await page.evaluate(() => {
-      const state = document.getElementById("state");
-      window.states = [];
-      new MutationObserver(() => window.states.push(state.textContent)).observe(state, { childList: true, characterData: true, subtree: true });
-    });
+    await recordStates(page);
     await env.daemon.stop();
     await page.waitForFunction(() => window.states.some((text) => /^The daemon was stopped\. Retrying in \d+ s\.$/.test(text)));
     await page.locator("#help", { hasText: "The sessions below may be out of date" }).waitFor();
@@ -76,8 +80,9 @@ withBrowser("connection and notifications", (env) => {
       socket.onMessage((text) => server.send(text));
     }));
     await env.waitForState(page, "Live.");
+    await recordStates(page);
     await sockets[0].close({ code: 4408 });
-    await page.waitForFunction(() => document.getElementById("state").textContent.startsWith("The connection was lost."));
+    await page.waitForFunction(() => window.states.some((text) => text.startsWith("The connection was lost.")));
     await env.waitForState(page, "Live.");
     assert.equal(sockets.length, 2);
     instance = "ffffffffffffffff";
