@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times earshotd beside other programs that read the same transcripts: 2,000 sessions, 868 MB. Run it after `./dev build`.
+"""Times earshotd beside other programs that read the same transcripts: 2,000 sessions, 885 MB. Run it after `./dev build`.
 
 usage: python3 tests/bench/peers.py [--quick] [--json]
 
