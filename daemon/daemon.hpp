@@ -75,7 +75,7 @@ class Daemon final : public status::StatusObserver {
   void start(std::function<void(const std::string& url)> on_ready);
   /// Sends all pending frames and closes all connections, then stops the event loop.
   void stop();
-  /// Checks what inotify has noticed so far. Not within a handler of the loop.
+  /// Checks the files that inotify has reported so far. Call it between two handlers of the loop.
   void poll_changes() { watchers_.poll(); }
 
   void on_status(const std::string& session, const status::Status& status) override;

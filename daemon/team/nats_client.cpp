@@ -24,7 +24,7 @@ struct LiveThreads {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::thread::id, std::thread> running;
-  std::vector<std::thread> ended;  // but for what OpenSSL has per thread: that is released last
+  std::vector<std::thread> ended;  // returned; thread-specific data of OpenSSL is still being released
 
   void join_ended() {
     std::unique_lock lock(mutex);

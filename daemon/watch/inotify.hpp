@@ -27,7 +27,7 @@ class Inotify final : public Watcher {
   Inotify(boost::asio::io_context& io, ChangeCallback on_change);
   ~Inotify() override;
 
-  /// Reads what has happened and sends the hints, without waiting. Not within another handler.
+  /// Reads what has happened and sends the hints, without waiting. Not from a callback.
   void poll();
   /// Watches directories that were refused, as far as the limit allows now, and sends a hint for each from
   /// the loop. Costs one system call if nothing has changed.

@@ -69,7 +69,7 @@ class Watchers {
   Watchers& operator=(const Watchers&) = delete;
 
   WatchMux& mux() { return mux_; }
-  /// Sends the hints of what inotify has noticed so far, without waiting. Not within a handler of the loop.
+  /// Sends the hints of what inotify has noticed so far, without waiting. Not from a callback.
   void poll() {
     if (inotify_ && inotify_->works()) inotify_->poll();
   }
