@@ -90,7 +90,7 @@ class Mutation(MutationCase):
         self.assert_continues(session, resets=1)
 
     def test_28_an_edit_hidden_by_an_append_is_noticed_when_a_client_resumes(self):
-        self.begin()
+        self.begin("--watch", "inotify")  # the sweep looks again soon after an append, and may notice it first
         session = self.written("first", "second", "x" * 9000)
         with self.stopped():
             self.poke(session.path, b'"first"', b'"fIrst"')

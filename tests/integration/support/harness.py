@@ -26,7 +26,7 @@ from schemas import Schemas  # noqa: E402
 from support.transcripts import Session  # noqa: E402
 from validate import Validator, parse  # noqa: E402
 
-deadline_s = 20  # for one condition; four times that in a sanitized build
+deadline_s = 60  # for one condition; four times that in a sanitized build
 HOST = "testhost"
 NOBODY_UID = 65534
 SCHEMAS = Schemas()
