@@ -30,9 +30,10 @@ enum class FileKind : std::uint8_t {
 
 /// Whose events a transcript contains, by its path. All parts are percent-encoded.
 struct StreamIdentity {
-  std::string session;    // empty: only the records name it
-  std::string agent;      // the subagent's id; empty: the session's main transcript
-  std::string directory;  // first directory below the transcript directory; empty: none
+  std::string session;     // empty: only the records name it
+  bool is_likely = false;  // the records may name another session, and the subagent
+  std::string agent;       // the subagent's id; empty: the session's main transcript
+  std::string directory;   // first directory below the transcript directory; empty: none
 };
 
 /// The content of a subagent's meta file; every field may be empty.
@@ -56,6 +57,24 @@ struct RegistryEntry {
   friend bool operator==(const RegistryEntry&, const RegistryEntry&) = default;
 };
 
+/// What a title file states.
+struct SessionTitle {
+  std::string session;  // as StreamIdentity::session; empty: that of the transcript
+  std::string title;
+};
+
+/// What a program hands to the command of its status line. Absent or empty: not stated, of another type, or
+/// out of range.
+struct StatusLine {
+  std::string session, cwd;
+  std::string model, model_name;                // id, and the name for display
+  std::optional<std::uint64_t> context_window;  // tokens that fit the model's context
+  std::optional<std::uint64_t> context_tokens;  // of those, used
+  std::optional<double> cost_usd;               // of the session
+  std::string limit;                            // the name of the account's limit; empty: no window is stated
+  std::vector<LimitWindow> windows;             // of that limit
+};
+
 /// A place where a program keeps a session's list of todos.
 struct TodoSource {
   std::string name;           // `todos`, `tasks`: reported with the list
@@ -66,11 +85,13 @@ struct TodoSource {
 /// Stateless and thread-safe; lives as long as the process.
 class AgentProgram {
  public:
-  static constexpr std::size_t meta_bytes_max = 64 << 10;      // a larger meta file is not read
-  static constexpr std::size_t registry_bytes_max = 64 << 10;  // a larger registry file is not read
-  static constexpr std::size_t todo_bytes_max = 256 << 10;     // a larger todo file is not read
-  static constexpr std::size_t prompt_bytes_max = 800;         // of the text in a described prompt
-  static constexpr std::size_t todos_max = 512;                // of a session; more are left out
+  static constexpr std::size_t meta_bytes_max = 64 << 10;         // a larger meta file is not read
+  static constexpr std::size_t registry_bytes_max = 64 << 10;     // a larger registry file is not read
+  static constexpr std::size_t todo_bytes_max = 256 << 10;        // a larger todo file is not read
+  static constexpr std::size_t title_file_bytes_max = 1 << 20;    // a larger title file is not read
+  static constexpr std::size_t status_line_bytes_max = 64 << 10;  // a longer one is not read
+  static constexpr std::size_t prompt_bytes_max = 800;            // of the text in a described prompt
+  static constexpr std::size_t todos_max = 512;                   // of a session; more are left out
 
   virtual ~AgentProgram() = default;
 
@@ -84,6 +105,10 @@ class AgentProgram {
   // roots
   /// Absolute directories this program writes to by default; they need not exist.
   virtual std::vector<std::string> default_roots(const Environment&) const { return {}; }
+  /// True if an entry of a directory proves that this program writes there: a path of one or two components.
+  virtual bool is_root_entry(std::string_view path) const = 0;
+  /// The name of a root in this directory where its last component does not tell; empty: it does.
+  virtual std::string_view root_name(std::string_view) const { return {}; }
 
   // layout
   /// Directories with transcripts, relative to a root. Streams of the first one are named by the path below
@@ -99,7 +124,7 @@ class AgentProgram {
   /// False for directories that contain no transcripts, by depth (0: entries of a transcript directory) and
   /// name.
   virtual bool may_contain_transcripts(std::size_t, std::string_view) const { return true; }
-  /// `below`: path below the transcript directory, without `.jsonl`.
+  /// `below`: path below the transcript directory, without `.jsonl`; the absolute path of a file elsewhere.
   virtual StreamIdentity identify(std::string_view below) const = 0;
   /// The meta file of a transcript, given by its path without `.jsonl`. Empty: it has none.
   virtual std::string meta_file(std::string_view) const { return {}; }
@@ -122,6 +147,20 @@ class AgentProgram {
   virtual std::optional<RegistryEntry> parse_registry_file(std::string_view, std::string_view) const {
     return std::nullopt;
   }
+
+  // writers of a transcript
+  /// True if a process that runs a session has its transcript open: its working directory proves nothing.
+  virtual bool keeps_transcript_open() const { return false; }
+  /// A file, relative to the root, that the writer of a transcript holds a flock() on; empty: none. The
+  /// argument is the transcript's path.
+  virtual std::string writer_lock(std::string_view) const { return {}; }
+  /// True if files beside a transcript name its writer; then writer_of().
+  virtual bool names_writers() const { return false; }
+  /// The process that a file beside a transcript names as its writer, by the file's name; 0: none.
+  virtual std::int64_t writer_of(std::string_view) const { return 0; }
+  /// True if a question for the user's permission may be asked in this permission mode, and leaves no trace
+  /// on disk.
+  virtual bool hides_permissions(std::string_view) const { return false; }
 
   // pending prompts
   /// What a call of this tool asks the user: `question`, `plan`; empty: nothing.
@@ -149,6 +188,18 @@ class AgentProgram {
   /// Absent if the text is not a todo.
   virtual std::optional<Todo> parse_todo(std::string_view) const { return std::nullopt; }
 
+  // titles that are kept outside the transcript
+  /// Relative to a root; the title files are there or below it. Empty: this program has none.
+  virtual std::string_view title_path() const { return {}; }
+  /// The title file of a transcript, both relative to the root; empty: none.
+  virtual std::string title_file(std::string_view) const { return {}; }
+  /// The titles in such a file, a later one replaces an earlier one. Text that cannot be read is left out.
+  virtual std::vector<SessionTitle> parse_titles(std::string_view) const { return {}; }
+
+  // status line
+  /// The JSON that the program writes to the command of its status line; absent unless it is an object.
+  virtual std::optional<StatusLine> parse_status_line(std::string_view) const { return std::nullopt; }
+
   // process match
   /// True for the command line of a running instance; the first argument is the executable.
   virtual bool matches_process(std::span<const std::string>) const { return false; }
@@ -159,6 +210,9 @@ std::span<const AgentProgram* const> agent_programs();
 
 /// The program of a root whose program is not configured.
 const AgentProgram& default_program();
+
+/// The program whose transcript begins with these bytes: the first that a record proves; null: none does.
+const AgentProgram* detect_program(std::string_view beginning);
 
 /// The program of this name; null: unknown.
 const AgentProgram* find_agent_program(std::string_view program);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agents/stream_name.hpp"
+#include "base/bounded_calls.hpp"
 #include "base/system.hpp"
 
 namespace earshot {
@@ -55,6 +56,8 @@ std::string free_name(const std::vector<Root>& roots, const std::string& path) {
 
 std::string root_name(std::string_view directory) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
+  for (const AgentProgram* program : agent_programs())
+    if (const std::string_view own = program->root_name(directory); !own.empty()) return std::string(own);
   std::string_view last = directory.substr(directory.rfind('/') + 1);
   if (last.starts_with('.')) last.remove_prefix(1);
   std::string name(last);
@@ -68,27 +71,123 @@ std::optional<std::string> process_environment(const char* name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+RootArgument split_root(std::string_view argument) {
+  RootArgument split;
+  const auto mark_before_path = [&](char mark, std::string_view stops) {
+    const auto at = argument.find(mark);
+    return at != argument.npos && argument.find_first_of(stops) > at ? at : argument.npos;
+  };
+  if (const auto colon = mark_before_path(':', "/=~"); colon != argument.npos) {
+    split.program = argument.substr(0, colon);
+    argument.remove_prefix(colon + 1);
+  }
+  if (const auto equals = mark_before_path('=', "/"); equals != argument.npos) {
+    split.has_name = true;
+    split.name = argument.substr(0, equals);
+    argument.remove_prefix(equals + 1);
+  }
+  split.directory = argument;
+  return split;
+}
+
+RootPrograms programs_of_root(const std::string& directory) {
+  constexpr std::size_t entries_max = 4096;  // examined in each directory
+  RootPrograms found;
+  const auto examine = [&](const std::string& path, std::string_view prefix, const auto& then) {
+    std::size_t seen = 0;
+    const Directory entries(path, Symlinks::follow);
+    if (entries.error()) return;
+    entries.for_each([&](std::string_view name, FileType) {
+      if (seen++ >= entries_max) return;
+      const std::string entry = std::string(prefix).append(name);
+      for (const AgentProgram* program : agent_programs())
+        if (program->is_root_entry(entry) &&
+            std::find(found.programs.begin(), found.programs.end(), program) == found.programs.end())
+          found.programs.push_back(program);
+      then(entry);
+    });
+  };
+  std::vector<std::string> below;
+  examine(directory, "", [&](const std::string& entry) {
+    found.is_empty = false;
+    below.push_back(entry);
+  });
+  for (const AgentProgram* program : agent_programs())
+    for (const std::string_view each : program->transcript_directories()) {
+      const auto at = std::find(below.begin(), below.end(), each);
+      if (at == below.end()) continue;
+      below.erase(at);  // of several programs: examined once
+      const std::string name(each);
+      examine(directory + '/' + name, name + '/', [](const std::string&) {});
+    }
+  return found;
+}
+
+namespace {
+
+std::string names_of(const auto& programs, std::string_view separator) {
+  std::string names;
+  for (const AgentProgram* program : programs)
+    names.append(names.empty() ? "" : separator).append(program->program());
+  return names;
+}
+
+/// The program whose default directory has this name: `/srv/ada/.codex`; null: none.
+const AgentProgram* program_by_name(std::string_view path) {
+  constexpr std::string_view home = "/home";
+  const Environment only_home = [&](std::string_view name) {
+    return name == "HOME" ? std::optional<std::string>(home) : std::nullopt;
+  };
+  for (const AgentProgram* program : agent_programs())
+    for (const std::string& directory : program->default_roots(only_home))
+      if (path.ends_with(std::string_view(directory).substr(home.size()))) return program;
+  return nullptr;
+}
+
+/// The program that is named, or whose files are there; otherwise `error` is set.
+const AgentProgram* program_for(const RootArgument& given, const std::string& path, std::string& error) {
+  if (!given.program.empty()) {
+    if (const AgentProgram* program = find_agent_program(given.program)) return program;
+    error = "root " + path + ": there is no agent program \"" + std::string(given.program) +
+            "\"; known are " + names_of(agent_programs(), ", ");
+    return nullptr;
+  }
+  bound_calls_below({path}, [](const std::string&) {});  // one that does not answer tells nothing
+  const RootPrograms found = programs_of_root(path);
+  bound_calls_below({}, {});
+  if (found.programs.size() == 1) return found.programs.front();
+  if (const AgentProgram* program = found.programs.empty() ? program_by_name(path) : nullptr) return program;
+  if (found.is_empty) return &default_program();
+  error = "root " + path + ": " +
+          (found.programs.empty()
+               ? std::string("no agent program's files are in it")
+               : "the files of several agent programs are in it (" + names_of(found.programs, ", ") + ")") +
+          "; say whose it is: --root PROGRAM:" + path + " (" + names_of(agent_programs(), ", ") + ")";
+  return nullptr;
+}
+
+}  // namespace
+
 Roots parse_roots(const std::vector<std::string>& arguments, const Environment& environment) {
   Roots result;
   for (const std::string& argument : arguments) {
+    const RootArgument given = split_root(argument);
     Root root;
-    std::string_view directory = argument;
-    const auto equals = argument.find('=');
-    if (equals != std::string::npos && argument.find('/') > equals) {
-      root.name = argument.substr(0, equals);
-      directory.remove_prefix(equals + 1);
-      if (root.name.empty() || root.name.starts_with('.') || root_name(root.name) != root.name) {
-        result.error =
-            "root " + argument + ": a name consists of letters, digits, _ and -, not \"" + root.name + "\"";
-        return result;
-      }
+    root.name = given.name;
+    if (given.has_name &&
+        (root.name.empty() || root.name.starts_with('.') || root_name(root.name) != root.name)) {
+      result.error =
+          "root " + argument + ": a name consists of letters, digits, _ and -, not \"" + root.name + "\"";
+      return result;
     }
-    if (directory.empty()) {
+    if (given.directory.empty()) {
       result.error =
           "root " + (argument.empty() ? std::string("\"\"") : argument) + ": no directory is given";
       return result;
     }
-    root.path = absolute(directory, environment);
+    root.path = absolute(given.directory, environment);
+    root.program = program_for(given, root.path, result.error);
+    if (!root.program) return result;
     if (root.name.empty()) root.name = root_name(root.path);
     if (const Root* other = find_name(result.roots, root.name)) {
       result.error = "two roots are called " + root.name + ": " + other->path + " and " + root.path +
@@ -117,22 +216,27 @@ Roots default_roots(const Environment& environment) {
   return result;
 }
 
-std::vector<std::string> transcript_directories(const std::string& root) {
+std::vector<std::string> transcript_directories(const Root& root) {
   std::vector<std::string> paths;
-  for (const std::string_view name : default_program().transcript_directories())
-    paths.push_back(root + "/" + std::string(name));
+  for (const std::string_view name : root.program->transcript_directories())
+    paths.push_back(root.path + "/" + std::string(name));
   return paths;
 }
 
-TranscriptSearch transcripts_at(const std::string& path) {
-  TranscriptSearch search;
-  std::vector<std::string> open;
-  const bool is_directory = path != "-" && stat_file(path, Symlinks::follow).is_directory();
-  (is_directory ? open : search.files).push_back(path);
-  while (!open.empty()) {
+namespace {
+
+/// Lists the transcripts of `program` below a directory, depth first.
+void search_below(const std::string& top, const AgentProgram& program, TranscriptSearch& search,
+                  Unfollowed unfollowed = Unfollowed::skip) {
+  const auto is_wanted = [&](std::string_view path) {
+    return unfollowed == Unfollowed::include ? path.ends_with(transcript_suffix)
+                                             : is_transcript_path(program, path);
+  };
+  std::vector<std::string> open{top};
+  for (bool is_top = true; !open.empty(); is_top = false) {
     const std::string directory = std::move(open.back());
     open.pop_back();
-    const Directory entries(directory, search.directories == 0 ? Symlinks::follow : Symlinks::no_follow);
+    const Directory entries(directory, is_top ? Symlinks::follow : Symlinks::no_follow);
     ++search.directories;
     int error = entries.error();
     if (error == 0)
@@ -141,11 +245,37 @@ TranscriptSearch transcripts_at(const std::string& path) {
         if (type == FileType::unknown) type = entries.stat_entry(name.data()).type;
         if (type == FileType::directory)
           open.push_back(std::move(below));
-        else if (type == FileType::regular && is_transcript_path(default_program(), below))
+        else if (type == FileType::regular && is_wanted(below))
           search.files.push_back(std::move(below));
       });
     if (error != 0) search.errors.push_back({directory, error});
   }
+}
+
+}  // namespace
+
+TranscriptSearch transcripts_at(const std::string& path) {
+  TranscriptSearch search;
+  if (path == "-" || !stat_file(path, Symlinks::follow).is_directory()) {
+    search.files.push_back(path);
+    return search;
+  }
+  const RootPrograms owners = programs_of_root(path);
+  if (owners.programs.size() == 1 && owners.programs.front() != &default_program()) {
+    for (const std::string& directory : transcript_directories({"", path, true, owners.programs.front()}))
+      if (stat_file(directory, Symlinks::follow).is_directory())
+        search_below(directory, *owners.programs.front(), search);
+  } else {
+    search_below(path, default_program(), search);
+  }
+  std::sort(search.files.begin(), search.files.end());
+  return search;
+}
+
+TranscriptSearch transcripts_of(const Root& root, Unfollowed unfollowed) {
+  TranscriptSearch search;
+  for (const std::string& directory : transcript_directories(root))
+    if (stat_file(directory).is_directory()) search_below(directory, *root.program, search, unfollowed);
   std::sort(search.files.begin(), search.files.end());
   return search;
 }

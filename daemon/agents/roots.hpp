@@ -26,19 +26,36 @@ struct Roots {
 std::optional<std::string> process_environment(const char* name);
 
 /// The last component of a directory without a leading dot, with other characters than [A-Za-z0-9_-] replaced
-/// by `-`.
+/// by `-`; what a program says of its own directories (`~/.pi/agent` is `pi`).
 std::string root_name(std::string_view directory);
 
-/// Each argument is `[NAME=]DIR`. A leading `~/` is the home directory; a relative path starts at the working
-/// directory. The default name is root_name(DIR). Two roots of one name, or an invalid NAME, are an error.
+/// `[PROGRAM:][NAME=]DIR` as it is written; parts that are not given are empty.
+struct RootArgument {
+  std::string_view program, name, directory;
+  bool has_name = false;
+};
+RootArgument split_root(std::string_view argument);
+
+/// Each argument is `[PROGRAM:][NAME=]DIR`. A leading `~/` is the home directory; a relative path starts at
+/// the working directory. The default name is root_name(DIR). Without PROGRAM, what is in the directory
+/// tells; one that is empty, missing or does not answer in time (base/bounded_calls.hpp, whose directories
+/// this replaces) is the default program's. Errors: two roots of one name, an invalid NAME, an unknown
+/// PROGRAM, a directory of no or of several programs.
 Roots parse_roots(const std::vector<std::string>& arguments,
                   const Environment& environment = process_environment);
 
 /// The default directories of all programs, whether they exist or not; each directory once.
 Roots default_roots(const Environment& environment = process_environment);
 
-/// The directories of a root of the default program that contain transcripts.
-std::vector<std::string> transcript_directories(const std::string& root);
+/// The programs that what is in a directory proves. Lists at most some thousand entries.
+struct RootPrograms {
+  std::vector<const AgentProgram*> programs;
+  bool is_empty = true;  // it is missing, cannot be read or has no entry
+};
+RootPrograms programs_of_root(const std::string& directory);
+
+/// The directories of a root that contain transcripts.
+std::vector<std::string> transcript_directories(const Root& root);
 
 struct TranscriptSearch {
   struct Error {
@@ -49,8 +66,13 @@ struct TranscriptSearch {
   std::vector<Error> errors;       // directories that cannot be read
   std::size_t directories = 0;
 };
-/// The transcripts of the default program below a directory, without following links. Another path is
-/// returned as it is. Opens no file.
+/// The transcripts below a directory, without following links: those of its program where what is in it
+/// proves one, otherwise whatever has the name of a transcript. Another path is returned as it is. Opens no
+/// file.
 TranscriptSearch transcripts_at(const std::string& path);
+/// Whether a search returns transcripts that the daemon does not follow: those of a program's internal calls.
+enum class Unfollowed { skip, include };
+/// The transcripts of a root. Opens no file.
+TranscriptSearch transcripts_of(const Root& root, Unfollowed unfollowed = Unfollowed::skip);
 
 }  // namespace earshot

@@ -172,6 +172,7 @@ TranscriptPlace place_transcript(const AgentProgram& program, std::string_view p
   StreamIdentity identity = program.identify(location ? below : without_suffix(path));
   place.session = std::move(identity.session);
   place.agent = std::move(identity.agent);
+  place.is_likely = identity.is_likely;
   if (!location) {
     place.stream = percent_encode(below);
     return place;
@@ -185,15 +186,25 @@ TranscriptPlace place_transcript(const AgentProgram& program, std::string_view p
   return place;
 }
 
-TranscriptPlace place_of(std::string_view path) {
+TranscriptPlace place_of(std::string_view path, const AgentProgram& program) {
   if (path == "-") return {.stream = "stdin", .session = "stdin"};
-  return place_transcript(default_program(), std::filesystem::absolute(path).lexically_normal().native());
+  return place_transcript(program, std::filesystem::absolute(path).lexically_normal().native());
+}
+
+const AgentProgram& program_of_path(std::string_view path) {
+  const std::string absolute = std::filesystem::absolute(path).lexically_normal();
+  for (const AgentProgram* program : agent_programs())
+    if (find_location(*program, absolute) && is_transcript_path(*program, absolute)) return *program;
+  return default_program();
 }
 
 bool is_transcript_path(const AgentProgram& program, std::string_view path) {
-  const auto slash = path.rfind('/');
-  const std::string_view directory = slash == path.npos ? std::string_view() : path.substr(0, slash);
-  return program.classify(directory, path.substr(slash + 1)) == FileKind::transcript;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  std::string_view directory = path.substr(0, path.size() - name.size());
+  if (directory.ends_with('/')) directory.remove_suffix(1);
+  if (const auto location = find_location(program, path))  // below it, with a leading slash
+    directory.remove_prefix(std::min(directory.size(), path.size() - location->below.size() - 1));
+  return program.classify(directory, name) == FileKind::transcript;
 }
 
 std::string escape_token(std::string_view text) {
@@ -247,13 +258,26 @@ StreamIdentity relayed_identity(std::string_view below) {
   if (!host || !stream) return identity;
   const auto root_end = stream->find('/');
   if (root_end == stream->npos) return identity;
-  const AgentProgram& program = default_program();
-  const auto path = parse_stream_name(program, std::string_view(*stream).substr(root_end + 1));
-  if (!path) return identity;
-  StreamIdentity original = program.identify(path->below);
-  identity.agent = std::move(original.agent);
-  identity.session = session_on_host(original.session, percent_encode(*host));
-  if (!original.directory.empty()) identity.directory = std::move(original.directory);
+  // The program is unknown. A subagent's path is unmistakable; else all that may have it must agree.
+  std::optional<StreamIdentity> original;
+  for (const AgentProgram* program : agent_programs()) {
+    const auto path = parse_stream_name(*program, std::string_view(*stream).substr(root_end + 1));
+    if (!path) continue;
+    const std::string file = '/' + path->below + std::string(transcript_suffix);
+    if (program != &default_program() && !is_transcript_path(*program, file)) continue;
+    StreamIdentity each = program->identify(path->below);
+    const bool is_subagent = !each.agent.empty() && !each.session.empty();
+    if (!original) {
+      original = std::move(each);
+      if (is_subagent) break;
+    } else if (each.session != original->session || each.is_likely) {
+      original->session.clear();
+    }
+  }
+  if (!original) return identity;
+  identity.agent = std::move(original->agent);
+  identity.session = session_on_host(original->session, percent_encode(*host));
+  if (!original->directory.empty()) identity.directory = std::move(original->directory);
   return identity;
 }
 

@@ -34,16 +34,19 @@ bool is_directory_prefix(std::string_view component);
 /// Stream name, session and agent of a transcript anywhere in the file system, by its path alone. All parts
 /// are percent-encoded.
 struct TranscriptPlace {
-  std::string stream;   // `<root>/<name>`, or the file's stem if the path has no transcript directory
-  std::string session;  // empty: only the records name it
-  std::string agent;    // empty: a session's main transcript
+  std::string stream;      // `<root>/<name>`, or the file's stem if the path has no transcript directory
+  std::string session;     // empty: only the records name it
+  std::string agent;       // empty: a session's main transcript
+  bool is_likely = false;  // as StreamIdentity::is_likely
 };
 /// `path`: absolute, without `.` and `..`. The root is the directory above the last transcript directory, or
 /// above the outermost of adjacent ones.
 TranscriptPlace place_transcript(const AgentProgram& program, std::string_view path);
-/// The same for a file of the default program that a command line names: `path` may be relative; `-` is
-/// stdin.
-TranscriptPlace place_of(std::string_view path);
+/// The same for a file that a command line names: `path` may be relative; `-` is stdin.
+TranscriptPlace place_of(std::string_view path, const AgentProgram& program = default_program());
+/// The first program with a transcript of this path below one of its directories; the default one if there is
+/// none.
+const AgentProgram& program_of_path(std::string_view path);
 /// True if discovery follows a file of this path.
 bool is_transcript_path(const AgentProgram& program, std::string_view path);
 
@@ -64,7 +67,7 @@ constexpr char host_separator = '@';
 std::string session_on_host(std::string_view session, std::string_view host);
 
 /// The identity of a file `<escaped host>/<escaped stream>`. The session is empty where only the records name
-/// it. Assumes the layout of the default program.
+/// it, and where the path means different sessions to different programs.
 StreamIdentity relayed_identity(std::string_view below);
 
 }  // namespace earshot

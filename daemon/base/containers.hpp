@@ -35,6 +35,7 @@ class HashMap {
     return keys_[at] ? &value(at) : nullptr;
   }
   bool contains(std::uint64_t key) const { return !keys_.empty() && keys_[slot(nonzero(key))] != 0; }
+  const Value* find(std::uint64_t key) const { return const_cast<HashMap*>(this)->find(key); }
   /// The present value or, if `is_new`, the inserted one.
   Value& insert(std::uint64_t key, const Value& initial, bool& is_new) {
     if ((size_ + 1) * 5 > keys_.size() * 4) grow();

@@ -295,6 +295,7 @@ void Assembler::start_turn(OptionalText prompt, std::string_view origin) {
   last_ms_ = record_->time_ms;
   turn_tools_ = 0;
   turn_usage_ = state_.usage;
+  state_.times.start_turn(record_->time_ms);
   hook_feedback_ = false;
   finished_message_.clear();
   emit(event::TurnStarted{prompt, own_agent_.empty() ? origin : "agent"});
@@ -314,9 +315,11 @@ void Assembler::finish_turn(std::string_view outcome, bool inferred, std::string
   state_.turn_open = false;
   state_.last_outcome = outcome;
   state_.last_finished = record_->time;
+  state_.times.finish_turn(end_ms);
   finished_message_ = message_;
   hook_feedback_ = false;
-  emit(event::TurnFinished{outcome, inferred, stop_reason, duration_ms, turn_tools_, used});
+  emit(event::TurnFinished{outcome, inferred, stop_reason, duration_ms, turn_tools_, used,
+                           state_.times.turn_waited()});
 }
 
 void Assembler::interrupt() {
@@ -390,9 +393,10 @@ void Assembler::apply(const fact::MessageUsage& used) {
   Tokens& small = usage_by_message_.insert(id, {}, fresh);
   const Usage* const large = large_usage_.find(id);
   const Usage before = large ? *large : Usage{small.input, small.output, small.cache_read, small.cache_write};
-  const Usage now{std::max(before.input, used.usage.input), std::max(before.output, used.usage.output),
-                  std::max(before.cache_read, used.usage.cache_read),
-                  std::max(before.cache_write, used.usage.cache_write)};
+  Usage now{std::max(before.input, used.usage.input), std::max(before.output, used.usage.output),
+            std::max(before.cache_read, used.usage.cache_read),
+            std::max(before.cache_write, used.usage.cache_write)};
+  now.cache_write_1h = std::min(used.usage.cache_write_1h, now.cache_write);
   constexpr std::uint64_t small_max = std::numeric_limits<std::uint32_t>::max();
   if (std::max({now.input, now.output, now.cache_read, now.cache_write}) > small_max) {
     large_usage_.insert(id, now, fresh) = now;
@@ -400,23 +404,36 @@ void Assembler::apply(const fact::MessageUsage& used) {
     small = {static_cast<std::uint32_t>(now.input), static_cast<std::uint32_t>(now.output),
              static_cast<std::uint32_t>(now.cache_read), static_cast<std::uint32_t>(now.cache_write)};
   }
-  state_.usage.input += now.input - before.input;
-  state_.usage.output += now.output - before.output;
-  state_.usage.cache_read += now.cache_read - before.cache_read;
-  state_.usage.cache_write += now.cache_write - before.cache_write;
+  Usage more{now.input - before.input, now.output - before.output, now.cache_read - before.cache_read,
+             now.cache_write - before.cache_write};
+  // Not kept by message: the lines of a message repeat how long its cache is kept.
+  more.cache_write_1h = std::min(more.cache_write, now.cache_write_1h);
+  const bool is_higher = more != Usage{};
+  state_.usage.input += more.input;
+  state_.usage.output += more.output;
+  state_.usage.cache_read += more.cache_read;
+  state_.usage.cache_write += more.cache_write;
+  state_.usage.cache_write_1h += more.cache_write_1h;
   if (is_own_chain()) state_.context_tokens = now.input + now.cache_read + now.cache_write;
   bool is_cost_higher = false;
   if (used.cost_usd) {
     double& cost = cost_by_message_.insert(id, 0, fresh);
+    if (fresh) state_.usage_by_model.cover(used.model, before);
     is_cost_higher = *used.cost_usd > cost;
-    if (is_cost_higher) state_.cost_usd = state_.cost_usd.value_or(0) + *used.cost_usd - cost;
+    if (is_cost_higher) {
+      state_.cost_usd = state_.cost_usd.value_or(0) + *used.cost_usd - cost;
+      state_.usage_by_model.add_cost(used.model, *used.cost_usd - cost);
+    }
     cost = std::max(cost, *used.cost_usd);
   }
-  if (now != before || is_cost_higher)
+  if (is_higher) state_.usage_by_model.add(used.model, more, cost_by_message_.contains(id));
+  if (is_higher || is_cost_higher)
     emit(event::UsageUpdated{message, used.model, now, state_.usage, state_.cost_usd});
 }
 
 void Assembler::apply(const fact::Cost& cost) {
+  state_.usage_by_model.cover_all();
+  state_.cost_total_ms = record_->time_ms ? record_->time_ms : state_.last_activity_ms;
   if (state_.cost_usd == cost.usd) return;
   state_.cost_usd = cost.usd;
   emit(event::UsageUpdated{{}, {}, std::nullopt, state_.usage, state_.cost_usd});
@@ -507,6 +524,7 @@ std::size_t Assembler::memory_bytes() const {
              agent.description.size();
   for (const auto& [leaf, title] : pending_titles_) bytes += sizeof title + title.size();
   for (const std::string& title : titles_) bytes += title.size();
+  bytes += state_.usage_by_model.memory_bytes();
   return bytes;
 }
 

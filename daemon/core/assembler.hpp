@@ -70,6 +70,8 @@ class Assembler {
   RecordCounts& counts() { return counts_; }
   const RecordCounts& counts() const { return counts_; }
   const std::string& recorded_session() const { return recorded_session_; }
+  /// The agent of the whole stream, by its file or, for relayed events, by the events; empty: a main stream.
+  const std::string& recorded_agent() const { return own_agent_.empty() ? recorded_agent_ : own_agent_; }
   std::size_t memory_bytes() const;
 
  private:
@@ -78,6 +80,7 @@ class Assembler {
     std::int64_t started_ms = 0;
     std::uint32_t chain = own_chain;
     fact::Invocation::Purpose purpose = fact::Invocation::Purpose::plain;
+    bool asks = false;
     std::vector<Todo> todos;
     std::size_t bytes() const;  // as counted for open_call_bytes_max
   };
@@ -180,6 +183,7 @@ class Assembler {
   };
   std::array<CountedType, 16> recent_types_;
   std::string recorded_session_;
+  std::string recorded_agent_;  // of relayed events
 
   HashSet uuids_;
   HashMap<std::uint32_t> sidechain_of_uuid_;  // of inline sidechains only

@@ -14,7 +14,9 @@ struct Assembler::RelayedStateUpdate {
   std::string_view time;
   std::int64_t time_ms;
 
-  bool is_own_stream() const { return relayed.agent == assembler.own_agent_; }
+  bool is_own_stream() const { return relayed.agent == assembler.recorded_agent(); }
+  // Of an event that belongs to the stream's own chain.
+  void take_agent() { assembler.recorded_agent_ = relayed.agent; }
   static void set(std::string& field, std::string_view value) {
     if (!value.empty()) field = value;
   }
@@ -27,27 +29,43 @@ struct Assembler::RelayedStateUpdate {
       if (each.path == path) return each.bytes;
     return text ? text->size() : 0;
   }
+  // A cost that grew covers what the event adds; one without a message is a total.
+  void add_by_model(const event::UsageUpdated& e) {
+    Usage more;
+    for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write})
+      more.*count = std::max(e.total.*count, state.usage.*count) - state.usage.*count;
+    const bool has_cost = e.cost_usd && e.cost_usd != state.cost_usd;
+    if (more != Usage{}) state.usage_by_model.add(e.model.empty() ? state.model : e.model, more, has_cost);
+    if (!has_cost || e.of_message) return;
+    state.usage_by_model.cover_all();
+    state.cost_total_ms = time_ms ? time_ms : state.last_activity_ms;
+  }
   void close_call(std::string_view call) {
     std::erase_if(state.tools, [&](const OpenTool& one) { return one.call == short_id(call); });
   }
 
   void operator()(const event::SessionStarted& e) {
+    take_agent();
     state.started = true;
     set(state.program, e.program), set(state.dialect, e.dialect), set(state.version, e.version),
         set(state.cwd, e.cwd);
     set(state.git_branch, e.git_branch), set(state.project, e.project), set(state.title, e.title);
     set(state.continues, e.continues), set(state.mode, e.mode), set(state.permission_mode, e.permission_mode);
+    set(state.sandbox, e.sandbox), set(state.source, e.source), set(state.originator, e.originator);
+    set(state.parent, e.parent), set(state.agent_type, e.agent_type);
   }
   void operator()(const event::SessionUpdated& e) {
     set(state.title, e.title), set(state.cwd, e.cwd), set(state.git_branch, e.git_branch);
     set(state.model, e.model), set(state.version, e.version), set(state.mode, e.mode);
-    set(state.permission_mode, e.permission_mode);
+    set(state.permission_mode, e.permission_mode), set(state.sandbox, e.sandbox);
     if (state.project.empty()) state.project = state.cwd;
   }
   void operator()(const event::TurnStarted& e) {
+    take_agent();
     state.turn_open = true;
     state.turn_started = time;
     state.turn_started_ms = time_ms;
+    state.times.start_turn(time_ms);
     state.turn_prompt = assembler.preview_source(e.prompt.value_or(""));
     state.turn_prompt_truncated = bytes_of("prompt", e.prompt);
     state.tools.clear();
@@ -56,6 +74,8 @@ struct Assembler::RelayedStateUpdate {
     state.turn_open = false;
     state.last_outcome = e.outcome;
     state.last_finished = time;
+    state.times.set_turn_waited(e.waited_ms);
+    state.times.finish_turn(time_ms);
   }
   void operator()(const event::MessageAdded& e) {
     if (e.role != "assistant" || e.kind != "text" || !is_own_stream()) return;
@@ -71,7 +91,10 @@ struct Assembler::RelayedStateUpdate {
     if (!e.input.json.empty()) assembler.set_input(open, e.input.json);
     state.tools.push_back(std::move(open));
   }
-  void operator()(const event::ToolFinished& e) { close_call(e.call); }
+  void operator()(const event::ToolFinished& e) {
+    close_call(e.call);
+    name_agent(state, short_id(e.call), short_id(e.background));
+  }
   void operator()(const event::TodoUpdated& e) {
     if (!is_own_stream()) return;
     state.todos.assign(e.todos.begin(), e.todos.begin() + std::min(e.todos.size(), todos_max));
@@ -90,9 +113,14 @@ struct Assembler::RelayedStateUpdate {
     std::erase_if(state.agents, [&](const RunningAgent& one) { return one.call == short_id(e.call); });
   }
   void operator()(const event::UsageUpdated& e) {
+    add_by_model(e);
     state.usage = e.total;
     if (e.cost_usd) state.cost_usd = e.cost_usd;
-    if (e.of_message && is_own_stream())
+    if (!is_own_stream()) return;
+    if (e.context_window) state.context_window = e.context_window;
+    if (e.context_tokens)
+      state.context_tokens = *e.context_tokens;
+    else if (e.of_message)
       state.context_tokens = e.of_message->input + e.of_message->cache_read + e.of_message->cache_write;
   }
   void operator()(const event::CompactionStarted&) {}
@@ -100,6 +128,7 @@ struct Assembler::RelayedStateUpdate {
   void operator()(const event::TaskFinished&) {}
   void operator()(const event::QueueChanged&) {}
   void operator()(const event::ApiFailed&) {}
+  void operator()(const event::LimitsUpdated& e) { state.set_limits(e, time); }
   void operator()(const event::FilesSnapshotted&) {}
   void operator()(const event::LineSkipped&) {}
 };
@@ -108,6 +137,7 @@ void Assembler::apply_relayed(const RelayedEvent& relayed) {
   state_.turn = relayed.turn;
   EventBody body = relayed.body;
   if (auto* list = std::get_if<event::TodoUpdated>(&body)) list->todos = relayed.todos;
+  if (auto* limits = std::get_if<event::LimitsUpdated>(&body)) limits->windows = relayed.windows;
   std::visit(RelayedStateUpdate{state_, *this, relayed, record_->time, record_->time_ms}, body);
   pending_previews_ |= prompt_preview | text_preview;
   cursor_.index = ++index_;

@@ -85,6 +85,8 @@ void Assembler::apply(const fact::Invocation& invocation) {
     call.call = id, call.tool = invocation.tool, call.started = record_->time,
     call.started_ms = record_->time_ms;
     call.chain = chain_, call.purpose = invocation.purpose, call.todos = invocation.todos;
+    call.asks = invocation.asks && is_own_chain();
+    if (call.asks) state_.times.begin_wait(record_->time_ms);
     open_call_bytes_ += call.bytes();
     open_calls_.emplace(++call_count_, std::move(call));
     own_open_calls_ += is_own_chain();
@@ -184,6 +186,8 @@ void Assembler::close_call(Call call, event::ToolFinished finished, const fact::
   open_calls_.erase(*number);
   *number = 0;
   own_open_calls_ -= call.chain == own_chain;
+  if (call.asks)
+    state_.times.end_wait(call.started_ms, finished.outcome == "abandoned" ? 0 : record_->time_ms);
   std::erase_if(state_.tools, [&](const OpenTool& one) { return one.call == call.call; });
   finished.call = call.call;
   finished.tool = std::string_view(call.tool);

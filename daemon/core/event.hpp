@@ -22,6 +22,7 @@ struct Usage {
   std::uint64_t output = 0;
   std::uint64_t cache_read = 0;
   std::uint64_t cache_write = 0;
+  std::uint64_t cache_write_1h = 0;  // the part of cache_write that is kept for an hour; not on the wire
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
@@ -46,14 +47,24 @@ struct Media {
   std::uint64_t bytes = 0;      // decoded size, 0 when unknown
 };
 
+/// One window of a rate limit.
+struct LimitWindow {
+  std::string name;
+  std::optional<double> used_percent;
+  std::optional<std::int64_t> window_minutes;
+  std::string resets_at;  // RFC 3339; empty: unknown
+  friend bool operator==(const LimitWindow&, const LimitWindow&) = default;
+};
+
 namespace event {
 
 struct SessionStarted {
   std::string_view program, dialect, version, cwd, git_branch, project, title, continues, mode,
-      permission_mode;  // empty: unknown
+      permission_mode, sandbox, source, originator;  // empty: unknown
+  std::string_view parent, agent_type;               // of a subagent that has a stream of its own
 };
 struct SessionUpdated {  // only what changed
-  OptionalText title, cwd, git_branch, model, version, mode, permission_mode;
+  OptionalText title, cwd, git_branch, model, version, mode, permission_mode, sandbox;
 };
 struct TurnStarted {
   OptionalText prompt;
@@ -66,6 +77,7 @@ struct TurnFinished {
   std::optional<std::int64_t> duration_ms;
   std::uint32_t tools = 0;
   Usage usage;
+  std::optional<std::int64_t> waited_ms = std::nullopt;  // for the user; absent: no wait was recorded
 };
 struct MessageAdded {
   std::string_view role;  // user, assistant, system, summary
@@ -126,12 +138,21 @@ struct UsageUpdated {
   std::optional<Usage> of_message;  // absent for a cost record, which has the total only
   Usage total;
   std::optional<double> cost_usd;
+  std::optional<std::uint64_t> reasoning = std::nullopt;  // tokens, part of the message's output
+  std::optional<std::uint64_t> context_tokens = std::nullopt, context_window = std::nullopt;
+};
+/// How much of the account's allowance is used. The newest event of any stream is valid for all.
+struct LimitsUpdated {
+  std::string_view limit, plan;  // empty: not stated
+  std::string_view reached;      // which limit stopped the last request; empty: none
+  std::span<const LimitWindow> windows;
 };
 struct ApiFailed {
   std::optional<std::int64_t> status;
   std::string_view error;
   std::optional<std::int64_t> attempt, max_attempts, retry_in_ms;
   bool fatal = false;
+  std::string_view kind = {};  // the program's name of the failure; empty: not stated
 };
 struct FilesSnapshotted {
   std::string_view message;
@@ -152,16 +173,17 @@ using EventBody =
                  event::MessageAdded, event::ToolInvoked, event::ToolFinished, event::TodoUpdated,
                  event::CompactionStarted, event::CompactionFinished, event::AgentStarted,
                  event::AgentFinished, event::TaskFinished, event::QueueChanged, event::UsageUpdated,
-                 event::ApiFailed, event::FilesSnapshotted, event::LineSkipped>;
+                 event::ApiFailed, event::LimitsUpdated, event::FilesSnapshotted, event::LineSkipped>;
 
 /// An event as another daemon sent it, without the common members.
 struct RelayedEvent {
-  EventBody body;  // the todo list of a TodoUpdated is in `todos`
+  EventBody body;  // the list of a TodoUpdated is in `todos`, that of a LimitsUpdated in `windows`
   std::uint32_t turn = 0;
   std::string_view agent;
   Json members;  // one JSON object, without `truncated`
   std::vector<TruncatedPath> truncated;
   std::vector<Todo> todos;
+  std::vector<LimitWindow> windows;
 };
 
 struct Event {

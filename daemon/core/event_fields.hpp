@@ -21,7 +21,8 @@ enum class FieldKind {
   media,         // an object; a list of objects
   input,         // a tool's input, in the full view only
   todos,
-  files,  // paths; their number (`files_count`) in the meta view
+  windows,  // of a rate limit
+  files,    // paths; their number (`files_count`) in the meta view
 };
 
 /// A member's name as it is written, `,"name":`, built at compile time.
@@ -72,13 +73,17 @@ EARSHOT_EVENT(SessionStarted, "session.started",  //
               event_field<label>("cwd", &E::cwd), event_field<label>("git_branch", &E::git_branch),
               event_field<label>("project", &E::project), event_field<text>("title", &E::title),
               event_field<id>("continues", &E::continues), event_field<label>("mode", &E::mode),
-              event_field<label>("permission_mode", &E::permission_mode));
+              event_field<label>("permission_mode", &E::permission_mode),
+              event_field<label>("sandbox", &E::sandbox), event_field<label>("source", &E::source),
+              event_field<label>("originator", &E::originator), event_field<id>("parent", &E::parent),
+              event_field<label>("agent_type", &E::agent_type));
 
 EARSHOT_EVENT(SessionUpdated, "session.updated",  //
               event_field<text>("title", &E::title), event_field<label>("cwd", &E::cwd),
               event_field<label>("git_branch", &E::git_branch), event_field<label>("model", &E::model),
               event_field<label>("version", &E::version), event_field<label>("mode", &E::mode),
-              event_field<label>("permission_mode", &E::permission_mode));
+              event_field<label>("permission_mode", &E::permission_mode),
+              event_field<label>("sandbox", &E::sandbox));
 
 EARSHOT_EVENT(TurnStarted, "turn.started",  //
               event_field<text>("prompt", &E::prompt), event_field<id>("origin", &E::origin).required());
@@ -89,7 +94,8 @@ EARSHOT_EVENT(TurnFinished, "turn.finished",  //
               event_field<label>("stop_reason", &E::stop_reason),
               event_field<number>("duration_ms", &E::duration_ms),
               event_field<number>("tools", &E::tools).required(),
-              event_field<usage>("usage", &E::usage).required());
+              event_field<usage>("usage", &E::usage).required(),
+              event_field<number>("waited_ms", &E::waited_ms));
 
 EARSHOT_EVENT(MessageAdded, "message.added",  //
               event_field<id>("role", &E::role).required(), event_field<label>("kind", &E::kind).required(),
@@ -142,14 +148,21 @@ EARSHOT_EVENT(UsageUpdated, "usage.updated",  //
               event_field<id>("message", &E::message), event_field<label>("model", &E::model),
               event_field<usage_inline>("", &E::of_message),
               event_field<usage>("total", &E::total).required(),
-              event_field<number>("cost_usd", &E::cost_usd));
+              event_field<number>("cost_usd", &E::cost_usd), event_field<number>("reasoning", &E::reasoning),
+              event_field<number>("context_tokens", &E::context_tokens),
+              event_field<number>("context_window", &E::context_window));
+
+EARSHOT_EVENT(LimitsUpdated, "limits.updated",  //
+              event_field<label>("limit", &E::limit), event_field<label>("plan", &E::plan),
+              event_field<label>("reached", &E::reached),
+              event_field<windows>("windows", &E::windows).required());
 
 EARSHOT_EVENT(ApiFailed, "api.failed",  //
               event_field<number>("status", &E::status), event_field<text>("error", &E::error),
               event_field<number>("attempt", &E::attempt),
               event_field<number>("max_attempts", &E::max_attempts),
               event_field<number>("retry_in_ms", &E::retry_in_ms),
-              event_field<flag>("fatal", &E::fatal).required());
+              event_field<flag>("fatal", &E::fatal).required(), event_field<label>("kind", &E::kind));
 
 EARSHOT_EVENT(FilesSnapshotted, "files.snapshotted",  //
               event_field<id>("message", &E::message), event_field<files>("files", &E::files));

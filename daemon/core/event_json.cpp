@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/json_rewrite.hpp"
@@ -108,6 +109,9 @@ class EventWriter {
     if (!is_full()) return append_json_number(key("files_count"), files.size());
     list(name, files, [&](std::string_view file) { append_redacted(out_, file, options_.filter); });
   }
+  void write_value(const FieldKey& name, std::span<const LimitWindow> windows) {
+    append_windows(key(name), windows, options_.filter);
+  }
   void write_value(const FieldKey& name, const Json& input) {
     if (!is_full() || input.json.empty()) return;
     const std::size_t begin = key(name).size(), listed = truncated_.list().size();
@@ -126,7 +130,7 @@ class EventWriter {
   void list(const FieldKey& name, const auto& values, const auto& append) {
     key(name) += '[';
     for (const auto& each : values) append(each), out_ += ',';
-    if (out_.back() == ',') out_.pop_back();
+    if (!values.empty()) out_.pop_back();
     out_ += ']';
   }
   void media(const Media& media) {
@@ -218,6 +222,20 @@ void append_todos(std::string& out, std::span<const Todo> todos, std::size_t tex
     append_redacted(json.key("status").next(), todo.status, filter);
     if (!todo.active_form.empty()) text("active_form", todo.active_form);
     if (!todo.priority.empty()) append_redacted(json.key("priority").next(), todo.priority, filter);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void append_windows(std::string& out, std::span<const LimitWindow> windows, const TextFilter* filter) {
+  JsonWriter json(out);
+  json.begin_array();
+  for (const LimitWindow& window : windows) {
+    json.begin_object();
+    append_redacted(json.key("name").next(), window.name, filter);
+    if (window.used_percent) json.member("used_percent", *window.used_percent);
+    if (window.window_minutes) json.member("window_minutes", *window.window_minutes);
+    if (!window.resets_at.empty()) append_redacted(json.key("resets_at").next(), window.resets_at, filter);
     json.end_object();
   }
   json.end_array();

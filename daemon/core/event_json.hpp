@@ -52,4 +52,6 @@ void append_usage(std::string& out, const Usage& usage);
 void append_todos(std::string& out, std::span<const Todo> todos, std::size_t text_bytes_max,
                   const TextFilter* filter, View view, TruncatedPaths& truncated);
 
+void append_windows(std::string& out, std::span<const LimitWindow> windows, const TextFilter* filter);
+
 }  // namespace earshot

@@ -30,13 +30,16 @@ void LineParser::release_long_dom() {
 
 #if EARSHOT_LINE_WALK
 
-bool LineParser::begin_chunk(std::string_view lines) { return index_.read(lines); }
+bool LineParser::begin_chunk(std::string_view lines) {
+  index_.forget_decoded();
+  return index_.read(lines);
+}
 const std::vector<std::uint32_t>& LineParser::line_ends() const { return index_.line_ends(); }
 void LineParser::skip_line(std::uint32_t line_end) { index_.skip_line(line_end); }
 
 LineParser::Parsed LineParser::next_line(std::string_view line, std::uint32_t line_end) {
   if (index_.is_blank_line(line_end)) return {Kind::blank};
-  index_.forget_decoded();
+  if (!keeps_values_) index_.forget_decoded();
   std::uint32_t root = 0;
   switch (index_.walk_line(line_end, root)) {
     case LineIndex::Verdict::accepted:

@@ -30,7 +30,7 @@ class LineParser {
     other,    // JSON, but no object
     refused,  // not JSON, nested too deeply, or a number does not fit a double or 64 bits
   };
-  /// The value is that of an object; valid until the next line is parsed.
+  /// The value is that of an object; valid until the next line is parsed, or the next chunk begins.
   struct Parsed {
     Kind kind = Kind::refused;
     Value value = {};
@@ -43,6 +43,8 @@ class LineParser {
   const std::vector<std::uint32_t>& line_ends() const;
   /// Parses the chunk's next line, which ends at `line_end`; `line` is its text, with or without the LF.
   Parsed next_line(std::string_view line, std::uint32_t line_end);
+  /// The values of a chunk's lines stay valid until the next chunk begins.
+  void keep_values() { keeps_values_ = true; }
   void skip_line(std::uint32_t line_end);
 
   /// Parses one line, with its LF; scan_padding bytes after it are readable. Ends the chunk.
@@ -59,6 +61,7 @@ class LineParser {
 
   std::unique_ptr<simdjson::dom::parser> dom_;  // created when a line needs it
   std::size_t dom_depth_max_ = 0;
+  bool keeps_values_ = false;
 #if EARSHOT_LINE_WALK
   // What the DOM decides about a line of the index that begins with entry `root`.
   Parsed decide(LineIndex& index, std::string_view line, std::uint32_t line_end, std::uint32_t root,

@@ -32,6 +32,7 @@ class Value {
   bool is_string() const { return first() == '"'; }
   bool is_bool() const { return first() == 't' || first() == 'f'; }
   bool is_number() const { return first() == '-' || (first() >= '0' && first() <= '9'); }
+  bool is_null() const { return first() == 'n'; }
 
   std::string_view as_text() const { return is_string() ? string() : std::string_view{}; }
   bool as_bool() const { return first() == 't'; }
@@ -45,6 +46,7 @@ class Value {
   bool is_string() const { return element_ && element_->is_string(); }
   bool is_bool() const { return element_ && element_->is_bool(); }
   bool is_number() const { return element_ && element_->is_number(); }
+  bool is_null() const { return element_ && element_->is_null(); }
 
   std::string_view as_text() const { return element_ ? dom::as_text(*element_) : std::string_view{}; }
   bool as_bool() const { return element_ && dom::as_bool(*element_); }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +51,7 @@ struct Invocation {
   std::string_view input;       // JSON text
   std::string_view agent_type, description;  // of a subagent's call
   bool background = false;
+  bool asks = false;        // the call waits for the user's answer
   std::vector<Todo> todos;  // the list to set, or the one task to create or update
 };
 /// A result's effect on the todo list. The purpose of the call selects the member that applies.
@@ -190,6 +192,8 @@ class Dialect {
   virtual void read(const Value& json, std::string_view raw, Record& out) const = 0;
 };
 
+class RecordAssembler;
+
 /// Selects the dialect of a transcript. Stateless and thread-safe; outlives the transcripts that use it.
 class RecordReader {
  public:
@@ -200,6 +204,9 @@ class RecordReader {
   virtual const Dialect* detect(const Value& json) const = 0;
   /// Reads metadata before the first record that proves a dialect; null if this record is no such metadata.
   virtual const Dialect* metadata_dialect(const Value& json) const = 0;
+  /// For a program whose records mean something by those before them: what reads one transcript, from the
+  /// first record that detect() accepts. Null: the dialect's facts are assembled.
+  virtual std::unique_ptr<RecordAssembler> make_assembler() const;
 };
 
 }  // namespace earshot

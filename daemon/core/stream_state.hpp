@@ -1,11 +1,15 @@
 // The current state of a stream, as snapshots show it. Owned and updated by the assembler.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/event.hpp"
+#include "core/model_usage.hpp"
+#include "core/turn_times.hpp"
 
 namespace earshot {
 
@@ -25,14 +29,22 @@ struct RunningAgent {
   bool background = false;
 };
 
+/// What the last limits.updated of one limit stated.
+struct LimitState {
+  std::string time;  // RFC 3339; empty: unknown
+  std::string limit, plan, reached;
+  std::vector<LimitWindow> windows;
+};
+
 struct StreamState {
   static constexpr std::size_t open_tools_max = 256;  // further ones are paired and counted, but not listed
   static constexpr std::size_t input_preview_bytes = 512;  // longer strings of an open tool's input are cut
+  static constexpr std::size_t limits_max = 16;            // further limits are not kept
   static constexpr std::size_t raw_input_bytes_max = 64
                                                      << 10;  // a longer input is cut at once, not on demand
 
   std::string program, dialect, version, cwd, project, git_branch, title, model, mode, permission_mode,
-      continues;
+      continues, sandbox, source, originator, parent, agent_type;
   bool started = false;  // session.started was emitted
   bool warmup = false;   // an internal warm-up agent: no events
 
@@ -45,17 +57,54 @@ struct StreamState {
   std::string last_outcome;                 // of the last finished turn
   std::string last_finished;                // when it finished, RFC 3339
 
+  // What the records alone prove of the session, for programs that write it.
+  std::string asked_call, asked_kind;  // of the permission request that is not answered; empty: none
+  std::string asked_since;             // RFC 3339
+  bool is_plan_shown = false;          // the last turn ended with a plan, and nothing came since
+  bool runs_background = false;        // a finished call's task goes on
+  bool is_announced = false;           // a turn began and has no event yet
+  bool is_compacting = false;
+  bool is_closed = false;  // the last record is the end of the program's run
+
   std::vector<OpenTool> tools;  // in order of invocation
   std::vector<Todo> todos;      // of the own chain
   std::string todos_time;       // RFC 3339 of the record that set them; empty: never set
   std::vector<RunningAgent> agents;
   Usage usage;
-  std::uint64_t context_tokens = 0;  // of the own chain's last message: input and cache
-  std::optional<double> cost_usd;
-  std::string last_activity;  // RFC 3339 of the newest line with a time
+  UsageByModel usage_by_model;                  // sums up to `usage`, where the records name models
+  std::uint64_t context_tokens = 0;             // of the own chain's last message: input and cache
+  std::optional<std::uint64_t> context_window;  // tokens that fit the model's context; absent: unknown
+  std::optional<double> cost_usd;               // as recorded
+  std::int64_t cost_total_ms = 0;  // of the last record before a recorded total of the session; 0: none
+  TurnTimes times;
+  std::vector<LimitState> limits;  // of the account, by name
+  std::string last_activity;       // RFC 3339 of the newest line with a time
   std::int64_t last_activity_ms = 0;
   std::string last_text;  // the first input_preview_bytes of the own chain's last assistant text
   std::uint64_t last_text_truncated = 0;  // bytes of the complete text if it is cut; 0: it is not
+
+  /// `time`: that of the event.
+  void set_limits(const event::LimitsUpdated& updated, std::string_view time) {
+    auto known = std::find_if(limits.begin(), limits.end(),
+                              [&](const LimitState& each) { return each.limit == updated.limit; });
+    if (known == limits.end()) {
+      if (limits.size() >= limits_max) return;
+      known = limits.emplace(known);
+    }
+    *known = {std::string(time),
+              std::string(updated.limit),
+              std::string(updated.plan),
+              std::string(updated.reached),
+              {updated.windows.begin(), updated.windows.end()}};
+  }
 };
+
+/// A finished call that names its background task: a subagent that it started and that has no id yet has this
+/// one.
+inline void name_agent(StreamState& state, std::string_view call, std::string_view background) {
+  if (background.empty()) return;
+  for (RunningAgent& agent : state.agents)
+    if (agent.call == call && agent.subagent.empty()) agent.subagent = background;
+}
 
 }  // namespace earshot

@@ -1,9 +1,13 @@
 #include "core/transcript.hpp"
 
+#include <atomic>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "base/json_rewrite.hpp"
 #include "core/assembler.hpp"
+#include "core/assembly.hpp"
 #include "core/cursor.hpp"
 #include "core/line_parser.hpp"
 
@@ -15,13 +19,96 @@ static_assert(feed_padding >= scan_padding && feed_padding >= simdjson::SIMDJSON
 
 }  // namespace
 
+// One chunk of lines whose records are read before it is their turn, by the thread that claims it first.
+class ChunkAhead {
+ public:
+  static constexpr std::size_t lines_max = 4096;  // a chunk with more lines is not read ahead
+
+  ChunkAhead() { parser_.keep_values(); }
+
+  /// `lines` stay in place until the chunk is done.
+  void start(std::string_view lines, const Dialect& dialect, std::size_t line_bytes_max) {
+    lines_ = lines;
+    dialect_ = &dialect;
+    line_bytes_max_ = line_bytes_max;
+    state_.store(State::waiting, std::memory_order_release);
+  }
+  /// Parses the chunk unless another thread does or did.
+  void run() {
+    State expected = State::waiting;
+    if (!state_.compare_exchange_strong(expected, State::claimed)) return;
+    is_parsed_ = parse();
+    state_.store(State::done);
+    state_.notify_all();
+  }
+  void finish() {
+    run();
+    state_.wait(State::claimed);
+  }
+
+  std::string_view lines() const { return lines_; }
+  /// Once it is done. False: the lines have to be read one by one.
+  bool is_parsed() const { return is_parsed_; }
+  const std::vector<std::uint32_t>& line_ends() const { return parser_.line_ends(); }
+  LineParser::Kind kind(std::size_t line) const { return kinds_[line]; }
+  Record& record(std::size_t line) { return records_[line]; }
+
+  std::atomic<bool> is_posted = false;
+
+ private:
+  enum class State { idle, waiting, claimed, done };
+
+  bool parse() {
+    if (lines_.size() > LineParser::chunk_bytes_max || !parser_.begin_chunk(lines_)) return false;
+    const std::size_t count = line_ends().size();
+    if (count > lines_max) return false;
+    kinds_.assign(count, LineParser::Kind::blank);
+    if (records_.size() < count) records_.resize(count);
+    std::size_t begin = 0;
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::uint32_t end = line_ends()[n];
+      const std::string_view line = lines_.substr(begin, end - begin);
+      begin = end + 1;
+      if (line.size() > line_bytes_max_) {
+        parser_.skip_line(end);
+        continue;
+      }
+      const LineParser::Parsed parsed = parser_.next_line(line, end);
+      kinds_[n] = parsed.kind;
+      if (parsed.kind != LineParser::Kind::object) continue;
+      records_[n].clear();
+      dialect_->read(parsed.value, {}, records_[n]);
+    }
+    return true;
+  }
+
+  std::atomic<State> state_ = State::idle;
+  std::string_view lines_;
+  const Dialect* dialect_ = nullptr;
+  std::size_t line_bytes_max_ = 0;
+  bool is_parsed_ = false;
+  LineParser parser_;
+  std::vector<LineParser::Kind> kinds_;
+  std::vector<Record> records_;  // by line; unused ones are stale
+};
+
 struct Workspace::Parts {
+  static constexpr std::size_t ahead_max = 4;
+
   LineParser parser;
   Record record;
+  Post post;                                       // null: nothing is parsed ahead
+  std::vector<std::shared_ptr<ChunkAhead>> ahead;  // used in turn
 };
 
 Workspace::Workspace() : parts_(std::make_unique<Parts>()) {}
 Workspace::~Workspace() = default;
+
+void Workspace::parse_ahead(Post post) {
+  if (!Value::has_raw) return;  // each line has its own tree
+  parts_->post = std::move(post);
+  while (parts_->ahead.size() < Parts::ahead_max) parts_->ahead.push_back(std::make_shared<ChunkAhead>());
+}
 
 struct Transcript::Parts {
   explicit Parts(TranscriptOptions given)
@@ -29,11 +116,18 @@ struct Transcript::Parts {
         prefix_hash(options.hash_key),
         assembler(options.own_agent, options.reader ? options.reader->program() : std::string_view{},
                   options.hash_key, options.filter),
-        end{0, 0, options.hash_key} {}
+        end{0, 0, options.hash_key} {
+    if (options.reader) records = options.reader->make_assembler();
+    if (records)
+      assembly = std::make_unique<Assembly>(options.own_agent, options.reader->program(), options.hash_key,
+                                            options.filter, assembler.counts());
+  }
 
   void feed(std::span<const char> bytes, Workspace::Parts& work, EventSink& sink);
   void keep_tail(std::string_view bytes);
   void finish_tail(Workspace::Parts& work, EventSink& sink);
+  std::string_view feed_ahead(std::string_view bytes, Workspace::Parts& work, EventSink& sink);
+  void take_chunk(ChunkAhead& chunk, Workspace::Parts& work, EventSink& sink);
   void take_lines(std::string_view lines, Workspace::Parts& work, EventSink& sink);
   void take_line(std::string_view line, Workspace::Parts& work, EventSink& sink);
   void begin_line(std::size_t bytes, EventSink& sink);
@@ -44,10 +138,16 @@ struct Transcript::Parts {
   void skip(std::uint64_t offset, std::size_t bytes, std::string_view reason);
   void end_run();
   void close_line(std::uint64_t next);
+  void skip_lines(const event::LineSkipped& lines) {
+    if (assembly) return assembly->skip_lines(lines);
+    assembler.skip_lines(lines);
+  }
 
   TranscriptOptions options;
   PrefixHash prefix_hash;
   Assembler assembler;
+  std::unique_ptr<RecordAssembler> records;
+  std::unique_ptr<Assembly> assembly;
   const Dialect* dialect = nullptr;  // null: no record has proved one yet
   Cursor end;
   std::size_t line_bytes = 0;  // of the current line, with its LF
@@ -69,12 +169,64 @@ void Transcript::Parts::feed(std::span<const char> given, Workspace::Parts& work
     finish_tail(work, sink);
   }
   while (!bytes.empty()) {
+    // Records that mean something by those before them are read in their order.
+    if (work.post && dialect && !records) bytes = feed_ahead(bytes, work, sink);
     // As many whole lines as fit a chunk; a longer line alone.
     std::size_t lf = bytes.substr(0, LineParser::chunk_bytes_max).rfind('\n');
     if (lf == bytes.npos) lf = bytes.find('\n');
+    if (bytes.empty()) return;
     if (lf == bytes.npos) return keep_tail(bytes);
     take_lines(bytes.substr(0, lf + 1), work, sink);
     bytes.remove_prefix(lf + 1);
+  }
+}
+
+// Returns what is left: nothing, a line that is longer than a chunk, or the beginning of one.
+std::string_view Transcript::Parts::feed_ahead(std::string_view bytes, Workspace::Parts& work,
+                                               EventSink& sink) {
+  const std::size_t ring = work.ahead.size();
+  std::size_t folded = 0, started = 0;
+  while (true) {
+    for (; started < folded + ring; ++started) {
+      const std::size_t lf = bytes.substr(0, LineParser::chunk_bytes_max).rfind('\n');
+      if (lf == bytes.npos) break;
+      const std::shared_ptr<ChunkAhead>& chunk = work.ahead[started % ring];
+      chunk->start(bytes.substr(0, lf + 1), *dialect, options.line_bytes_max);
+      bytes.remove_prefix(lf + 1);
+      // The first one is parsed here. A task that was late runs whatever its chunk contains then.
+      if (started == 0 || chunk->is_posted.exchange(true)) continue;
+      work.post([chunk] {
+        chunk->is_posted = false;
+        chunk->run();
+      });
+    }
+    if (folded == started) return bytes;
+    ChunkAhead& chunk = *work.ahead[folded++ % ring];
+    chunk.finish();
+    take_chunk(chunk, work, sink);
+  }
+}
+
+void Transcript::Parts::take_chunk(ChunkAhead& chunk, Workspace::Parts& work, EventSink& sink) {
+  if (!chunk.is_parsed()) return take_lines(chunk.lines(), work, sink);
+  std::size_t begin = 0, number = 0;
+  for (const std::uint32_t line_end : chunk.line_ends()) {
+    const std::string_view line = chunk.lines().substr(begin, line_end + 1 - begin);
+    const std::size_t n = number++;
+    begin = line_end + 1;
+    prefix_hash.add_line(line);
+    if (line.size() - 1 > options.line_bytes_max) {
+      skip_long_line(line.size(), sink);
+      continue;
+    }
+    begin_line(line.size(), sink);
+    if (chunk.kind(n) == LineParser::Kind::object) {
+      end_run();
+      assembler.record(chunk.record(n));
+    } else {
+      read_line({chunk.kind(n)}, line, work);
+    }
+    close_line(end.offset + line.size());
   }
 }
 
@@ -160,13 +312,17 @@ void Transcript::Parts::skip_long_line(std::size_t bytes, EventSink& sink) {
 
 // `prefix_hash` is already that of the line's end.
 void Transcript::Parts::begin_line(std::size_t bytes, EventSink& sink) {
-  assembler.begin_line(end.offset, {end.offset + bytes, 0, prefix_hash.value()}, sink);
+  const Cursor line_end{end.offset + bytes, 0, prefix_hash.value()};
+  if (assembly)
+    assembly->begin_line(end.offset, line_end, sink);
+  else
+    assembler.begin_line(end.offset, line_end, sink);
   line_bytes = bytes;
   ++assembler.counts().lines;
 }
 
 void Transcript::Parts::close_line(std::uint64_t next) {
-  end = {next, assembler.index(), prefix_hash.value()};
+  end = {next, assembly ? assembly->index() : assembler.index(), prefix_hash.value()};
 }
 
 void Transcript::Parts::read_line(const LineParser::Parsed& parsed, std::string_view line,
@@ -192,7 +348,7 @@ void Transcript::Parts::salvage_line(std::string_view line, Workspace::Parts& wo
   if (split.is_broken && split.is_salvaged) {
     end_run();
     ++assembler.counts().skipped_lines;
-    assembler.skip_lines({end.offset, 1, line_bytes, "not JSON", true});
+    skip_lines({end.offset, 1, line_bytes, "not JSON", true});
   } else if (split.is_broken) {
     skip(end.offset, line_bytes, "not JSON");
   } else {
@@ -217,7 +373,9 @@ void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::strin
   const Dialect* current = dialect;
   if (!current && options.reader) {
     dialect = current = options.reader->detect(json);
-    if (dialect)
+    if (dialect && assembly)
+      assembly->set_dialect(dialect->name());
+    else if (dialect)
       assembler.set_dialect(dialect->name());
     else
       current = options.reader->metadata_dialect(json);
@@ -226,6 +384,7 @@ void Transcript::Parts::read_record(const LineParser::Parsed& parsed, std::strin
     ++assembler.counts().undecided_records;
     return assembler.count_type(json.text_of("type"), true);
   }
+  if (records) return records->read(json, raw.empty() ? json.raw() : raw, *assembly);
   record.clear();
   current->read(json, raw, record);
   assembler.record(record);
@@ -241,7 +400,7 @@ void Transcript::Parts::skip(std::uint64_t offset, std::size_t bytes, std::strin
 }
 
 void Transcript::Parts::end_run() {
-  if (run.lines > 0) assembler.skip_lines(run);
+  if (run.lines > 0) skip_lines(run);
   run = {};
 }
 
@@ -255,16 +414,26 @@ void Transcript::feed(std::span<const char> bytes, Workspace& workspace, EventSi
 }
 
 Cursor Transcript::end() const { return parts_->end.offset == 0 ? begin_cursor : parts_->end; }
-Cursor Transcript::last_event() const { return parts_->assembler.last_event(); }
+Cursor Transcript::last_event() const {
+  return parts_->assembly ? parts_->assembly->last_event() : parts_->assembler.last_event();
+}
 std::size_t Transcript::pending_bytes() const {
   return parts_->too_long ? parts_->long_bytes : parts_->tail.size();
 }
 std::uint64_t Transcript::bytes_read() const { return parts_->end.offset + pending_bytes(); }
-const StreamState& Transcript::state() const { return parts_->assembler.state(); }
+const StreamState& Transcript::state() const {
+  return parts_->assembly ? parts_->assembly->state() : parts_->assembler.state();
+}
 const RecordCounts& Transcript::counts() const { return parts_->assembler.counts(); }
-const std::string& Transcript::recorded_session() const { return parts_->assembler.recorded_session(); }
+const std::string& Transcript::recorded_session() const {
+  return parts_->assembly ? parts_->assembly->recorded_session() : parts_->assembler.recorded_session();
+}
+const std::string& Transcript::recorded_agent() const {
+  return parts_->assembly ? parts_->assembly->own_agent() : parts_->assembler.recorded_agent();
+}
 std::size_t Transcript::memory_bytes() const {
-  return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes();
+  const std::size_t assembled = parts_->assembly ? parts_->assembly->memory_bytes() : 0;
+  return sizeof(Parts) + parts_->tail.capacity() + parts_->assembler.memory_bytes() + assembled;
 }
 
 }  // namespace earshot

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -21,10 +22,18 @@ namespace earshot {
 /// transcripts; what a longer line needs is freed after it (LineParser).
 class Workspace {
  public:
+  /// Runs a task on another thread, soon or never.
+  using Post = std::function<void(std::function<void()> task)>;
+
   Workspace();
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
+
+  /// From now on feed() lets another thread parse some of the chunks behind the one that it assembles, at
+  /// most four, and waits for none that was not begun. Worth it for calls with a MiB and more; needs some
+  /// 3 MiB per chunk.
+  void parse_ahead(Post post);
 
  private:
   friend class Transcript;
@@ -72,8 +81,11 @@ class Transcript {
   std::size_t pending_bytes() const;  // of the unterminated tail
   const StreamState& state() const;
   const RecordCounts& counts() const;
-  /// The first `sessionId` in the lines: names the session of a subagent's file. Empty: none yet.
+  /// The session that the records name first. Empty: none yet.
   const std::string& recorded_session() const;
+  /// The subagent whose transcript this is, by its records, for programs whose files do not name it. Empty:
+  /// none.
+  const std::string& recorded_agent() const;
   std::size_t memory_bytes() const;  // held by this transcript, estimated
 
  private:

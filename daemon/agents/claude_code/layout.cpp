@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "agents/claude_code/program.hpp"
@@ -56,6 +57,13 @@ std::vector<std::string> ClaudeCode::default_roots(const Environment& environmen
     roots.push_back(*home + "/.config/claude");
   }
   return roots;
+}
+
+bool ClaudeCode::is_root_entry(std::string_view path) const {
+  constexpr std::string_view registry = "sessions/";
+  if (path.starts_with(registry)) return is_registry_file(path.substr(registry.size()));
+  return std::find(directories.begin(), directories.end(), path) != directories.end() ||
+         std::find(list_directories.begin(), list_directories.end(), path) != list_directories.end();
 }
 
 FileKind ClaudeCode::classify(std::string_view directory, std::string_view name) const {

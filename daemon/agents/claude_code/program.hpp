@@ -15,6 +15,7 @@ class ClaudeCode : public AgentProgram {
   // layout.cpp
   /// `$CLAUDE_CONFIG_DIR`, `~/.claude`, `~/.config/claude`.
   std::vector<std::string> default_roots(const Environment& environment) const override;
+  bool is_root_entry(std::string_view path) const override;
   std::span<const std::string_view> transcript_directories() const override;
   FileKind classify(std::string_view directory, std::string_view file_name) const override;
   bool may_contain_transcripts(std::size_t depth, std::string_view directory_name) const override;
@@ -43,6 +44,11 @@ class ClaudeCode : public AgentProgram {
   std::optional<std::uint64_t> todo_number(std::string_view file_name) const override;
   /// Absent without a subject.
   std::optional<Todo> parse_todo(std::string_view text) const override;
+
+  // status_line.cpp
+  /// `context_window`, `cost` and `rate_limits` (seconds since 1970, or RFC 3339) are optional in all
+  /// versions.
+  std::optional<StatusLine> parse_status_line(std::string_view json) const override;
 
   // pending_prompt.cpp
   std::string_view prompt_reason(std::string_view tool) const override;

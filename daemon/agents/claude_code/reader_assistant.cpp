@@ -1,4 +1,5 @@
 // claude-code: assistant records. The lines of one message share its id.
+#include "agents/claude_code/program.hpp"
 #include "agents/claude_code/reader.hpp"
 #include "base/json_scan.hpp"
 #include "core/member_table.hpp"
@@ -49,7 +50,10 @@ Usage usage_of(const Value& usage) {
                count(fields.cache_write)};
   if (fields.cache_creation.is_object()) {
     std::uint64_t sum = 0;  // per cache lifetime; their sum is the flat figure
-    for (const Member& one : fields.cache_creation.members()) sum += count(one.value);
+    for (const Member& one : fields.cache_creation.members()) {
+      sum += count(one.value);
+      if (one.key == "ephemeral_1h_input_tokens") tokens.cache_write_1h = count(one.value);
+    }
     tokens.cache_write = std::max(tokens.cache_write, sum);
   }
   return tokens;
@@ -91,6 +95,7 @@ fact::Invocation invocation(std::string_view call, std::string_view tool, const 
   fact::Invocation result{.call = call, .tool = tool, .input = raw_input};
   for (const Tool& known : tools)
     if (known.name == tool) result.purpose = known.purpose;
+  result.asks = !program().prompt_reason(tool).empty();
   if (!input.is_object()) return result;
   switch (result.purpose) {
     case Purpose::subagent:

@@ -22,7 +22,7 @@ Environment environment(std::map<std::string, std::string> values) {
 
 }  // namespace
 
-TEST_CASE("roots are given as [NAME=]DIR") {
+TEST_CASE("roots are given as [PROGRAM:][NAME=]DIR") {
   const auto home = environment({{"HOME", "/home/u"}});
   const auto roots = parse_roots({"/srv/agents/", "work=/w/a=b", "~/.claude", "/x=y/.odd name!"}, home);
   REQUIRE(roots.error.empty());
@@ -37,6 +37,63 @@ TEST_CASE("roots are given as [NAME=]DIR") {
   CHECK(parse_roots({"=/x"}, home).error.find("letters") != std::string::npos);
   CHECK_FALSE(parse_roots({""}, home).error.empty());
   CHECK_FALSE(parse_roots({"name="}, home).error.empty());
+  const auto named = parse_roots({"codex:work=/w/x", "pi:~/p", "copilot:/c:d=e"}, home);
+  REQUIRE(named.error.empty());
+  REQUIRE(named.roots == std::vector<Root>{{"work", "/w/x", true, find_agent_program("codex")},
+                                           {"p", "/home/u/p", true, find_agent_program("pi")},
+                                           {"c-d-e", "/c:d=e", true, find_agent_program("copilot")}});
+  CHECK(parse_roots({"cobol:/x"}, home).error ==
+        "root /x: there is no agent program \"cobol\"; known are claude-code, codex, copilot, pi");
+}
+
+TEST_CASE("what is in a directory tells whose root it is") {
+  test::TemporaryDirectory scratch;
+  const auto program_in = [&](const std::string& name, const std::vector<std::string>& entries) {
+    const std::filesystem::path directory = scratch / name;
+    std::filesystem::create_directories(directory);
+    for (const std::string& entry : entries) std::filesystem::create_directories(directory / entry);
+    const Roots roots = parse_roots({directory.string()}, environment({}));
+    return roots.error.empty() ? std::string(roots.roots.front().program->program()) : roots.error;
+  };
+  CHECK(program_in("a", {"projects/-home-ada", "sessions"}) == "claude-code");
+  CHECK(program_in("b", {"sessions/2026/11", "log"}) == "codex");
+  CHECK(program_in("c", {"archived_sessions"}) == "codex");
+  CHECK(program_in("d", {"session-state/6f0c", "logs"}) == "copilot");
+  CHECK(program_in("e", {"sessions/--home-ada-lamp--"}) == "pi");
+  CHECK(program_in("f", {}) == "claude-code");        // empty: the default
+  CHECK(program_in("g/.codex", {"log"}) == "codex");  // by its name
+  CHECK(program_in("h/.pi/agent", {}) == "pi");
+  const std::string unknown = program_in("i", {"photos"});
+  CHECK(unknown.find("no agent program's files are in it; say whose it is: --root PROGRAM:") != unknown.npos);
+  CHECK(unknown.ends_with("(claude-code, codex, copilot, pi)"));
+  const std::string several = program_in("j", {"projects", "session-state"});
+  CHECK(several.find("several agent programs are in it (claude-code, copilot)") != several.npos);
+}
+
+TEST_CASE("the transcripts of a root are those of its program") {
+  test::TemporaryDirectory scratch;
+  for (const char* file : {"sessions/2026/11/20/rollout-1.jsonl", "sessions/2026/11/20/notes.jsonl",
+                           "history.jsonl", "archived_sessions/rollout-2.jsonl"}) {
+    std::filesystem::create_directories(std::filesystem::path(scratch / file).parent_path());
+    std::ofstream(scratch / file) << "{}\n";
+  }
+  const std::vector<std::string> rollouts = {scratch / "archived_sessions/rollout-2.jsonl",
+                                             scratch / "sessions/2026/11/20/rollout-1.jsonl"};
+  CHECK(transcripts_at(scratch.path()).files == rollouts);
+  CHECK(transcripts_of({"codex", scratch.path(), true, find_agent_program("codex")}).files == rollouts);
+  CHECK(transcripts_of({"claude", scratch.path()}).files.empty());
+}
+
+TEST_CASE("a search can include the transcripts of internal calls") {
+  test::TemporaryDirectory scratch;
+  for (const char* file : {"projects/-p/5e55.jsonl", "projects/-p/5e55/subagents/agent-acompact-1.jsonl",
+                           "projects/-p/5e55/subagents/agent-1.meta.json"})
+    scratch.write(file, "{}\n");
+  const Root root{"claude", scratch.path()};
+  CHECK(transcripts_of(root).files == std::vector<std::string>{scratch / "projects/-p/5e55.jsonl"});
+  CHECK(transcripts_of(root, Unfollowed::include).files ==
+        std::vector<std::string>{scratch / "projects/-p/5e55.jsonl",
+                                 scratch / "projects/-p/5e55/subagents/agent-acompact-1.jsonl"});
 }
 
 TEST_CASE("default roots are listed once each, whether they exist or not") {
@@ -46,13 +103,23 @@ TEST_CASE("default roots are listed once each, whether they exist or not") {
     return default_roots(environment(std::move(more))).roots;
   };
   const Root claude{"claude", home / ".claude", false},
-      config{"config-claude", home / ".config/claude", false};
-  REQUIRE(of() == std::vector<Root>{claude, config});
-  REQUIRE(of({{"CLAUDE_CONFIG_DIR", home / ".claude"}}) == std::vector<Root>{claude, config});
+      config{"config-claude", home / ".config/claude", false},
+      codex{"codex", home / ".codex", false, find_agent_program("codex")},
+      copilot{"copilot", home / ".copilot", false, find_agent_program("copilot")},
+      pi{"pi", home / ".pi/agent", false, find_agent_program("pi")};
+  REQUIRE(of() == std::vector<Root>{claude, config, codex, copilot, pi});
+  REQUIRE(of({{"CLAUDE_CONFIG_DIR", home / ".claude"}}) == of());
+  const auto configured =
+      of({{"CODEX_HOME", "/x/c"}, {"COPILOT_HOME", " "}, {"PI_CODING_AGENT_DIR", "/x/p"}});
+  REQUIRE(
+      configured ==
+      std::vector<Root>{
+          claude, config, {"c", "/x/c", false, codex.program}, copilot, {"p", "/x/p", false, pi.program}});
   std::filesystem::create_directories(home / ".claude");
   std::filesystem::create_directory_symlink(home / ".claude", home / "link");
   const auto linked = of({{"CLAUDE_CONFIG_DIR", home / "link"}});
-  REQUIRE(linked == std::vector<Root>{{"link", home / "link", false}, {"claude", config.path, false}});
+  REQUIRE(linked == std::vector<Root>{
+                        {"link", home / "link", false}, {"claude", config.path, false}, codex, copilot, pi});
   REQUIRE(of({{"CLAUDE_CONFIG_DIR", "/x/claude-work/"}}).front() ==
           Root{"claude-work", "/x/claude-work", false});
   REQUIRE_FALSE(default_roots(environment({})).error.empty());

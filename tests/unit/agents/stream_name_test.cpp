@@ -174,5 +174,29 @@ TEST_CASE("the name of a stored file identifies host, session and agent") {
   CHECK(agent.agent == "a1");
   CHECK(relayed_identity(below("bob", "claude/-p/agent-a1")).session.empty());
   CHECK(relayed_identity(below("bob", "claude/" + std::string(300, 'x'))).session.empty());
+  for (const std::string stream :
+       {"codex/2026/03/14/rollout-2026-03-14T09-26-50-019a6e3c-5b1f-7a20-9c44-d0a1b2c3d4e5",
+        "codex/archived_sessions/rollout-2026-03-14T09-26-50-019a6e3c-5b1f-7a20-9c44-d0a1b2c3d4e5",
+        "copilot/7d5c1f00/events", "pi/--home-ada--/2026-03-14T09-26-50-101Z_4d1a90c7"}) {
+    INFO(stream);  // the events name the session and the agent
+    CHECK(relayed_identity(below("bob", stream)).session.empty());
+    CHECK(relayed_identity(below("bob", stream)).agent.empty());
+  }
   CHECK(relayed_identity("nothing").session.empty());
+}
+
+TEST_CASE("a path below a program's transcripts names the program") {
+  struct Row {
+    std::string path, program;
+  };
+  for (const Row& row : {Row{"/h/.claude/projects/-p/a.jsonl", "claude-code"},
+                         Row{"/h/.codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-x.jsonl", "codex"},
+                         Row{"/h/.codex/archived_sessions/rollout-x.jsonl", "codex"},
+                         Row{"/h/.copilot/session-state/s/events.jsonl", "copilot"},
+                         Row{"/h/.pi/agent/sessions/--p--/2026_x.jsonl", "pi"},
+                         Row{"/h/.copilot/session-state/s/other.jsonl", "claude-code"},
+                         Row{"/h/a.jsonl", "claude-code"}, Row{"-", "claude-code"}}) {
+    CAPTURE(row.path);
+    CHECK(program_of_path(row.path).program() == row.program);
+  }
 }

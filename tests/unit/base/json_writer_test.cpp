@@ -8,7 +8,7 @@ using namespace earshot;
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   append_json_string(out, text);
   return out;
@@ -17,20 +17,20 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 TEST_CASE("strings are escaped where JSON requires it") {
-  CHECK(quoted("") == R"("")");
-  CHECK(quoted("plain é 漢") == R"("plain é 漢")");
-  CHECK(quoted("a\"b\\c/\n\r\t") == R"("a\"b\\c/\n\r\t")");
-  CHECK(quoted(std::string_view("\0\x1f\x7f", 3)) == "\"\\u0000\\u001f\x7f\"");
-  CHECK(quoted(std::string(100, '"')).size() == 202);
+  CHECK(in_quotes("") == R"("")");
+  CHECK(in_quotes("plain é 漢") == R"("plain é 漢")");
+  CHECK(in_quotes("a\"b\\c/\n\r\t") == R"("a\"b\\c/\n\r\t")");
+  CHECK(in_quotes(std::string_view("\0\x1f\x7f", 3)) == "\"\\u0000\\u001f\x7f\"");
+  CHECK(in_quotes(std::string(100, '"')).size() == 202);
 }
 
 TEST_CASE("JSON strings have U+FFFD for bytes that are not UTF-8") {
-  CHECK(quoted("a\xff"
+  CHECK(in_quotes("a\xff"
                "b") ==
         "\"a\xef\xbf\xbd"
         "b\"");
-  CHECK(quoted("\xe2\x82") == "\"\xef\xbf\xbd\"");  // one for the beginning of a character
-  CHECK(quoted("\xed\xa0\x80") == "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+  CHECK(in_quotes("\xe2\x82") == "\"\xef\xbf\xbd\"");  // one for the beginning of a character
+  CHECK(in_quotes("\xed\xa0\x80") == "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
 TEST_CASE("objects and arrays have commas between their values") {

@@ -176,5 +176,100 @@ TEST_CASE("a cost that is no number is none") {
   CHECK_FALSE(feed.state().cost_usd.has_value());
 }
 
+// ---- By model
+
+std::string spent_by(Records& r, std::string_view model, std::string_view message, std::string_view usage,
+                     std::string_view extra = "") {
+  return r.record("assistant",
+                  R"("message":{"id":")" + std::string(message) + R"(","model":")" + std::string(model) +
+                      R"(","content":[{"type":"text","text":"x"}],"usage":)" + std::string(usage) + "}",
+                  extra);
+}
+
+/// `model: usage; without cost; recorded`, each of the usages as `input output cache_read cache_write
+/// cache_write_1h`.
+Lines by_model(const Feed& feed) {
+  const auto text = [](const Usage& usage) {
+    return std::to_string(usage.input) + " " + std::to_string(usage.output) + " " +
+           std::to_string(usage.cache_read) + " " + std::to_string(usage.cache_write) + " " +
+           std::to_string(usage.cache_write_1h);
+  };
+  Lines lines;
+  for (const ModelUsage& each : feed.state().usage_by_model.models())
+    lines.push_back(each.model + ": " + text(each.usage) + "; " + text(each.without_cost) + "; " +
+                    std::to_string(each.recorded_usd).substr(0, 4));
+  return lines;
+}
+
+TEST_CASE("each model's tokens are summed, once per message") {
+  Records r;
+  const Feed feed({r.user("go"), spent_by(r, "big", "m1", tokens(1, 2, 3, 4)),
+                   spent_by(r, "big", "m1", tokens(1, 7, 3, 4)),
+                   spent_by(r, "small", "m2", tokens(5, 5, 0, 0)),
+                   spent_by(r, "big", "m3", tokens(1, 1, 1, 1))});
+  CHECK(by_model(feed) == Lines{"big: 2 8 4 5 0; 2 8 4 5 0; 0.00", "small: 5 5 0 0 0; 5 5 0 0 0; 0.00"});
+}
+
+TEST_CASE("the part of a cache that is kept for an hour") {
+  const std::string usage =
+      R"({"input_tokens":1,"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":30,)"
+      R"("ephemeral_1h_input_tokens":70}})";
+  Records r;
+  const Feed feed({r.user("go"), spent_by(r, "big", "m1", usage), spent_by(r, "big", "m1", usage)});
+  CHECK(feed.state().usage == Usage{1, 0, 0, 100, 70});
+  CHECK(by_model(feed) == Lines{"big: 1 0 0 100 70; 1 0 0 100 70; 0.00"});
+  // It is not on the wire, and makes no event of its own.
+  CHECK(totals(feed) == Lines{R"({"input":1,"output":0,"cache_read":0,"cache_write":100})"});
+}
+
+TEST_CASE("tokens with a recorded cost are kept apart, whenever it is recorded") {
+  Records r;
+  const Feed feed({r.user("go"), spent_by(r, "big", "m1", tokens(10, 0, 0, 0), R"("costUSD":0.5)"),
+                   spent_by(r, "big", "m2", tokens(20, 0, 0, 0)),
+                   spent_by(r, "big", "m3", tokens(7, 0, 0, 0)),
+                   spent_by(r, "big", "m2", tokens(25, 0, 0, 0), R"("costUSD":0.25)"),
+                   spent_by(r, "big", "m2", tokens(26, 0, 0, 0))});
+  CHECK(by_model(feed) == Lines{"big: 43 0 0 0 0; 7 0 0 0 0; 0.75"});
+}
+
+TEST_CASE("a recorded total covers all tokens before it") {
+  Records r;
+  Feed feed({r.user("go"), spent_by(r, "big", "m1", tokens(10, 0, 0, 0)), cost("1.5")});
+  CHECK(by_model(feed) == Lines{"big: 10 0 0 0 0; 0 0 0 0 0; 0.00"});
+  CHECK(feed.state().cost_total_ms == feed.state().last_activity_ms);
+  feed.write(spent_by(r, "big", "m2", tokens(4, 0, 0, 0)));
+  CHECK(by_model(feed) == Lines{"big: 14 0 0 0 0; 4 0 0 0 0; 0.00"});
+  // The same total again: what came between cost nothing.
+  feed.write(cost("1.5"));
+  CHECK(by_model(feed) == Lines{"big: 14 0 0 0 0; 0 0 0 0 0; 0.00"});
+}
+
+TEST_CASE("the number of models is bounded") {
+  Records r;
+  Feed feed({r.user("go")});
+  for (std::size_t n = 0; n < 2 * UsageByModel::models_max; ++n)
+    feed.write(spent_by(r, "model-" + std::to_string(n), "m" + std::to_string(n), tokens(1, 0, 0, 0)));
+  const auto& models = feed.state().usage_by_model.models();
+  REQUIRE(models.size() == UsageByModel::models_max + 1);
+  CHECK(models.back().model == UsageByModel::other_models);
+  CHECK(models.back().usage.input == UsageByModel::models_max);
+}
+
+TEST_CASE("of a model the name's beginning is kept") {
+  UsageByModel used;
+  for (int n = 0; n < 2; ++n) used.add(std::string(10'000, 'x') + std::to_string(n), {1, 0, 0, 0}, false);
+  REQUIRE(used.models().size() == 1);
+  CHECK(used.models().front().model.size() == 128);
+  CHECK(used.models().front().usage.input == 2);
+}
+
+TEST_CASE("a total that the records state raises a model's tokens, and never lowers them") {
+  UsageByModel used;
+  used.add("big", {5, 5, 0, 0}, true);
+  used.raise("big", {9, 3, 1, 0});
+  CHECK(used.models().front().usage == Usage{9, 5, 1, 0});
+  CHECK(used.models().front().without_cost == Usage{4, 0, 1, 0});
+}
+
 }  // namespace
 }  // namespace earshot::test

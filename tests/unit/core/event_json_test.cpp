@@ -78,6 +78,7 @@ TEST_CASE("every type has its name") {
   CHECK(type_name(event::QueueChanged{}) == "queue.changed");
   CHECK(type_name(event::UsageUpdated{}) == "usage.updated");
   CHECK(type_name(event::ApiFailed{}) == "api.failed");
+  CHECK(type_name(event::LimitsUpdated{}) == "limits.updated");
   CHECK(type_name(event::FilesSnapshotted{}) == "files.snapshotted");
   CHECK(type_name(event::LineSkipped{}) == "line.skipped");
 }
@@ -163,6 +164,37 @@ TEST_CASE("absent fields are left out, the others keep their order") {
         own("files.snapshotted", R"("message":"m","files":["a","b"])"));
   CHECK(encoded(event::LineSkipped{7, 2, 90, "not JSON", false}) ==
         own("line.skipped", R"("line":7,"lines":2,"bytes":90,"reason":"not JSON","salvaged":false)"));
+}
+
+TEST_CASE("what only some programs record: sandbox, source, context, limits, the name of a failure") {
+  CHECK(
+      encoded(event::SessionStarted{.program = "codex",
+                                    .dialect = "codex-paginated",
+                                    .permission_mode = "never",
+                                    .sandbox = "read-only",
+                                    .source = "cli",
+                                    .originator = "codex-tui",
+                                    .parent = "r1",
+                                    .agent_type = "scout"}) ==
+      own("session.started",
+          R"("program":"codex","dialect":"codex-paginated","permission_mode":"never","sandbox":"read-only","source":"cli","originator":"codex-tui","parent":"r1","agent_type":"scout")"));
+  CHECK(encoded(event::SessionUpdated{.sandbox = "read-only"}) ==
+        own("session.updated", R"("sandbox":"read-only")"));
+  CHECK(
+      encoded(event::UsageUpdated{"", "big", Usage{1, 2, 3, 4}, {5, 6, 7, 8}, std::nullopt, 2, 8, 100}) ==
+      own("usage.updated",
+          R"("model":"big","input":1,"output":2,"cache_read":3,"cache_write":4,"total":{"input":5,"output":6,"cache_read":7,"cache_write":8},"reasoning":2,"context_tokens":8,"context_window":100)"));
+  CHECK(encoded(event::ApiFailed{.error = "full", .fatal = true, .kind = "usage_limit_exceeded"}) ==
+        own("api.failed", R"("error":"full","fatal":true,"kind":"usage_limit_exceeded")"));
+  const std::vector<LimitWindow> windows = {{"primary", 12.5, 300, "2026-11-22T23:26:40Z"},
+                                            {"secondary", 64.0, std::nullopt, ""}};
+  const std::string limits =
+      R"("windows":[{"name":"primary","used_percent":12.5,"window_minutes":300,"resets_at":"2026-11-22T23:26:40Z"},{"name":"secondary","used_percent":64}])";
+  for (const View view : {View::full, View::meta}) {  // the same in both
+    CHECK(encoded(event::LimitsUpdated{"codex", "plus", "primary", windows}, {.view = view}) ==
+          own("limits.updated", R"("limit":"codex","plan":"plus","reached":"primary",)" + limits));
+    CHECK(encoded(event::LimitsUpdated{}, {.view = view}) == own("limits.updated", R"("windows":[])"));
+  }
 }
 
 TEST_CASE("append_event appends") {

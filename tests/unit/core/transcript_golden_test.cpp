@@ -7,6 +7,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "agents/agent.hpp"
 #include "unit/places.hpp"
 #include "unit/support/feed.hpp"
 
@@ -52,6 +53,13 @@ std::vector<fs::path> fixtures() {
   return found;
 }
 
+/// Of the program whose transcript it is.
+TranscriptOptions options_for(const std::string& bytes) {
+  TranscriptOptions options = claude_code_options();
+  if (const AgentProgram* program = detect_program(bytes)) options.reader = &program->reader();
+  return options;
+}
+
 TEST_CASE("each golden transcript yields exactly its golden events") {
   const auto paths = fixtures();
   REQUIRE(paths.size() > 50);
@@ -59,15 +67,21 @@ TEST_CASE("each golden transcript yields exactly its golden events") {
     DYNAMIC_SECTION(path.stem().string()) {
       const std::string bytes = contents(path);
       const Lines expected = lines_of(contents(fs::path(path).replace_extension(".events.jsonl")));
-      Feed whole;
+      Feed whole(options_for(bytes));
       whole.write(bytes);
       CHECK(without_hashes(whole.events()) == expected);
       CHECK(whole.counts().dropped == 0);
-      Feed bytewise;
+      Feed bytewise(options_for(bytes));
       bytewise.write_bytewise(bytes);
       CHECK(bytewise.events() == whole.events());
+      Workspace parsed_ahead;
+      parsed_ahead.parse_ahead([](auto task) { task(); });
+      Feed ahead(options_for(bytes));
+      ahead.write(bytes.substr(0, bytes.find('\n') + 1), parsed_ahead);  // proves the dialect
+      ahead.write(bytes.substr(bytes.find('\n') + 1), parsed_ahead);
+      CHECK(ahead.events() == whole.events());
       for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-        Feed cut;
+        Feed cut(options_for(bytes));
         cut.write_cut(bytes, seed, 97);
         CHECK(cut.events() == whole.events());
       }

@@ -1,11 +1,16 @@
 // Split invariance, and invariants of the events of any file.
 #include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "core/cursor.hpp"
 #include "session_generator.hpp"
@@ -178,6 +183,41 @@ TEST_CASE("an agent's own file can be split as any other") {
     cut.write_cut(bytes, seed, 50);
     require_same(whole, cut);
   }
+}
+
+TEST_CASE("a large session, parsed ahead by another thread or by none") {
+  boost::asio::thread_pool other(1);
+  std::vector<std::function<void()>> late;
+  const std::map<std::string, Workspace::Post> posts = {
+      {"never", [](auto) {}},
+      {"at once", [](auto task) { task(); }},
+      {"late", [&](auto task) { late.push_back(std::move(task)); }},
+      {"another thread", [&](auto task) { boost::asio::post(other, std::move(task)); }},
+  };
+  std::map<std::string, std::unique_ptr<Workspace>> workspaces;  // used for all sessions, as in the daemon
+  for (const auto& [name, post] : posts) {
+    workspaces[name] = std::make_unique<Workspace>();
+    workspaces[name]->parse_ahead(post);
+  }
+  for (std::uint64_t seed = 4000; seed < 4008; ++seed) {
+    const std::string bytes = generated_session(seed, 8000, {.any = seed % 2 == 0}) +
+                              std::string(300'000, ' ') + '\n' + std::string(9000, '\n') +
+                              generated_session(seed + 100, 3000, {.any = seed % 3 == 0});
+    REQUIRE(bytes.size() > 2'000'000);
+    Feed whole(options());
+    whole.write(bytes);
+    require_sound(whole);
+    for (const auto& [name, workspace] : workspaces) {
+      INFO("seed " << seed << ", " << name);
+      Feed ahead(options());
+      const std::size_t cut = bytes.size() / 2 + seed;  // in the middle of a line
+      ahead.write(std::string_view(bytes).substr(0, cut), *workspace);
+      ahead.write(std::string_view(bytes).substr(cut), *workspace);
+      require_same(whole, ahead);
+      for (const auto& task : std::exchange(late, {})) task();
+    }
+  }
+  other.join();
 }
 
 TEST_CASE("recorded sessions: split or not, the same events", "[corpus]") {

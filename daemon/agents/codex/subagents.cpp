@@ -1,0 +1,111 @@
+#include "agents/codex/subagents.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "agents/codex/items.hpp"
+#include "agents/codex/outcome.hpp"
+
+namespace earshot::codex {
+namespace {
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), text) != names.end();
+}
+
+// What closing an agent that had this status makes of it.
+std::string_view closed_outcome(std::string_view status) {
+  return is_one_of(status, {"running", "pending_init"}) ? "stopped" : agent_outcome(status);
+}
+
+}  // namespace
+
+std::string_view agent_outcome(std::string_view status) {
+  if (status == "completed" || status == "interrupted") return status;
+  if (status == "errored" || status == "failed") return "failed";
+  if (is_one_of(status, {"shutdown", "not_found", "stopped", "closed"})) return "stopped";
+  return {};
+}
+
+void Subagents::start(std::string_view thread, std::string_view call) {
+  if (thread.empty() || agents_.size() >= names_max) return;
+  Agent& agent = agents_[std::string(thread)];
+  if (agent.call.empty()) agent.call = call;
+}
+
+void Subagents::resume(std::string_view name) {
+  if (const auto agent = agents_.find(thread_at(name)); agent != agents_.end())
+    agent->second.is_finished = false;
+}
+
+void Subagents::set_path(std::string_view path, std::string_view thread) {
+  if (!path.empty() && !thread.empty() && paths_.size() < names_max) paths_[std::string(path)] = thread;
+}
+
+// Empty for a path that no record explained.
+std::string_view Subagents::thread_at(std::string_view name) const {
+  if (const auto found = paths_.find(name); found != paths_.end()) return found->second;
+  return name.starts_with('/') ? std::string_view{} : name;
+}
+
+void Subagents::finish(std::string_view thread, std::string_view outcome, Assembly* to) {
+  if (outcome.empty() || thread.empty()) return;
+  auto agent = agents_.find(thread);
+  if (agent == agents_.end()) {
+    if (agents_.size() >= names_max) return;
+    agent = agents_.emplace(std::string(thread), Agent{}).first;
+  }
+  if (std::exchange(agent->second.is_finished, true) || !to) return;
+  event::AgentFinished finished;
+  finished.subagent = thread;
+  finished.call = agent->second.call;
+  finished.outcome = outcome;
+  to->finish_agent(finished);
+}
+
+// By thread: {"<id>": "completed"}, {"<id>": {"completed": …}} or {"<id>": {"status": …}}.
+void Subagents::read_statuses(const Value& statuses, Assembly* to) {
+  for (const Member& field : statuses.members()) {
+    const Value inner = field.value.member("status");
+    finish(field.key, agent_outcome(word_of(inner ? inner : field.value)), to);
+  }
+}
+
+void Subagents::read_item(std::string_view type, const Value& item, Assembly* to) {
+  if (type == "CollabAgentToolCall") read_statuses(item.member("agents_states"), to);
+  if (type == "collab_waiting_end") {
+    read_statuses(item.member("statuses"), to);
+    for (const Value one : item.member("agent_statuses").items())
+      finish(one.text_of("thread_id"), agent_outcome(word_of(one.member("status"))), to);
+  }
+  if (type == "collab_close_end")
+    finish(item.text_of("receiver_thread_id"), closed_outcome(word_of(item.member("status"))), to);
+}
+
+void Subagents::read_output(const Assembly::Call& call, const std::string& text, Assembly& to) {
+  const std::string_view name = std::string_view(call.tool).substr(call.tool.rfind('.') + 1);
+  if (!is_one_of(name, {"wait", "wait_agent", "close_agent"})) return;
+  const Value json = nested_.parse(text).value;
+  const Value status = json.member("status"), previous = json.member("previous_status");
+  if (name == "close_agent")
+    finish(thread_at(call.description), closed_outcome(word_of(status ? status : previous)), &to);
+  else
+    read_statuses(status, &to);
+}
+
+void Subagents::read_notification(std::string_view text, Assembly* to) {
+  const Value json = nested_.parse(tagged(text, "subagent_notification")).value;
+  finish(thread_at(first_of({json.text_of("agent_id"), json.text_of("agent_path")})),
+         agent_outcome(word_of(json.member("status"))), to);
+}
+
+void Subagents::end_spawn(const Assembly::Call& call, std::string_view outcome, Assembly& to) {
+  if (!call.background || outcome == "ok") return;
+  event::AgentFinished finished;
+  finished.call = call.call;
+  finished.outcome = outcome == "error" ? "failed" : outcome;
+  to.finish_agent(finished);
+}
+
+}  // namespace earshot::codex

@@ -1,0 +1,115 @@
+#include "agents/codex/token_counts.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "agents/codex/items.hpp"
+#include "base/quantities.hpp"
+
+namespace earshot::codex {
+namespace {
+
+std::uint64_t less(std::uint64_t total, std::uint64_t part) { return total > part ? total - part : 0; }
+
+// `input_tokens` includes what the cache gave.
+Usage usage_of(const Value& json) {
+  const auto count = [&](std::string_view key) { return json.count_of(key).value_or(0); };
+  const std::uint64_t read = count("cached_input_tokens"), write = count("cache_write_input_tokens");
+  return {less(less(count("input_tokens"), read), write), count("output_tokens"), read, write};
+}
+
+constexpr std::int64_t seconds_max = 253'402'300'800;  // the year 10000
+
+/// Where the total fell, it began anew: the last message is what it counts.
+void add_to_model(const Usage& before, const std::optional<Usage>& message, StreamState& state) {
+  const Usage& total = state.usage;
+  Usage more;
+  bool fell = false;
+  for (const auto count : {&Usage::input, &Usage::output, &Usage::cache_read, &Usage::cache_write}) {
+    fell |= total.*count < before.*count;
+    more.*count = less(total.*count, before.*count);
+  }
+  if (fell) more = message.value_or(Usage{});
+  if (more != Usage{}) state.usage_by_model.add(state.model, more, false);
+}
+
+std::string time_of(std::int64_t seconds) {
+  std::string time = format_time(seconds * 1000);
+  if (const std::size_t point = time.find(".000Z"); point != time.npos) time.replace(point, 5, "Z");
+  return time;
+}
+
+}  // namespace
+
+void TokenCounts::read(const Value& body, bool is_copied, Assembly& to) {
+  read_usage(body.member("info"), is_copied, to);
+  if (const Value limits = body.member("rate_limits"); limits.is_object() && !is_copied)
+    read_limit(limits, to);
+}
+
+void TokenCounts::read_usage(const Value& info, bool is_copied, Assembly& to) {
+  const Value total = info.member("total_token_usage"), last = info.member("last_token_usage");
+  if (!total.is_object() && !last.is_object()) return;
+  event::UsageUpdated usage;
+  StreamState& state = to.mutable_state();
+  const Usage before = state.usage;
+  if (total.is_object()) state.usage = usage_of(total);
+  usage.total = state.usage;
+  if (last.is_object()) {
+    usage.of_message = usage_of(last);
+    usage.reasoning = last.count_of("reasoning_output_tokens");
+    usage.context_tokens = last.count_of("total_tokens");
+    if (usage.context_tokens) state.context_tokens = *usage.context_tokens;
+  }
+  usage.context_window = info.count_of("model_context_window");
+  if (usage.context_window) state.context_window = usage.context_window;
+  if (total.is_object() && !is_copied) add_to_model(before, usage.of_message, state);
+  const Counts now{usage.total, usage.of_message, usage.reasoning, usage.context_tokens,
+                   usage.context_window};
+  const bool is_new = counts_ != now;
+  counts_ = now;
+  usage.model = state.model;
+  if (is_new && !is_copied) to.emit(usage);
+}
+
+void TokenCounts::read_limit(const Value& json, Assembly& to) {
+  Limit now;
+  now.plan = json.text_of("plan_type");
+  now.reached = word_of(json.member("rate_limit_reached_type"));
+  for (const std::string_view name : {"primary", "secondary"}) {
+    const Value window = json.member(name);
+    if (!window.is_object()) continue;
+    LimitWindow& one = now.windows.emplace_back();
+    one.name = name;
+    one.used_percent = window.member("used_percent").as_double();
+    one.window_minutes = window.int_of("window_minutes");
+    std::optional<std::int64_t> resets = window.int_of("resets_at");
+    if (!resets) resets = window.int_of("reset_at");
+    if (const auto in = window.int_of("resets_in_seconds"); !resets && in && to.time_ms())
+      resets = to.time_ms() / 1000 + *in;
+    now.resets.push_back(resets.value_or(0));
+    if (resets && *resets > 0 && *resets < seconds_max) one.resets_at = time_of(*resets);
+  }
+  const std::string name(json.text_of("limit_id"));
+  const auto known = limits_.find(name);
+  if (known != limits_.end() && is_same(known->second, now)) return;
+  if (now.windows.empty() && now.reached.empty() && now.plan.empty()) return;
+  if (known == limits_.end() && limits_.size() >= limits_max) return;
+  limits_[name] = now;
+  to.emit(event::LimitsUpdated{name, now.plan, now.reached, now.windows});
+}
+
+bool TokenCounts::is_same(const Limit& one, const Limit& other) {
+  if (one.plan != other.plan || one.reached != other.reached || one.windows.size() != other.windows.size())
+    return false;
+  for (std::size_t n = 0; n < one.windows.size(); ++n) {
+    const LimitWindow &a = one.windows[n], &b = other.windows[n];
+    if (a.name != b.name || a.used_percent != b.used_percent || a.window_minutes != b.window_minutes ||
+        std::abs(one.resets[n] - other.resets[n]) > drift_seconds_max)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace earshot::codex

@@ -1,0 +1,738 @@
+#include "agents/copilot/records.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "agents/copilot/program.hpp"
+#include "base/json_scan.hpp"
+#include "base/quantities.hpp"
+
+namespace earshot::copilot {
+namespace {
+
+constexpr std::string_view ignored_types[] = {"assistant.turn_start",
+                                              "external_tool.completed",
+                                              "external_tool.requested",
+                                              "hook.end",
+                                              "hook.start",
+                                              "human_response.recorded",
+                                              "session.auto_mode_resolved",
+                                              "session.autopilot_objective_changed",
+                                              "session.binary_asset",
+                                              "session.canvas.recorded",
+                                              "session.canvas.removed",
+                                              "session.context_cleared",
+                                              "session.handoff",
+                                              "session.plan_changed",
+                                              "session.remote_steerable_changed",
+                                              "session.schedule_cancelled",
+                                              "session.schedule_created",
+                                              "session.schedule_rearmed",
+                                              "session.session_limits_changed",
+                                              "session.usage_checkpoint",
+                                              "session.workspace_file_changed",
+                                              "skill.invoked",
+                                              "subagent.configured",
+                                              "subagent.deselected",
+                                              "subagent.selected",
+                                              "system.message",
+                                              "tool_search.activated"};
+
+OptionalText text_member(const Value& json, std::string_view key) {
+  const Value found = json.member(key);
+  return found ? found.as_optional_text() : std::nullopt;
+}
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), text) != names.end();
+}
+
+// A negative number counts as 0.
+std::optional<std::uint64_t> count_of(const Value& json, std::string_view key) {
+  const auto number = json.int_of(key);
+  return number ? std::optional(static_cast<std::uint64_t>(std::max<std::int64_t>(0, *number)))
+                : std::nullopt;
+}
+
+std::uint64_t less(std::uint64_t total, std::uint64_t part) { return total > part ? total - part : 0; }
+
+// `inputTokens` includes the cached ones.
+Usage usage_of(const Value& json) {
+  const auto count = [&](std::string_view key) { return count_of(json, key).value_or(0); };
+  const std::uint64_t read = count("cacheReadTokens"), write = count("cacheWriteTokens");
+  return {less(less(count("inputTokens"), read), write), count("outputTokens"), read, write};
+}
+
+// The items of a Markdown list: `- [x] done`, `2. [ ] to do`.
+std::vector<Todo> todos_in(std::string_view markdown) {
+  constexpr std::size_t todos_max = 512;
+  constexpr std::string_view blanks = " \t\r\f\v";
+  std::vector<Todo> todos;
+  while (!markdown.empty() && todos.size() < todos_max) {
+    std::string_view line = markdown.substr(0, markdown.find('\n'));
+    markdown.remove_prefix(std::min(line.size() + 1, markdown.size()));
+    const auto skip = [&](std::string_view set) {
+      const std::size_t n = std::min(line.find_first_not_of(set), line.size());
+      line.remove_prefix(n);
+      return n;
+    };
+    skip(blanks);
+    if (line.empty()) continue;
+    if (std::string_view("-*+").find(line[0]) != std::string_view::npos) {
+      line.remove_prefix(1);
+    } else if (skip("0123456789") == 0 || line.empty() || (line[0] != '.' && line[0] != ')')) {
+      continue;
+    } else {
+      line.remove_prefix(1);
+    }
+    skip(" \t");
+    if (line.size() < 3 || line[0] != '[' || line[2] != ']') continue;
+    const char mark = line[1];
+    if (std::string_view(" xX~/-").find(mark) == std::string_view::npos) continue;
+    line.remove_prefix(3);
+    skip(" \t");
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    Todo todo;
+    todo.content = line;
+    todo.status = mark == ' ' ? "pending" : mark == 'x' || mark == 'X' ? "completed" : "in_progress";
+    todos.push_back(std::move(todo));
+  }
+  return todos;
+}
+
+class Records final : public RecordAssembler {
+ public:
+  void read(const Value& json, std::string_view raw, Assembly& to) override {
+    to.begin_record(json.text_of("timestamp"));
+    const std::string_view type = json.text_of("type");
+    const Rule* const rule = rule_of(type);
+    const bool is_known = rule || is_ignored(type);
+    to.count_type(type, !is_known);
+    if (const std::string_view id = json.text_of("id"); !id.empty() && !to.is_new(id)) return;
+    const Value data = json.member("data");
+    if (!data.is_object() || json.bool_of("ephemeral")) return;
+    if (to.recorded_session().empty()) to.set_recorded_session(data.text_of("sessionId"));
+    if (!is_known) return;
+    agent_ = json.text_of("agentId");
+    if (agent_.empty()) agent_ = data.text_of("parentToolCallId");
+    to.set_agent(agent_);
+    if (!to.started() && type != "session.context_changed") start(type, data, to);
+    to.mutable_state().is_closed = false;
+    if (rule && (is_own() || !rule->is_own_chain_only)) (this->*rule->read)(data, raw, to);
+  }
+
+  static bool is_known_type(std::string_view type) { return rule_of(type) || is_ignored(type); }
+
+  std::size_t memory_bytes() const override {
+    return (outputs_.size() + denied_.size() + requests_.size() + agents_.size() + tasks_.size() +
+            user_calls_.size() + todo_calls_.size()) *
+           96;
+  }
+
+ private:
+  enum class Last { nothing, prompt, text, calls, result };
+  struct Rule {
+    std::string_view type;
+    void (Records::*read)(const Value& data, std::string_view raw, Assembly&);
+    bool is_own_chain_only = false;  // a subagent's record of this type is ignored
+  };
+  struct Agent {
+    std::string call;
+    bool is_finished = false;
+    bool is_background = false;  // its call has a result, and its end was not read
+  };
+  using Agents = std::map<std::string, Agent, std::less<>>;
+  struct Request {  // for permission, not answered
+    std::string id, call, kind, since;
+    bool is_pending = false;  // the program waits for the user
+    bool is_own = true;       // not a subagent's
+    std::int64_t waits_since_ms = 0;
+    bool waits() const { return is_pending && is_own; }
+  };
+  struct Compaction {
+    std::int64_t began_ms = 0;
+    std::string trigger;
+  };
+  static const Rule rules[29];
+  static constexpr std::size_t names_max = 65536;   // of each table; beyond, new ones are not remembered
+  static constexpr std::size_t agents_max = 4096;   // beyond, new ones are not remembered
+  static constexpr std::size_t requests_max = 256;  // beyond, the oldest is forgotten
+
+  static const Rule* rule_of(std::string_view type) {
+    const auto rule =
+        std::find_if(std::begin(rules), std::end(rules), [&](const Rule& one) { return one.type == type; });
+    return rule == std::end(rules) ? nullptr : rule;
+  }
+  static bool is_ignored(std::string_view type) {
+    return std::find(std::begin(ignored_types), std::end(ignored_types), type) != std::end(ignored_types);
+  }
+  bool is_own() const { return agent_.empty(); }
+
+  // ---- Session
+
+  void start(std::string_view type, const Value& data, Assembly& to) {
+    to.set_agent({});
+    event::SessionStarted session;
+    if (type == "session.start" && is_own()) {
+      const Value context = data.member("context");
+      session.version = data.text_of("copilotVersion");
+      session.cwd = context.text_of("cwd");
+      session.git_branch = context.text_of("branch");
+    }
+    to.start_session(session);
+    to.set_agent(agent_);
+  }
+
+  void read_start(const Value& data, std::string_view, Assembly& to) {
+    const Value context = data.member("context");
+    event::SessionUpdated changed;
+    changed.version = data.text_of("copilotVersion");
+    changed.cwd = context.text_of("cwd");
+    changed.git_branch = context.text_of("branch");
+    set_model(data.text_of("selectedModel"), changed);
+    to.update_session(changed);
+    if (data.bool_of("alreadyInUse") || data.bool_of("continuePendingWork")) return;
+    // A new process: the one before did not end its turn.
+    if (to.state().turn_open) finish_turn("interrupted", "resumed", last_ms_, to);
+    end_run(to);
+  }
+  void read_context(const Value& data, std::string_view, Assembly& to) {
+    event::SessionUpdated changed;
+    changed.cwd = data.text_of("cwd");
+    changed.git_branch = data.text_of("branch");
+    to.update_session(changed);
+  }
+  void read_model(const Value& data, std::string_view, Assembly& to) {
+    event::SessionUpdated changed;
+    set_model(data.text_of("newModel"), changed);
+    to.update_session(changed);
+  }
+  void read_mode(const Value& data, std::string_view, Assembly& to) {
+    event::SessionUpdated changed;
+    changed.mode = data.text_of("newMode");
+    to.update_session(changed);
+  }
+  void read_permissions(const Value& data, std::string_view, Assembly& to) {
+    event::SessionUpdated changed;
+    const Value allows_all = data.member("allowAllPermissions");
+    changed.permission_mode = data.text_of("mode");
+    if (changed.permission_mode->empty() && allows_all.is_bool())
+      changed.permission_mode = allows_all.as_bool() ? "allow-all" : "manual";
+    to.update_session(changed);
+  }
+  static void set_model(std::string_view model, event::SessionUpdated& changed) {
+    if (model != "auto") changed.model = model;
+  }
+
+  // ---- Turns
+
+  void start_turn(OptionalText prompt, std::string_view origin, Assembly& to) {
+    const bool completed = last_ == Last::text && to.open_calls() == 0;
+    close_calls("abandoned", to);
+    if (to.state().turn_open)
+      finish_turn(completed ? "completed" : "superseded", {}, last_ms_, to, completed);
+    forget_requests(to, false);
+    notified_ = task_complete_ = false;
+    last_ = Last::nothing;
+    to.start_turn(prompt, origin);
+  }
+  void finish_turn(std::string_view outcome, std::string_view stop_reason, std::int64_t end_ms, Assembly& to,
+                   bool inferred = false) {
+    to.finish_turn(outcome, stop_reason, inferred, std::nullopt, end_ms);
+    notified_ = false;
+  }
+  // The process has ended: nothing that it started is still running.
+  void end_run(Assembly& to) {
+    forget_requests(to, false);
+    for (auto& [id, agent] : agents_) agent.is_background = false;
+    StreamState& state = to.mutable_state();
+    state.is_compacting = state.runs_background = false;
+    state.agents.clear();
+  }
+  std::int64_t end_ms(const Assembly& to) const { return to.time_ms() ? to.time_ms() : last_ms_; }
+  void remember(Last last, const Assembly& to) {
+    if (!is_own()) return;
+    last_ = last;
+    if (to.time_ms()) last_ms_ = to.time_ms();
+  }
+
+  void read_user(const Value& data, std::string_view, Assembly& to) {
+    const std::string_view content = data.text_of("content");
+    const OptionalText text = content.empty() ? std::nullopt : OptionalText(content);
+    if (!is_own()) {
+      if (text) to.add_message("user", "text", text);
+    } else if (data.text_of("agentMode") == "shell") {
+      return;
+    } else if (const std::string_view delivery = data.text_of("delivery");
+               delivery == "steering" && to.state().turn_open) {
+      if (text) to.add_message("user", "text", text);
+    } else if (data.bool_of("isAutopilotContinuation")) {
+      start_turn(std::nullopt, "unknown", to);
+    } else {
+      start_turn(text, delivery.empty() || delivery == "idle" ? "human" : "queued", to);
+    }
+    add_attachments(data, to);
+    remember(Last::prompt, to);
+  }
+  static void add_attachments(const Value& data, Assembly& to) {
+    for (const Value one : data.member("attachments").items()) {
+      std::string_view name = one.text_of("displayName");
+      if (name.empty()) name = one.text_of("path");
+      const Media media{"document", one.text_of("type"), 0};
+      if (name.empty() && media.media_type.empty()) continue;
+      to.add_message("user", "document", name.empty() ? std::nullopt : OptionalText(name), {}, {},
+                     media.media_type.empty() ? std::nullopt : std::optional(media));
+    }
+  }
+
+  void read_assistant(const Value& data, std::string_view raw, Assembly& to) {
+    const std::string_view message = data.text_of("messageId"), model = data.text_of("model");
+    if (is_own()) {
+      event::SessionUpdated changed;
+      set_model(model, changed);
+      to.update_session(changed);
+      if (!to.state().turn_open) start_turn(std::nullopt, notified_ ? "task" : "unknown", to);
+    }
+    add_text("thinking", data.text_of("reasoningText"), message, model, to);
+    add_text("text", data.text_of("content"), message, model, to);
+    bool has_calls = false;
+    const std::string_view raw_list = find_member(find_member(raw, "data"), "toolRequests");
+    std::size_t n = 0;
+    for (const Value request : data.member("toolRequests").items()) {
+      has_calls = true;
+      invoke(request, "name", find_member(find_element(raw_list, n++), "arguments"), message, to);
+    }
+    const auto output = count_of(data, "outputTokens");
+    if (output && !has_usage_records_) add_output(message, model, *output, to);
+    remember(has_calls ? Last::calls : Last::text, to);
+  }
+  static void add_text(std::string_view kind, std::string_view text, std::string_view message,
+                       std::string_view model, Assembly& to) {
+    if (!text.empty()) to.add_message("assistant", kind, text, message, model);
+  }
+  void read_reasoning(const Value& data, std::string_view, Assembly& to) {
+    add_text("thinking", data.text_of("content"), data.text_of("reasoningId"), {}, to);
+  }
+
+  void read_turn_end(const Value&, std::string_view, Assembly& to) {
+    if (to.time_ms()) last_ms_ = to.time_ms();
+    if (to.state().turn_open && to.own_open_calls() == 0 && (last_ == Last::text || task_complete_))
+      finish_turn("completed", {}, end_ms(to), to);
+  }
+  void read_task_complete(const Value&, std::string_view, Assembly&) { task_complete_ = true; }
+
+  void read_abort(const Value& data, std::string_view, Assembly& to) {
+    if (!is_own()) return close_calls("interrupted", to, agent_);
+    close_calls("interrupted", to);
+    forget_requests(to, true);
+    if (to.state().turn_open) finish_turn("interrupted", data.text_of("reason"), end_ms(to), to);
+  }
+  void read_error(const Value& data, std::string_view, Assembly& to) {
+    event::ApiFailed failed;
+    failed.status = data.int_of("statusCode");
+    failed.error = data.text_of("message");
+    failed.fatal = true;
+    to.emit(failed);
+    if (!is_own() || !to.state().turn_open) return;
+    forget_requests(to, true);
+    finish_turn("failed", data.text_of("errorType"), end_ms(to), to);
+  }
+  void read_shutdown(const Value& data, std::string_view, Assembly& to) {
+    const bool turn_open = to.state().turn_open;
+    if (turn_open) close_calls("interrupted", to);
+    forget_requests(to, true);
+    raise_totals(data, to);
+    if (const auto tokens = count_of(data, "currentTokens")) to.mutable_state().context_tokens = *tokens;
+    const bool failed = data.text_of("shutdownType") == "error";
+    if (turn_open) finish_turn(failed ? "failed" : "interrupted", "shutdown", end_ms(to), to);
+    end_run(to);
+    to.mutable_state().is_closed = true;
+  }
+
+  // ---- Tools
+
+  void invoke(const Value& json, std::string_view name_key, std::string_view input, std::string_view message,
+              Assembly& to) {
+    const std::string_view id = json.text_of("toolCallId"), tool = json.text_of(name_key);
+    if (id.empty()) return;
+    const Value arguments = json.member("arguments");
+    Assembly::Call* call = to.invoke(id, tool, arguments.is_null() ? std::string_view{} : input, message);
+    if (!call) return;
+    if (!program().prompt_reason(tool).empty()) to.wait_for_answer(*call);
+    call->description = arguments.text_of("description");
+    call->background = arguments.text_of("mode") == "background";
+    const auto list = tool == "update_todo" ? text_member(arguments, "todos") : std::nullopt;
+    if (list && todo_calls_.size() < names_max) todo_calls_[std::string(id)] = todos_in(*list);
+  }
+  void close_calls(std::string_view outcome, Assembly& to, std::optional<std::string_view> agent = {}) {
+    const auto closed = [&](const Assembly::Call& call) { forget_call(call.call, outcome, to); };
+    to.close_calls(outcome, closed, agent);
+  }
+  // Drops what depends on an open call. Without a result, its subagents end with it.
+  void forget_call(const std::string& call, std::string_view outcome, Assembly& to) {
+    todo_calls_.erase(call);
+    denied_.erase(call);
+    end_requests([&](const Request& one) { return one.call == call; }, outcome != "abandoned", to);
+    if (is_one_of(outcome, {"denied", "interrupted", "abandoned"})) end_agents(call, outcome, to);
+  }
+  void read_user_call(const Value& data, std::string_view, Assembly&) {
+    const std::string_view id = data.text_of("toolCallId");
+    if (!id.empty() && user_calls_.size() < names_max) user_calls_.emplace(id);
+  }
+  void read_tool_start(const Value& data, std::string_view raw, Assembly& to) {
+    if (user_calls_.contains(data.text_of("toolCallId"))) return;
+    invoke(data, "toolName", find_member(find_member(raw, "data"), "arguments"), {}, to);
+    Assembly::Call* call = to.open_call(data.text_of("toolCallId"));
+    if (call && to.time_ms()) call->started_ms = to.time_ms();
+  }
+  void read_tool_complete(const Value& data, std::string_view, Assembly& to) {
+    const std::string_view id = data.text_of("toolCallId");
+    const Assembly::Call* const open = std::as_const(to).open_call(id);
+    // A command of the user, not of the model.
+    if (!open && (data.bool_of("isUserRequested") || user_calls_.contains(id))) return;
+    const Value error = data.member("error");
+    event::ToolFinished finished;
+    finished.outcome = outcome_of(data.bool_of("success"), denied_.contains(id), error.text_of("code"));
+    finished.output = text_member(data.member("result"), "content");
+    if (!finished.output) finished.output = text_member(error, "message");
+    const std::string_view outcome = finished.outcome;
+    std::string background;
+    if (open && open->background && outcome == "ok") background = launch_agent(id, to);
+    finished.background = background;
+    const auto call = to.finish_call(id, std::move(finished));
+    if (call && outcome == "ok")
+      if (const auto list = todo_calls_.find(id); list != todo_calls_.end())
+        to.set_todos(std::move(list->second), "update_todo");
+    if (call) forget_call(call->call, outcome, to);
+    remember(Last::result, to);
+  }
+  static std::string_view outcome_of(bool success, bool denied, std::string_view code) {
+    if (success) return "ok";
+    if (denied || is_one_of(code, {"denied", "rejected"})) return "denied";
+    const bool stopped = is_one_of(code, {"aborted", "abort", "cancelled", "canceled", "interrupted"});
+    return stopped ? "interrupted" : "error";
+  }
+
+  void read_request(const Value& data, std::string_view, Assembly& to) {
+    const Value asked = data.member("permissionRequest");
+    Request request;
+    request.id = data.text_of("requestId");
+    request.call = asked.text_of("toolCallId");
+    request.kind = asked.text_of("kind");
+    request.since = to.time();
+    const bool has_result = to.was_invoked(request.call) && !to.open_call(request.call);
+    request.is_pending = !data.bool_of("resolvedByHook") && !has_result;
+    request.is_own = is_own();
+    request.waits_since_ms = to.time_ms();
+    if (request.id.empty() && request.call.empty()) return;
+    end_requests([&](const Request& one) { return !one.id.empty() && one.id == request.id; }, true, to);
+    if (requests_.size() >= requests_max)
+      end_requests([&](const Request& one) { return &one == &requests_.front(); }, false, to);
+    if (request.waits()) to.begin_wait();
+    requests_.push_back(std::move(request));
+    show_request(to);
+  }
+  void read_answer(const Value& data, std::string_view, Assembly& to) {
+    const std::string_view id = data.text_of("requestId");
+    const auto request = std::find_if(requests_.begin(), requests_.end(),
+                                      [&](const Request& one) { return !one.id.empty() && one.id == id; });
+    std::string call(data.text_of("toolCallId"));
+    if (request == requests_.end()) {
+      end_requests([&](const Request& one) { return one.call == call; }, true, to);
+    } else {
+      if (!request->call.empty()) call = request->call;
+      end_requests([&](const Request& one) { return one.id == id; }, true, to);
+    }
+    const std::string_view kind = data.member("result").text_of("kind");
+    const bool is_denied = kind.starts_with("denied-") || kind == "cancelled";
+    if (is_denied && denied_.size() < names_max) denied_.insert(std::move(call));
+  }
+  // `is_counted`: as in Assembly::end_wait().
+  void end_requests(const std::function<bool(const Request&)>& matches, bool is_counted, Assembly& to) {
+    std::erase_if(requests_, [&](const Request& one) {
+      const bool ends = matches(one);
+      if (ends && one.waits()) to.end_wait(one.waits_since_ms, is_counted);
+      return ends;
+    });
+    show_request(to);
+  }
+  // The state names the oldest request that waits for the user.
+  void show_request(Assembly& to) {
+    const auto first =
+        std::find_if(requests_.begin(), requests_.end(), [](const Request& one) { return one.is_pending; });
+    const Request shown = first == requests_.end() ? Request() : *first;
+    StreamState& state = to.mutable_state();
+    state.asked_call = shown.call.empty() ? shown.id : shown.call;
+    state.asked_kind = shown.kind;
+    state.asked_since = shown.since;
+  }
+  void forget_requests(Assembly& to, bool is_counted) {
+    for (Request& one : requests_) {
+      if (one.waits()) to.end_wait(one.waits_since_ms, is_counted);
+      one.is_pending = false;
+    }
+    show_request(to);
+  }
+
+  // ---- Subagents and background work
+
+  void read_agent_start(const Value& data, std::string_view, Assembly& to) {
+    const std::string_view call = data.text_of("toolCallId");
+    const std::string id(agent_.empty() ? call : agent_);
+    const auto known = agents_.find(id);
+    if (call.empty() || (known != agents_.end() && !known->second.is_finished)) return;
+    to.set_agent({});
+    event::AgentStarted started;
+    started.subagent = id;
+    started.agent_type = data.text_of("agentName");
+    started.call = call;
+    const Assembly::Call* open = std::as_const(to).open_call(call);
+    if (open) started.description = open->description, started.background = open->background;
+    if (started.description.empty()) started.description = data.text_of("agentDisplayName");
+    if (agents_.size() < agents_max) agents_[id] = {std::string(call)};
+    to.start_agent(started);
+  }
+  void read_agent_end(const Value& data, std::string_view outcome, Assembly& to) {
+    const std::string_view call = data.text_of("toolCallId");
+    const std::string_view id = agent_.empty() ? call : agent_;
+    if (id.empty()) return;
+    auto agent = agents_.find(id);
+    if (agent == agents_.end()) agent = running_agent(call);
+    if (agent == agents_.end() && agents_.size() < agents_max)
+      agent = agents_.try_emplace(std::string(id), Agent{std::string(call)}).first;
+    if (agent == agents_.end() || agent->second.is_finished) return;
+    event::AgentFinished finished;
+    finished.outcome = outcome;
+    if (const auto ms = count_of(data, "durationMs")) finished.duration_ms = static_cast<std::int64_t>(*ms);
+    finished.tokens = count_of(data, "totalTokens");
+    finished.tools = count_of(data, "totalToolCalls");
+    finish_agent(agent, finished, to);
+  }
+  void read_agent_completed(const Value& data, std::string_view, Assembly& to) {
+    read_agent_end(data, data.bool_of("cancelled") ? "stopped" : "completed", to);
+  }
+  void read_agent_failed(const Value& data, std::string_view, Assembly& to) {
+    read_agent_end(data, "failed", to);
+  }
+  // An unfinished agent that the call started; end(): none.
+  Agents::iterator running_agent(std::string_view call) {
+    return std::find_if(agents_.begin(), agents_.end(),
+                        [&](const auto& one) { return one.second.call == call && !one.second.is_finished; });
+  }
+  void finish_agent(Agents::iterator agent, event::AgentFinished finished, Assembly& to) {
+    finished.subagent = agent->first;
+    finished.call = agent->second.call;
+    agent->second.is_finished = true;
+    to.set_agent({});
+    to.finish_agent(finished);
+    to.set_agent(agent_);
+    set_background(agent, false, to);
+  }
+  void end_agents(std::string_view call, std::string_view outcome, Assembly& to) {
+    event::AgentFinished finished;
+    finished.outcome = outcome;
+    for (auto agent = running_agent(call); agent != agents_.end(); agent = running_agent(call))
+      finish_agent(agent, finished, to);
+  }
+  // The agent that continues after its call's result; empty: none.
+  std::string launch_agent(std::string_view call, Assembly& to) {
+    const auto agent = running_agent(call);
+    if (agent == agents_.end()) return {};
+    set_background(agent, true, to);
+    return agent->first;
+  }
+  void set_background(Agents::iterator agent, bool is_background, Assembly& to) {
+    if (std::exchange(agent->second.is_background, is_background) == is_background) return;
+    to.mutable_state().runs_background =
+        is_background ||
+        std::any_of(agents_.begin(), agents_.end(), [](const auto& one) { return one.second.is_background; });
+  }
+  // An idle agent is not listed as running; it may receive another task.
+  void set_idle(Agents::iterator agent, Assembly& to) {
+    set_background(agent, false, to);
+    std::erase_if(to.mutable_state().agents,
+                  [&](const RunningAgent& one) { return one.subagent == agent->first; });
+  }
+
+  void read_notification(const Value& data, std::string_view, Assembly& to) {
+    if (is_own()) notified_ = true;
+    const Value kind = data.member("kind");
+    const std::string_view type = kind.text_of("type");
+    if (!type.ends_with("completed") && type != "agent_idle") return;
+    event::TaskFinished finished;
+    for (const std::string_view key : {"agentId", "shellId", "runId"})
+      if (finished.task.empty()) finished.task = kind.text_of(key);
+    if (finished.task.empty()) return;
+    finished.outcome = kind.text_of("status");
+    if (finished.outcome.empty())
+      finished.outcome = kind.int_of("exitCode").value_or(0) != 0 ? "failed" : "completed";
+    std::string_view summary = kind.text_of("description");
+    if (summary.empty()) summary = data.text_of("content");
+    if (!summary.empty()) finished.summary = summary;
+    if (const auto agent = agents_.find(finished.task); agent != agents_.end()) {
+      finished.call = agent->second.call;
+      set_idle(agent, to);
+    }
+    std::string task(finished.task);
+    task.append(1, '\0').append(finished.outcome);
+    if (tasks_.size() >= names_max || !tasks_.insert(std::move(task)).second) return;
+    to.emit(finished);
+  }
+
+  // ---- Usage, compaction, messages of the program
+
+  void add_output(std::string_view message, std::string_view model, std::uint64_t output, Assembly& to) {
+    std::uint64_t none = 0;
+    const auto known = outputs_.find(message);
+    if (known == outputs_.end() && outputs_.size() >= names_max) return;
+    std::uint64_t& before = message.empty()           ? none
+                            : known != outputs_.end() ? known->second
+                                                      : outputs_[std::string(message)];
+    if (output <= before) return;
+    StreamState& state = to.mutable_state();
+    state.usage.output += output - before;
+    state.usage_by_model.add(model.empty() ? state.model : model, {0, output - before, 0, 0}, false);
+    before = output;
+    to.emit(event::UsageUpdated{message, model, Usage{0, output, 0, 0}, state.usage, std::nullopt});
+  }
+  void read_usage(const Value& data, std::string_view, Assembly& to) {
+    const Value usage = data.member("usage");
+    if (!usage.is_object()) return;
+    has_usage_records_ = true;
+    const Usage used = usage_of(usage);
+    StreamState& state = to.mutable_state();
+    add(used, state.usage);
+    const std::string_view model = usage.text_of("model");
+    state.usage_by_model.add(model.empty() ? state.model : model, used, false);
+    const auto context = count_of(usage, "inputTokens");
+    if (context && is_own()) state.context_tokens = *context;
+    to.emit(event::UsageUpdated{{}, model, used, state.usage, std::nullopt});
+  }
+  static void add(const Usage& part, Usage& sum) {
+    sum.input += part.input, sum.output += part.output;
+    sum.cache_read += part.cache_read, sum.cache_write += part.cache_write;
+  }
+  // The program's sums at its end; a total never falls.
+  static void raise_totals(const Value& data, Assembly& to) {
+    Usage sum;
+    for (const Member& model : data.member("modelMetrics").members()) {
+      const Usage used = usage_of(model.value.member("usage"));
+      to.mutable_state().usage_by_model.raise(model.key, used);
+      add(used, sum);
+    }
+    Usage& total = to.mutable_state().usage;
+    const Usage before = total;
+    total = {std::max(total.input, sum.input), std::max(total.output, sum.output),
+             std::max(total.cache_read, sum.cache_read), std::max(total.cache_write, sum.cache_write)};
+    if (total != before) to.emit(event::UsageUpdated{{}, {}, std::nullopt, total, std::nullopt});
+  }
+
+  void read_compaction_start(const Value& data, std::string_view, Assembly& to) {
+    const std::string_view trigger = data.text_of("trigger");
+    if (compactions_.size() < names_max)
+      compactions_[std::string(agent_)] = {to.time_ms(), std::string(trigger)};
+    StreamState& state = to.mutable_state();
+    if (is_own()) state.is_compacting = true;
+    const auto tokens = count_of(data, "currentTokens");
+    if (tokens && is_own()) state.context_tokens = *tokens;
+    to.emit(event::CompactionStarted{trigger});
+  }
+  void read_compaction_end(const Value& data, std::string_view, Assembly& to) {
+    StreamState& state = to.mutable_state();
+    if (is_own()) state.is_compacting = false;
+    Compaction started;
+    if (const auto found = compactions_.find(agent_); found != compactions_.end())
+      started = std::move(compactions_.extract(found).mapped());
+    if (!data.bool_of("success")) {
+      if (const auto error = text_member(data, "error"); error && !error->empty())
+        to.add_message("system", "text", error);
+      return;
+    }
+    event::CompactionFinished finished;
+    finished.trigger = data.text_of("trigger");
+    if (finished.trigger.empty()) finished.trigger = started.trigger;
+    finished.pre_tokens = count_of(data, "preCompactionTokens");
+    finished.post_tokens = count_of(data, "postCompactionTokens");
+    if (started.began_ms && to.time_ms())
+      finished.duration_ms = std::max<std::int64_t>(0, to.time_ms() - started.began_ms);
+    finished.kind = "full";
+    std::optional<std::uint64_t> context;
+    for (const std::string_view key : {"systemTokens", "conversationTokens", "toolDefinitionsTokens"})
+      if (const auto tokens = count_of(data, key)) context = context.value_or(0) + *tokens;
+    if (context && is_own()) state.context_tokens = *context;
+    to.emit(finished);
+    if (const auto summary = text_member(data, "summaryContent"); summary && !summary->empty())
+      to.add_message("summary", "text", summary);
+  }
+  void read_truncation(const Value& data, std::string_view, Assembly& to) {
+    event::CompactionFinished finished;
+    finished.pre_tokens = count_of(data, "preTruncationTokensInMessages");
+    finished.post_tokens = count_of(data, "postTruncationTokensInMessages");
+    finished.kind = "micro";
+    to.emit(finished);
+  }
+  void read_info(const Value& data, std::string_view, Assembly& to) {
+    if (const auto text = text_member(data, "message"); text && !text->empty())
+      to.add_message("system", "text", text);
+  }
+
+  std::string_view agent_;  // of the current record
+  Last last_ = Last::nothing;
+  std::int64_t last_ms_ = 0;
+  bool notified_ = false;       // since the last turn ended
+  bool task_complete_ = false;  // in this turn
+  bool has_usage_records_ = false;
+  std::map<std::string, std::uint64_t, std::less<>> outputs_;         // tokens by message
+  std::map<std::string, Compaction, std::less<>> compactions_;        // that run, by agent
+  std::map<std::string, std::vector<Todo>, std::less<>> todo_calls_;  // the list that an ok result sets
+  std::set<std::string, std::less<>> denied_, user_calls_;            // calls; user_calls_: of the user
+  std::set<std::string, std::less<>> tasks_;                          // with their outcomes
+  std::vector<Request> requests_;
+  Agents agents_;
+};
+
+const Records::Rule Records::rules[29] = {
+    {"session.start", &Records::read_start, true},
+    {"session.resume", &Records::read_start, true},
+    {"session.context_changed", &Records::read_context, true},
+    {"session.model_change", &Records::read_model, true},
+    {"session.mode_changed", &Records::read_mode, true},
+    {"session.permissions_changed", &Records::read_permissions, true},
+    {"session.usage_record", &Records::read_usage},
+    {"session.compaction_start", &Records::read_compaction_start},
+    {"session.compaction_complete", &Records::read_compaction_end},
+    {"session.truncation", &Records::read_truncation},
+    {"session.error", &Records::read_error},
+    {"session.info", &Records::read_info},
+    {"session.warning", &Records::read_info},
+    {"session.task_complete", &Records::read_task_complete, true},
+    {"session.shutdown", &Records::read_shutdown, true},
+    {"user.message", &Records::read_user},
+    {"assistant.message", &Records::read_assistant},
+    {"assistant.reasoning", &Records::read_reasoning},
+    {"assistant.turn_end", &Records::read_turn_end, true},
+    {"tool.user_requested", &Records::read_user_call},
+    {"tool.execution_start", &Records::read_tool_start},
+    {"tool.execution_complete", &Records::read_tool_complete},
+    {"permission.requested", &Records::read_request},
+    {"permission.completed", &Records::read_answer},
+    {"subagent.started", &Records::read_agent_start},
+    {"subagent.completed", &Records::read_agent_completed},
+    {"subagent.failed", &Records::read_agent_failed},
+    {"system.notification", &Records::read_notification},
+    {"abort", &Records::read_abort},
+};
+
+}  // namespace
+
+std::unique_ptr<RecordAssembler> make_assembler() { return std::make_unique<Records>(); }
+
+bool is_record(const Value& record) {
+  return Records::is_known_type(record.text_of("type")) && record.member("data").is_object();
+}
+
+}  // namespace earshot::copilot

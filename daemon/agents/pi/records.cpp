@@ -1,0 +1,436 @@
+#include "agents/pi/records.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "agents/content.hpp"
+#include "base/json_scan.hpp"
+#include "base/quantities.hpp"
+
+namespace earshot::pi {
+namespace {
+
+// ---- Errors, by their text. Only letters and digits count, in lower case.
+
+constexpr std::string_view limit_errors[] = {"gousagelimiterror",
+                                             "freeusagelimiterror",
+                                             "monthlyusagelimitreached",
+                                             "availablebalance",
+                                             "insufficientquota",
+                                             "outofbudget",
+                                             "quotaexceeded",
+                                             "billing"};
+// Pi repeats the request after these, and after a compaction for the overflow ones.
+constexpr std::string_view passing_errors[] = {"overloaded",
+                                               "currentlyexperiencinghighdemand",
+                                               "ratelimit",
+                                               "toomanyrequests",
+                                               "429",
+                                               "500",
+                                               "502",
+                                               "503",
+                                               "504",
+                                               "520",
+                                               "524",
+                                               "serviceunavailable",
+                                               "servererror",
+                                               "internalerror",
+                                               "providerreturnederror",
+                                               "exceededrequestbufferlimit",
+                                               "networkerror",
+                                               "connectionerror",
+                                               "connectionrefused",
+                                               "connectionlost",
+                                               "othersideclosed",
+                                               "fetchfailed",
+                                               "getaddrinfo",
+                                               "enotfound",
+                                               "eaiagain",
+                                               "upstreamconnect",
+                                               "resetbeforeheaders",
+                                               "sockethangup",
+                                               "socketconnectionwasclosed",
+                                               "timedout",
+                                               "timeout",
+                                               "terminated",
+                                               "websocketclosed",
+                                               "websocketerror",
+                                               "endedwithout",
+                                               "endedbefore",
+                                               "http2requestdidnotgetaresponse",
+                                               "retrydelay",
+                                               "retryyourrequest",
+                                               "tryyourrequestagain",
+                                               "resourceexhausted"};
+constexpr std::string_view overflow_errors[] = {"promptistoolong",
+                                                "requesttoolarge",
+                                                "inputistoolong",
+                                                "exceedsthecontextwindow",
+                                                "exceedsthemaximum",
+                                                "maximumpromptlengthis",
+                                                "reducethelengthofthemessages",
+                                                "maximumcontextlength",
+                                                "exceedsthelimitof",
+                                                "exceedstheavailablecontextsize",
+                                                "greaterthanthecontextlength",
+                                                "contextwindowexceedslimit",
+                                                "exceededmodeltokenlimit",
+                                                "modelcontextwindowexceeded",
+                                                "prompttoolong",
+                                                "contextlengthexceeded",
+                                                "toomanytokens",
+                                                "tokenlimitexceeded",
+                                                "400statuscodenobody",
+                                                "413statuscodenobody"};
+constexpr std::string_view abort_errors[] = {"thisoperationwasaborted", "operationaborted",
+                                             "operationwasaborted", "requestwasaborted", "requestaborted"};
+constexpr int tries_max = 3;  // of one request, by default
+
+std::string letters_and_digits(std::string_view text) {
+  std::string kept;
+  for (const char c : text) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) kept += c;
+    if (c >= 'A' && c <= 'Z') kept += static_cast<char>(c - 'A' + 'a');
+  }
+  return kept;
+}
+
+bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
+
+bool is_abort(std::string_view error) {
+  return std::any_of(std::begin(abort_errors), std::end(abort_errors),
+                     [&](std::string_view begin) { return error.starts_with(begin); });
+}
+
+// The HTTP status that an error's text begins with: `529: …`, `Error: 401 …`.
+std::optional<std::int64_t> status_of(std::string_view error) {
+  const auto skip_blanks = [&] { error.remove_prefix(std::min(error.find_first_not_of(' '), error.size())); };
+  skip_blanks();
+  if (error.starts_with("Error:")) error.remove_prefix(6);
+  skip_blanks();
+  const std::size_t digits = std::min(error.find_first_not_of("0123456789"), error.size());
+  if (digits != 3 || (error[0] != '4' && error[0] != '5')) return std::nullopt;
+  return (error[0] - '0') * 100 + (error[1] - '0') * 10 + (error[2] - '0');
+}
+
+// ---- Results
+
+std::string_view result_outcome(std::string_view text, bool is_error) {
+  if (!is_error) return "ok";
+  constexpr std::string_view subjects[] = {"operation", "command", "tool execution", "request"};
+  for (const std::string_view subject : subjects) {
+    std::string_view rest = text;
+    if (!skip_word(rest, subject)) continue;
+    skip_word(rest, " was");
+    if (skip_word(rest, " aborted")) return "interrupted";
+  }
+  if (std::string_view rest = text; skip_word(rest, "skipped due to queued user message"))
+    return "interrupted";
+  if (text.ends_with("Command aborted")) return "interrupted";
+  return text.starts_with("Tool execution was blocked") ? "denied" : "error";
+}
+
+constexpr std::string_view ignored_types[] = {"thinking_level_change", "custom", "label", "context_edit"};
+constexpr std::string_view ignored_roles[] = {"bashExecution", "system", "branchSummary",
+                                              "compactionSummary"};
+
+template <std::size_t size>
+bool is_one_of(std::string_view text, const std::string_view (&names)[size]) {
+  return std::find(std::begin(names), std::end(names), text) != std::end(names);
+}
+
+class Records final : public RecordAssembler {
+ public:
+  void read(const Value& json, std::string_view raw, Assembly& to) override {
+    to.begin_record(json.text_of("timestamp"));
+    const std::string_view type = json.text_of("type");
+    if (type == "session") return read_header(json, to);
+    if (type == "message") return read_message(json, raw, to);
+    const auto rule =
+        std::find_if(std::begin(rules), std::end(rules), [&](const Rule& one) { return one.type == type; });
+    const bool has_rule = rule != std::end(rules);
+    to.count_type(type, !has_rule && !is_one_of(type, ignored_types));
+    if (is_event_record(json, to) && has_rule) (this->*rule->read)(json, to);
+  }
+
+ private:
+  enum class Last { nothing, user, assistant, result };
+  struct Rule {
+    std::string_view type;
+    void (Records::*read)(const Value&, Assembly&);
+  };
+  static const Rule rules[6];
+
+  // False for records before the header and for those that the stream has already.
+  bool is_event_record(const Value& json, Assembly& to) {
+    id_ = json.text_of("id");
+    const bool is_new = id_.empty() || to.is_new(id_);
+    if (id_.empty()) id_ = to.record_name();
+    return to.started() && is_new;
+  }
+
+  void read_header(const Value& json, Assembly& to) {
+    to.count_type("session", false);
+    if (!to.started()) {
+      to.set_recorded_session(json.text_of("id"));
+      event::SessionStarted session;
+      session.cwd = json.text_of("cwd");
+      std::string_view parent = json.text_of("parentSession");
+      if (parent.empty()) parent = json.text_of("branchedFrom");
+      session.continues = session_in_path(parent);
+      to.start_session(session);
+    }
+    event::SessionUpdated changed;
+    changed.cwd = json.text_of("cwd");
+    changed.model = json.text_of("modelId");
+    to.update_session(changed);
+  }
+
+  static std::string_view session_in_path(std::string_view path) {
+    path.remove_prefix(path.find_last_of("/\\") + 1);
+    if (path.ends_with(".jsonl")) path.remove_suffix(6);
+    return session_of(path);
+  }
+
+  void read_message(const Value& json, std::string_view raw, Assembly& to) {
+    const Value message = json.member("message");
+    const std::string_view role = message ? message.text_of("role") : std::string_view{};
+    const bool is_custom = role == "custom" || role == "hookMessage";
+    const bool is_known = role == "user" || role == "assistant" || role == "toolResult" || is_custom ||
+                          is_one_of(role, ignored_roles);
+    std::string type = "message/";
+    to.count_type(type.append(role), !is_known);
+    if (!is_event_record(json, to) || !message) return;
+    if (role == "user") read_user(message, to);
+    if (role == "assistant") read_assistant(message, raw, to);
+    if (role == "toolResult") read_result(message, to);
+    if (is_custom) read_custom(message, to);
+  }
+
+  // A prompt, or a message that joins the running turn.
+  void read_user(const Value& message, Assembly& to) {
+    Content content = content_of(message.member("content"));
+    const bool has_text = content.text && !is_blank(*content.text);
+    if (!has_text && content.media.empty()) return;
+    const auto typed_ms = message.int_of("timestamp");
+    const OptionalText text = has_text ? OptionalText(*content.text) : std::nullopt;
+    const bool in_time = !typed_ms || !result_ms_ || *typed_ms <= result_ms_ + steering_ms_max;
+    if (to.state().turn_open && to.open_calls() == 0 && last_ == Last::result && in_time) {
+      if (text) to.add_message("user", "text", text);
+    } else {
+      const bool queued = !to.state().turn_open && typed_ms && work_ms_ && *typed_ms < work_ms_;
+      start_turn(text, queued ? "queued" : "human", to);
+    }
+    for (const Media& one : content.media) to.add_message("user", one.kind, std::nullopt, {}, {}, one);
+    remember(Last::user, to);
+  }
+
+  void read_assistant(const Value& message, std::string_view raw, Assembly& to) {
+    const std::string_view model = message.text_of("model");
+    event::SessionUpdated changed;
+    changed.model = model;
+    to.update_session(changed);
+    if (!to.state().turn_open) start_turn(std::nullopt, extension_spoke_ ? "hook" : "unknown", to);
+    has_text_ = false;
+    error_passes_ = false;
+    const std::vector<std::string> calls = read_blocks(message, raw, model, to);
+    add_usage(message, model, true, to);
+    remember(Last::assistant, to);
+
+    const std::string_view reason = message.text_of("stopReason");
+    const std::string_view error = message.text_of("errorMessage");
+    const std::string kept = letters_and_digits(error);
+    const bool aborted = reason == "aborted" || (reason == "error" && is_abort(kept));
+    if (aborted) {
+      to.close_calls("interrupted");
+    } else if (reason == "error") {
+      for (const std::string& call : calls) {
+        event::ToolFinished finished;
+        finished.outcome = "interrupted";
+        to.finish_call(call, std::move(finished));
+      }
+    }
+    if (aborted) return finish_turn("interrupted", "aborted", to);
+    if (reason == "error") return fail(error, kept, to);
+    errors_in_row_ = 0;
+    if ((reason == "stop" || reason == "length") && to.open_calls() == 0)
+      finish_turn("completed", reason, to);
+  }
+
+  void fail(std::string_view error, std::string_view kept, Assembly& to) {
+    ++errors_in_row_;
+    error_passes_ = errors_in_row_ <= tries_max && !contains_any(kept, limit_errors) &&
+                    (contains_any(kept, passing_errors) || contains_any(kept, overflow_errors));
+    event::ApiFailed failed;
+    failed.status = status_of(error);
+    failed.error = error;
+    failed.attempt = errors_in_row_;
+    failed.fatal = !error_passes_;
+    to.emit(failed);
+    if (!error_passes_) finish_turn("failed", "error", to);
+  }
+
+  // Text, thinking and calls in their order. Returns the ids of the calls that are new.
+  std::vector<std::string> read_blocks(const Value& message, std::string_view raw, std::string_view model,
+                                       Assembly& to) {
+    std::vector<std::string> calls;
+    const Value content = message.member("content");
+    if (content.is_string()) add_text(content.as_text(), model, to);
+    const std::string_view raw_blocks = find_member(find_member(raw, "message"), "content");
+    std::size_t n = 0;
+    for (const Value block : content.items()) {
+      const std::string_view type = block.text_of("type");
+      if (type == "text") add_text(block.text_of("text"), model, to);
+      if (type == "thinking") {
+        if (const auto text = block.text_of("thinking"); !text.empty())
+          to.add_message("assistant", "thinking", text, id_, model);
+      }
+      if (type == "toolCall") {
+        std::string call(block.text_of("id"));
+        if (call.empty()) call = to.record_name() + "." + std::to_string(n);
+        std::string_view input = find_member(find_element(raw_blocks, n), "arguments");
+        if (input == "null") input = {};
+        if (to.invoke(call, block.text_of("name"), input, id_)) calls.push_back(std::move(call));
+      }
+      ++n;
+    }
+    return calls;
+  }
+
+  void add_text(std::string_view text, std::string_view model, Assembly& to) {
+    if (text.empty()) return;
+    has_text_ = true;
+    to.add_message("assistant", "text", text, id_, model);
+  }
+
+  void read_result(const Value& message, Assembly& to) {
+    const Content content = content_of(message.member("content"));
+    event::ToolFinished finished;
+    finished.outcome = result_outcome(content.text.value_or(""), message.bool_of("isError"));
+    if (content.text) finished.output = *content.text;
+    finished.media = content.media;
+    to.finish_call(message.text_of("toolCallId"), std::move(finished));
+    add_usage(message, {}, false, to);
+    remember(Last::result, to);
+  }
+
+  void read_custom(const Value& json, Assembly& to) {
+    extension_spoke_ = true;
+    const Value display = json.member("display");
+    if (display && display.is_bool() && !display.as_bool()) return;
+    const Content content = content_of(json.member("content"));
+    if (content.text && !content.text->empty()) to.add_message("system", "text", *content.text);
+    for (const Media& one : content.media) to.add_message("system", one.kind, std::nullopt, {}, {}, one);
+  }
+
+  void read_model(const Value& json, Assembly& to) {
+    event::SessionUpdated changed;
+    changed.model = json.text_of("modelId");
+    to.update_session(changed);
+  }
+  void read_info(const Value& json, Assembly& to) {
+    event::SessionUpdated changed;
+    changed.title = json.text_of("name");
+    to.update_session(changed);
+  }
+  void read_compaction(const Value& json, Assembly& to) {
+    event::CompactionFinished finished;
+    if (const auto tokens = json.int_of("tokensBefore"))
+      finished.pre_tokens = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *tokens));
+    finished.kind = "full";
+    to.emit(finished);
+    read_summary(json, to);
+  }
+  void read_summary(const Value& json, Assembly& to) {
+    if (const auto text = json.text_of("summary"); !text.empty()) to.add_message("summary", "text", text);
+    add_usage(json, {}, false, to);
+  }
+  void read_usage(const Value& json, Assembly& to) { add_usage(json, json.text_of("model"), false, to); }
+
+  void add_usage(const Value& json, std::string_view model, bool is_assistant, Assembly& to) {
+    const Value usage = json.member("usage");
+    if (!usage) return;
+    const auto count = [&](std::string_view key) { return usage.count_of(key).value_or(0); };
+    const Usage used{count("input"), count("output"), count("cacheRead"), count("cacheWrite")};
+    StreamState& state = to.mutable_state();
+    if (const std::uint64_t context = used.input + used.cache_read + used.cache_write;
+        is_assistant && context > 0)
+      state.context_tokens = context;
+    const auto total = usage.member("cost").member("total").as_double();
+    const double usd = std::max(0.0, total.value_or(0));
+    if (total) state.cost_usd = state.cost_usd.value_or(0) + usd;
+    const std::string_view model_used = model.empty() ? std::string_view(state.model) : model;
+    if (usd > 0) state.usage_by_model.add_cost(model_used, usd);
+    if (used == Usage{} && !(usd > 0)) return;
+    state.usage_by_model.add(model_used, used, total.has_value());
+    state.usage.input += used.input, state.usage.output += used.output;
+    state.usage.cache_read += used.cache_read, state.usage.cache_write += used.cache_write;
+    to.emit(event::UsageUpdated{id_, model, used, state.usage, state.cost_usd});
+  }
+
+  void start_turn(OptionalText prompt, std::string_view origin, Assembly& to) {
+    const bool had_open_calls = to.open_calls() > 0;
+    to.close_calls("abandoned");
+    if (to.state().turn_open) {
+      const bool completed = has_text_ && !had_open_calls;
+      const std::string_view outcome = error_passes_ ? "failed" : completed ? "completed" : "superseded";
+      to.finish_turn(outcome, {}, error_passes_ || completed, std::nullopt, last_ms_);
+    }
+    extension_spoke_ = has_text_ = error_passes_ = false;
+    errors_in_row_ = 0;
+    to.start_turn(prompt, origin);
+  }
+
+  void finish_turn(std::string_view outcome, std::string_view stop_reason, Assembly& to) {
+    to.finish_turn(outcome, stop_reason, false, std::nullopt, to.time_ms() ? to.time_ms() : last_ms_);
+    extension_spoke_ = false;
+  }
+
+  // Of the last user, assistant or result record.
+  void remember(Last last, const Assembly& to) {
+    last_ = last;
+    if (last == Last::result) result_ms_ = to.time_ms();
+    if (to.time_ms() == 0) return;
+    last_ms_ = to.time_ms();
+    if (last != Last::user) work_ms_ = last_ms_;
+  }
+
+  static constexpr std::int64_t steering_ms_max = 1000;  // after the last result
+
+  std::string_view id_;  // of the current record
+  Last last_ = Last::nothing;
+  // Times; 0: none. Of the last of these records that has one, of the last such one that is not the user's,
+  // and of the last result.
+  std::int64_t last_ms_ = 0, work_ms_ = 0, result_ms_ = 0;
+  bool has_text_ = false;         // the last assistant record
+  bool error_passes_ = false;     // the last assistant record: Pi repeats the request
+  bool extension_spoke_ = false;  // since the last turn ended
+  int errors_in_row_ = 0;
+};
+
+const Records::Rule Records::rules[6] = {
+    {"model_change", &Records::read_model},    {"session_info", &Records::read_info},
+    {"compaction", &Records::read_compaction}, {"branch_summary", &Records::read_summary},
+    {"custom_message", &Records::read_custom}, {"usage", &Records::read_usage},
+};
+
+}  // namespace
+
+std::unique_ptr<RecordAssembler> make_assembler() { return std::make_unique<Records>(); }
+
+bool is_header(const Value& record) {
+  return record.text_of("type") == "session";  // old ones have no `cwd`
+}
+
+std::string_view session_of(std::string_view stem) {
+  const std::size_t separator = stem.find('_');
+  return separator == std::string_view::npos ? stem : stem.substr(separator + 1);
+}
+
+}  // namespace earshot::pi
