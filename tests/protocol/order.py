@@ -4,6 +4,8 @@
 between streams is not defined. Checks that a filter could invalidate apply to complete streams only.
 """
 COMMON_FIELDS = ("type", "host", "stream", "session", "agent", "cursor", "time", "turn")
+# Their totals are the program's own sums: they may begin anew when a session is resumed, and above 0 in a copied one.
+OWN_TOTALS = {"codex"}
 
 
 class Stream:
@@ -18,11 +20,14 @@ class Stream:
         self.turn_open = False
         self.main_agent = None    # the agent of the stream's own conversation, known from its first turn
         self.session_started = False
+        self.program = None
         self.invoked = {}         # call -> still open
         self.finished = set()
         self.turn_tools = 0
         self.total = {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0}
         self.total_at_turn_start = None
+        self.total_stated = False
+        self.total_stated_at_turn_start = False
         self.from_snapshot = False  # `position` is a snapshot's: missed events may precede it
 
 
@@ -137,9 +142,10 @@ def no_rule(_stream, _event):
     return ()
 
 
-def session_started(stream, _event):
+def session_started(stream, event):
     if stream.session_started:
         yield "a second session.started in one stream"
+    stream.program = event["program"]
     stream.session_started = True
 
 
@@ -154,6 +160,7 @@ def turn_started(stream, event):
             yield f"calls are open when the next turn starts: {', '.join(open_calls)}"
     stream.turn, stream.turn_open, stream.main_agent = event["turn"], True, event.get("agent")
     stream.turn_tools, stream.total_at_turn_start = 0, dict(stream.total)
+    stream.total_stated_at_turn_start = stream.total_stated
 
 
 def turn_finished(stream, event):
@@ -163,6 +170,8 @@ def turn_finished(stream, event):
         if event["tools"] != stream.turn_tools:
             yield f"`tools` is {event['tools']}, {stream.turn_tools} were invoked"
         used = {k: v - stream.total_at_turn_start[k] for k, v in stream.total.items()}
+        if stream.program in OWN_TOTALS:
+            used = {k: max(0, v) for k, v in used.items()} if stream.total_stated_at_turn_start else event["usage"]
         if event["usage"] != used:
             yield f"the turn's usage is {event['usage']}, its totals differ by {used}"
     stream.turn_open = False
@@ -194,9 +203,9 @@ def agent_started(stream, event):
 
 def usage_updated(stream, event):
     for key, value in event["total"].items():
-        if value < stream.total[key]:
+        if value < stream.total[key] and stream.program not in OWN_TOTALS:
             yield f"the total of {key} decreases from {stream.total[key]} to {value}"
-    stream.total = event["total"]
+    stream.total, stream.total_stated = event["total"], True
 
 
 def session_updated(stream, event):

@@ -212,6 +212,15 @@ def order_checks(schemas, report):
         "a truncated value that is not a string": ([dict(events[1], truncated={"turn": 9})], {}),
         "an update without a changed field": ([{k: v for k, v in first(events, "session.updated").items() if k != "model"}], {}),
     }
+    # Codex may begin its totals anew.
+    of_codex = [dict(events[0], program="codex"), *events[1:]]
+    next_turn = [dict(event, cursor=f"{offset}.1.9c1e44d0a1b2c3d4", turn=2, **changed) for offset, event, changed in (
+        (20000, events[1], {}),
+        (30000, first(events, "usage.updated"), {}),  # with less than before
+        (40000, events[-1], {"tools": 0, "usage": {"input": 0, "output": 0, "cache_read": 0, "cache_write": 0}}))]
+    report.expect(problems(of_codex + next_turn, complete=True) == [], f"order: totals that begin anew: {problems(of_codex + next_turn, complete=True)}")
+    next_turn[-1]["usage"] = dict(next_turn[-1]["usage"], output=7)
+    report.expect(bool(problems(of_codex + next_turn, complete=True)), "order: does not report a wrong usage of Codex")
     for mistake, (changed, options) in mistakes.items():
         report.expect(bool(problems(changed, **options)), f"order: does not report {mistake}")
 

@@ -35,9 +35,49 @@ export function truncatedTexts(frame: { truncated?: Truncated } | object): Trunc
 /** True if a hub receives no heartbeat of the session's host. `status.since` is the time of the last one; the session's real status is unknown. */
 export const isOffline = (session: Pick<SessionFrame, "status">) => session.status.state === "unknown" && session.status.reason === "host_offline";
 
-/** Returns the number of tokens in the context according to a message of the main agent; `undefined` for subagents and cost-only events. */
+/** Returns the number of tokens in the context after a message of the main agent; `undefined` for subagents, and for events that do not record it. */
 export function contextTokens(event: UsageUpdated): number | undefined {
-  return event.agent !== undefined || event.input === undefined ? undefined : event.input + (event.cache_read ?? 0) + (event.cache_write ?? 0);
+  if (event.agent !== undefined) return undefined;
+  return event.context_tokens ?? ((event.input ?? 0) + (event.cache_read ?? 0) + (event.cache_write ?? 0) || undefined);
+}
+
+const time_kinds = { waiting: "waited_ms", working: "worked_ms", idle: "idle_ms", ended: undefined, unknown: undefined } as const;
+
+/** The member of `times` that counts the time in this state; `undefined` for states that are not counted. */
+export const timeKind = (state: string) => time_kinds[state as keyof typeof time_kinds];
+
+/**
+ * Returns how long a session waited for the user, worked and was idle until `at` (ms since 1970): `times` and the time in the present state.
+ * `undefined` if the daemon does not state it.
+ */
+export function sessionTimes({ times, status, clock_offset_ms = 0 }: Pick<SessionFrame, "times" | "status" | "clock_offset_ms">, at: number): SessionFrame["times"] {
+  const kind = timeKind(status.state);
+  const since = Date.parse(status.since ?? "") + clock_offset_ms;
+  if (!times || !kind || Number.isNaN(since)) return times;
+  const present_ms = Math.max(0, at - since);
+  const { turn } = times;
+  return { ...times, [kind]: times[kind] + present_ms, turn: kind === "idle_ms" ? turn : { ...turn, [kind]: turn[kind] + present_ms } };
+}
+
+/** A limit of an account, as a session of this host and program states it. */
+export type AccountLimit = NonNullable<SessionFrame["limits"]>[number] & Pick<SessionFrame, "host" | "program">;
+
+/**
+ * Returns the limits of the accounts that these sessions use, in the order of host, program and limit: of each the newest statement. Windows whose period
+ * ended before `at` (ms since 1970) are left out: how much of them is used is no longer known.
+ */
+export function accountLimits(sessions: Iterable<SessionFrame>, at: number): AccountLimit[] {
+  const newest = new Map<string, AccountLimit>();
+  for (const { host, program, limits } of sessions) {
+    for (const limit of limits ?? []) {
+      const key = [host, program, limit.limit].join("\n");
+      const known = newest.get(key);
+      if (!known || (limit.time ?? "") > (known.time ?? "")) newest.set(key, { ...limit, host, ...(program !== undefined && { program }) });
+    }
+  }
+  const sorted = [...newest].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, limit]) => limit);
+  const valid = sorted.map((limit) => ({ ...limit, windows: limit.windows.filter(({ resets_at }) => resets_at === undefined || Date.parse(resets_at) > at) }));
+  return valid.filter(({ windows }) => windows.length > 0);
 }
 
 /** Matches like the daemon's filters: `*` is any number of characters, `?` is one, everything else is literal and case-sensitive. */

@@ -5,7 +5,7 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | { [key:
 /** The machine on which the transcript is stored. */
 export type Host = string;
 
-/** The events of one transcript: the root's name, `/`, the path below `projects/` without `.jsonl`; `:`, `%` and bytes that are not UTF-8 are percent-encoded. */
+/** The events of one transcript: the root's name, `/`, the path below the directory of transcripts without `.jsonl`; `:`, `%` and bytes that are not UTF-8 are percent-encoded. */
 export type Stream = string;
 
 /** The session's id: one main stream and the streams of its subagents. */
@@ -29,7 +29,7 @@ export type Text = string;
 export type Truncated = Record<string, number>;
 
 /** The agent program that writes the transcript. */
-export type Program = "claude-code" | (string & {});
+export type Program = "claude-code" | "codex" | "copilot" | "pi" | (string & {});
 
 /** Tokens. */
 export type Tokens = {
@@ -51,10 +51,21 @@ export type Todo = {
 /** An image or a document in a message; its content is not sent. */
 export type Media = {
   kind: "image" | "document" | (string & {});
-  /** such as `image/png` */
-  media_type: string;
+  /** such as `image/png`; of an attachment of Copilot CLI its kind, such as `file`; absent where the transcript records none */
+  media_type?: string;
   /** the decoded size */
   bytes?: Count;
+};
+
+/** How much of an allowance is used in a period. */
+export type LimitWindow = {
+  /** such as `primary` */
+  name: string;
+  used_percent?: number;
+  /** length of the period */
+  window_minutes?: Count;
+  /** when the period ends; after it `used_percent` is no longer valid */
+  resets_at?: Time;
 };
 
 /** What a session is doing now. */
@@ -62,7 +73,7 @@ export type SessionStatus = {
   state: "working" | "waiting" | "idle" | "ended" | "unknown";
   /** of `waiting`: what the session waits for; of `idle`: `background` while a background task runs; of `working`: `compaction`; of `unknown`: `host_offline`, at a hub */
   reason?: "permission" | "question" | "plan" | "dialog" | "background" | "compaction" | "host_offline" | (string & {});
-  /** the pending request in words: the tool and the beginning of its input */
+  /** the pending request in words: the tool and the beginning of its input; of `working`: a call that may wait for the user, which the program does not record */
   detail?: string;
   source: "registry" | "transcript" | "process" | "clock" | (string & {});
   since?: Time;
@@ -108,10 +119,20 @@ export type SessionStarted = Omit<EventFields, "type"> & {
   /** the session's first working directory */
   project?: string;
   title?: Text;
-  /** the last record of the earlier session that this one continues */
+  /** what this session continues: the id of the earlier session or of its last record */
   continues?: string;
   mode?: string;
   permission_mode?: string;
+  /** what the program lets commands change, such as `workspace-write` */
+  sandbox?: string;
+  /** how the program was started, such as `cli` or `exec` */
+  source?: string;
+  /** the client that started the session, such as `codex-tui` */
+  originator?: string;
+  /** of a subagent's stream: the agent or session that started it */
+  parent?: string;
+  /** of a subagent's stream */
+  agent_type?: string;
   truncated?: Truncated;
 };
 
@@ -125,6 +146,7 @@ export type SessionUpdated = Omit<EventFields, "type"> & {
   version?: string;
   mode?: string;
   permission_mode?: string;
+  sandbox?: string;
   truncated?: Truncated;
 };
 
@@ -149,13 +171,15 @@ export type TurnFinished = Omit<EventFields, "type"> & {
   tools: Count;
   /** of this turn */
   usage: Tokens;
+  /** how long the turn waited for the user, as far as the records prove it; absent if they record no wait */
+  waited_ms?: Count;
 };
 
 /** One block of a message. */
 export type MessageAdded = Omit<EventFields, "type"> & {
   type: "message.added";
   role: "user" | "assistant" | "system" | "summary";
-  /** `text`, `thinking`, `image`, `document`, or another value */
+  /** `text`, `thinking`, `plan`, `agent`, `image`, `document`, or another value */
   kind: string;
   text?: Text;
   /** the message's id: one message may be sent as several events */
@@ -280,6 +304,12 @@ export type UsageUpdated = Omit<EventFields, "type"> & {
   total: Tokens;
   /** total cost, where the transcript records it; it can decrease */
   cost_usd?: number;
+  /** part of `output` */
+  reasoning?: Count;
+  /** size of the context after this message */
+  context_tokens?: Count;
+  /** the size that the model's context can have */
+  context_window?: Count;
 };
 
 /** A request to the model's API failed. */
@@ -293,7 +323,21 @@ export type ApiFailed = Omit<EventFields, "type"> & {
   retry_in_ms?: Count;
   /** true: no retry follows, the turn failed */
   fatal: boolean;
+  /** the program's name of the failure, such as `usage_limit_exceeded` */
+  kind?: string;
   truncated?: Truncated;
+};
+
+/** How much of the account's allowance is used changed. */
+export type LimitsUpdated = Omit<EventFields, "type"> & {
+  type: "limits.updated";
+  /** the limit's name: an account may have several */
+  limit?: string;
+  /** the account's plan */
+  plan?: string;
+  /** which limit stopped the last request; absent: none */
+  reached?: string;
+  windows: Array<LimitWindow>;
 };
 
 /** The agent program saved copies of files to be able to restore them. */
@@ -326,6 +370,8 @@ export type Welcome = {
   /** a new one at each start of the daemon */
   instance: string;
   host: Host;
+  /** the address of the page, for links; absent if it is unknown */
+  url?: string;
   view: "full" | "meta";
   limits: {
     /** the longest message that a client may send */
@@ -355,6 +401,9 @@ export type SessionFrame = {
   git_branch?: string;
   mode?: string;
   permission_mode?: string;
+  sandbox?: string;
+  source?: string;
+  originator?: string;
   dialect?: string;
   status: SessionStatus;
   /** of the main stream: the open turn, else the last one */
@@ -387,8 +436,36 @@ export type SessionFrame = {
     cache_write: Count;
     /** tokens in the main stream's context */
     context?: Count;
+    /** the size that this context can have: as the transcript records it, else as the table of models has it */
+    context_window?: Count;
+    /** absent if a model without a known price was used and no cost is recorded */
     cost_usd?: number;
+    /** `recorded`: by the program; `estimated`: tokens by their prices; `mixed`: both, of different messages */
+    cost_source?: "recorded" | "estimated" | "mixed";
   };
+  /** how the main stream's time was spent, up to `status.since`: add the time since then to that of the present state. Absent if no turn has a time */
+  times?: {
+    /** for the user: recorded waits, and waits for permission that the daemon saw */
+    waited_ms: Count;
+    /** the rest of the turns */
+    worked_ms: Count;
+    /** between turns */
+    idle_ms: Count;
+    /** of the open turn, else of the last one */
+    turn: { waited_ms: Count; worked_ms: Count };
+  };
+  /** of each limit of the account the last `limits.updated` of this session, or what a status line stated: of all sessions the newest is valid */
+  limits?: Array<{
+    time?: Time;
+    limit?: string;
+    plan?: string;
+    reached?: string;
+    windows: Array<LimitWindow>;
+  }>;
+  /** the last turn was completed or failed, and the user has not seen the session since */
+  unseen?: true;
+  /** at a hub, if the clock of the session's host is off by more than 5 s: added to the host's times it gives the hub's time */
+  clock_offset_ms?: number;
   last_activity?: Time;
   /** the beginning of the agent's last text */
   last_text?: Text;
@@ -406,6 +483,8 @@ export type StatusFrame = Omit<SessionStatus, "type"> & {
   program?: Program;
   /** the session's first working directory; absent until known */
   project?: string;
+  /** the session's title, where the program keeps it outside the transcript */
+  title?: Text;
 };
 
 /** The client was too slow and events are missing here. `session` frames of the sessions that changed follow. */
@@ -517,7 +596,7 @@ export type Unsubscribe = { type: "unsubscribe"; id: Id };
 export type Read = { type: "read"; id: Id; stream: Stream; cursor: Cursor };
 
 /** An event in a transcript. */
-export type EarshotEvent = SessionStarted | SessionUpdated | TurnStarted | TurnFinished | MessageAdded | ToolInvoked | ToolFinished | TodoUpdated | CompactionStarted | CompactionFinished | AgentStarted | AgentFinished | TaskFinished | QueueChanged | UsageUpdated | ApiFailed | FilesSnapshotted | LineSkipped;
+export type EarshotEvent = SessionStarted | SessionUpdated | TurnStarted | TurnFinished | MessageAdded | ToolInvoked | ToolFinished | TodoUpdated | CompactionStarted | CompactionFinished | AgentStarted | AgentFinished | TaskFinished | QueueChanged | UsageUpdated | ApiFailed | LimitsUpdated | FilesSnapshotted | LineSkipped;
 
 /** A frame from the daemon. Ignore types that are not listed: a newer daemon may send them. */
 export type Frame = EarshotEvent | Welcome | SessionFrame | Ready | StatusFrame | Lagged | Heartbeat | Unsubscribed | Reset | StreamRemoved | Bookmark | RecordFrame | ErrorFrame;
@@ -525,5 +604,5 @@ export type Frame = EarshotEvent | Welcome | SessionFrame | Ready | StatusFrame 
 /** A message to the daemon. */
 export type ClientMessage = Hello | Subscribe | Unsubscribe | Read;
 
-export const eventTypes = ["session.started","session.updated","turn.started","turn.finished","message.added","tool.invoked","tool.finished","todo.updated","compaction.started","compaction.finished","agent.started","agent.finished","task.finished","queue.changed","usage.updated","api.failed","files.snapshotted","line.skipped"] as const;
+export const eventTypes = ["session.started","session.updated","turn.started","turn.finished","message.added","tool.invoked","tool.finished","todo.updated","compaction.started","compaction.finished","agent.started","agent.finished","task.finished","queue.changed","usage.updated","api.failed","limits.updated","files.snapshotted","line.skipped"] as const;
 export type EventType = (typeof eventTypes)[number];

@@ -1,10 +1,13 @@
 // Applies one event to a session frame: a pure function from (frame, event) to the next frame.
-import { contextTokens, isOffline, truncatedTexts } from "./frames.js";
-import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked, Truncated } from "./protocol.js";
+import { contextTokens, isOffline, timeKind, truncatedTexts } from "./frames.js";
+import type { AgentFinished, AgentStarted, EarshotEvent, OpenTool, SessionFrame, Stream, Tokens, ToolFinished, ToolInvoked, Truncated, TurnFinished, TurnStarted } from "./protocol.js";
+
+/** A stream's tokens so far, and their cost where the transcript records it. */
+export type StreamTotal = Tokens & { cost_usd?: number };
 
 interface ReduceContext {
   /** Totals of each stream before this event. */
-  totals: ReadonlyMap<Stream, Tokens>;
+  totals: ReadonlyMap<Stream, StreamTotal>;
   /** The session has one stream only. */
   single_stream: boolean;
 }
@@ -14,7 +17,7 @@ type Agent = SessionFrame["agents"][number];
 type Rules = { [T in EarshotEvent["type"]]?: (session: SessionFrame, event: Extract<EarshotEvent, { type: T }>, context: ReduceContext) => Change };
 
 const token_kinds = ["input", "output", "cache_read", "cache_write"] as const;
-const header_fields = ["program", "title", "git_branch", "model", "version", "mode", "permission_mode", "project", "dialect"] as const;
+const header_fields = ["program", "title", "git_branch", "model", "version", "mode", "permission_mode", "sandbox", "source", "originator", "project", "dialect"] as const;
 
 function headerFields(event: object): Change {
   return Object.fromEntries(header_fields.filter((name) => name in event).map((name) => [name, event[name as never]]));
@@ -39,7 +42,12 @@ function toolInvoked(session: SessionFrame, event: ToolInvoked): Change {
 
 function toolFinished(session: SessionFrame, event: ToolFinished): Change {
   const remove = (tools: OpenTool[]) => withoutCall(tools, event.call);
-  return event.agent === undefined ? { tools: remove(session.tools) } : withAgentTools(session, event.agent, remove);
+  const change = event.agent === undefined ? { tools: remove(session.tools) } : withAgentTools(session, event.agent, remove);
+  const { background } = event;
+  // A subagent that its call started and that has no id yet: the call's result names it.
+  const isNamed = (agent: Agent) => background !== undefined && agent.call === event.call && agent.agent === undefined;
+  const agents = change.agents ?? session.agents;
+  return agents.some(isNamed) ? { ...change, agents: agents.map((agent) => (isNamed(agent) ? { ...agent, agent: background! } : agent)) } : change;
 }
 
 function agentStarted(session: SessionFrame, event: AgentStarted): Change {
@@ -55,24 +63,57 @@ function agentFinished(session: SessionFrame, event: AgentFinished): Change {
   return { agents: session.agents.filter((agent) => !finished(agent)) };
 }
 
+/**
+ * Sets the status and adds the time in the previous state to `times`. The status of an offline host does not end the period: the session
+ * continues, and the status that follows states since when.
+ */
+export function withStatus(session: Pick<SessionFrame, "status" | "times">, status: SessionFrame["status"]): Pick<SessionFrame, "status" | "times"> {
+  const { times, status: before } = session;
+  const kind = timeKind(before.state);
+  const period_ms = Date.parse(status.since ?? "") - Date.parse(before.since ?? "");
+  if (!times || !kind || Number.isNaN(period_ms) || isOffline({ status })) return { status };
+  const add = (sum_ms: number) => Math.max(0, sum_ms + period_ms); // negative if the state began earlier than stated before
+  const turn = kind === "idle_ms" ? times.turn : { ...times.turn, [kind]: add(times.turn[kind]) };
+  return { status, times: { ...times, [kind]: add(times[kind]), turn } };
+}
+
 /** The status after a turn began or ended. Only `status` frames replace a status from the registry or of an offline host. */
-function turnStatus(session: SessionFrame, state: "working" | "idle", since: string | undefined): SessionFrame["status"] {
-  if (session.status.source === "registry" || isOffline(session)) return session.status;
-  return { state, source: "transcript", ...(since && { since }) };
+function turnStatus(session: SessionFrame, state: "working" | "idle", since: string | undefined): Change {
+  if (session.status.source === "registry" || isOffline(session)) return {};
+  return withStatus(session, { state, source: "transcript", ...(since && { since }) });
+}
+
+function turnStarted(session: SessionFrame, event: TurnStarted): Change {
+  const status = turnStatus(session, "working", event.time);
+  const times = status.times ?? session.times;
+  return {
+    turn: { number: event.turn, open: true, ...(event.time && { started: event.time }), ...(event.prompt !== undefined && { prompt: event.prompt }) },
+    ...status,
+    ...(times && { times: { ...times, turn: { waited_ms: 0, worked_ms: 0 } } }),
+  };
+}
+
+function turnFinished(session: SessionFrame, event: TurnFinished): Change {
+  return {
+    turn: { ...session.turn, open: false, outcome: event.outcome, ...(event.time && { finished: event.time }) },
+    ...turnStatus(session, "idle", event.time),
+    tools: [],
+    ...((event.outcome === "completed" || event.outcome === "failed") && { unseen: true as const }),
+  };
+}
+
+/** Adds the cost that an event records. Estimates are the daemon's: the next session frame states them. */
+function addCost(usage: SessionFrame["usage"], cost_usd: number, before: number | undefined, single_stream: boolean) {
+  const all_recorded = usage.cost_source === undefined || usage.cost_source === "recorded";
+  if (usage.cost_usd === undefined || (single_stream && all_recorded)) Object.assign(usage, { cost_usd, cost_source: "recorded" });
+  else if (before !== undefined) usage.cost_usd = Math.max(0, usage.cost_usd + cost_usd - before);
 }
 
 const rules: Rules = {
   "session.started": (_, event) => (isSubagent(event) ? {} : headerFields(event)),
   "session.updated": (_, event) => (isSubagent(event) ? {} : headerFields(event)),
-  "turn.started": (session, event) => isSubagent(event) ? {} : {
-    turn: { number: event.turn, open: true, ...(event.time && { started: event.time }), ...(event.prompt !== undefined && { prompt: event.prompt }) },
-    status: turnStatus(session, "working", event.time),
-  },
-  "turn.finished": (session, event) => isSubagent(event) ? {} : {
-    turn: { ...session.turn, open: false, outcome: event.outcome, ...(event.time && { finished: event.time }) },
-    status: turnStatus(session, "idle", event.time),
-    tools: [],
-  },
+  "turn.started": (session, event) => (isSubagent(event) ? {} : turnStarted(session, event)),
+  "turn.finished": (session, event) => (isSubagent(event) ? {} : turnFinished(session, event)),
   "message.added": (_, event) =>
     isSubagent(event) || event.role !== "assistant" || event.kind !== "text" || event.text === undefined ? {} : { last_text: event.text },
   "tool.invoked": toolInvoked,
@@ -89,8 +130,15 @@ const rules: Rules = {
     }
     const context = contextTokens(event);
     if (context !== undefined) usage.context = context;
-    if (!isSubagent(event) && event.cost_usd !== undefined) usage.cost_usd = event.cost_usd;
+    if (!isSubagent(event) && event.context_window !== undefined) usage.context_window = event.context_window;
+    if (event.cost_usd !== undefined) addCost(usage, event.cost_usd, before?.cost_usd, single_stream);
     return { usage };
+  },
+  "limits.updated": ({ limits = [] }, { time, limit, plan, reached, windows }) => {
+    const known = limits.find((other) => other.limit === limit);
+    if (known?.time && time && known.time > time) return {}; // of another stream
+    const next = { ...(time && { time }), ...(limit && { limit }), ...(plan && { plan }), ...(reached && { reached }), windows };
+    return { limits: known ? limits.map((other) => (other === known ? next : other)) : [...limits, next] };
   },
 };
 
@@ -144,11 +192,12 @@ function truncatedAfter(before: SessionFrame, next: SessionFrame, event: Earshot
   return entries.length > 0 ? Object.fromEntries(entries) : undefined;
 }
 
-export function reduce(session: SessionFrame, event: EarshotEvent, totals: ReadonlyMap<Stream, Tokens>, single_stream: boolean): SessionFrame {
+export function reduce(session: SessionFrame, event: EarshotEvent, totals: ReadonlyMap<Stream, StreamTotal>, single_stream: boolean): SessionFrame {
   const rule = rules[event.type] as ((session: SessionFrame, event: EarshotEvent, context: ReduceContext) => Change) | undefined;
   const changed = rule?.(session, event, { totals, single_stream }) ?? {};
   const newer = event.time && (!session.last_activity || event.time > session.last_activity) ? { last_activity: event.time } : {};
   const { truncated: _, ...next }: SessionFrame = { ...session, ...changed, ...newer };
+  if (event.type === "turn.started" && !isSubagent(event)) delete next.unseen;
   const truncated = session.truncated || "truncated" in event ? truncatedAfter(session, next, event, changed) : undefined;
   return truncated ? { ...next, truncated } : next;
 }

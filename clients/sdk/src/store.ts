@@ -1,8 +1,8 @@
 // Current state of the sessions of one subscription. `session` and `status` frames replace it; events update it in between.
 import { RingBuffer, SampledSeries } from "./buffers.js";
 import { contextTokens, isEvent, splitPlace } from "./frames.js";
-import type { EarshotEvent, Frame, SessionFrame, Stream, Tokens } from "./protocol.js";
-import { reduce } from "./reduce.js";
+import type { EarshotEvent, Frame, SessionFrame, Stream } from "./protocol.js";
+import { reduce, withStatus, type StreamTotal } from "./reduce.js";
 
 export interface SessionState {
   /** Unique across hosts. */
@@ -34,7 +34,7 @@ export class SessionStore {
   private snapshot: Set<string> | undefined; // keys in the snapshot that is being received
   private readonly restarted = new Set<Stream>(); // reset on this connection: no `session` frame includes their events yet
   private readonly by_stream = new Map<Stream, SessionState>();
-  private readonly totals = new Map<Stream, Tokens>();
+  private readonly totals = new Map<Stream, StreamTotal>();
   private readonly listeners = new Set<(change: StoreChange) => void>();
 
   constructor(private readonly options: StoreOptions = {}) {}
@@ -58,8 +58,8 @@ export class SessionStore {
       case "status": {
         const state = this.sessions.get(sessionKey(frame.host, frame.session));
         if (!state) return;
-        const { type: _, host: __, session: ___, program: ____, project: _____, ...status } = frame;
-        state.frame = { ...state.frame, status };
+        const { type: _, host: __, session: ___, program, project, title, ...status } = frame;
+        state.frame = { ...(program && { program }), ...(project && { project }), ...state.frame, ...(title && { title }), ...withStatus(state.frame, status) };
         return this.notify({ kind: "updated", session: state });
       }
       case "reset": return this.resetStream(frame.stream, frame.id !== undefined && frame.reason === "unknown");
@@ -157,7 +157,8 @@ export class SessionStore {
     if (state.events.limit > 0) state.events.push(event);
     if (!replayed || this.restarted.has(event.stream)) state.frame = reduce(state.frame, event, this.totals, state.streams.size === 1);
     if (event.type === "usage.updated") {
-      this.totals.set(event.stream, event.total);
+      const cost_usd = event.cost_usd ?? this.totals.get(event.stream)?.cost_usd;
+      this.totals.set(event.stream, { ...event.total, ...(cost_usd !== undefined && { cost_usd }) });
       addContextSample(state, contextTokens(event));
     }
     this.notify({ kind: "updated", session: state });
