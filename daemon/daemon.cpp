@@ -103,6 +103,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       state_(options.state),
       watch_mode_(options.watch),
       lock_(std::move(resources.lock)),
+      models_(options.models),
       redactor_(user_rules(options)),
       redact_(options.redact),
       mounts_(io, directories_of(roots_),
@@ -115,6 +116,8 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
       watchers_(io, disk_.get_executor(), watch_mode(options.watch), sweep_intervals(options)),
       tail_(io, disk_.get_executor(), watchers_.mux(),
             tail_options(options, roots_, resources.secrets, redactor_, folds_), server_),
+      seen_file_(io, disk_.get_executor(), state_ + "/seen.json",
+                 [this]() -> const serve::SeenMarks& { return server_.seen(); }),
       team_(io, server_, options, resources.secrets.hash_key, roots_,
             [this](const std::function<void(const tail::Stream&)>& visit) { tail_.for_each(visit); }) {
   watch::Watcher& watcher =
@@ -136,6 +139,7 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   }
   server_.set_cold_session_reader(
       [this](auto is_requested, auto on_done) { read_cold(is_requested, std::move(on_done)); });
+  server_.set_models(models_);
   server_.set_archive(tail_);
   server_.set_redaction(redactor_, options.redact);
   serve::DaemonCallbacks callbacks;
@@ -144,10 +148,14 @@ Daemon::Daemon(boost::asio::io_context& io, const config::Options& options, std:
   callbacks.store_token = [this](const std::string& token) {
     return write_private_file(state_ + "/token", token + "\n");
   };
+  callbacks.process_of = [this](const std::string& session) { return process_of(session); };
+  callbacks.seen_changed = [this] { seen_file_.changed(); };
   server_.set_callbacks(std::move(callbacks));
+  server_.set_seen(seen_file_.read());
   server_.set_remote_view(options.remote_view);
   server_.listen(options.listen, std::move(resources.tls), options.names, options.listen_descriptor);
   server_.listen(std::move(resources.socket));
+  if (options.hub) server_.set_welcome_url(options.hub->url_public);
 }
 
 Daemon::~Daemon() {
@@ -155,6 +163,7 @@ Daemon::~Daemon() {
   folds_.stop();
   folds_.join();
   disk_.join();  // before the members that its tasks use are destroyed
+  seen_file_.flush();
 }
 
 void Daemon::start(std::function<void(const std::string&)> on_ready) {
@@ -227,15 +236,45 @@ void Daemon::fill(serve::MetricsPage& page) const {
   page.add("earshot_inotify_watches", "inotify watches.", watchers_.watches());
   page.add("earshot_watch_problem", "1 if changes are found by sweeps only, or with delay.",
            watchers_.problem().empty() ? 0 : 1);
+  page.family("earshot_unknown_records", "Records in live transcripts whose type earshot has no rule for.");
+  for (const serve::UnknownRecords& unknown : unknown_records())
+    for (const auto& [type, records] : unknown.types)
+      page.sample(records, {{"program", unknown.program}, {"version", unknown.version}, {"type", type}});
   page.family("earshot_redactions_total", "Redacted secrets, by rule.");
   for (const auto& [rule, count] : redactor_.counts()) page.sample(count, {{"rule", rule}});
   team_.fill(page);
 }
 
+std::vector<serve::UnknownRecords> Daemon::unknown_records() const {
+  constexpr std::string_view name_characters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./: ()";
+  std::map<std::pair<std::string, std::string>, serve::UnknownRecords> found;
+  tail_.for_each([&](const tail::Stream& stream) {
+    const Transcript* transcript = stream.transcript();
+    if (!transcript || transcript->counts().unknown_types.empty()) return;
+    const StreamState& state = transcript->state();
+    const std::pair key(state.program, state.version);
+    if (!found.contains(key) && found.size() >= serve::UnknownRecords::versions_max) return;
+    serve::UnknownRecords& unknown = found[key];
+    unknown.program = state.program;
+    unknown.version = state.version;
+    for (const auto& [type, records] : transcript->counts().unknown_types) {
+      const bool is_name = type.find_first_not_of(name_characters) == type.npos;  // the text is anybody's
+      const bool is_named = is_name && (unknown.types.contains(type) ||
+                                        unknown.types.size() < serve::UnknownRecords::types_max);
+      unknown.types[is_named ? type : "(other)"] += records;
+    }
+  });
+  std::vector<serve::UnknownRecords> all;
+  for (auto& [key, unknown] : found) all.push_back(std::move(unknown));
+  return all;
+}
+
 void Daemon::fill(serve::Health& health) const {
   health.state = state_;
   for (const Root& root : roots_)
-    health.roots.push_back({root.name, root.path, stat_file(root.path, Symlinks::follow).is_directory()});
+    health.roots.push_back({root.name, root.path, std::string(root.program->program()),
+                            stat_file(root.path, Symlinks::follow).is_directory()});
   tail_.for_each([&](const tail::Stream& stream) {
     const std::string_view name = stream.name();
     const std::string_view root_name = name.substr(0, name.find('/'));
@@ -245,6 +284,7 @@ void Daemon::fill(serve::Health& health) const {
       if (stream.transcript()) ++root.live;
     }
   });
+  health.unknown_records = unknown_records();
   health.redaction.on = redact_;
   for (const std::string_view rule : redactor_.names()) health.redaction.rules.emplace_back(rule);
   health.watch = {watch_mode_, watchers_.problem(), watchers_.watches()};
@@ -272,6 +312,12 @@ void Daemon::read_session(const std::string& session) {
   auto read = std::make_shared<ColdRead>();
   read->names = tail_.cold_streams_of(session);
   read_next(read);
+}
+
+std::optional<serve::SessionProcess> Daemon::process_of(const std::string& session) const {
+  const auto found = status_tracker_->process_of(session);
+  if (!found) return std::nullopt;
+  return serve::SessionProcess{std::string(found->program->program()), found->pid, found->source};
 }
 
 void Daemon::on_todos(const std::string& session) {
@@ -315,10 +361,14 @@ bool is_deleted(const std::vector<Root>& roots, std::string_view stream) {
   if (root == roots.end() || slash == stream.npos) return false;
   const auto place = parse_stream_name(*root->program, stream.substr(slash + 1));
   if (!place) return false;
-  const std::string directory =
-      root->path + "/" + std::string(root->program->transcript_directories()[place->directory]);
-  return stat_file(directory, Symlinks::follow).is_directory() &&
-         stat_file(directory + "/" + place->below + ".jsonl").error == ENOENT;
+  const std::vector<std::string> directories = transcript_directories(*root);
+  if (!stat_file(directories[place->directory], Symlinks::follow).is_directory()) return false;
+  const auto is_missing = [&](const std::string& directory) {
+    return stat_file(directory + "/" + place->below + std::string(transcript_suffix)).error == ENOENT;
+  };
+  // A name without a prefix may belong to any transcript directory.
+  return place->directory > 0 ? is_missing(directories[place->directory])
+                              : std::all_of(directories.begin(), directories.end(), is_missing);
 }
 
 }  // namespace
@@ -340,6 +390,12 @@ void Team::create_hub(const config::HubOptions& hub, const std::string& state, s
         server_.status_changed(session, status);
       },
       [this](const status::HostStatuses& hosts) { server_.hosts_changed(hosts); });
+  hosts_->on_numbers = [this](const std::string& session, const serve::ReportedNumbers& numbers) {
+    server_.on_host_numbers(session, numbers);
+  };
+  hosts_->on_clock = [this](const std::string& host, std::int64_t offset_ms) {
+    server_.on_host_clock(host, offset_ms);
+  };
   record_client_ = std::make_unique<team::RecordClient>(io_, hub.broker);
   server_.set_remote_record_reader(
       [this](const std::string& event_json, std::function<void(serve::RemoteRecord)> done) {

@@ -6,12 +6,14 @@
 #include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agents/roots.hpp"
 #include "config/options.hpp"
 #include "redact/redactor.hpp"
+#include "seen_file.hpp"
 #include "serve/auth/secrets.hpp"
 #include "serve/http/metrics.hpp"
 #include "serve/server.hpp"
@@ -91,13 +93,16 @@ class Daemon final : public status::StatusObserver {
   void log_problems() const;
   void write_address() const;
   void remove_address() const;
+  std::optional<serve::SessionProcess> process_of(const std::string& session) const;
   void fill(serve::MetricsPage& page) const;
   void fill(serve::Health& health) const;
+  std::vector<serve::UnknownRecords> unknown_records() const;
 
   boost::asio::io_context& io_;
   std::vector<Root> roots_;
   const std::string state_, watch_mode_;
   serve::StateLock lock_;
+  const ModelTable models_;
   redact::Redactor redactor_;
   const bool redact_;
   std::string url_;
@@ -107,6 +112,7 @@ class Daemon final : public status::StatusObserver {
   watch::Watchers watchers_;
   std::unique_ptr<status::StatusTracker> status_tracker_;
   tail::Tail tail_;
+  SeenFile seen_file_;
   Team team_;
   bool is_ready_ = false;
   std::function<void(const std::string&)> on_ready_;

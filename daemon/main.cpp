@@ -1,4 +1,5 @@
 // earshotd: parses options, constructs the daemon, runs it.
+#include <openssl/crypto.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -197,7 +198,7 @@ int run(const config::Options& options) {
     fail(roots.error);
     return 2;
   }
-  if (demo) roots.roots.push_back({"demo", demo->root()});
+  if (demo) roots.roots.insert(roots.roots.end(), demo->roots().begin(), demo->roots().end());
 
   auto resources = acquire_startup_resources(options);
   if (const auto* error = std::get_if<std::string>(&resources)) return fail(*error);
@@ -263,6 +264,9 @@ int main(int argc, char** argv) {
     return run_service_command(*parsed.options, environment);
   parsed.options->listen_descriptor = inherited.descriptor;
 
+  // A thread in a call that does not return, such as of the connection to a broker, may use OpenSSL until the
+  // process has ended: nothing of OpenSSL is released before.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // writing to a closed pipe is an error code
   raise_descriptor_limit();
   start_log(parsed.options->log_level);

@@ -89,7 +89,7 @@ void check_team(const Environment& environment, const std::string& directory, Op
 
 constexpr const char* examples = R"(Examples:
   earshotd                              monitor the default directories, serve on 127.0.0.1:7717
-  earshotd --demo                       play a small demo session, to see what earshot does
+  earshotd --demo                       play small demo sessions, to see what earshot does
   earshotd --root work=/srv/agents      monitor another directory, named `work`
   earshotd --listen 127.0.0.1:0         any free port; the first line on stdout names it
   earshotd --print-config > ~/.config/earshot/earshot.toml
@@ -174,6 +174,9 @@ Options resolve_options(Settings settings, const Environment& environment) {
     directory = std::filesystem::path(file).parent_path().string();
     Settings from_file = read_config_file(file, options);
     settings.merge(from_file);  // keeps what is there
+    if (const auto models = settings.find("models"); models != settings.end() && models->second.from_file)
+      for (std::string& value : models->second.values)
+        if (!value.empty()) value = resolve(value, directory, environment);
   }
   apply_settings(settings, options);
   if (options.state.empty())
@@ -185,6 +188,9 @@ Options resolve_options(Settings settings, const Environment& environment) {
     return setting != settings.end() && setting->second.values.back() == "true";
   };
   if (is_on("hub") && !options.hub) options.hub.emplace().broker.urls = {"nats://127.0.0.1:4222"};
+  auto models = ModelTable::load(options.models_file, environment);
+  if (const auto* error = std::get_if<std::string>(&models)) throw Error(*error);
+  options.models = std::move(std::get<ModelTable>(models));
   std::vector<redact::UserRule> rules;
   for (const auto& [name, pattern] : options.redaction) rules.push_back({name, pattern});
   if (const std::string error = redact::Redactor(std::move(rules)).error(); !error.empty())

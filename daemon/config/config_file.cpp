@@ -1,5 +1,6 @@
 // Reads and writes earshot.toml. Every error names the file, the line and the nearest known key.
 #include <algorithm>
+#include <boost/url/parse.hpp>
 #include <cctype>
 #include <cstdint>
 #include <sstream>
@@ -175,6 +176,22 @@ const std::vector<SectionKey<RelayOptions>>& relay_keys() {
   return keys;
 }
 
+/// An address of a page, with a slash at the end. It becomes part of links, so nothing may follow its path.
+std::string page_address(const TomlValue& value) {
+  constexpr std::size_t bytes_max = 1024;
+  std::string address = value.text();
+  const boost::system::result<boost::urls::url_view> url = boost::urls::parse_uri(address);
+  const bool is_page = url && (url->scheme() == "http" || url->scheme() == "https") && !url->host().empty() &&
+                       !url->has_userinfo() && !url->has_query() && !url->has_fragment();
+  if (!is_page || address.size() > bytes_max)
+    value.fail(
+        "`" + std::string(value.key) +
+        "` must be the address of a page, such as \"https://hub.example/\": http or https, without user, "
+        "query and fragment");
+  if (!address.ends_with('/')) address += '/';
+  return address;
+}
+
 const std::vector<SectionKey<HubOptions>>& hub_keys() {
   static const std::vector<SectionKey<HubOptions>> keys = {
       {"durable", "\"hub\"", false, "Name of the JetStream consumer; unique per hub",
@@ -198,6 +215,8 @@ const std::vector<SectionKey<HubOptions>>& hub_keys() {
        [](const TomlValue& value, HubOptions& into) { into.store.hosts_max = value.number(1, 1'000'000); }},
       {"sync", "true", false, "Acknowledge a message after fsync; false: after write",
        [](const TomlValue& value, HubOptions& into) { into.sync = value.flag(); }},
+      {"url_public", "\"https://hub.example/\"", true, "Address of the hub's page for the links in notices",
+       [](const TomlValue& value, HubOptions& into) { into.url_public = page_address(value); }},
   };
   return keys;
 }

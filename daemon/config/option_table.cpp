@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "agents/roots.hpp"
 #include "base/quantities.hpp"
 #include "base/text.hpp"
 
@@ -43,10 +44,14 @@ const std::string& not_empty(const std::string& value, std::string_view what_it_
 
 const std::vector<Option>& table() {
   static const std::vector<Option> options = {
-      Option("root", Kind::root, Scope::everywhere, what, "[NAME=]DIR", "",
-             "[\"~/.claude\", \"work=/srv/agents\"]",
-             "A directory that an agent program writes to. Repeatable.\n"
-             "Default: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude",
+      Option("root", Kind::root, Scope::everywhere, what, "[PROGRAM:][NAME=]DIR", "",
+             "[\"~/.claude\", \"work=/srv/agents\", \"codex:~/codex\"]",
+             "A directory that an agent program writes to. Repeatable. PROGRAM is claude-code, codex, "
+             "copilot or\n"
+             "pi; without it, what is in the directory tells.\n"
+             "Default: where the programs write: $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude; "
+             "$CODEX_HOME or\n"
+             "~/.codex; $COPILOT_HOME or ~/.copilot; $PI_CODING_AGENT_DIR or ~/.pi/agent",
              {}, [](Options& o, const Values& v) { o.roots = v; }),
       Option("recent", Kind::duration, Scope::everywhere, what, "DURATION", "24h", "",
              "Transcripts that changed within this time are read at start; their sessions are live", {},
@@ -59,7 +64,7 @@ const std::vector<Option>& table() {
              "Default: 60s, and 10s where inotify is unreliable (NFS, sshfs)",
              {}, [](Options& o, const Values& v) { o.sweep = *parse_duration(v[0]); }),
       Option("demo", Kind::flag, Scope::everywhere, what, "", "false", "",
-             "Play a small demo session in a directory of its own", {},
+             "Play small demo sessions, one of each program, in a directory of their own", {},
              [](Options& o, const Values& v) { o.demo = v[0] == "true"; }),
       Option("hub", Kind::flag, Scope::command_line, what, "", "false", "",
              "Run as a team hub: serve what other daemons publish instead of monitoring this machine.\n"
@@ -110,6 +115,10 @@ const std::vector<Option>& table() {
              "Directory of the token and the keys.\n"
              "Default: $XDG_STATE_HOME/earshot or ~/.local/state/earshot",
              {}, [](Options& o, const Values& v) { o.state = not_empty(v[0], "a directory"); }),
+      Option("models", Kind::path, Scope::everywhere, general, "FILE", "", "\"models.toml\"",
+             "Prices and context windows of models, before the built-in ones: see earshot.toml(5).\n"
+             "Default: $XDG_CONFIG_HOME/earshot/models.toml, if it exists",
+             {}, [](Options& o, const Values& v) { o.models_file = not_empty(v[0], "a file"); }),
       Option("config", Kind::path, Scope::command_line, general, "FILE", "", "",
              "Configuration file. Default: $XDG_CONFIG_HOME/earshot/earshot.toml, if it exists", {},
              [](Options& o, const Values& v) { o.config_file = v[0]; }),
@@ -129,10 +138,8 @@ std::string absolute(const std::string& path) {
 }
 
 std::string absolute_root(const std::string& root) {
-  const std::size_t equals = root.find('=');
-  const bool named = equals != root.npos && root.find('/') > equals;
-  const std::size_t path = named ? equals + 1 : 0;
-  return root.substr(0, path) + absolute(root.substr(path));
+  const std::string_view directory = split_root(root).directory;
+  return root.substr(0, root.size() - directory.size()) + absolute(std::string(directory));
 }
 
 std::string absolute_value(const Option& option, const std::string& value) {

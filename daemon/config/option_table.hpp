@@ -15,7 +15,7 @@ namespace earshot::config {
 enum class Kind {
   text,
   path,      // made absolute for a service
-  root,      // `[NAME=]DIR`, repeatable, likewise
+  root,      // `[PROGRAM:][NAME=]DIR`, repeatable, likewise
   names,     // host names, repeatable
   duration,  // "24h"
   choice,    // one of `choices`

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/model_table.hpp"
 #include "serve/server_context.hpp"
-
 #include "team/event_store.hpp"
 #include "team/nats_client.hpp"
 
@@ -32,6 +32,7 @@ struct HubOptions {
   std::string durable = "hub";  // the JetStream consumer's name
   team::EventStoreLimits store;
   bool sync = true;                // acknowledge a message only after fsync
+  std::string url_public;          // of the page, with a slash at the end; empty: unknown
   std::vector<serve::User> users;  // in addition to the owner
 };
 
@@ -40,7 +41,7 @@ struct Options {
   std::vector<std::string> service_arguments;  // the arguments that reproduce this configuration as a service
   std::string config_file;                     // given with --config; empty: the default one, if it exists
 
-  std::vector<std::string> roots;  // `[NAME=]DIR`; empty: the agent programs' default directories
+  std::vector<std::string> roots;  // `[PROGRAM:][NAME=]DIR`; empty: the agent programs' default directories
   std::chrono::milliseconds recent{};
   std::string watch;                               // inotify, sweep, both
   std::optional<std::chrono::milliseconds> sweep;  // interval of the full sweep; unset: the watchers' default
@@ -53,6 +54,8 @@ struct Options {
   std::string host;
   std::string state;               // directory
   std::string metrics_token_file;  // empty: none
+  std::string models_file;         // empty: the default one, if it exists
+  ModelTable models = ModelTable::built_in();
   std::string log_level;
 
   std::string tls_cert, tls_key;  // files; both or none
@@ -82,7 +85,8 @@ struct ParseResult {
 /// Reads one environment variable; nothing when it is unset or empty.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// `arguments` without the program's name; `version` is printed by --version. Reads no file but earshot.toml.
+/// `arguments` without the program's name; `version` is printed by --version. Reads no file but earshot.toml
+/// and models.toml.
 ParseResult parse_options(const std::vector<std::string>& arguments, const Environment& environment,
                           const std::string& version);
 

@@ -61,6 +61,8 @@ Server::Server(asio::io_context& io, ServerOptions options)
   log_bytes_max_ = options.log_bytes_max;
   context_.fill_metrics = [this](MetricsPage& page) { fill(page); };
   context_.fill_health = [this](Health& health) { fill(health); };
+  context_.on_status_line = [this](const StatusLine& line) { on_status_line(line); };
+  context_.mark_seen = [this](const std::string& session) { return mark_seen(session); };
   context_.token_changed = [this] {
     for (const auto& connection : connections_) connection->token_changed();
   };
@@ -85,10 +87,11 @@ void Server::touch(Session& session, bool transcript_changed) {
 }
 
 /// Appends its `session` frame to the log.
-void Server::append_session(const Session& session) {
+void Server::append_session(Session& session) {
   if (session.name.empty()) return;
+  session.was_unseen = session.is_unseen();
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
-    out = session_payload(session, context_.host_of(session.name), context_.session_encoding(audience));
+    out = context_.sessions.payload(session, context_.session_encoding(audience));
   });
   if (context_.from_beginning_subscriptions == 0) return;
   for_each_subscriber([&](Subscriber& subscriber) { subscriber.session_shown(session); });
@@ -108,7 +111,10 @@ void Server::append_stream_frame(const Session& session, const Tags& tags, const
 void Server::on_added(const tail::Stream& stream) {
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
-  if (Member* member = member_of(session, stream)) member->meta_known = meta_known(stream);
+  if (Member* member = member_of(session, stream)) {
+    member->meta_known = meta_known(stream);
+    SessionMetrics::on_added(session, *member, context_.sessions.models());
+  }
   const bool has_history = stream.transcript() && stream.transcript()->end().offset > 0;
   if (!has_history) {
     const std::uint32_t id = context_.sessions.stream_id(stream);
@@ -122,6 +128,8 @@ void Server::on_event(const tail::Stream& stream, const Event& event) {
   Session& session = context_.sessions.session_of(stream);
   touch(session, true);
   if (session.project.empty() || session.program.empty()) context_.sessions.refresh(session);
+  const bool has_usage = std::holds_alternative<event::UsageUpdated>(event.body);
+  metrics_.on_event(session, has_usage ? member_of(session, stream) : nullptr, event.body);
   const Tags tags{session.id, type_of(event.body), context_.sessions.stream_id(stream), event.cursor};
   if (address_.stream != stream.name() || address_.session != stream.session())
     address_ = {stream.name(), stream.session(),
@@ -183,11 +191,14 @@ void Server::on_batch_end() {
 
 void Server::status_changed(const std::string& name, const status::Status& status) {
   Session& session = context_.sessions.find_or_create(name);
-  session.status = status;
+  metrics_.on_status(session, status, Clock::now());
+  session.set_status(status);
   const std::uint32_t generation = session.generation;
   context_.sessions.refresh(session);
   touch(session, false);
   if (session.members.empty() && session.generation != generation) append_session(session);
+  const tail::Stream* const main = session.main();
+  const bool is_titled = main && main->transcript() && !main->transcript()->state().title.empty();
   context_.logs.append({session.id, type_always}, [&](Audience audience, std::string& out) {
     JsonWriter json(out);
     json.begin_object().member("type", "status").member_if_any("host", context_.host_of(name));
@@ -197,6 +208,8 @@ void Server::status_changed(const std::string& name, const status::Status& statu
     json.member_if_any("state", status.state).member_if_any("reason", status.reason);
     if (audience != Audience::meta && !status.detail.empty())
       append_redacted(json.key("detail").next(), status.detail, context_.filter);
+    if (audience != Audience::meta && !is_titled && !status.title.empty())
+      append_redacted(json.key("title").next(), status.title, context_.filter);
     json.member("source", status.source.empty() ? "transcript" : status.source);
     json.member_if_any("since", status.since).end_object();
   });
@@ -249,6 +262,7 @@ void Server::settle() {
       } else if (on_transcript_summary) {
         on_transcript_summary(session->name, transcript_summary(*session));
       }
+      if (session->is_unseen() != session->was_unseen) append_session(*session);
     }
     session->pending = false;
     send_states(*session);
@@ -321,6 +335,9 @@ void Server::listen(const asio::ip::tcp::endpoint& endpoint, std::unique_ptr<asi
   std::string page = url();
   page.replace(0, page.find(':'), tls_ ? "https" : "http");
   context_.page_url = page.substr(0, page.rfind("v1/ws"));
+  // An address of all interfaces is not one that a client can use.
+  if (!endpoint_.address().is_unspecified() || !context_.own_address.names.empty())
+    context_.welcome_url = context_.page_url;
   accept(endpoint.protocol().family(), acceptor.release(), tls_ ? TransportKind::tls : TransportKind::tcp);
 }
 
@@ -520,6 +537,8 @@ void Server::fill(MetricsPage& page) {
     ++states[session.status && !session.status->state.empty() ? session.status->state : "unknown"];
   });
   page.family("earshot_sessions", "Known sessions, by state.").each("state", {states.begin(), states.end()});
+  metrics_.fill(page, context_.sessions,
+                [this](const Session& session) { return is_live(session, context_.recent); });
   page.add("earshot_catch_ups_total", "Streams that clients resumed.", catch_ups_.folds_begun);
   page.add("earshot_catch_up_folds", "Transcripts being read for resuming clients.", catch_ups_.folds());
   page.add("earshot_catch_up_chunk_bytes", "Memory of events read for them and not sent.",

@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "serve/http/connection.hpp"
+#include "serve/http/session_metrics.hpp"
 #include "serve/server_context.hpp"
 #include "serve/stream/catch_up.hpp"
 #include "serve/stream/records.hpp"
@@ -62,6 +63,18 @@ class Server final : public tail::StreamObserver {
   void stop(std::function<void()> done);
 
   void status_changed(const std::string& session, const status::Status& status);
+  /// A program's status line. The session need not be known yet.
+  void on_status_line(const StatusLine& line);
+  /// At a hub: what a session's host states about it, and about the host's clock.
+  void on_host_numbers(const std::string& session, serve::ReportedNumbers numbers);
+  void on_host_clock(const std::string& host, std::int64_t offset_ms);
+  /// The user has seen the last turn of the session. False: it is unknown.
+  bool mark_seen(const std::string& session);
+  /// Before serve(); afterwards `callbacks.seen_changed` is called at each change.
+  void set_seen(SeenMarks marks) { context_.sessions.seen() = std::move(marks); }
+  const SeenMarks& seen() const { return context_.sessions.seen(); }
+  /// The public address of the page; empty: clients are told none. Before serve().
+  void set_welcome_url(std::string url) { context_.welcome_url = std::move(url); }
   void todos_changed(const std::string& session, std::optional<FileTodos> todos);
 
   void on_added(const tail::Stream& stream) override;
@@ -82,6 +95,8 @@ class Server final : public tail::StreamObserver {
     context_.access.redact = on;
     context_.sessions.set_filter(filter);
   }
+  /// Prices and context windows; outlives this object.
+  void set_models(const ModelTable& models) { context_.sessions.set_models(models); }
   /// The transcripts, to resume streams from; outlives all connections.
   void set_archive(tail::Archive& archive) { context_.archive = &archive; }
   bool has_transcript(std::string_view session);
@@ -124,7 +139,7 @@ class Server final : public tail::StreamObserver {
   void release_soon();
   void release();
   void touch(Session& session, bool transcript_changed);
-  void append_session(const Session& session);
+  void append_session(Session& session);
   void append_stream_frame(const Session& session, const Tags& tags, const tail::Stream& stream,
                            std::string_view reason);
   void settle();
@@ -139,6 +154,7 @@ class Server final : public tail::StreamObserver {
   std::shared_ptr<ServerContext>
       shared_context_;  // connections keep it: their handlers may outlive the server
   ServerContext& context_;
+  SessionMetrics metrics_;
   CatchUps catch_ups_;
   Records records_;
   SessionScans scans_;

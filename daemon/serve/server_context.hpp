@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "agents/agent.hpp"
 #include "base/clock.hpp"
 #include "base/json_rewrite.hpp"
 #include "core/event_json.hpp"
@@ -38,6 +39,13 @@ struct RemoteRecord {
 /// `line` is the relayed line; `done` is called at most once, later, on the loop.
 using ReadRemoteRecord = std::function<void(const std::string& line, std::function<void(RemoteRecord)> done)>;
 
+/// The process that runs a session.
+struct SessionProcess {
+  std::string program;
+  std::int64_t pid = 0;
+  std::string source;  // registry, process
+};
+
 class CatchUps;
 class Records;
 class Subscriber;
@@ -47,6 +55,9 @@ struct DaemonCallbacks {
   std::function<void(Health&)> fill_health;
   /// Stores a new owner token. Returns an error for users; empty: stored.
   std::function<std::string(const std::string& token)> store_token;
+  /// A live process of this machine; absent: none is known.
+  std::function<std::optional<SessionProcess>(const std::string& session)> process_of;
+  std::function<void()> seen_changed;  // sessions.seen() is to be stored
 };
 
 struct ServerContext {
@@ -75,10 +86,13 @@ struct ServerContext {
   Counters counters;
   std::size_t response_bytes = 0;  // HTTP responses that clients have not read
   std::string page_url;            // URL of `/`
+  std::string welcome_url;         // the same for clients; empty: unknown
   DaemonCallbacks callbacks;
   std::function<void(MetricsPage&)> fill_metrics;
   std::function<void(Health&)> fill_health;
-  std::function<void()> token_changed;  // closes connections that used the old token
+  std::function<void(const StatusLine&)> on_status_line;      // null: there is no server
+  std::function<bool(const std::string& session)> mark_seen;  // likewise; false: the session is unknown
+  std::function<void()> token_changed;                        // closes connections that used the old token
 
   ServerContext(std::string host_name, std::size_t log_bytes_max)
       : host(host_name), logs(log_bytes_max), sessions(std::move(host_name)) {}

@@ -18,6 +18,7 @@
 
 #ifdef __linux__
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #endif
 
@@ -28,8 +29,9 @@ constexpr std::size_t stat_bytes_max = 4096;  // 52 numbers and a name of at mos
 constexpr std::size_t machine_id_bytes_max = 256;
 constexpr std::size_t command_line_bytes_max = 4096;  // the rest is not examined
 constexpr std::size_t mounts_bytes_max = 1 << 20;
-constexpr std::size_t processes_max = 65536;   // examined by a scan; with more it is incomplete
-constexpr std::size_t descriptors_max = 1024;  // examined of a process
+constexpr std::size_t locks_bytes_max = 4 << 20;  // of the list of locks; a longer one is not read
+constexpr std::size_t processes_max = 65536;      // examined by a scan; with more it is incomplete
+constexpr std::size_t descriptors_max = 1024;     // examined of a process
 /// PROC_PID_INIT_INO: all processes of the machine are visible in this namespace.
 constexpr std::string_view initial_namespace = ":pid:[4026531836]";
 
@@ -84,6 +86,18 @@ std::string without_deleted(std::string path) {
   return path;
 }
 
+bool has_open(const std::string& descriptors, std::string_view path) {
+  bool found = false;
+  std::size_t seen = 0;
+  const Directory directory(descriptors, Symlinks::follow);
+  if (directory.error()) return false;
+  directory.for_each([&](std::string_view name, FileType) {
+    if (!found && seen++ < descriptors_max)
+      found = link_target(descriptors + '/' + std::string(name)) == path;
+  });
+  return found;
+}
+
 std::vector<std::string> open_transcripts(const std::string& descriptors) {
   std::vector<std::string> files;
   const Directory directory(descriptors, Symlinks::follow);
@@ -97,7 +111,46 @@ std::vector<std::string> open_transcripts(const std::string& descriptors) {
   return files;
 }
 
+/// `fe:00:10952939`: major and minor number in hexadecimal digits, inode.
+bool parse_file(std::string_view text, FileLocks::Lock& lock) {
+  std::uint32_t major_number = 0, minor_number = 0;
+  const auto first = text.find(':'), second = text.rfind(':');
+  if (first == text.npos || first == second) return false;
+  const auto number = [](std::string_view digits, auto& to, int base) {
+    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), to, base);
+    return failed == std::errc() && end == digits.data() + digits.size();
+  };
+  if (!number(text.substr(0, first), major_number, 16) ||
+      !number(text.substr(first + 1, second - first - 1), minor_number, 16) ||
+      !number(text.substr(second + 1), lock.inode, 10))
+    return false;
+  lock.device = makedev(major_number, minor_number);
+  return true;
+}
+
 }  // namespace
+
+// proc(5): `1: FLOCK  ADVISORY  WRITE 6104 fe:00:10952939 0 EOF`
+FileLocks::FileLocks(std::string_view text) {
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    std::array<std::string_view, 6> fields;
+    std::size_t count = 0;
+    while (count < fields.size()) {
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      if (line.empty()) break;
+      fields[count] = line.substr(0, line.find(' '));
+      line.remove_prefix(fields[count++].size());
+    }
+    Lock lock;
+    if (count < fields.size() || fields[1] != "FLOCK" || !parse_file(fields[5], lock))
+      continue;  // `->`: waits
+    const auto [end, failed] =
+        std::from_chars(fields[4].data(), fields[4].data() + fields[4].size(), lock.pid);
+    if (failed == std::errc() && lock.pid > 0) locks_.push_back(lock);
+  }
+}
 
 ProcessTable::ProcessTable(std::string proc_dir, const std::string& machine_id_path)
     : proc_dir_(std::move(proc_dir)) {
@@ -173,6 +226,23 @@ ProcessScan ProcessTable::scan() const {
   if (error != 0 || proc.error() != 0 || seen > processes_max) scan.shows_all = false;
 #endif
   return scan;
+}
+
+FileLocks ProcessTable::locks() const {
+  return FileLocks(read_small_file(proc_dir_ + "/locks", locks_bytes_max).text);
+}
+
+std::vector<std::int64_t> ProcessTable::holders(const std::string& path, const FileLocks& locks) const {
+  std::vector<std::int64_t> pids;
+  const FileStat file = stat_file(path);
+  if (file.error) return pids;
+  for (const FileLocks::Lock& lock : locks.all()) {
+    if (lock.inode != file.inode) continue;
+    // Btrfs and overlayfs have another device there than in stat().
+    if (lock.device == file.device || has_open(proc_dir_ + '/' + std::to_string(lock.pid) + "/fd", path))
+      pids.push_back(lock.pid);
+  }
+  return pids;
 }
 
 bool is_on_local_file_system(const std::string& path) {

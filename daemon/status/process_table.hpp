@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agents/agent.hpp"
+#include "base/system.hpp"
 
 namespace earshot::status {
 
@@ -34,6 +35,21 @@ struct ProcessScan {
   std::vector<AgentProcess> processes;
 };
 
+/// The files that are locked with flock(), as /proc/locks lists them: no lock is taken to find out.
+class FileLocks {
+ public:
+  struct Lock {
+    std::uint64_t device = 0, inode = 0;
+    std::int64_t pid = 0;
+  };
+  /// Lines of another form are ignored.
+  explicit FileLocks(std::string_view text);
+  const std::vector<Lock>& all() const { return locks_; }
+
+ private:
+  std::vector<Lock> locks_;
+};
+
 /// The processes of this machine, as /proc shows them. Thread-safe.
 class ProcessTable {
  public:
@@ -48,6 +64,9 @@ class ProcessTable {
   Liveness check(std::int64_t pid, std::string_view start, std::string_view domain) const;
   /// Lists the running instances of all agent programs. May block.
   ProcessScan scan() const;
+  FileLocks locks() const;  // may block
+  /// The processes that hold a lock on this file. May block.
+  std::vector<std::int64_t> holders(const std::string& path, const FileLocks& locks) const;
   /// False for a simulated process directory.
   bool can_watch_exits() const { return proc_dir_ == "/proc"; }
 

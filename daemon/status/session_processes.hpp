@@ -1,6 +1,7 @@
 // Which sessions are run by a local process, for programs and versions without a registry entry. A session
 // whose process is missing for a while has ended.
 #pragma once
+#include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -24,6 +25,7 @@ struct SessionPlace {
   const AgentProgram* program = nullptr;
   std::vector<std::string> directories;  // working directories that the transcript names
   std::string transcript;                // its path
+  std::string writer_lock;               // that its writer holds a flock() on; empty: none
   bool keeps_registry = false;           // this version of the program would have a registry entry
   friend bool operator==(const SessionPlace&, const SessionPlace&) = default;
 };
@@ -55,7 +57,19 @@ class SessionProcesses {
   };
   Conclusion conclusion(const std::string& session) const;
 
+  /// The process that was found last and still runs; absent: none, or several with the same evidence.
+  struct Process {
+    const AgentProgram* program = nullptr;
+    std::int64_t pid = 0;
+  };
+  std::optional<Process> process_of(const std::string& session) const;
+
  private:
+  struct Candidate {
+    std::int64_t pid = 0;
+    std::string start;        // as ProcessTable::start_of()
+    bool has_opened = false;  // its transcript, or a file that names the writer; otherwise by the directory
+  };
   struct Tracked {
     SessionPlace place;
     Clock::time_point grown, due;  // due: of the next scan for it; max(): none
@@ -64,18 +78,30 @@ class SessionProcesses {
     ProcessEvidence evidence = ProcessEvidence::unknown;
     bool was_seen = false;
     bool contradicted = false;  // it grew after its end: the next scan finds the process, or proves nothing
-    std::vector<std::int64_t> pids;
+    std::vector<Candidate> candidates;
+
+    bool has(std::int64_t pid) const {
+      return std::any_of(candidates.begin(), candidates.end(),
+                         [pid](const Candidate& each) { return each.pid == pid; });
+    }
+  };
+  /// The writers that lock files beside the transcripts, or for them, name.
+  struct Writers {
+    std::vector<std::int64_t> alive;
+    bool is_one_dead = false;  // a file names a process that is gone
   };
   struct Scan {
     ProcessScan processes;
     std::vector<std::string> local_roots;
+    std::map<std::string, Writers> writers;  // by session
   };
 
   void schedule();
   void set_timer(Clock::time_point due);
   void scan();
   void apply(const Scan& scan);
-  bool apply(Tracked& tracked, const Scan& candidates, Clock::time_point now);
+  bool apply(const std::string& session, Tracked& tracked, const Scan& candidates, Clock::time_point now);
+  static Writers writers_of(const SessionPlace& place, const ProcessTable& table, const FileLocks& locks);
   static bool can_decide(const Tracked& tracked, const Scan& scan);
   bool watch_exit(const AgentProcess& process);
 

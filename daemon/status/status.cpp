@@ -1,6 +1,7 @@
 #include "status/status.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -96,25 +97,66 @@ Status from_registry(const Evidence& evidence, const TranscriptSummary& summary)
   return status;
 }
 
+/// A wait that the records themselves state; absent: none.
+std::optional<Status> recorded_wait(const Evidence& evidence, const TranscriptSummary& summary) {
+  const auto or_last_activity = [&](const std::string& time) {
+    return time.empty() ? summary.last_activity : time;
+  };
+  const AgentProgram& program = *evidence.program;
+  if (!summary.asked_call.empty()) {
+    Status status = make_status("waiting", "permission", "transcript", or_last_activity(summary.asked_since));
+    const auto call = std::find_if(summary.calls.begin(), summary.calls.end(),
+                                   [&](const OpenCall& each) { return each.call == summary.asked_call; });
+    status.detail = call == summary.calls.end()
+                        ? replace_controls("approve " + summary.asked_kind, detail_bytes_max)
+                        : describe(program, *call);
+    return status;
+  }
+  if (const OpenCall* call = newest_prompt(program, summary.calls)) {
+    Status status = make_status("waiting", program.prompt_reason(call->tool), "transcript",
+                                or_last_activity(call->started));
+    status.detail = describe(program, *call);
+    return status;
+  }
+  if (!summary.is_plan_shown) return std::nullopt;
+  return make_status("waiting", "plan", "transcript", or_last_activity(summary.turn_finished));
+}
+
+/// `Bash: make (may be waiting for approval: not visible)`; empty: nothing hints at it.
+std::string unseen_permission(const Evidence& evidence, const TranscriptSummary& summary) {
+  if (!evidence.program->hides_permissions(summary.permission_mode) ||
+      evidence.quiet < unseen_permission_after)
+    return {};
+  const auto call = std::find_if(summary.calls.rbegin(), summary.calls.rend(), [&](const OpenCall& each) {
+    return evidence.program->may_need_permission(each.tool);
+  });
+  if (call == summary.calls.rend()) return {};
+  constexpr std::string_view verb = "approve ", note = " (may be waiting for approval: not visible)";
+  std::string text = describe(*evidence.program, *call);
+  if (text.starts_with(verb)) text.erase(0, verb.size());
+  return replace_controls(text, detail_bytes_max - note.size()).append(note);
+}
+
 Status from_transcript(const Evidence& evidence, const TranscriptSummary& summary) {
   if (!summary.known)
     return make_status("unknown", "", "transcript", evidence.entry ? since_of(*evidence.entry, summary) : "");
   const auto or_last_activity = [&](const std::string& time) {
     return time.empty() ? summary.last_activity : time;
   };
-  if (const OpenCall* call = newest_prompt(*evidence.program, summary.calls)) {
-    Status status = make_status("waiting", evidence.program->prompt_reason(call->tool), "transcript",
-                                or_last_activity(call->started));
-    status.detail = describe(*evidence.program, *call);
-    return status;
-  }
+  if (summary.is_closed) return make_status("ended", "", "transcript", summary.last_activity);
+  if (auto wait = recorded_wait(evidence, summary)) return std::move(*wait);
+  if (summary.is_compacting) return make_status("working", "compaction", "transcript", summary.last_activity);
   if (!summary.turn_open)
-    return make_status("idle", "", "transcript", or_last_activity(summary.turn_finished));
+    return make_status("idle", summary.runs_background ? "background" : "", "transcript",
+                       or_last_activity(summary.turn_finished));
   const bool runs_call = !summary.calls.empty() && evidence.process == ProcessEvidence::present;
   if (!runs_call && evidence.quiet >= evidence.quiet_max)
     return make_status("unknown", "", "clock",
                        format_time_if_valid(summary.last_growth_ms + evidence.quiet_max.count()));
-  return make_status("working", "", "transcript", or_last_activity(summary.turn_started));
+  Status status = make_status("working", "", "transcript",
+                              or_last_activity(later(summary.turn_started, summary.answered)));
+  status.detail = unseen_permission(evidence, summary);
+  return status;
 }
 
 Status with_compaction(const Evidence& evidence, Status status) {
@@ -135,6 +177,7 @@ Status without_compaction(const Evidence& evidence, const TranscriptSummary& sum
     return make_status("unknown", "", "registry", since_of(*evidence.entry, summary));
   if (evidence.entry && evidence.liveness == Liveness::alive && !evidence.entry->state.empty())
     return from_registry(evidence, summary);
+  if (summary.known && summary.is_closed) return from_transcript(evidence, summary);
   if (!evidence.entry && evidence.process == ProcessEvidence::gone) {
     std::string since = format_time_if_valid(evidence.process_ended_ms);
     return make_status("ended", "", "process", since.empty() ? summary.last_activity : std::move(since));

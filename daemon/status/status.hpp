@@ -49,11 +49,20 @@ struct OpenCall {
 
 /// The state of a session in its transcripts, those of subagents included.
 struct TranscriptSummary {
-  bool known = false;                    // a transcript of it was read
-  bool turn_open = false;                // in the main stream
-  std::string turn_started;              // RFC 3339
-  std::string turn_finished;             // RFC 3339, of the last finished turn
-  std::vector<OpenCall> calls;           // oldest first
+  bool known = false;           // a transcript of it was read
+  bool turn_open = false;       // in the main stream
+  std::string turn_started;     // RFC 3339
+  std::string answered;         // RFC 3339: when its last recorded wait for the user ended; empty: none
+  std::string turn_finished;    // RFC 3339, of the last finished turn
+  std::vector<OpenCall> calls;  // oldest first
+  // What the records say of the session itself, where the program writes it (StreamState).
+  std::string asked_call, asked_kind;  // of the request for permission that is not answered; empty: none
+  std::string asked_since;             // RFC 3339
+  std::string permission_mode;         // empty: unknown
+  bool is_plan_shown = false;          // the last turn ended with a plan that is not answered
+  bool is_compacting = false;
+  bool is_closed = false;                // the program wrote that its run is over
+  bool runs_background = false;          // a call's task goes on
   std::int64_t last_growth_ms = 0;       // modification time of its newest file, since 1970
   std::string last_activity;             // RFC 3339, of the newest line with a time
   std::string program, version;          // of the agent program; empty: unknown
@@ -98,14 +107,19 @@ struct Evidence {
   std::chrono::milliseconds quiet_max = status::quiet_max;
 };
 
+/// An open call of a program that writes no question for permission may wait for one when it takes longer
+/// than calls usually do to start: `detail` says so, and that it cannot be seen.
+constexpr std::chrono::milliseconds unseen_permission_after = std::chrono::seconds(5);
+
 /// The first rule that applies:
 ///   1. The entry was removed or its process is dead: `ended`, unless a turn began later (by a version
 ///      without a registry).
 ///   2. The process belongs to another machine or pid namespace: `unknown`.
 ///   3. The registry states a state: that one. The transcript lags, or an interruption left a turn open.
 ///   4. Without an entry, no process runs the session: `ended`, whether its turn is open or not.
-///   5. The transcript: an unanswered question or plan is `waiting`; an open turn is `working` or, after
-///      `quiet_max`, `unknown`, unless a call is open and a process runs the session; otherwise `idle`.
+///   5. The transcript: the end of the program's run is `ended`; an unanswered request for permission,
+///      question or plan is `waiting`; an open turn is `working` or, after `quiet_max`, `unknown`, unless a
+///      call is open and a process runs the session; otherwise `idle`.
 /// A compaction turns `working`, `idle` and the clock's `unknown` into `working` with reason `compaction`.
 Status derive_status(const Evidence& evidence, const TranscriptSummary& summary);
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "status/session_processes.hpp"
+#include "status/session_titles.hpp"
 #include "status/todo_lists.hpp"
 
 namespace earshot::status {
@@ -52,6 +53,7 @@ std::vector<std::string> watched_prefixes(const std::vector<Root>& roots) {
     };
     add(root.program->registry_directory());
     for (const std::string_view name : root.program->todo_directories()) add(name);
+    add(root.program->title_path());
   }
   return prefixes;
 }
@@ -89,6 +91,7 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
               [this](const std::string& session) {
                 if (running) observer.on_todos(session);
               }),
+        titles(io, disk, [this](const std::string& session) { evaluate(session); }),
         timer(io) {}
 
   void watch_root(const Root& root);
@@ -101,6 +104,8 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   void compaction_started(const std::string& session);
   void remove_session(const std::string& session);
   void evaluate(const std::string& session);
+  const Root* root_of(const TranscriptSummary& summary) const;
+  std::string writer_lock(const TranscriptSummary& summary) const;
   void track_process(const std::string& session, const Session& state,
                      const ProcessRegistry::SessionEntry& process);
   Evidence evidence_of(const std::string& session, Session& state,
@@ -119,6 +124,7 @@ struct StatusTracker::Impl : std::enable_shared_from_this<StatusTracker::Impl> {
   ProcessRegistry registry;
   SessionProcesses processes;
   TodoLists lists;
+  SessionTitles titles;
   std::unordered_map<std::string, Session> sessions;
   std::deque<std::string> ended_without_transcript;  // oldest first
   Timer timer;                                       // one for all sessions, for the earliest deadline
@@ -161,6 +167,7 @@ void StatusTracker::Impl::on_change_below(const Root& root, const std::string& p
     if (directory.size() == path.size()) return registry.scan(root);
     return registry.on_change(root, std::string_view(path).substr(directory.size() + 1));
   }
+  titles.on_change(root.path + '/' + path);
   const auto lists_of = root.program->todo_directories();
   if (std::find(lists_of.begin(), lists_of.end(), directory) != lists_of.end()) lists.on_change(root, path);
 }
@@ -170,6 +177,7 @@ void StatusTracker::Impl::rescan() {
   for (const Root& root : roots) watch_root(root);
   registry.check_all();
   lists.rescan();
+  titles.rescan();
 }
 
 void StatusTracker::Impl::on_scanned(const std::string& root) {
@@ -191,6 +199,7 @@ void StatusTracker::Impl::transcript_changed(const std::string& session, const T
   }
   state.summary = summary;
   if (summary.known) lists.track(session);
+  if (const Root* const root = root_of(summary)) titles.track(session, *root, summary.path);
   evaluate(session);
 }
 
@@ -201,6 +210,21 @@ void StatusTracker::Impl::compaction_started(const std::string& session) {
   evaluate(session);
 }
 
+/// Null: its transcript is unknown or elsewhere.
+const Root* StatusTracker::Impl::root_of(const TranscriptSummary& summary) const {
+  const auto found = std::find_if(roots.begin(), roots.end(), [&](const Root& each) {
+    return each.program == &program_of(summary) && watch::at_or_below(summary.path, each.path);
+  });
+  return found == roots.end() ? nullptr : &*found;
+}
+
+/// Absolute; empty: the program has none.
+std::string StatusTracker::Impl::writer_lock(const TranscriptSummary& summary) const {
+  const Root* const root = root_of(summary);
+  const std::string lock = root ? root->program->writer_lock(summary.path) : std::string();
+  return lock.empty() ? lock : root->path + '/' + lock;
+}
+
 /// Where there is no registry entry, the processes of this machine show whether the session is run.
 void StatusTracker::Impl::track_process(const std::string& session, const Session& state,
                                         const ProcessRegistry::SessionEntry& process) {
@@ -208,7 +232,7 @@ void StatusTracker::Impl::track_process(const std::string& session, const Sessio
   if (!state.summary.known || process.entry || has_ended) return processes.untrack(session);
   const AgentProgram& program = program_of(state.summary);
   processes.track(session,
-                  {&program, state.summary.directories, state.summary.path,
+                  {&program, state.summary.directories, state.summary.path, writer_lock(state.summary),
                    program.keeps_registry(state.summary.version)},
                   state.quiet_since);
 }
@@ -265,7 +289,8 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
   Status status = next_status(state, evidence_of(session, state, process));
   status.program = process.entry ? std::string(process.program->program()) : state.status.program;
   status.project = process.entry && !process.entry->cwd.empty() ? process.entry->cwd : state.status.project;
-  status.title = process.entry && !process.entry->name.empty() ? process.entry->name : state.status.title;
+  const std::string& named = process.entry ? process.entry->name : titles.of(session);
+  status.title = named.empty() ? state.status.title : named;
   schedule(state, status);
   if (state.is_published && status == state.status) return;
   state.is_published = true;
@@ -277,10 +302,12 @@ void StatusTracker::Impl::evaluate(const std::string& session) {
 /// Evaluates the session again when only the passing of time can change its status.
 void StatusTracker::Impl::schedule(const Session& state, const Status& status) {
   if (status.state != "working") return;
-  if (state.compacting_ms)
-    set_timer(state.compacting_since + compacting_max);
-  else if (status.source == "transcript")
-    set_timer(state.quiet_since + quiet_limit);
+  if (state.compacting_ms) return set_timer(state.compacting_since + compacting_max);
+  if (status.source != "transcript") return;
+  const bool may_hint = !state.summary.calls.empty() && status.detail.empty() &&
+                        program_of(state.summary).hides_permissions(state.summary.permission_mode);
+  const auto hint_due = state.quiet_since + unseen_permission_after;
+  set_timer(may_hint && hint_due > SteadyClock::now() ? hint_due : state.quiet_since + quiet_limit);
 }
 
 void StatusTracker::Impl::set_timer(SteadyClock::time_point wanted) {
@@ -316,6 +343,7 @@ void StatusTracker::Impl::limit_ended(const std::string& session) {
 
 void StatusTracker::Impl::remove_session(const std::string& session) {
   lists.untrack(session);
+  titles.untrack(session);
   processes.untrack(session);
   const auto found = sessions.find(session);
   if (found == sessions.end()) return;
@@ -357,6 +385,7 @@ void StatusTracker::stop() {
   impl_->registry.stop();
   impl_->processes.stop();
   impl_->lists.stop();
+  impl_->titles.stop();
   impl_->timer.cancel();
 }
 
@@ -376,6 +405,17 @@ Status StatusTracker::status_of(const std::string& session) const {
 }
 bool StatusTracker::is_alive(const std::string& session) const {
   return impl_->registry.entry_of(session).liveness == Liveness::alive;
+}
+std::optional<StatusTracker::Process> StatusTracker::process_of(const std::string& session) const {
+  const ProcessRegistry::SessionEntry found = impl_->registry.entry_of(session);
+  if (found.entry && found.liveness == Liveness::alive) {
+    const RegistryEntry& entry = *found.entry;
+    if (impl_->table->check(entry.pid, entry.process_start, entry.pid_domain) != Liveness::alive) return {};
+    return Process{found.program, entry.pid, "registry"};
+  }
+  const auto tracked = impl_->processes.process_of(session);
+  if (!tracked) return {};
+  return Process{tracked->program, tracked->pid, "process"};
 }
 std::vector<std::string> StatusTracker::alive_sessions() const { return impl_->registry.alive_sessions(); }
 const TodoList* StatusTracker::todos_of(const std::string& session) const { return impl_->lists.of(session); }

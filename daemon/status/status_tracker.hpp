@@ -3,7 +3,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +66,13 @@ class StatusTracker {
   Status status_of(const std::string& session) const;
   /// True if a process of it is known to be alive.
   bool is_alive(const std::string& session) const;
+  /// The live process that runs the session; absent: none, or several may. Its pid is checked now.
+  struct Process {
+    const AgentProgram* program = nullptr;
+    std::int64_t pid = 0;
+    std::string source;  // registry, process
+  };
+  std::optional<Process> process_of(const std::string& session) const;
   std::vector<std::string> alive_sessions() const;  // with and without transcripts
   /// Null: no todo list. Valid until the next call of this object.
   const TodoList* todos_of(const std::string& session) const;

@@ -159,7 +159,14 @@ FollowedFile::FollowedFile(std::string name, std::string path, StreamIdentity id
       transcript_(options_) {}
 
 const std::string& FollowedFile::session() const {
-  return identity_.session.empty() && is_added ? transcript_.recorded_session() : identity_.session;
+  static const std::string none;
+  if (!is_added || (!identity_.session.empty() && !identity_.is_likely)) return identity_.session;
+  if (const std::string& recorded = transcript_.recorded_session(); !recorded.empty()) return recorded;
+  return transcript_.last_event() != begin_cursor ? identity_.session : none;
+}
+
+const std::string& FollowedFile::agent() const {
+  return identity_.agent.empty() && is_added ? transcript_.recorded_agent() : identity_.agent;
 }
 
 std::size_t FollowedFile::overlap_bytes() const {

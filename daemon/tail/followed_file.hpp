@@ -77,6 +77,7 @@ class ColdStream final : public Stream {
         bytes_(bytes) {}
   const std::string& name() const override { return name_; }
   const std::string& session() const override { return identity_.session; }
+  const StreamIdentity& path_identity() const override { return identity_; }
   const std::string& agent() const override { return identity_.agent; }
   const std::string& directory() const override { return identity_.directory; }
   const std::string& path() const override { return path_; }
@@ -106,7 +107,8 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
 
   const std::string& name() const override { return name_; }
   const std::string& session() const override;
-  const std::string& agent() const override { return identity_.agent; }
+  const StreamIdentity& path_identity() const override { return identity_; }
+  const std::string& agent() const override;
   const std::string& directory() const override { return identity_.directory; }
   const std::string& path() const override { return path_; }
   const SubagentMeta& meta() const override { return meta_; }
@@ -114,6 +116,7 @@ class FollowedFile final : public Stream, public std::enable_shared_from_this<Fo
   std::int64_t modified_ms() const override { return stat.modified_ms(); }
   std::uint64_t published_bytes() const override { return is_added ? bytes_read() : fold_bytes; }
 
+  bool reads_relayed() const { return !options_.reader || options_.reader->program().empty(); }
   std::uint64_t bytes_read() const { return transcript_.bytes_read(); }
   /// How many bytes before bytes_read() are read again to detect a rewrite.
   std::size_t overlap_bytes() const;

@@ -191,8 +191,8 @@ void Follower::compare(FollowedFile& file) {
       disk_, file.prefix(),
       [this, history = file.history, holder = file.shared_from_this()](const PrefixCheck::Result& result) {
         holder->compare_scheduled = false;
-        if (holder->is_removed() || holder->history != history || result.error || result.matches) return;
-        holder->verify_requested = true;  // decides, while the file is not read
+        if (holder->is_removed() || holder->history != history || (!result.error && result.matches)) return;
+        holder->verify_requested = true;  // decides, while the file is not read; retries after an error
         check_soon(*holder);
       });
 }
@@ -373,7 +373,7 @@ void Follower::remove_irregular(FollowedFile& file) {
 
 void Follower::retry_after_error(FollowedFile& file, int error) {
   close(file);
-  problems_.set(file.path(), error);
+  if (!is_missing(error)) problems_.set(file.path(), error);  // a removed file is not reported
   file.short_reads = 0;
   file.retry_delay = std::clamp(file.retry_delay * 2, options_.retry_first, options_.retry_last);
   if (std::exchange(file.retry_scheduled, true)) return;
@@ -456,10 +456,19 @@ void Follower::close_unused() {
 
 // --- Folding: reads and feeds a file on a thread of `folds_`, in slices ---
 
-/// Reused, since a session's records need the same memory; freed when no fold is left.
+/// Reused, since a session's records need the same memory; freed when no fold is left. That of a large file,
+/// whose records are parsed by two threads, is freed with its fold.
 struct Follower::FoldMemory {
+  static constexpr std::uint64_t large_file_bytes = 32 << 20;
+  static constexpr std::size_t large_read_bytes = 8 << 20;
+
+  explicit FoldMemory(std::size_t bytes)
+      : read_bytes(bytes),
+        buffer(std::make_unique_for_overwrite<char[]>(ReadPool::overlap_bytes + bytes + feed_padding)) {}
+
+  const std::size_t read_bytes;
   Workspace workspace;
-  ReadPool::Buffer buffer = ReadPool::make_buffer();
+  ReadPool::Buffer buffer;
 };
 
 struct Follower::Fold {
@@ -492,7 +501,7 @@ struct Follower::Fold {
     const std::uint64_t end = std::min(bytes, file->bytes_read() + slice_bytes);
     while (file->bytes_read() < end) {
       const std::size_t overlap = file->overlap_bytes();
-      const std::size_t wanted = next_read_bytes(*file, bytes, ReadPool::read_bytes);
+      const std::size_t wanted = next_read_bytes(*file, bytes, memory->read_bytes);
       const long got = read_fully(fd.get(), memory->buffer.get(), wanted, file->bytes_read() - overlap);
       if (got < 0) {
         error = static_cast<int>(-got);
@@ -551,9 +560,18 @@ void Follower::start_folds() {
       disk_.soon([this, fold] { finish_fold(*fold); });
       continue;
     }
-    if (fold_memory_.empty()) fold_memory_.push_back(std::make_unique<FoldMemory>());
-    fold->memory = std::move(fold_memory_.back());
-    fold_memory_.pop_back();
+    if (fold->bytes >= FoldMemory::large_file_bytes && options_.folds_max > 1) {
+      fold->memory = std::make_unique<FoldMemory>(FoldMemory::large_read_bytes);
+      // A relayed record is valid only until the next one is read.
+      if (!fold->file->reads_relayed())
+        fold->memory->workspace.parse_ahead(
+            [executor = folds_.executor()](auto task) { boost::asio::post(executor, std::move(task)); });
+    } else if (fold_memory_.empty()) {
+      fold->memory = std::make_unique<FoldMemory>(ReadPool::read_bytes);
+    } else {
+      fold->memory = std::move(fold_memory_.back());
+      fold_memory_.pop_back();
+    }
     continue_fold(std::move(fold));
   }
 }
@@ -569,7 +587,9 @@ void Follower::continue_fold(std::shared_ptr<Fold> fold) {
 void Follower::finish_fold(Fold& fold) {
   --pending_folds_;
   --active_folds_;
-  if (fold.memory) fold_memory_.push_back(std::move(fold.memory));
+  auto memory = std::move(fold.memory);
+  if (memory && memory->read_bytes == ReadPool::read_bytes) fold_memory_.push_back(std::move(memory));
+  memory.reset();
   if (pending_folds_ == 0) fold_memory_.clear();
   const auto file = fold.file;
   counters_.bytes_read += file->bytes_read();

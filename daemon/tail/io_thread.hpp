@@ -44,6 +44,9 @@ class IoThread {
     });
   }
 
+  /// Of the disk thread.
+  const boost::asio::any_io_executor& executor() const { return executor_; }
+
   void close() { alive_.reset(); }
 
  private:

@@ -15,8 +15,12 @@ class Stream {
   virtual ~Stream() = default;
   /// `<root>/<path below the transcript directory without .jsonl>`, percent-encoded (agents/stream_name.hpp).
   virtual const std::string& name() const = 0;
-  /// May become known with the first lines.
+  /// May become known with the first lines, or another one.
   virtual const std::string& session() const = 0;
+  /// By the path alone: of events before the records name a session or an agent.
+  virtual const StreamIdentity& path_identity() const = 0;
+  /// False: the records may name another session and agent than the path.
+  bool is_identified() const { return !path_identity().is_likely; }
   /// The subagent's id; empty: the session's main stream.
   virtual const std::string& agent() const = 0;
   /// First directory of the path: names the project until its cwd is known.

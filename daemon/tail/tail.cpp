@@ -177,7 +177,7 @@ class Tail::Impl final : private Discovery::Observer {
   std::unique_ptr<History> history(const Stream& stream) {
     const Root* root = find_root(stream.name());
     return open_history(disk_, stream.path(),
-                        {options_.hash_key, stream.agent(), options_.line_bytes_max, nullptr,
+                        {options_.hash_key, stream.path_identity().agent, options_.line_bytes_max, nullptr,
                          root ? &root->program->reader() : &default_program().reader()});
   }
 

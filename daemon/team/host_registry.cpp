@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "agents/stream_name.hpp"
@@ -67,30 +68,54 @@ void HostRegistry::on_message(const StatusMessage& message) {
   const auto [found, is_new] = hosts_.try_emplace(frame->host);
   Host& host = found->second;
   if (is_new) host.last_heartbeat = Clock::now();
-  if (is_heartbeat) return on_heartbeat(found->first, host, message);
+  if (is_heartbeat) return on_heartbeat(found->first, host, message, frame->time);
   if (frame->type != "status" || !frame->status || frame->session.empty()) return;
   if (frame->session.size() > session_bytes_max) return;
   const std::string session = session_on_host(frame->session, frame->host);
   const auto known = host.sessions.find(session);
-  if (known != host.sessions.end() && known->second.status == *frame->status) return;
-  if (!store_status(host, session, *frame->status)) return;
+  const bool is_known = known != host.sessions.end();
+  const bool is_same = is_known && known->second.status == *frame->status;
+  const bool has_numbers =
+      is_known ? known->second.numbers != frame->numbers : frame->numbers != serve::ReportedNumbers{};
+  if (is_same && !has_numbers) return;
+  if (!store_status(host, session, *frame->status, frame->numbers)) return;
+  if (has_numbers && on_numbers) on_numbers(session, frame->numbers);
+  if (is_same) return;
   if (host.state == Host::State::online) on_status_(session, *frame->status);
 }
 
 /// A replayed heartbeat sets the time, but not the state.
-void HostRegistry::on_heartbeat(const std::string& name, Host& host, const StatusMessage& message) {
+void HostRegistry::on_heartbeat(const std::string& name, Host& host, const StatusMessage& message,
+                                std::string_view host_time) {
   const bool is_newer = message.time_ms > host.last_seen_ms;
   host.last_seen_ms = std::max(host.last_seen_ms, message.time_ms);
   if (message.is_replayed || !is_newer) return;
   host.last_heartbeat = Clock::now();
+  update_clock(name, host, host_time);
   if (host.state == Host::State::online) return;
   host.state = Host::State::online;
   for (const auto& [session, last] : host.sessions) on_status_(session, last.status);
   changed_[name] = {};
 }
 
+void HostRegistry::update_clock(const std::string& name, Host& host, std::string_view host_time) {
+  constexpr std::int64_t noticeable_ms = 1000;
+  const auto time_ms = parse_time(host_time);
+  if (!time_ms) return;
+  host.offsets_ms.push_back(wall_now_ms() - *time_ms);
+  if (host.offsets_ms.size() > offsets_max) host.offsets_ms.pop_front();
+  std::int64_t offset = *std::min_element(host.offsets_ms.begin(), host.offsets_ms.end());
+  if (std::abs(offset) <= clock_tolerance_ms) offset = 0;
+  const bool is_same =
+      (offset == 0) == (host.offset_ms == 0) && std::abs(offset - host.offset_ms) < noticeable_ms;
+  if (is_same) return;
+  host.offset_ms = offset;
+  if (on_clock) on_clock(name, offset);
+}
+
 /// Returns false if the status is ignored because of a limit.
-bool HostRegistry::store_status(Host& host, const std::string& session, const status::Status& status) {
+bool HostRegistry::store_status(Host& host, const std::string& session, const status::Status& status,
+                                const serve::ReportedNumbers& numbers) {
   const auto known = host.sessions.find(session);
   if (known != host.sessions.end()) host.order.erase(known->second.number);
   if (status.state == "ended") {
@@ -106,7 +131,7 @@ bool HostRegistry::store_status(Host& host, const std::string& session, const st
     host.order.erase(oldest);
   }
   host.order[++host.status_count] = session;
-  host.sessions[session] = {status, host.status_count};
+  host.sessions[session] = {status, numbers, host.status_count};
   return true;
 }
 

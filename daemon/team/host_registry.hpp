@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "serve/auth/access.hpp"
+#include "serve/stream/session_store.hpp"
 #include "status/status.hpp"
 
 namespace earshot::team {
@@ -57,6 +59,9 @@ class HostRegistry {
   // Statuses of further sessions of a host that has sessions_max; above the rate they are ignored.
   static constexpr std::size_t evictions_burst = 20'000, evictions_per_second = 100;
   static constexpr std::size_t hosts_max = 10'000;  // further hosts are ignored
+  static constexpr std::int64_t clock_tolerance_ms = 5000;
+  static constexpr std::size_t offsets_max =
+      3;  // heartbeats whose least delayed one shows the clock's offset
 
   using OnStatus = std::function<void(const std::string& session, const status::Status&)>;
   /// The status of all sessions without one of their own, by host. Called once per tick, as the receiver
@@ -65,6 +70,12 @@ class HostRegistry {
   HostRegistry(boost::asio::io_context& io, OnStatus on_status, OnHosts on_hosts);
   void start();
   void stop();
+
+  /// The numbers in a status, replayed ones included, if they changed. Null: ignored.
+  std::function<void(const std::string& session, const serve::ReportedNumbers&)> on_numbers;
+  /// What to add to a host's times to get this machine's time, in ms; 0: its clock is off by no more than
+  /// clock_tolerance_ms. Called when it changes noticeably. Null: ignored.
+  std::function<void(const std::string& host, std::int64_t offset_ms)> on_clock;
 
   /// Ignores a message whose subject does not belong to its host.
   void on_message(const StatusMessage& message);
@@ -80,8 +91,11 @@ class HostRegistry {
     std::int64_t last_seen_ms = 0;     // of the broker's clock
     std::uint64_t status_count = 0;
     serve::TokenBucket evictions{evictions_per_second, evictions_burst};
+    std::deque<std::int64_t> offsets_ms;  // of the last heartbeats: the clock's offset and the delay
+    std::int64_t offset_ms = 0;           // as on_clock received it
     struct Session {
       status::Status status;
+      serve::ReportedNumbers numbers;
       std::uint64_t number = 0;  // increases with each status of the host
     };
     std::map<std::string, Session> sessions;     // by `<session>@<host>`
@@ -90,8 +104,11 @@ class HostRegistry {
 
   void tick();
   void set_offline(const std::string& name, Host& host);
-  void on_heartbeat(const std::string& name, Host& host, const StatusMessage& message);
-  bool store_status(Host& host, const std::string& session, const status::Status& status);
+  void on_heartbeat(const std::string& name, Host& host, const StatusMessage& message,
+                    std::string_view host_time);
+  void update_clock(const std::string& name, Host& host, std::string_view host_time);
+  bool store_status(Host& host, const std::string& session, const status::Status& status,
+                    const serve::ReportedNumbers& numbers);
   void update_connection();
 
   const OnStatus on_status_;

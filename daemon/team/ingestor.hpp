@@ -38,9 +38,8 @@ class Ingestor {
   static constexpr std::size_t batch_bytes = 8 << 20;          // bytes between two writes, about
   static constexpr std::chrono::milliseconds sync_every{200};  // between two acknowledgements
 
-  // Events and statuses with longer names are invalid, and longer statuses.
-  static constexpr std::size_t stream_bytes_max = 2 << 10, session_bytes_max = 256,
-                               status_bytes_max = 4 << 10;
+  // Events and statuses with longer names are invalid, and statuses longer than team::status_bytes_max.
+  static constexpr std::size_t stream_bytes_max = 2 << 10, session_bytes_max = 256;
 
   using OnStatus = std::function<void(const StatusMessage& message)>;
 

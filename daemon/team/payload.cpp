@@ -8,8 +8,10 @@
 #include "base/hex.hpp"
 #include "base/json_rewrite.hpp"
 #include "base/json_scan.hpp"
+#include "base/quantities.hpp"
 #include "base/text.hpp"
 #include "base/text_filter.hpp"
+#include "core/event_json.hpp"
 
 namespace earshot::team {
 namespace {
@@ -36,7 +38,113 @@ std::string_view project_of(std::string_view stream) {
 
 status::Status status_of(const element& json) {
   const auto text = [&](std::string_view key) { return std::string(dom::text_of(json, key)); };
-  return {text("state"), text("reason"), text("detail"), text("source"), text("since")};
+  return {.state = text("state"),
+          .reason = text("reason"),
+          .detail = text("detail"),
+          .source = text("source"),
+          .since = text("since"),
+          .title = text("title")};
+}
+
+// Of a status. Names of another length and impossible numbers count as absent.
+constexpr std::size_t limits_max = 8, windows_max = 8, name_bytes_max = 128;
+constexpr double percent_max = 1000, usd_max = 1e9;
+
+std::string name_of(const element& json, std::string_view key) {
+  const std::string_view text = dom::text_of(json, key);
+  return std::string(text.size() <= name_bytes_max ? text : std::string_view());
+}
+
+/// As format_time() writes it, or empty.
+std::string time_of(const element& json, std::string_view key) {
+  const auto ms = parse_time(dom::text_of(json, key));
+  return ms ? format_time_if_valid(*ms) : std::string();
+}
+
+std::optional<double> number_of(const element& json, std::string_view key, double max) {
+  double number = 0;
+  const auto member = dom::member(json, key);
+  if (!member || member->get(number) || !(number >= 0 && number <= max)) return std::nullopt;
+  return number;
+}
+
+std::vector<LimitWindow> windows_of(const element& limit) {
+  std::vector<LimitWindow> windows;
+  simdjson::dom::array list;
+  const auto member = dom::member(limit, "windows");
+  if (!member || member->get_array().get(list)) return windows;
+  for (const element each : list) {
+    if (windows.size() == windows_max) break;
+    LimitWindow window{name_of(each, "name"), number_of(each, "used_percent", percent_max), std::nullopt,
+                       time_of(each, "resets_at")};
+    if (const auto minutes = number_of(each, "window_minutes", 1e9))
+      window.window_minutes = static_cast<std::int64_t>(*minutes);
+    if (!window.name.empty()) windows.push_back(std::move(window));
+  }
+  return windows;
+}
+
+std::vector<LimitState> limits_of(const element& json) {
+  std::vector<LimitState> limits;
+  simdjson::dom::array list;
+  const auto member = dom::member(json, "limits");
+  if (!member || member->get_array().get(list)) return limits;
+  for (const element each : list) {
+    if (limits.size() == limits_max) break;
+    limits.push_back({time_of(each, "time"), name_of(each, "limit"), name_of(each, "plan"),
+                      name_of(each, "reached"), windows_of(each)});
+  }
+  return limits;
+}
+
+std::optional<std::int64_t> milliseconds_of(const std::optional<element>& json, std::string_view key) {
+  constexpr std::int64_t years = std::int64_t{100} * 365 * 24 * 3600 * 1000;
+  const auto ms = json ? dom::int_of(*json, key) : std::nullopt;
+  return ms && *ms >= 0 && *ms <= years ? ms : std::nullopt;
+}
+
+/// Absent unless all are stated.
+std::optional<TimeSpent> times_of(const element& json) {
+  const auto times = dom::member(json, "times");
+  const auto turn = times ? dom::member(*times, "turn") : std::nullopt;
+  const auto waited = milliseconds_of(times, "waited_ms"), worked = milliseconds_of(times, "worked_ms");
+  const auto idle = milliseconds_of(times, "idle_ms");
+  const auto turn_waited = milliseconds_of(turn, "waited_ms"),
+             turn_worked = milliseconds_of(turn, "worked_ms");
+  if (!waited || !worked || !idle || !turn_waited || !turn_worked) return std::nullopt;
+  return TimeSpent{*waited, *worked, *idle, *turn_waited, *turn_worked};
+}
+
+serve::ReportedNumbers numbers_of(const element& json) {
+  serve::ReportedNumbers numbers;
+  numbers.limits = limits_of(json);
+  numbers.times = times_of(json);
+  const auto usage = dom::member(json, "usage");
+  if (!usage) return numbers;
+  numbers.context_window = dom::count_of(*usage, "context_window");
+  const std::string source = name_of(*usage, "cost_source");
+  constexpr std::string_view sources[] = {"recorded", "estimated", "mixed"};
+  if (std::find(std::begin(sources), std::end(sources), source) == std::end(sources)) return numbers;
+  numbers.cost_usd = number_of(*usage, "cost_usd", usd_max);
+  if (numbers.cost_usd) numbers.cost_source = source;
+  return numbers;
+}
+
+void append_numbers(JsonWriter& json, const serve::ReportedNumbers& numbers) {
+  if (numbers.context_window || numbers.cost_usd) {
+    json.key("usage").begin_object().member("context_window", numbers.context_window);
+    if (numbers.cost_usd)
+      json.member("cost_usd", *numbers.cost_usd).member_if_any("cost_source", numbers.cost_source);
+    json.end_object();
+  }
+  if (numbers.times) serve::append_times_member(json, *numbers.times);
+  if (numbers.limits.empty()) return;
+  json.key("limits").array(numbers.limits, [&](const LimitState& each) {
+    json.begin_object().member_if_any("time", each.time).member_if_any("limit", each.limit);
+    json.member_if_any("plan", each.plan).member_if_any("reached", each.reached);
+    append_windows(json.key("windows").next(), each.windows, nullptr);
+    json.end_object();
+  });
 }
 
 /// Appends the first elements of a list that fit.
@@ -168,7 +276,10 @@ std::optional<Frame> read_frame(std::string_view text) {
   simdjson::dom::array list;
   if (const auto cursors = dom::member(json, "cursors"); cursors && !cursors->get_array().get(list))
     for (const element each : list) frame.cursors.emplace_back(dom::as_text(each));
-  if (frame.type == "status") frame.status = status_of(json);
+  if (frame.type == "status") {
+    frame.status = status_of(json);
+    frame.numbers = numbers_of(json);
+  }
   if (const auto status = dom::member(json, "status"); frame.type == "session" && status)
     frame.status = status_of(*status);
   return frame;
@@ -248,15 +359,22 @@ std::string removed_payload(const Frame& frame, std::string_view session) {
       {{"type", "stream.removed"}, {"host", frame.host}, {"stream", frame.stream}, {"session", session}});
 }
 
-std::string status_payload(std::string_view host, std::string_view session, const status::Status& status) {
-  return json_object({{"type", "status"},
-                      {"host", host},
-                      {"session", session},
-                      {"state", status.state},
-                      {"reason", status.reason},
-                      {"detail", status.detail},
-                      {"source", status.source},
-                      {"since", status.since}});
+std::string status_payload(std::string_view host, std::string_view session, const status::Status& status,
+                           const serve::ReportedNumbers& numbers) {
+  const auto payload = [&](const serve::ReportedNumbers& shown) {
+    std::string out;
+    JsonWriter json(out);
+    json.begin_object().member("type", "status").member_if_any("host", host);
+    json.member_if_any("session", session).member_if_any("state", status.state);
+    json.member_if_any("reason", status.reason).member_if_any("detail", status.detail);
+    json.member_if_any("title", status.title).member_if_any("source", status.source);
+    json.member_if_any("since", status.since);
+    append_numbers(json, shown);
+    json.end_object();
+    return out;
+  };
+  std::string whole = payload(numbers);
+  return whole.size() <= status_bytes_max ? whole : payload({});
 }
 
 std::string heartbeat_payload(const Heartbeat& heartbeat) {
@@ -264,6 +382,7 @@ std::string heartbeat_payload(const Heartbeat& heartbeat) {
                       {"host", heartbeat.host},
                       {"owner", heartbeat.owner},
                       {"instance", heartbeat.instance},
+                      {"time", heartbeat.time},
                       {"beat_ms", heartbeat_ms}});
 }
 

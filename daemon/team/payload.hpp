@@ -19,6 +19,7 @@
 
 #include "base/json_writer.hpp"
 #include "core/cursor.hpp"
+#include "serve/stream/session_store.hpp"
 #include "status/status.hpp"
 
 namespace earshot::team {
@@ -26,6 +27,7 @@ namespace earshot::team {
 constexpr std::size_t payload_bytes_max = 500
                                           << 10;  // longer events are shortened; with headers below 512 KiB
 constexpr std::size_t message_bytes_max = 512 << 10;
+constexpr std::size_t status_bytes_max = 4 << 10;  // a hub ignores longer statuses
 constexpr std::size_t host_bytes_max = 64;
 
 /// Header of an event: the cursor of the previous event, so that a hub detects gaps.
@@ -73,6 +75,7 @@ struct Frame {
   std::optional<Cursor> cursor;          // of an event
   std::vector<std::string> cursors;      // of a session frame: `<stream>:<cursor>`
   std::optional<status::Status> status;  // of a status or session frame
+  serve::ReportedNumbers numbers;        // of a status
   std::string code, message;             // of an error
   std::string owner, instance;           // of a heartbeat
   bool is_event() const { return cursor && !stream.empty(); }
@@ -93,7 +96,9 @@ std::string shorten_event(std::string_view payload, std::size_t bytes_max);
 /// {"type":"reset",…}: the file no longer matches the published events. `last` is the last published cursor.
 std::string reset_payload(const Frame& frame, std::string_view last);
 std::string removed_payload(const Frame& frame, std::string_view session);
-std::string status_payload(std::string_view host, std::string_view session, const status::Status& status);
+/// With the numbers, as far as they fit into status_bytes_max: a hub cannot compute them from events.
+std::string status_payload(std::string_view host, std::string_view session, const status::Status& status,
+                           const serve::ReportedNumbers& numbers = {});
 
 constexpr int heartbeat_ms = 5000;        // between two heartbeats
 constexpr int heartbeats_missed_max = 3;  // then a host is offline
@@ -104,6 +109,7 @@ struct Heartbeat {
   std::string owner;          // identifies the state directory; the same after a restart
   std::string instance;       // differs at each start
   bool is_contested = false;  // another daemon took the name: it keeps it while it sends heartbeats
+  std::string time = {};      // of the host's clock, RFC 3339; empty: not published
 };
 std::string heartbeat_payload(const Heartbeat& heartbeat);
 /// A member of a JSON object: text, a number, a flag or an array of texts.

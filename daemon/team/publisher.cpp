@@ -18,6 +18,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds retry_delay_min{200},
     retry_delay_max{10'000};  // between two attempts to connect; doubles
 constexpr milliseconds tick_interval{1000};
+constexpr milliseconds numbers_interval{
+    3000};  // between two messages of a session of which only numbers changed
 constexpr milliseconds ack_timeout{10'000};  // without any acknowledgement; then it reconnects
 constexpr milliseconds unreadable_retry_delay{30'000};
 // A file that was modified this much later than its last event may have been replaced.
@@ -92,6 +94,7 @@ void Publisher::on_broker_event(BrokerOpened opened) {
     if (progress.verified_bytes > 0) verified[stream] = progress.verified_bytes;
   streams_.clear();
   last_statuses_.clear();
+  numbers_due_.clear();
   resubscribe_pending_ = false;
   // A stream whose session changed may have two subjects: the later message applies.
   std::sort(opened.published.begin(), opened.published.end(),
@@ -143,6 +146,7 @@ void Publisher::tick() {
   if (outbox_.in_flight() == 0) last_ack_ = now;
   if (now - last_ack_ > ack_timeout) return disconnect("JetStream does not respond");
   if (now - last_heartbeat_ >= milliseconds(heartbeat_ms)) send_heartbeat();
+  if (now - last_numbers_ >= numbers_interval) publish_numbers();
   call_after(tick_timer_, tick_interval, &Publisher::tick);
 }
 
@@ -153,7 +157,8 @@ void Publisher::send_heartbeat() {
   message.subject = heartbeat_subject(options_.host);
   message.id = options_.host + "/beat/" + options_.instance + "." + std::to_string(++statuses_sent_);
   message.type = std::string(ce_prefix) + "host";
-  message.payload = heartbeat_payload({options_.host, options_.owner, options_.instance});
+  message.payload = heartbeat_payload(
+      {options_.host, options_.owner, options_.instance, false, format_time_if_valid(wall_now_ms())});
   outbox_.add_latest(std::move(message), true);
   flush_soon();
 }
@@ -292,6 +297,7 @@ void Publisher::on_event(const Frame& frame, std::string_view payload) {
     if (frame.type != "session.started" || frame.cursor->index != 1) return resubscribe();
     progress = streams_.emplace(frame.stream, StreamProgress{}).first;
   }
+  if (frame.type == "usage.updated" || frame.type == "limits.updated") numbers_due_.insert(frame.session);
   if (progress->second.unreadable || !is_after(*frame.cursor, progress->second.last)) return;
   Message message;
   message.after = to_string(progress->second.last);
@@ -372,18 +378,30 @@ void Publisher::publish_removed(const std::string& stream, const StreamProgress&
 
 void Publisher::publish_status(const std::string& session, const status::Status& status) {
   status::Status shown = status;
-  if (!options_.full) shown.detail.clear();
+  if (!options_.full) shown.detail.clear(), shown.title.clear();
   Message message;
   message.target = Message::Target::statuses;
   message.subject = status_subject(options_.host, session);
   message.id = options_.host + "/status/" + options_.instance + "." + std::to_string(++statuses_sent_);
   message.type = std::string(ce_prefix) + "status";
-  message.payload = status_payload(options_.host, session, shown);
+  const serve::Session* known = server_.context().sessions.find(session);
+  message.payload = status_payload(
+      options_.host, session, shown,
+      known ? serve::numbers_of(*known, server_.context().sessions.models(), server_.context().filter)
+            : serve::ReportedNumbers{});
   std::string& last = last_statuses_[session];
   if (last == message.payload) return;
   last = message.payload;
   outbox_.add_latest(std::move(message));
   flush_soon();
+}
+
+void Publisher::publish_numbers() {
+  last_numbers_ = Clock::now();
+  for (const std::string& session : std::exchange(numbers_due_, {})) {
+    const serve::Session* known = server_.context().sessions.find(session);
+    if (known && known->status) publish_status(session, *known->status);
+  }
 }
 
 // --- Records ---

@@ -82,6 +82,7 @@ class Publisher final : private serve::InProcessListener {
   void publish_removed(const std::string& stream, const StreamProgress& progress);
   void on_record(const Frame& frame, std::string_view payload);
   void publish_status(const std::string& session, const status::Status& status);
+  void publish_numbers();
   void flush();
   void flush_soon();
   void cancel_reads();
@@ -99,11 +100,12 @@ class Publisher final : private serve::InProcessListener {
   Outbox outbox_;
   std::map<std::string, StreamProgress, std::less<>> streams_;
   std::map<std::string, std::string> last_statuses_;  // by session: the last published payload
+  std::set<std::string> numbers_due_;                 // sessions whose numbers may have changed since then
   std::shared_ptr<serve::InProcessClient> local_client_;
   std::set<std::string> pending_reads_;  // reply subjects of the records that are being read
   Timer retry_timer_, tick_timer_, unreadable_timer_;
   std::chrono::milliseconds retry_delay_{0};
-  Clock::time_point last_heartbeat_, last_ack_;
+  Clock::time_point last_heartbeat_, last_ack_, last_numbers_;
   PublisherMetrics metrics_;
   std::uint64_t subscriptions_ = 0, rounds_ = 0, statuses_sent_ = 0;
 };

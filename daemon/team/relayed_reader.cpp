@@ -41,6 +41,21 @@ std::vector<Todo> todos_of(const element& json) {
   return todos;
 }
 
+std::vector<LimitWindow> windows_of(const element& json) {
+  std::vector<LimitWindow> windows;
+  dom::array list;
+  if (json.get_array().get(list)) return windows;
+  for (const element each : list) {
+    LimitWindow& window = windows.emplace_back();
+    window.name = dom::text_of(each, "name");
+    if (const auto percent = dom::member(each, "used_percent"))
+      window.used_percent = dom::as_double(*percent);
+    window.window_minutes = dom::int_of(each, "window_minutes");
+    window.resets_at = dom::text_of(each, "resets_at");
+  }
+  return windows;
+}
+
 // Reads a member of each type that an event's field may have. A member of another JSON type is absent.
 void read_value(const element& json, std::string_view& value) { value = dom::as_text(json); }
 void read_value(const element& json, OptionalText& value) { value = dom::as_optional_text(json); }
@@ -81,6 +96,8 @@ class FieldReader {
         read_files(json, value);
       } else if constexpr (Field::kind == FieldKind::todos) {
         event_.todos = todos_of(*json);
+      } else if constexpr (Field::kind == FieldKind::windows) {
+        event_.windows = windows_of(*json);
       } else if constexpr (Field::kind == FieldKind::input) {
         if (json) value.json = record_.keep(simdjson::minify(*json));
       } else {
@@ -96,7 +113,7 @@ class FieldReader {
     if constexpr (kind == FieldKind::number) return json.is_number();
     if constexpr (kind == FieldKind::flag) return json.is_bool();
     if constexpr (kind == FieldKind::usage) return json.is_object();
-    if constexpr (kind == FieldKind::todos) return json.is_array();
+    if constexpr (kind == FieldKind::todos || kind == FieldKind::windows) return json.is_array();
     return json.is_string();
   }
 
@@ -227,6 +244,7 @@ class RelayedProgram final : public AgentProgram {
     return directories;
   }
   StreamIdentity identify(std::string_view below) const override { return relayed_identity(below); }
+  bool is_root_entry(std::string_view) const override { return false; }
 };
 
 }  // namespace

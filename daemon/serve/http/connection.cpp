@@ -84,16 +84,18 @@ void HttpConnection::on_head() {
     context_.counters.refuse(Refusal::too_often);
     return respond(text_response(429, "too many requests: retry later"), true);
   }
-  if (!transport_->expects_continue()) return read_body();
-  transport_->write("HTTP/1.1 100 Continue\r\n\r\n", [self = shared_from_this()](error_code ec) {
+  const std::size_t bytes_max = body_bytes_max(request.path(), transport_kind_, context_.limits);
+  if (transport_->content_length() > bytes_max) return on_fault(Fault::body_too_long);
+  if (!transport_->expects_continue()) return read_body(bytes_max);
+  transport_->write("HTTP/1.1 100 Continue\r\n\r\n", [self = shared_from_this(), bytes_max](error_code ec) {
     if (self->state_ != State::reading) return;
     if (ec) return self->drop();
-    self->read_body();
+    self->read_body(bytes_max);
   });
 }
 
-void HttpConnection::read_body() {
-  transport_->read_body([self = shared_from_this()](Fault fault) {
+void HttpConnection::read_body(std::size_t bytes_max) {
+  transport_->read_body(bytes_max, [self = shared_from_this()](Fault fault) {
     if (self->state_ != State::reading) return;
     if (fault != Fault::none) return self->on_fault(fault);
     self->handle(false);
@@ -190,7 +192,11 @@ void HttpConnection::run_session() {
 
 void HttpConnection::linger() {
   enter(State::lingering);
-  transport_->finish([self = shared_from_this()](error_code) { self->drop(); });
+  // The owner's program may still be sending a body that is too long.
+  constexpr std::size_t owner_bytes_max = 16 << 20;
+  const bool is_owner = transport_kind_ == TransportKind::unix_socket && admission_ != Admission::foreign;
+  transport_->finish(is_owner ? owner_bytes_max : discarded_bytes_max,
+                     [self = shared_from_this()](error_code) { self->drop(); });
 }
 
 /// A request that began and was not completed in time is answered by 408; an idle connection is closed.

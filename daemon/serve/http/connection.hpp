@@ -69,7 +69,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   void read_request();
   void on_fault(Fault fault);
   void on_head();
-  void read_body();
+  void read_body(std::size_t bytes_max);
   void handle(bool cold_sessions_read);
   void log_access(const Request& request, const Caller& caller, const HttpResponse& response);
   void read_cold_sessions(HttpResponse response);

@@ -83,7 +83,7 @@ void EventStream::start() {
   enable_keep_alive(transport_.socket().native_handle(), keep_alive_idle_s, keep_alive_interval_s,
                     keep_alive_probes);
   write(encode(response_, delivery));
-  transport_.until_gone([this, owner = connection_.shared_from_this()](error_code) {
+  transport_.until_gone(discarded_bytes_max, [this, owner = connection_.shared_from_this()](error_code) {
     if (closing_ && !connection_.is_closed()) return connection_.linger();
     connection_.drop();
   });

@@ -234,7 +234,7 @@ HttpResponse or_not_modified(HttpResponse response, std::string_view if_none_mat
 std::string encode(const HttpResponse& response, const Delivery& delivery) {
   using http::field;
   const bool stream = response.kind == HttpResponse::Kind::events;
-  const bool has_body = response.status != 304;
+  const bool has_body = response.status != 304 && response.status != 204;
   const bool is_page = !response.page_policy.empty();
   http::response<http::empty_body> head(static_cast<http::status>(response.status), 11);
   const auto set = [&](auto name, std::string_view value) { head.set(name, view(value)); };

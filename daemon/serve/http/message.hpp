@@ -18,6 +18,9 @@ enum class TransportKind { tcp, unix_socket, tls };
 
 // --- Requests ---
 
+/// The longest body of any path; most paths accept Limits::body_bytes_max only.
+constexpr std::size_t request_body_bytes_max = 64 << 10;
+
 /// Views of the current request.
 struct Request {
   std::string_view method, target;

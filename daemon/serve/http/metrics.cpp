@@ -142,14 +142,21 @@ std::string health_json(const Health& health) {
                 health.pid, "uptime_s", health.uptime_s, "protocol", 1, "state", health.state, "address",
                 health.address, "socket", health.socket);
   json.key("roots").array(health.roots, [&](const Health::Root& root) {
-    write_object(json, "name", root.name, "path", root.path, "present", root.present, "transcripts",
-                 root.transcripts, "live", root.live);
+    write_object(json, "name", root.name, "path", root.path, "program", root.program, "present", root.present,
+                 "transcripts", root.transcripts, "live", root.live);
   });
   write_object(json.key("watch"), "mode", health.watch.mode, "problem", health.watch.problem,
                "inotify_watches", health.watch.inotify_watches);
   json.key("problems").array(health.problems, [&](const Health::Problem& problem) {
     write_object(json, "path", problem.path, "reason", problem.reason, "advice", problem.advice);
   });
+  if (!health.unknown_records.empty())
+    json.key("unknown_records").array(health.unknown_records, [&](const UnknownRecords& unknown) {
+      json.begin_object().member("program", unknown.program).member_if_any("version", unknown.version);
+      json.key("types").begin_object();
+      for (const auto& [type, records] : unknown.types) json.member(type, records);
+      json.end_object().end_object();
+    });
   json.key("redaction").begin_object().member("on", health.redaction.on);
   json.array_member("rules", health.redaction.rules).end_object();
   if (!health.team.all.empty()) {

@@ -113,10 +113,18 @@ class MetricsPage {
 
 // --- Health ---
 
+/// Record types of one version of an agent program that earshot has no rule for, in the live transcripts.
+struct UnknownRecords {
+  static constexpr std::size_t types_max = 64;  // named of a version; further ones are counted as `(other)`
+  static constexpr std::size_t versions_max = 64;  // in one answer; further ones are left out
+  std::string program, version;                    // version: empty where the program does not write it
+  std::map<std::string, std::uint64_t> types;      // type → records
+};
+
 /// Identity and state of the daemon, for `earshot doctor` and users.
 struct Health {
   struct Root {
-    std::string name, path;
+    std::string name, path, program;
     bool present = false;
     std::size_t transcripts = 0, live = 0;  // known; of those, followed
   };
@@ -144,6 +152,7 @@ struct Health {
   std::vector<Root> roots;
   Watch watch;
   std::vector<Problem> problems;
+  std::vector<UnknownRecords> unknown_records;
   Redaction redaction;
   TeamMetrics team;
   std::vector<Host> hosts;

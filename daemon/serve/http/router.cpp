@@ -5,6 +5,7 @@
 #include <iterator>
 #include <set>
 
+#include "agents/agent.hpp"
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "serve/auth/secrets.hpp"
@@ -113,6 +114,55 @@ HttpResponse rotate(const Request&, const RequestContext&, ServerContext& contex
   return with_token(context.access.token, "a new owner token");
 }
 
+constexpr std::string_view status_line_path = "/v1/statusline";
+
+HttpResponse no_content() {
+  HttpResponse answer;
+  answer.status = 204;
+  return answer;
+}
+
+/// The JSON of a program's status line: numbers that its transcripts do not contain.
+HttpResponse status_line(const Request& request, const RequestContext&, ServerContext& context) {
+  std::optional<StatusLine> line;
+  for (const AgentProgram* program : agent_programs())
+    if (!line) line = program->parse_status_line(request.body);
+  if (!line) return text_response(400, "the body is not a JSON object");
+  if (line->session.empty()) return text_response(400, "the status line names no session");
+  if (context.on_status_line) context.on_status_line(*line);
+  return no_content();
+}
+
+HttpResponse seen(const Request& request, const RequestContext&, ServerContext& context) {
+  simdjson::dom::parser parser;
+  std::string_view session;
+  if (request.body.empty() ||
+      parser.parse(request.body.data(), request.body.size(), true)["session"].get(session) !=
+          simdjson::SUCCESS ||
+      session.empty())
+    return text_response(400, R"(the body is {"session":"…"})");
+  if (!context.mark_seen || !context.mark_seen(std::string(session)))
+    return text_response(404, "there is no such session");
+  return no_content();
+}
+
+HttpResponse process(const Request& request, const RequestContext&, ServerContext& context) {
+  constexpr std::string_view known[] = {"session"};
+  Query query = parse_query(request.query());
+  query.only(known);
+  const std::string name(query.one("session"));
+  if (query.error.empty() && name.empty()) query.error = "`session` is missing";
+  if (!query.error.empty()) return text_response(400, query.error);
+  const auto found =
+      context.callbacks.process_of ? context.callbacks.process_of(name) : std::optional<SessionProcess>();
+  if (!found) return text_response(404, "no process of this session is known");
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().member("session", name).member_if_any("program", found->program);
+  json.member("pid", found->pid).member("source", found->source).end_object();
+  return json_response(body + "\n");
+}
+
 HttpResponse events(const Request& request, const RequestContext&, ServerContext&) {
   return events_response(request.query());
 }
@@ -137,7 +187,7 @@ HttpResponse websocket(const Request& request, const RequestContext&, ServerCont
 // --- `/v1/sessions`: the sessions, a page at a time ---
 
 constexpr std::size_t limit_default = 100, limit_max = 1000;  // sessions of a page
-constexpr std::size_t body_bytes_max = 4 << 20;               // above it the page ends early, with `next`
+constexpr std::size_t page_bytes_max = 4 << 20;               // above it the page ends early, with `next`
 
 using Names = std::set<std::string, std::less<>>;
 
@@ -230,12 +280,11 @@ HttpResponse sessions(const Request& request, const RequestContext& request_cont
   std::string body = R"({"sessions":[)", last;
   std::size_t count = 0;
   for (const std::string& name : names) {
-    if (count == wanted.limit || body.size() >= body_bytes_max) break;
+    if (count == wanted.limit || body.size() >= page_bytes_max) break;
     Session* session = context.sessions.find(name);
     if (!session) continue;
     if (count++ > 0) body += ',';
-    body +=
-        session_payload(*session, context.host_of(session->name), {.view = view, .filter = context.filter});
+    body += context.sessions.payload(*session, {.view = view, .filter = context.filter});
     last = name;
   }
   body += ']';
@@ -255,6 +304,7 @@ constexpr std::string_view get = "GET", get_head = "GET, HEAD", post = "POST";  
 enum class Open {
   to_all,
   to_owner,
+  to_socket,           // the owner on the Unix socket
   to_metrics,          // the token of the metrics, and the owner
   to_users,            // and the owner
   to_unauthenticated,  // a token may follow later; a wrong one is refused
@@ -279,6 +329,9 @@ constexpr Route routes[] = {
     {"/v1/codes", post, Open::to_owner, codes},
     {"/v1/token", post, Open::to_all, token},
     {"/v1/token/rotate", post, Open::to_owner, rotate},
+    {"/v1/seen", post, Open::to_owner, seen},
+    {status_line_path, post, Open::to_socket, status_line},
+    {"/v1/process", get, Open::to_socket, process},
 };
 
 bool is_allowed(std::string_view method, std::string_view methods) {
@@ -286,6 +339,11 @@ bool is_allowed(std::string_view method, std::string_view methods) {
 }
 
 }  // namespace
+
+std::size_t body_bytes_max(std::string_view path, TransportKind transport_kind, const Limits& limits) {
+  const bool is_status_line = path == status_line_path && transport_kind == TransportKind::unix_socket;
+  return is_status_line ? request_body_bytes_max : limits.body_bytes_max;
+}
 
 std::string_view route_name(std::string_view path) {
   for (const Route& route : routes)
@@ -300,6 +358,11 @@ HttpResponse route(const Request& request, const RequestContext& request_context
       HttpResponse answer = text_response(405, "method not allowed; use: " + std::string(route.methods));
       answer.allow = route.methods;
       return answer;
+    }
+    if (route.open == Open::to_socket &&
+        request_context.caller.transport_kind != TransportKind::unix_socket) {
+      context.counters.refuse(Refusal::token);
+      return text_response(403, "this path is served on the Unix socket only");
     }
     const AuthResult result = request_context.caller.auth_result;
     const bool wrong = result == AuthResult::wrong_token && route.open != Open::to_all;

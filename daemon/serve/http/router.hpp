@@ -19,6 +19,9 @@ struct RequestContext {
 /// The path for the audit log; unknown paths, which may contain secrets, are not repeated.
 std::string_view route_name(std::string_view path);
 
+/// The longest body of a request to this path.
+std::size_t body_bytes_max(std::string_view path, TransportKind transport_kind, const Limits& limits);
+
 /// The response to a request that passed refuse().
 HttpResponse route(const Request& request, const RequestContext& request_context, ServerContext& context);
 

@@ -52,8 +52,15 @@ struct CatchUps::Fold {
     return std::all_of(waiters.begin(), waiters.end(), [](const Waiter& waiter) { return waiter.reading; });
   }
 
+  /// The records' session where the path alone does not prove one.
+  const std::string& session_name() const {
+    const std::string& recorded = transcript.recorded_session();
+    return session.empty() || (!is_identified && !recorded.empty()) ? recorded : session;
+  }
+
   const std::string stream;
-  std::string session, directory;
+  std::string session, directory;  // by the stream's path
+  bool is_identified = true;       // tail::Stream::is_identified()
   std::unique_ptr<tail::History> history;
   Transcript transcript;
   std::vector<Waiter> waiters;
@@ -95,8 +102,7 @@ class CatchUps::Collect final : public EventSink {
     }
     for (const Audience audience : all_audiences) {
       if (!wanted[static_cast<std::size_t>(audience)]) continue;
-      const std::string& session =
-          fold_.session.empty() ? fold_.transcript.recorded_session() : fold_.session;
+      const std::string& session = fold_.session_name();
       payload_.clear();
       append_event(payload_, event, {owner_.context_.host_of(session), fold_.stream, session},
                    owner_.context_.encoding(audience));
@@ -245,7 +251,8 @@ void CatchUps::begin(const std::string& stream, std::vector<Waiter> waiters) {
   }
   if (folds_.size() >= context_.limits.catch_up_parked) abandon_oldest();
   auto fold = std::make_shared<Fold>(io_, stream, context_.archive->history(*found));
-  fold->session = found->session();
+  fold->is_identified = found->is_identified();
+  fold->session = fold->is_identified ? found->session() : found->path_identity().session;
   fold->directory = found->directory();
   fold->cold = !found->transcript();
   for (Waiter& waiter : waiters) {
@@ -353,7 +360,7 @@ void CatchUps::publish(const std::shared_ptr<Fold>& fold, bool file_over) {
   const auto chunk = fold->chunk;
   if (chunk) {
     chunk->end = fold->transcript.end();
-    chunk->session = fold->session.empty() ? fold->transcript.recorded_session() : fold->session;
+    chunk->session = fold->session_name();
     const Session* session = context_.sessions.find(chunk->session);
     chunk->project =
         session ? std::string(session->project_or_directory()) : fold->transcript.state().project;

@@ -161,8 +161,10 @@ void append_agents(FrameWriter& frame, const std::vector<AgentEntry>& agents) {
     frame.json.begin_object();
     frame.plain("agent",
                 first_of(stream ? &stream->agent() : nullptr, running ? &running->subagent : nullptr));
-    frame.name("agent_type",
-               first_of(running ? &running->agent_type : nullptr, meta ? &meta->agent_type : nullptr));
+    const std::string* stated_type = meta && !meta->agent_type.empty() ? &meta->agent_type
+                                     : state                           ? &state->agent_type
+                                                                       : nullptr;
+    frame.name("agent_type", first_of(running ? &running->agent_type : nullptr, stated_type));
     frame.text("description",
                first_of(running ? &running->description : nullptr, meta ? &meta->description : nullptr));
     frame.plain("call", first_of(running ? &running->call : nullptr, meta ? &meta->call : nullptr));
@@ -175,28 +177,43 @@ void append_agents(FrameWriter& frame, const std::vector<AgentEntry>& agents) {
   frame.json.end_array();
 }
 
-/// Summed over the session's streams; `context` is the main stream's.
-void append_usage_of(JsonWriter& json, const Session& session, const StreamState& main) {
-  Usage sum;
-  double cost_usd = 0;
-  bool cost_known = false;
-  for (const Member& member : session.members) {
-    const StreamState* state = state_of(member.stream);
-    if (!state) continue;
-    sum.input += state->usage.input;
-    sum.output += state->usage.output;
-    sum.cache_read += state->usage.cache_read;
-    sum.cache_write += state->usage.cache_write;
-    if (state->cost_usd) {
-      cost_usd += *state->cost_usd;
-      cost_known = true;
-    }
+}  // namespace
+
+std::vector<const LimitState*> limits_of(const Session& session) {
+  std::vector<const LimitState*> limits;
+  const auto add = [&](const LimitState& each) {
+    const auto known = std::find_if(limits.begin(), limits.end(),
+                                    [&](const LimitState* other) { return other->limit == each.limit; });
+    if (known == limits.end())
+      limits.push_back(&each);
+    else if ((*known)->time < each.time)
+      *known = &each;
+  };
+  for (const Member& member : session.members)
+    if (const StreamState* state = state_of(member.stream))
+      for (const LimitState& each : state->limits) add(each);
+  if (session.account) add(*session.account);
+  if (session.reported)
+    for (const LimitState& each : session.reported->limits) add(each);
+  return limits;
+}
+
+namespace {
+
+void append_limits(FrameWriter& frame, const Session& session) {
+  const std::vector<const LimitState*> limits = limits_of(session);
+  if (limits.empty()) return;
+  frame.json.key("limits").begin_array();
+  for (const LimitState* each : limits) {
+    frame.json.begin_object();
+    frame.plain("time", each->time);
+    frame.name("limit", each->limit);
+    frame.name("plan", each->plan);
+    frame.name("reached", each->reached);
+    append_windows(frame.json.key("windows").next(), each->windows, frame.options().filter);
+    frame.json.end_object();
   }
-  json.key("usage").begin_object().member("input", sum.input).member("output", sum.output);
-  json.member("cache_read", sum.cache_read).member("cache_write", sum.cache_write);
-  if (main.context_tokens > 0) json.member("context", main.context_tokens);
-  if (cost_known && cost_usd >= 0) json.member("cost_usd", cost_usd);
-  json.end_object();
+  frame.json.end_array();
 }
 
 /// The list that was set last, by the transcript or a file. Both times are RFC 3339 in UTC, so text order is
@@ -221,7 +238,8 @@ std::string_view last_activity(const Session& session) {
 
 }  // namespace
 
-std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options) {
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options,
+                            const ModelTable& models) {
   static const StreamState empty;
   const StreamState* state = state_of(session.main());
   const StreamState& main = state ? *state : empty;
@@ -243,6 +261,9 @@ std::string session_payload(const Session& session, std::string_view host, const
   frame.name("git_branch", main.git_branch);
   frame.name("mode", main.mode);
   frame.name("permission_mode", main.permission_mode);
+  frame.name("sandbox", main.sandbox);
+  frame.name("source", main.source);
+  frame.name("originator", main.originator);
   frame.plain("dialect", main.dialect);
   append_status(frame, session);
   append_turn(frame, main);
@@ -250,12 +271,36 @@ std::string session_payload(const Session& session, std::string_view host, const
   append_todos(frame.json.key("todos").next(), todos_of(session, main), text_bytes_max, options.filter,
                options.view, frame.truncated);
   append_agents(frame, agents_of(session, is_working));
-  append_usage_of(frame.json, session, main);
+  append_usage_member(frame.json, session, models);
+  append_limits(frame, session);
+  append_times_member(frame.json, session);
+  if (session.is_unseen()) frame.json.member("unseen", true);
+  if (session.clock_offset_ms != 0) frame.json.member("clock_offset_ms", session.clock_offset_ms);
   frame.plain("last_activity", last_activity(session));
   frame.preview("last_text", main.last_text, main.last_text_truncated);
   frame.truncated.append_member(out);
   frame.json.end_object();
   return out;
+}
+
+ReportedNumbers numbers_of(const Session& session, const ModelTable& models, const TextFilter* filter) {
+  ReportedNumbers numbers;
+  numbers.context_window = context_window_of(session, models);
+  if (const auto cost = cost_of(session, models)) {
+    numbers.cost_usd = cost->usd;
+    numbers.cost_source = cost->source;
+  }
+  numbers.times = times_of(session);
+  for (const LimitState* each : limits_of(session)) numbers.limits.push_back(*each);
+  const auto redact = [&](std::string& name) {
+    std::string scratch;
+    if (filter) name = std::string(filter->clean(name, scratch));
+  };
+  for (LimitState& limit : numbers.limits) {
+    for (std::string* name : {&limit.limit, &limit.plan, &limit.reached}) redact(*name);
+    for (LimitWindow& window : limit.windows) redact(window.name);
+  }
+  return numbers;
 }
 
 status::TranscriptSummary transcript_summary(const Session& session) {
@@ -280,9 +325,18 @@ status::TranscriptSummary transcript_summary(const Session& session) {
                    [](const Call& a, const Call& b) { return a.started_ms < b.started_ms; });
   for (Call& call : calls) summary.calls.push_back(std::move(call.call));
   if (main) {
-    summary.turn_open = main->turn_open;
-    summary.turn_started = main->turn_started;
+    summary.turn_open = main->turn_open || main->is_announced;
+    summary.turn_started = main->is_announced && !main->turn_open ? main->last_activity : main->turn_started;
+    summary.asked_call = main->asked_call;
+    summary.asked_kind = main->asked_kind;
+    summary.asked_since = main->asked_since;
+    summary.permission_mode = main->permission_mode;
+    summary.is_plan_shown = main->is_plan_shown;
+    summary.is_compacting = main->is_compacting;
+    summary.is_closed = main->is_closed;
+    summary.runs_background = main->runs_background;
     summary.turn_finished = main->last_finished;
+    summary.answered = format_time_if_valid(main->times.answered());
     summary.version = main->version;
     summary.path = session.main()->path();
     for (const std::string& directory : {main->project, main->cwd})

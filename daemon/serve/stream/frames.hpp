@@ -10,7 +10,14 @@
 namespace earshot::serve {
 
 /// The payload of a `session` frame; uses the view and filter of `options`.
-std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options = {});
+std::string session_payload(const Session& session, std::string_view host, const EncodeOptions& options = {},
+                            const ModelTable& models = ModelTable::built_in());
+
+/// The account's limits: of each the newest that a stream of the session, or a status line, states.
+std::vector<const LimitState*> limits_of(const Session& session);
+
+/// What a relay publishes with the status of a session; names are redacted by `filter`, if there is one.
+ReportedNumbers numbers_of(const Session& session, const ModelTable& models, const TextFilter* filter);
 
 /// The state of the transcripts, for the status tracker.
 status::TranscriptSummary transcript_summary(const Session& session);

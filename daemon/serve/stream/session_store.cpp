@@ -4,9 +4,17 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "base/quantities.hpp"
 #include "serve/stream/frames.hpp"
 
 namespace earshot::serve {
+namespace {
+
+std::string_view root_of(const tail::Stream& stream) {
+  return std::string_view(stream.name()).substr(0, stream.name().find('/'));
+}
+
+}  // namespace
 
 const tail::Stream* Session::main() const {
   const tail::Stream* best = nullptr;
@@ -33,10 +41,36 @@ bool Session::process_lives() const {
   return status && status->source == "registry" && status->state != "ended" && status->state != "unknown";
 }
 
+std::int64_t Session::finished_ms() const {
+  const tail::Stream* stream = main();
+  if (!stream || !stream->transcript()) return 0;
+  return parse_time(stream->transcript()->state().last_finished).value_or(0);
+}
+
+bool Session::is_unseen() const {
+  const tail::Stream* stream = main();
+  if (!seen || !stream || !stream->transcript()) return false;
+  const StreamState& state = stream->transcript()->state();
+  const bool is_finished = state.last_outcome == "completed" || state.last_outcome == "failed";
+  return is_finished && !state.turn_open && finished_ms() > seen->seen_until(name);
+}
+
+void Session::set_status(const status::Status& next) {
+  const tail::Stream* stream = main();
+  const StreamState* state = stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
+  live_waits.status_changed(status ? &*status : nullptr, next, state ? state->turn : 0,
+                            state ? state->times.turn_waited().value_or(0) : 0);
+  status = next;
+}
+
 Session& SessionStore::make(std::string_view name) {
   auto session = std::make_unique<Session>();
   session->id = next_id_++;
   session->name = name;
+  session->seen = &seen_;
+  if (const ReportedNumbers* reported = reported_.find(name)) session->reported = *reported;
+  if (const auto offset = clock_offsets_.find(host_of(name)); offset != clock_offsets_.end())
+    session->clock_offset_ms = offset->second;
   if (is_online_ && !name.empty() && !is_online_(host_of(name)))
     session->status = status::host_offline_status({});
   Session& made = *session;
@@ -51,6 +85,11 @@ Session& SessionStore::find_or_create(std::string_view name) {
 }
 
 Session* SessionStore::find(std::string_view name) {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+const Session* SessionStore::find(std::string_view name) const {
   auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
 }
@@ -74,10 +113,49 @@ Session& SessionStore::session_of(const tail::Stream& stream) {
   }
   Session& session = stream.session().empty() ? make({}) : find_or_create(stream.session());
   session.members.push_back({&stream, false, known.id});
+  if (const auto account = accounts_.find(root_of(stream)); account != accounts_.end())
+    session.account = &account->second;
   session.frames = {};
   slot = &session;
   refresh(session);
   return session;
+}
+
+Session* SessionStore::report(std::string_view name, const ReportedNumbers& numbers) {
+  reported_[name] = numbers;
+  Session* session = find(name);
+  if (!session || session->reported.value_or(ReportedNumbers{}) == numbers) return nullptr;
+  session->reported = numbers;
+  session->frames = {};
+  return session;
+}
+
+std::vector<Session*> SessionStore::set_clock_offset(std::string_view host, std::int64_t offset_ms) {
+  clock_offsets_.erase(std::string(host));
+  if (offset_ms != 0) clock_offsets_.emplace(host, offset_ms);
+  std::vector<Session*> changed;
+  for (const auto& [name, session] : by_name_) {
+    if (host_of(name) != host || session->clock_offset_ms == offset_ms) continue;
+    session->clock_offset_ms = offset_ms;
+    session->frames = {};
+    changed.push_back(session);
+  }
+  return changed;
+}
+
+bool SessionStore::report_limit(const Session& reporting, LimitState limit) {
+  const tail::Stream* main = reporting.main();
+  if (!main) return false;
+  LimitState& known = accounts_[std::string(root_of(*main))];
+  const bool is_same = known.limit == limit.limit && known.windows == limit.windows;
+  known = std::move(limit);
+  if (is_same) return false;
+  for (const auto& [stream, each] : by_stream_) {
+    if (root_of(*stream) != root_of(*main)) continue;
+    each.session->account = &known;
+    each.session->frames = {};
+  }
+  return true;
 }
 
 Session* SessionStore::remove_stream(const tail::Stream& stream, Position log_head) {
@@ -137,11 +215,13 @@ std::size_t SessionStore::purge(Position log_first) {
   return waiting;
 }
 
+std::string SessionStore::payload(const Session& session, const EncodeOptions& options) const {
+  return session_payload(session, host_of(session.name), options, *models_);
+}
+
 Frame SessionStore::frame(Session& session, Audience audience) {
   Frame& frame = session.frames[static_cast<std::size_t>(audience)];
-  if (!frame)
-    frame = make_frame(
-        session_payload(session, host_of(session.name), {.view = view_of(audience), .filter = filter_}));
+  if (!frame) frame = make_frame(payload(session, {.view = view_of(audience), .filter = filter_}));
   return frame;
 }
 

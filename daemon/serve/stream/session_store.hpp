@@ -16,13 +16,31 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/clock.hpp"
+#include "base/containers.hpp"
 #include "core/event_json.hpp"
 #include "serve/stream/live_log.hpp"
+#include "serve/stream/seen_marks.hpp"
+#include "serve/stream/session_numbers.hpp"
 #include "serve/stream/subscription.hpp"
 #include "status/status.hpp"
 #include "tail/stream.hpp"
 
+namespace earshot {
+
+inline bool operator==(const LimitState& a, const LimitState& b) {
+  return a.time == b.time && a.limit == b.limit && a.plan == b.plan && a.reached == b.reached &&
+         a.windows == b.windows;
+}
+
+}  // namespace earshot
+
 namespace earshot::serve {
+
+/// What the metrics have counted of a stream.
+struct CountedUsage {
+  Usage total;
+  std::map<std::string, double> usd;  // by model
+};
 
 /// One stream of a session. The stream outlives its membership: SessionStore::remove_stream() is called
 /// first.
@@ -30,12 +48,24 @@ struct Member {
   const tail::Stream* stream = nullptr;
   bool meta_known = false;  // a session frame was sent after its meta file was read
   std::uint32_t id = 0;     // in the log's tags; never used twice
+  CountedUsage counted = {};
 };
 
 /// A todo list from a file.
 struct FileTodos {
   std::vector<Todo> todos;
   std::string time;  // RFC 3339; the transcript's list wins when it is newer
+};
+
+/// What a status line, or at a hub the session's host, states about a session.
+struct ReportedNumbers {
+  std::optional<std::uint64_t> context_window;
+  std::optional<double> cost_usd;
+  std::string cost_source;  // recorded, estimated, mixed
+  std::vector<LimitState> limits;
+  std::optional<TimeSpent> times;
+  bool is_from_host = false;  // then they win over what relayed events contain
+  friend bool operator==(const ReportedNumbers&, const ReportedNumbers&) = default;
 };
 
 struct Session {
@@ -48,7 +78,16 @@ struct Session {
 
   std::vector<Member> members;
   std::optional<status::Status> status;
+  LiveWaits live_waits;
   std::optional<FileTodos> todos;
+  std::optional<ReportedNumbers> reported;
+  const LimitState* account = nullptr;  // the limit of its account, as a status line states it; null: none
+  std::int64_t clock_offset_ms = 0;     // to be added to the times of its host; 0: that clock is right
+  const SeenMarks* seen = nullptr;      // outlives the session; null: every turn was seen
+  bool was_unseen = false;              // as the last appended frame has it
+  std::optional<Clock::time_point> wait_began;  // of the present wait for the user, for the metrics
+  double counted_usd = 0;                       // by the metrics
+  bool usage_grew = false;                      // since then
 
   Position changed = 0;                             // head of the log at the last change
   bool pending = false;                             // reported at the end of the pump
@@ -69,13 +108,22 @@ struct Session {
   const tail::Stream* main() const;
   std::int64_t modified_ms() const;  // of its newest file
   bool process_lives() const;        // as the registry has it
+  void set_status(const status::Status& next);
+  std::int64_t finished_ms() const;  // when the last turn of the main stream was finished; 0: unknown
+  /// True if the last turn was completed or failed and the user has not seen the session since.
+  bool is_unseen() const;
 };
 
 class SessionStore {
  public:
+  static constexpr std::size_t reported_max = 10'000;  // sessions; above it the earliest is dropped
+
   explicit SessionStore(std::string host) : host_(std::move(host)) {}
   /// The redactor, which outlives this object.
   void set_filter(const TextFilter& filter) { filter_ = &filter; }
+  /// Outlives this object; otherwise the built-in table is used.
+  void set_models(const ModelTable& models) { models_ = &models; }
+  const ModelTable& models() const { return *models_; }
   /// Sessions are named `<session>@<host>`; those of an offline host have the status `host_offline`.
   void set_multi_host(std::function<bool(std::string_view host)> is_online) {
     host_.clear();
@@ -89,7 +137,18 @@ class SessionStore {
   /// By name, created if needed (a process without a transcript).
   Session& find_or_create(std::string_view name);
   Session* find(std::string_view name);
+  const Session* find(std::string_view name) const;
   Session* find(std::uint32_t id);
+
+  /// A report about a session, which need not be known yet. Returns the session if it is known and
+  /// something changed.
+  Session* report(std::string_view name, const ReportedNumbers& numbers);
+  /// The limit of the account of this session, for all sessions of its root. True if it changed.
+  bool report_limit(const Session& session, LimitState limit);
+  /// Of the sessions of this host, in ms. Returns those that are known.
+  std::vector<Session*> set_clock_offset(std::string_view host, std::int64_t offset_ms);
+  SeenMarks& seen() { return seen_; }
+  const SeenMarks& seen() const { return seen_; }
 
   /// Returns the session, possibly without members, or null for an unknown stream.
   Session* remove_stream(const tail::Stream& stream, Position log_head);
@@ -99,6 +158,8 @@ class SessionStore {
   /// those still referred to.
   std::size_t purge(Position log_first);
 
+  /// The payload of its `session` frame.
+  std::string payload(const Session& session, const EncodeOptions& options) const;
   /// Encoded once until `session.frames` are reset.
   Frame frame(Session& session, Audience audience);
   bool contains(const tail::Stream& stream) const { return by_stream_.contains(&stream); }
@@ -117,7 +178,7 @@ class SessionStore {
     return {host_of(session.name), session.name, session.project_or_directory(), session.program};
   }
 
-  std::size_t size() const { return by_id_.size(); }
+  std::size_t size() const { return by_name_.size(); }  // without streams whose session is not known yet
   void for_each(const std::function<void(Session&)>& visit);  // by name
   /// Visits sessions with a name after `name`, by name, until `visit` returns false. False: there are more.
   bool visit_after(std::string_view name, const std::function<bool(Session&)>& visit);
@@ -128,6 +189,7 @@ class SessionStore {
   std::string host_;                                      // empty: the names of sessions have hosts
   std::function<bool(std::string_view host)> is_online_;  // likewise
   const TextFilter* filter_ = nullptr;
+  const ModelTable* models_ = &ModelTable::built_in();
   struct Known {
     Session* session = nullptr;
     std::uint32_t id = 0;
@@ -137,6 +199,10 @@ class SessionStore {
   std::unordered_map<std::uint32_t, std::unique_ptr<Session>> by_id_;
   std::map<std::string, Session*, std::less<>> by_name_;
   std::unordered_map<const tail::Stream*, Known> by_stream_;
+  BoundedMap<ReportedNumbers, reported_max> reported_;
+  std::map<std::string, LimitState, std::less<>> accounts_;         // by root
+  std::map<std::string, std::int64_t, std::less<>> clock_offsets_;  // by host, those that are not 0
+  SeenMarks seen_;
   std::unordered_map<std::uint32_t, const tail::Stream*> streams_;
 };
 

@@ -103,7 +103,7 @@ void SubscriberSession::read_cold(const std::shared_ptr<ColdRead>& request) {
     const std::string& name = request->streams[request->next++];
     const tail::Stream* stream = context_.archive->find(name);
     if (!stream || context_.sessions.contains(*stream)) continue;
-    if (!stream->session().empty()) {
+    if (!stream->session().empty() && (stream->is_identified() || stream->transcript())) {
       if (may_see_by_name(*allowed, context_.sessions, stream->session()))
         request->sessions.insert(stream->session());
       continue;

@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "base/erased_stream.hpp"
 #include "base/sockets.hpp"
 
 namespace earshot::serve {
@@ -97,35 +98,15 @@ class OrderedStream {
   }
 
   template <class Buffers, class Handler>
-  auto async_read_some(const Buffers& buffers, Handler&& handler) {
-    return boost::asio::async_compose<Handler, void(error_code, std::size_t)>(
-        [this, buffers, begun = false](auto& self, error_code ec = {}, std::size_t n = 0) mutable {
-          if (!std::exchange(begun, true)) return next_.async_read_some(buffers, std::move(self));
-          bytes_in_ += n;
-          self.complete(ec, n);
-        },
-        handler, next_);
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+    read_some(BufferList<boost::asio::mutable_buffer>(buffers),
+              erase_handler(std::forward<Handler>(handler)));
   }
 
-  /// For Beast: the response to the upgrade and control frames. Writes everything, or fails.
+  /// For Beast: the response to the upgrade and control frames.
   template <class Buffers, class Handler>
-  auto async_write_some(const Buffers& buffers, Handler&& handler) {
-    return boost::asio::async_compose<Handler, void(error_code, std::size_t)>(
-        [this, buffers, mine = false](auto& self, error_code ec = {}, std::size_t n = 0) mutable {
-          if (mine) {
-            busy_ = false;
-            bytes_out_ += n;
-            if (on_free_) boost::asio::post(next_.get_executor(), on_free_);
-            return self.complete(ec, n);
-          }
-          control_waits_ = true;
-          if (busy_ || !rest_.empty()) return turn_.async_wait(std::move(self));  // until cancel()
-          control_waits_ = false;
-          mine = busy_ = true;
-          if (opcode(buffers) == close_opcode) closed_ = true;
-          boost::asio::async_write(next_, buffers, std::move(self));
-        },
-        handler, next_);
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+    write_all(BufferList<boost::asio::const_buffer>(buffers), erase_handler(std::forward<Handler>(handler)));
   }
 
   /// After the socket was closed: ends a waiting write.
@@ -158,15 +139,35 @@ class OrderedStream {
                              });
   }
 
-  template <class Buffers>
-  static int opcode(const Buffers& buffers) {
-    for (auto it = boost::asio::buffer_sequence_begin(buffers);
-         it != boost::asio::buffer_sequence_end(buffers); ++it) {
-      if (const boost::asio::const_buffer buffer = *it; buffer.size() > 0) {
-        return *static_cast<const unsigned char*>(buffer.data());
-      }
+  using Written = BufferList<boost::asio::const_buffer>;
+
+  void read_some(const BufferList<boost::asio::mutable_buffer>& buffers, StreamDone done) {
+    next_.async_read_some(buffers, [this, done = std::move(done)](error_code ec, std::size_t n) {
+      bytes_in_ += n;
+      done(ec, n);
+    });
+  }
+
+  void write_all(const Written& buffers, StreamDone done) {
+    control_waits_ = busy_ || !rest_.empty();
+    if (control_waits_) {
+      return turn_.async_wait([this, buffers, done = std::move(done)](error_code) mutable {  // until cancel()
+        write_all(buffers, std::move(done));
+      });
     }
-    return -1;
+    busy_ = true;
+    if (opcode(buffers) == close_opcode) closed_ = true;
+    boost::asio::async_write(next_, buffers, [this, done = std::move(done)](error_code ec, std::size_t n) {
+      busy_ = false;
+      bytes_out_ += n;
+      if (on_free_) boost::asio::post(next_.get_executor(), on_free_);
+      done(ec, n);
+    });
+  }
+
+  static int opcode(const Written& buffers) {
+    return buffers.begin() == buffers.end() ? -1
+                                            : *static_cast<const unsigned char*>(buffers.begin()->data());
   }
 
   Next next_;

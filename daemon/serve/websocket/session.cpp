@@ -12,15 +12,16 @@ namespace {
 
 std::string welcome_frame(const ServerContext& context, View view) {
   std::string out;
-  JsonWriter(out)
-      .begin_object()
+  JsonWriter json(out);
+  json.begin_object()
       .member("type", "welcome")
       .member("protocol", 1)
       .member("server", context.server)
       .member("instance", context.instance)
       .member("host", context.host)
-      .member("view", view == View::meta ? "meta" : "full")
-      .key("limits")
+      .member_if_any("url", context.welcome_url)
+      .member("view", view == View::meta ? "meta" : "full");
+  json.key("limits")
       .begin_object()
       .member("frame_bytes", context.limits.inbound_bytes_max)
       .member("subscriptions", context.limits.subscriptions_max)

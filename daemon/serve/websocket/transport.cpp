@@ -58,13 +58,13 @@ class TransportOf final : public Transport {
     socket().cancel(ignored);
   }
 
-  void finish(Done done) override {
+  void finish(std::size_t bytes_max, Done done) override {
     if constexpr (tls) {
       stream().async_shutdown(std::move(done));
     } else {
       error_code ignored;
       socket().shutdown(asio::socket_base::shutdown_send, ignored);
-      until_gone(std::move(done));
+      until_gone(bytes_max, std::move(done));
     }
   }
 
@@ -80,7 +80,7 @@ class TransportOf final : public Transport {
   void read_head(Read read) override {
     head_ = std::make_unique<Head>();
     head_->parser.header_limit(static_cast<std::uint32_t>(limits_.request_bytes_max));
-    head_->parser.body_limit(limits_.body_bytes_max);
+    head_->parser.body_limit(std::max(limits_.body_bytes_max, request_body_bytes_max));
     buffer_.max_size(2 * limits_.request_bytes_max);
     heard_before_ = ordered().bytes_in();
     http::async_read_header(
@@ -88,7 +88,8 @@ class TransportOf final : public Transport {
         [this, read = std::move(read)](error_code ec, std::size_t) { read(head_fault(ec)); });
   }
 
-  void read_body(Read read) override {
+  void read_body(std::size_t bytes_max, Read read) override {
+    head_->parser.body_limit(bytes_max);
     http::async_read(ordered(), buffer_, head_->parser, [read = std::move(read)](error_code ec, std::size_t) {
       if (ec == http::error::body_limit) return read(Fault::body_too_long);
       read(!ec ? Fault::none : is_http(ec) ? Fault::unreadable : Fault::gone);
@@ -98,6 +99,10 @@ class TransportOf final : public Transport {
   bool begun() const override { return buffer_.size() > 0 || ordered().bytes_in() > heard_before_; }
   bool expects_continue() const override {
     return beast::iequals(head_->parser.get()[http::field::expect], "100-continue");
+  }
+  std::uint64_t content_length() const override {
+    const auto length = head_->parser.content_length();
+    return length ? *length : 0;
   }
   bool keep_alive() const override { return head_->parser.keep_alive(); }
   bool http_1_0() const override { return head_->parser.get().version() < 11; }
@@ -124,15 +129,15 @@ class TransportOf final : public Transport {
     write_more(std::move(done));
   }
 
-  void until_gone(Done done) override {
-    constexpr std::size_t dropped_bytes_max = 64 << 10;
-    if (!scrap_) scrap_ = std::make_unique<std::array<char, 1024>>();
-    stream().async_read_some(asio::buffer(*scrap_),
-                             [this, done = std::move(done)](error_code ec, std::size_t n) mutable {
+  void until_gone(std::size_t bytes_max, Done done) override {
+    // The connection of an event stream keeps this memory.
+    if (scrap_.empty()) scrap_.resize(bytes_max > discarded_bytes_max ? 64 << 10 : 1 << 10);
+    stream().async_read_some(asio::buffer(scrap_),
+                             [this, bytes_max, done = std::move(done)](error_code ec, std::size_t n) mutable {
                                dropped_ += n;
-                               if (!ec && dropped_ > dropped_bytes_max) ec = asio::error::message_size;
+                               if (!ec && dropped_ > bytes_max) ec = asio::error::message_size;
                                if (ec) return done(ec);
-                               until_gone(std::move(done));
+                               until_gone(bytes_max, std::move(done));
                              });
   }
 
@@ -267,7 +272,7 @@ class TransportOf final : public Transport {
   websocket::stream<OrderedStream<Stream>, false> ws_;
   beast::flat_buffer buffer_;
   std::unique_ptr<Head> head_;  // null after the upgrade
-  std::unique_ptr<std::array<char, 1024>> scrap_;
+  std::vector<char> scrap_;
   std::string out_;
   std::size_t out_done_ = 0, dropped_ = 0;
   std::uint64_t written_ = 0, heard_before_ = 0;

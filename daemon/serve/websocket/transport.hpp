@@ -19,6 +19,8 @@
 
 namespace earshot::serve {
 
+constexpr std::size_t discarded_bytes_max = 64 << 10;  // of a client that is no longer read
+
 /// Why a request could not be read. `gone`: disconnected.
 enum class Fault { none, gone, unreadable, head_too_long, target_too_long, body_too_long };
 
@@ -37,22 +39,25 @@ class Transport {
   virtual void open(Done done) = 0;
   /// Aborts the pending read, whose callback receives an error.
   virtual void cancel() = 0;
-  /// Shuts down sending, then discards input until the client closes: closing first could reset the
-  /// connection before the client has read the response.
-  virtual void finish(Done done) = 0;
+  /// Shuts down sending, then discards up to `bytes_max` bytes of input until the client closes: closing
+  /// first could reset the connection before the client has read the response.
+  virtual void finish(std::size_t bytes_max, Done done) = 0;
 
   // HTTP
+  /// A body that is announced to be longer than request_body_bytes_max and Limits::body_bytes_max is a fault.
   virtual void read_head(Read read) = 0;
-  virtual void read_body(Read read) = 0;
+  /// A body of more than `bytes_max` bytes is a fault.
+  virtual void read_body(std::size_t bytes_max, Read read) = 0;
   virtual bool begun() const = 0;  // a byte of the next request was received
   virtual bool expects_continue() const = 0;
-  virtual bool keep_alive() const = 0;  // the client accepts further requests
+  virtual std::uint64_t content_length() const = 0;  // 0: not stated
+  virtual bool keep_alive() const = 0;               // the client accepts further requests
   virtual bool http_1_0() const = 0;
   virtual bool spoke_early() const = 0;  // data followed the request
   virtual Request request() const = 0;   // until the next read_head()
   virtual void write(std::string bytes, Done done) = 0;
-  /// Discards input; `done` when the client disconnects or sends more than 64 KiB.
-  virtual void until_gone(Done done) = 0;
+  /// Discards input; `done` when the client disconnects or sends more than `bytes_max` bytes.
+  virtual void until_gone(std::size_t bytes_max, Done done) = 0;
 
   // WebSocket
   struct Message {

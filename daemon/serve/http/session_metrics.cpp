@@ -1,0 +1,214 @@
+#include "serve/http/session_metrics.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "base/quantities.hpp"
+#include "base/text.hpp"
+#include "serve/stream/frames.hpp"
+
+namespace earshot::serve {
+namespace {
+
+struct TokenKind {
+  std::string_view name;
+  std::uint64_t Usage::*count;
+};
+constexpr TokenKind token_kinds[] = {{"input", &Usage::input},
+                                     {"output", &Usage::output},
+                                     {"cache_read", &Usage::cache_read},
+                                     {"cache_write", &Usage::cache_write}};
+
+bool is_name(std::string_view text) {
+  constexpr std::size_t bytes_max = 64;
+  constexpr std::string_view characters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@[] ()";
+  return !text.empty() && text.size() <= bytes_max && text.find_first_not_of(characters) == text.npos;
+}
+
+std::string name_or_other(std::string_view text) {
+  return std::string(text.empty() || is_name(text) ? text : SessionMetrics::other);
+}
+
+std::string shortened(std::string_view text) {
+  constexpr std::size_t bytes_max = 256;
+  return std::string(cut_utf8(text, bytes_max));
+}
+
+const StreamState* state_of(const tail::Stream* stream) {
+  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
+}
+
+double cost_of_model(const ModelUsage& used, const ModelTable& models) {
+  return used.recorded_usd + models.cost_usd(used.model, used.without_cost).value_or(0);
+}
+
+/// The share of the context window that is used; 0: unknown.
+double context_ratio(const Session& session, const ModelTable& models) {
+  const StreamState* main = state_of(session.main());
+  const auto window = context_window_of(session, models);
+  if (!main || !window || *window == 0) return 0;
+  return static_cast<double>(main->context_tokens) / static_cast<double>(*window);
+}
+
+}  // namespace
+
+std::string SessionMetrics::label(Names& known, std::string_view value, std::size_t values_max) {
+  if (value.empty()) return {};
+  if (!known.contains(value)) {
+    if (!is_name(value) || known.size() >= values_max) return std::string(other);
+    known.emplace(value);
+  }
+  return std::string(value);
+}
+
+void SessionMetrics::on_added(Session& session, Member& member, const ModelTable& models) {
+  const StreamState* state = state_of(member.stream);
+  if (!state) return;
+  member.counted.total = state->usage;
+  for (const ModelUsage& each : state->usage_by_model.models())
+    member.counted.usd[each.model] = cost_of_model(each, models);
+  if (const auto cost = cost_of(session, models))
+    session.counted_usd = std::max(session.counted_usd, cost->usd);
+}
+
+void SessionMetrics::on_event(Session& session, Member* member, const EventBody& body) {
+  ++events_[std::string(type_name(body))];
+  if (const auto* finished = std::get_if<event::ToolFinished>(&body))
+    ++tools_[{label(programs_, session.program, programs_max),
+              label(outcomes_, finished->outcome, values_max), ""}];
+  const auto* used = std::get_if<event::UsageUpdated>(&body);
+  if (used && member) count_tokens(session, *member, *used);
+}
+
+void SessionMetrics::count_tokens(Session& session, Member& member, const event::UsageUpdated& used) {
+  const StreamState* state = state_of(member.stream);
+  if (!state) return;
+  session.usage_grew = true;
+  const std::string program = label(programs_, session.program, programs_max);
+  const std::string model = label(models_, used.model.empty() ? state->model : used.model, models_max);
+  for (const TokenKind& kind : token_kinds) {
+    const std::uint64_t tokens = used.total.*kind.count;
+    std::uint64_t& counted = member.counted.total.*kind.count;  // grows only: a new history adds nothing
+    if (tokens <= counted) continue;
+    tokens_[{program, model, std::string(kind.name)}] += tokens - std::exchange(counted, tokens);
+  }
+}
+
+/// A session may have grown by less than its models: a recorded total replaces estimates.
+void SessionMetrics::count_cost(Session& session, const ModelTable& models) {
+  const auto cost = cost_of(session, models);
+  double left = cost ? std::max(0.0, cost->usd - session.counted_usd) : 0;
+  session.counted_usd += left;
+  const std::string program = label(programs_, session.program, programs_max);
+  const auto add = [&](std::string_view model, double usd) {
+    const bool is_recorded = cost && cost->source == "recorded";
+    if (usd <= 0) return;
+    costs_[{program, label(models_, model, models_max), is_recorded ? "recorded" : "estimated"}] += usd;
+    left -= usd;
+  };
+  for (Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    for (const ModelUsage& each : state->usage_by_model.models()) {
+      const double usd = cost_of_model(each, models);
+      add(each.model, std::min(left, usd - std::exchange(member.counted.usd[each.model], usd)));
+    }
+  }
+  if (const StreamState* main = state_of(session.main())) add(main->model, left);
+}
+
+void SessionMetrics::on_status(Session& session, const status::Status& next, Clock::time_point now) {
+  const bool is_waiting = next.state == "waiting";
+  const bool is_same =
+      session.wait_began && is_waiting && session.status && session.status->since == next.since;
+  if (is_same) return;
+  const std::string program =
+      label(programs_, session.program.empty() ? next.program : session.program, programs_max);
+  if (session.wait_began && session.status) {
+    const std::chrono::duration<double> waited = now - *session.wait_began;
+    wait_seconds_[{program, label(reasons_, session.status->reason, values_max), ""}] += waited.count();
+  }
+  session.wait_began.reset();
+  if (!is_waiting) return;
+  session.wait_began = now;
+  ++waits_[{program, label(reasons_, next.reason, values_max), ""}];
+}
+
+void SessionMetrics::fill_counters(MetricsPage& page) const {
+  page.family("earshot_events_total", "Events since the start, by type.");
+  for (const auto& [type, count] : events_) page.sample(count, {{"type", type}});
+  const auto add = [&](std::string_view name, std::string_view help, const auto& counts,
+                       std::string_view second, std::string_view third) {
+    page.family(name, help);
+    for (const auto& [labels, count] : counts) {
+      const auto& [program, value, kind] = labels;
+      if (third.empty())
+        page.sample(count, {{"program", program}, {second, value}});
+      else
+        page.sample(count, {{"program", program}, {second, value}, {third, kind}});
+    }
+  };
+  add("earshot_tokens_total", "Tokens used since the start.", tokens_, "model", "kind");
+  add("earshot_cost_usd_total", "Cost since the start in USD.", costs_, "model", "source");
+  add("earshot_tools_total", "Finished tool calls since the start.", tools_, "outcome", "");
+  add("earshot_waits_total", "Times that a session began to wait for the user.", waits_, "reason", "");
+  add("earshot_wait_seconds_total", "How long sessions waited for the user, in waits that are over.",
+      wait_seconds_, "reason", "");
+}
+
+void SessionMetrics::fill(MetricsPage& page, SessionStore& sessions,
+                          const std::function<bool(const Session&)>& is_live) {
+  sessions.for_each([&](Session& session) {
+    if (std::exchange(session.usage_grew, false)) count_cost(session, sessions.models());
+  });
+  fill_counters(page);
+  fill_gauges(page, sessions, is_live);
+}
+
+void SessionMetrics::fill_gauges(MetricsPage& page, SessionStore& sessions,
+                                 const std::function<bool(const Session&)>& is_live) {
+  std::uint64_t unseen = 0;
+  std::vector<std::pair<double, const Session*>> fullest;
+  std::map<std::pair<std::string, std::string>, const LimitState*> limits;  // by program and name: the newest
+  sessions.for_each([&](Session& session) {
+    unseen += session.is_unseen() ? 1 : 0;
+    for (const LimitState* limit : limits_of(session)) {
+      const std::pair key(name_or_other(session.program), name_or_other(limit->limit));
+      const auto known = limits.find(key);
+      if (known == limits.end() && limits.size() < limits_max) limits.emplace(key, limit);
+      if (known != limits.end() && known->second->time < limit->time) known->second = limit;
+    }
+    if (!is_live(session)) return;
+    if (const double ratio = context_ratio(session, sessions.models()); ratio > 0)
+      fullest.emplace_back(ratio, &session);
+  });
+  page.add("earshot_sessions_unseen", "Sessions with a finished turn that the user has not seen.", unseen);
+  std::sort(fullest.begin(), fullest.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second->name < b.second->name;
+  });
+  if (fullest.size() > context_sessions_max) fullest.resize(context_sessions_max);
+  page.family("earshot_session_context_ratio",
+              "Used share of the context window, of the live sessions with the fullest ones.");
+  for (const auto& [ratio, session] : fullest)
+    page.sample(ratio, {{"session", shortened(session->name)},
+                        {"program", name_or_other(session->program)},
+                        {"project", shortened(session->project)}});
+  page.family("earshot_limit_used_ratio",
+              "Used share of the account's limits, of windows that are not over.");
+  for (const auto& [key, limit] : limits) {
+    std::map<std::string, double> windows;  // a name may be repeated
+    for (const LimitWindow& each : limit->windows) {
+      const auto resets = parse_time(each.resets_at);
+      const bool is_over = resets && *resets <= wall_now_ms();
+      if (each.used_percent && !is_over && windows.size() < values_max)
+        windows.emplace(name_or_other(each.name), *each.used_percent / 100);
+    }
+    for (const auto& [name, ratio] : windows)
+      page.sample(ratio, {{"program", key.first}, {"limit", key.second}, {"window", name}});
+  }
+}
+
+}  // namespace earshot::serve

@@ -1,0 +1,147 @@
+#include "serve/stream/session_numbers.hpp"
+
+#include <algorithm>
+
+#include "base/quantities.hpp"
+#include "serve/stream/session_store.hpp"
+
+namespace earshot::serve {
+namespace {
+
+const StreamState* state_of(const tail::Stream* stream) {
+  return stream && stream->transcript() ? &stream->transcript()->state() : nullptr;
+}
+
+/// Whether a total that another stream recorded at `total_ms` includes this stream: a program's own total
+/// includes its subagents. Of a stream that began before it and goes on, the rest is included in the next
+/// total.
+bool is_covered(const StreamState& state, std::int64_t total_ms) {
+  if (!total_ms || state.cost_total_ms) return false;
+  return state.last_activity_ms <= total_ms || state.turn > 1 || state.turn_started_ms <= total_ms;
+}
+
+bool waits_for_permission(const status::Status& status) {
+  return status.source == "registry" && status.state == "waiting" &&
+         (status.reason == "permission" || status.reason == "dialog");
+}
+
+/// Null: none are known.
+const ReportedNumbers* numbers_of_host(const Session& session) {
+  return session.reported && session.reported->is_from_host ? &*session.reported : nullptr;
+}
+
+}  // namespace
+
+std::optional<Cost> cost_of(const Session& session, const ModelTable& models) {
+  const ReportedNumbers* host = numbers_of_host(session);
+  if (host && host->cost_usd) return Cost{*host->cost_usd, host->cost_source};
+  double recorded = 0, estimated = 0;
+  bool has_recorded = false, has_estimate = false, is_complete = true;
+  std::int64_t total_ms = 0;
+  for (const Member& member : session.members)
+    if (const StreamState* state = state_of(member.stream))
+      total_ms = std::max(total_ms, state->cost_total_ms);
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    if (state->cost_usd) {
+      recorded += *state->cost_usd;
+      has_recorded = true;
+    }
+    if (is_covered(*state, total_ms)) continue;
+    for (const ModelUsage& each : state->usage_by_model.models()) {
+      const Usage& tokens = each.without_cost;
+      if (tokens == Usage{}) continue;
+      const Price* price = models.price(each.model);
+      // Some versions of a program record the output only.
+      const bool is_partial = tokens.input + tokens.cache_read + tokens.cache_write == 0;
+      is_complete &= price && !is_partial;
+      if (price) estimated += cost_usd(*price, tokens);
+      has_estimate = true;
+    }
+  }
+  if (recorded < 0) return std::nullopt;
+  if (has_estimate && is_complete) return Cost{recorded + estimated, has_recorded ? "mixed" : "estimated"};
+  if (has_recorded) return Cost{recorded, "recorded"};
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> context_window_of(const Session& session, const ModelTable& models) {
+  const ReportedNumbers* host = numbers_of_host(session);
+  if (host && host->context_window) return host->context_window;
+  const StreamState* main = state_of(session.main());
+  if (main && main->context_window) return main->context_window;
+  if (session.reported && session.reported->context_window) return session.reported->context_window;
+  if (!main) return std::nullopt;
+  return models.context_window(main->model, main->context_tokens);
+}
+
+std::optional<TimeSpent> times_of(const Session& session) {
+  const ReportedNumbers* host = numbers_of_host(session);
+  if (host && host->times) return host->times;
+  const StreamState* main = state_of(session.main());
+  if (!main || !main->times.is_known()) return std::nullopt;
+  std::int64_t until = main->last_activity_ms;
+  if (session.status) until = parse_time(session.status->since).value_or(until);
+  TimeSpent spent = main->times.until(std::max(until, main->times.answered()));
+  const auto move = [](std::int64_t& worked, std::int64_t& waited, std::int64_t ms) {
+    ms = std::clamp<std::int64_t>(ms, 0, worked);
+    worked -= ms;
+    waited += ms;
+  };
+  move(spent.worked, spent.waited, session.live_waits.waited_ms());
+  move(spent.turn_worked, spent.turn_waited, session.live_waits.turn_waited_ms(main->turn));
+  return spent;
+}
+
+void append_usage_member(JsonWriter& json, const Session& session, const ModelTable& models) {
+  Usage sum;
+  for (const Member& member : session.members) {
+    const StreamState* state = state_of(member.stream);
+    if (!state) continue;
+    sum.input += state->usage.input;
+    sum.output += state->usage.output;
+    sum.cache_read += state->usage.cache_read;
+    sum.cache_write += state->usage.cache_write;
+  }
+  json.key("usage").begin_object().member("input", sum.input).member("output", sum.output);
+  json.member("cache_read", sum.cache_read).member("cache_write", sum.cache_write);
+  const StreamState* main = state_of(session.main());
+  if (main && main->context_tokens > 0) json.member("context", main->context_tokens);
+  if (const auto window = context_window_of(session, models)) json.member("context_window", *window);
+  if (const auto cost = cost_of(session, models))
+    json.member("cost_usd", cost->usd).member("cost_source", cost->source);
+  json.end_object();
+}
+
+void append_times_member(JsonWriter& json, const Session& session) {
+  if (const auto spent = times_of(session)) append_times_member(json, *spent);
+}
+
+void append_times_member(JsonWriter& json, const TimeSpent& spent) {
+  json.key("times").begin_object().member("waited_ms", spent.waited).member("worked_ms", spent.worked);
+  json.member("idle_ms", spent.idle).key("turn").begin_object();
+  json.member("waited_ms", spent.turn_waited).member("worked_ms", spent.turn_worked);
+  json.end_object().end_object();
+}
+
+void LiveWaits::status_changed(const status::Status* previous, const status::Status& next, std::uint32_t turn,
+                               std::int64_t recorded_ms) {
+  const bool waited = previous && waits_for_permission(*previous);
+  const bool waits = waits_for_permission(next);
+  if (waited && waits && previous->since == next.since) return;
+  if (waited) {
+    const auto begin = parse_time(previous->since), end = parse_time(next.since);
+    const std::int64_t recorded =
+        turn == turn_ ? std::max<std::int64_t>(0, recorded_ms - recorded_before_ms_) : 0;
+    const std::int64_t waited_ms = begin && end ? std::max<std::int64_t>(0, *end - *begin - recorded) : 0;
+    waited_ms_ += waited_ms;
+    turn_waited_ms_ += waited_ms;
+  }
+  if (!waits) return;
+  if (turn != turn_) turn_waited_ms_ = 0;
+  turn_ = turn;
+  recorded_before_ms_ = recorded_ms;
+}
+
+}  // namespace earshot::serve
