@@ -1,13 +1,11 @@
 // The commands of `earshot`: each takes its options and returns the exit code of the program. Help,
 // completions and the tests of the manual are derived from what the add functions define.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "base/text_filter.hpp"
@@ -17,6 +15,10 @@
 #include "common/http.hpp"
 #include "common/resumer.hpp"
 
+namespace CLI {
+class App;
+}
+
 namespace earshot::cli {
 
 using namespace common;
@@ -25,7 +27,10 @@ constexpr int exit_ok = 0;
 constexpr int exit_failed = 1;  // the daemon or a file cannot be reached or read
 constexpr int exit_usage = 2;
 constexpr int exit_no_daemon = 3;  // `status` only
-constexpr int try_again = -1;      // no exit code: a command that reconnects continues
+constexpr int exit_no_process =
+    4;  // `focus` only: the session's process is not on this machine, or not known
+constexpr int exit_not_focused = 5;  // `focus` only: its terminal cannot be brought to the front
+constexpr int try_again = -1;        // no exit code: a command that reconnects continues
 
 enum class Format { automatic, json, pretty };  // automatic: pretty on a terminal
 
@@ -61,10 +66,19 @@ int doctor_command(const ReportOptions& options);
 struct StatusLineOptions {
   Filters filters;
   ConnectOptions daemon;
-  bool follow = false;  // a line at each change, until ^C
+  std::string from;           // the program whose status line command this is; empty: all sessions
+  bool install_hint = false;  // with `from`: print how to enter the command
+  bool follow = false;        // a line at each change, until ^C
   bool json = false;
+  bool limits = false;  // also the limit that is used most
+  int wait_ms = 30;     // with `from`: for the program's JSON and the daemon
 };
 int statusline_command(const StatusLineOptions& options);
+/// Ends this process with exit code 0 if it still runs in 42 ms: nothing may delay the program whose line it
+/// prints, and an error would be shown in place of the line.
+void exit_in_time();
+/// With `from` or `install_hint`.
+int program_statusline_command(const StatusLineOptions& options);
 
 struct ShowOptions {
   std::string session = "last";  // an id, a unique beginning of one, or `last`
@@ -77,6 +91,14 @@ struct ShowOptions {
   bool no_pager = false;
 };
 int show_command(const ShowOptions& options, const DaemonAddresses& addresses);
+
+struct FocusOptions {
+  std::string session;  // an id, a unique beginning of one, or `last`; empty: the one that has waited longest
+  Filters filters;      // restrict the sessions to choose from
+  ConnectOptions daemon;
+  bool json = false;
+};
+int focus_command(const FocusOptions& options, const DaemonAddresses& addresses);
 
 struct OpenOptions {
   ConnectOptions daemon;
@@ -105,6 +127,17 @@ struct ReplayOptions {
 };
 int replay_command(const ReplayOptions& options);
 
+enum class UsageBy { day, session, project, model, program };
+struct UsageOptions {
+  std::vector<std::string> roots;  // as of the daemon; empty: the default ones
+  std::string models;              // a file with prices; empty: the user's, if there is one
+  std::optional<std::int64_t> since_ms;
+  UsageBy by = UsageBy::day;
+  ColourMode colour = ColourMode::automatic;
+  bool json = false;
+};
+int usage_command(const UsageOptions& options);
+
 // The command line.
 
 using Run = std::function<int()>;  // after parsing; returns the exit code
@@ -113,26 +146,12 @@ struct Command {
   Run run;
 };
 
-// Each defines the options of a command.
-Run add_ls(CLI::App& command);
-Run add_tail(CLI::App& command);
-Run add_show(CLI::App& command);
-Run add_status(CLI::App& command);
-Run add_statusline(CLI::App& command);
-Run add_replay(CLI::App& command);
-Run add_open(CLI::App& command);
-Run add_token(CLI::App& command);
-Run add_doctor(CLI::App& command);
 Run add_completions(CLI::App& command);
 
 /// Adds all commands; `app` must outlive the result.
 std::vector<Command> add_commands(CLI::App& app);
-/// Null: there is no such command.
-const CLI::App* find_command(const CLI::App& app, const std::string& name);
 
-/// The words of `earshot complete`: what a shell may put in place of the last of `words`, which follow the
-/// name of the program. A line each, `<word>` or `<word>\t<description>`, or the only line `\tfile` or
-/// `\tdirectory`: a path.
+/// The words of `earshot complete`, see common/completions.hpp.
 std::string complete_words(const CLI::App& app, std::vector<std::string> words);
 
 /// Calls `run` with the daemon's addresses and returns its result. If there are none, prints the reason and
@@ -141,48 +160,6 @@ int with_daemon(const ConnectOptions& options, const std::function<int(const Dae
 /// Repeats with_daemon() until its result is not `try_again`.
 int with_daemon_until_done(const ConnectOptions& options,
                            const std::function<int(const DaemonAddresses&)>& attempt);
-
-extern const char* const filter_help;
-/// `types`: also --type. A command with the argument SESSION has no --session.
-void add_filters(CLI::App& command, Filters& filters, bool types);
-void add_colour(CLI::App& command, ColourMode& colour);
-
-/// What the help of a command shows, and its flags.
-template <class Options>
-struct CommandText {
-  struct Flag {
-    const char* names;
-    bool Options::*value;
-    const char* description;
-  };
-  std::vector<Flag> flags;
-  const char* footer;
-};
-
-/// `run` takes the options and, if the command needs the daemon, its addresses. `define` adds other options
-/// than flags. Those for colours, filters and the connection follow if `Options` has members for them.
-template <class Options, class RunWith>
-Run define_command(CLI::App& command, const CommandText<Options>& text, RunWith run,
-                   const std::function<void(CLI::App&, Options&)>& define = {}) {
-  const auto options = std::make_shared<Options>();
-  for (const auto& flag : text.flags) command.add_flag(flag.names, (*options).*flag.value, flag.description);
-  if (define) define(command, *options);
-  std::string footer = text.footer;
-  if constexpr (requires { options->colour; }) add_colour(command, options->colour);
-  if constexpr (requires { options->filters; }) {
-    add_filters(command, options->filters, std::is_same_v<Options, TailOptions>);
-    footer = std::string(filter_help) + "\n\n" + footer;
-  }
-  if constexpr (requires { options->daemon; }) add_connect_options(command, options->daemon);
-  command.footer(footer);
-  if constexpr (std::is_invocable_v<RunWith, const Options&>) {
-    return [options, run] { return run(*options); };
-  } else {
-    return [options, run] {
-      return with_daemon(options->daemon, [&](const auto& addresses) { return run(*options, addresses); });
-    };
-  }
-}
 
 /// Prints a usage error and returns its exit code.
 int usage_error(const std::string& message);
@@ -196,7 +173,7 @@ struct Health {
   std::string version, host, address, socket, state;
   std::int64_t pid = 0, uptime_s = 0;
   struct Root {
-    std::string name, path;
+    std::string name, path, program;
     bool exists = false;
     std::uint64_t transcripts = 0, live = 0;
   };
@@ -207,6 +184,11 @@ struct Health {
     std::string path, reason, advice;
   };
   std::vector<Problem> problems;
+  struct Unknown {  // record types that earshot has no rule for
+    std::string program, version;
+    std::vector<std::string> types;
+  };
+  std::vector<Unknown> unknown_records;
   struct Host {
     std::string name, last_seen;  // last_seen: RFC 3339; empty: not known
     bool online = false;
@@ -225,6 +207,9 @@ void print_daemon_error(const Fields& error);
 
 /// Prints why the daemon refused a request; returns exit_failed.
 int print_http_error(const HttpResult& result, const DaemonAddresses& addresses);
+
+/// Removes the session's unseen mark. A daemon that knows none, or not this session, is no error.
+void mark_seen(const DaemonAddresses& addresses, std::string_view session);
 
 /// Flushes the output; returns exit_failed, with a message, if it could not be written.
 int finish(Output& out);

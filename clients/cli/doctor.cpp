@@ -82,10 +82,6 @@ std::string report_json(const Findings& findings) {
 
 namespace {
 
-const CommandText<ReportOptions> text = {
-    {{"--json", &ReportOptions::json, "print one JSON object"}},
-    R"(Exit codes: 0 no problem, possibly warnings; 1 a problem was found; 2 usage error.)"};
-
 doctor::Probe contact(const DaemonAddresses& addresses) {
   doctor::Probe probe;
   const HttpResult result = send_request(addresses, {.target = "/v1/health"});
@@ -109,6 +105,7 @@ std::vector<doctor::Root> find_roots(const doctor::Probe& probe) {
       doctor::Root root;
       root.name = each.name;
       root.path = each.path;
+      if (const AgentProgram* program = find_agent_program(each.program)) root.program = program;
       root.expected = std::none_of(defaults.begin(), defaults.end(), [&](const doctor::Root& other) {
         return other.path == each.path && !other.expected;
       });
@@ -165,6 +162,8 @@ int doctor_command(const ReportOptions& options) {
   add(doctor::check_kernel(doctor::kernel(health == nullptr ? 0 : health->pid), directories, health));
   if (health != nullptr) add(doctor::check_health(*health));
   if (health != nullptr) add(doctor::check_hosts(*health, now));
+  NotifierHealth notifier;
+  if (read_notifier_health(state + "/notify", notifier)) add(doctor::check_notifier(notifier));
   findings.push_back(doctor::check_disk(state, doctor::bytes_free(state)));
   findings.push_back(doctor::check_clock(now, newest_ms));
 
@@ -174,7 +173,5 @@ int doctor_command(const ReportOptions& options) {
   if (finish(out) != exit_ok) return exit_failed;
   return doctor::has_problem(findings) ? exit_failed : exit_ok;
 }
-
-Run add_doctor(CLI::App& command) { return define_command(command, text, doctor_command); }
 
 }  // namespace earshot::cli

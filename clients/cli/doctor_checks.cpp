@@ -52,7 +52,8 @@ constexpr std::int64_t first_plausible_ms = 1'735'689'600'000;  // 2025: earlier
 constexpr std::int64_t future_ms = 5 * 60'000;                  // tolerated difference
 constexpr std::uint64_t watches_spare = 64;        // the roots themselves, their parents, session directories
 constexpr std::uint64_t connections_usual = 1100;  // the daemon's default limit
-constexpr std::uint64_t descriptors_spare = 128;   // transcripts, watches, listeners
+constexpr std::size_t types_shown_max = 5;
+constexpr std::uint64_t descriptors_spare = 128;  // transcripts, watches, listeners
 constexpr std::uint64_t watches_suggested = 524'288;
 constexpr std::size_t processes_max = 4096;  // others are not counted
 
@@ -175,6 +176,17 @@ Findings check_health(const Health& health) {
   if (health.problems.size() > problems_max)
     findings.push_back({Level::warning, "problem",
                         "and " + std::to_string(health.problems.size() - problems_max) + " more"});
+  for (const Health::Unknown& unknown : health.unknown_records) {
+    std::string types;
+    for (std::size_t i = 0; i < std::min<std::size_t>(unknown.types.size(), types_shown_max); ++i)
+      types += (i == 0 ? "" : ", ") + unknown.types[i];
+    if (unknown.types.size() > types_shown_max) types += ", …";
+    const std::string program = unknown.program + (unknown.version.empty() ? "" : " " + unknown.version);
+    findings.push_back({Level::warning, "records",
+                        program + " writes " + plural(unknown.types.size(), "record type") +
+                            " that earshot does not know: " + types,
+                        "nothing is lost but their events; a newer earshot may know them"});
+  }
   if (health.connections_max > 0 && health.connections * 10 >= health.connections_max * 9)
     findings.push_back({Level::warning, "clients",
                         std::to_string(health.connections) + " of " + std::to_string(health.connections_max) +
@@ -260,17 +272,11 @@ Findings check_state(const std::string& state, const std::string& token_file, co
 
 std::vector<Root> default_roots() {
   std::vector<Root> roots;
-  const char* const configured = std::getenv("CLAUDE_CONFIG_DIR");
-  for (std::string& path : default_program().default_roots(process_environment)) {
-    std::error_code failed;
-    const fs::path real = fs::weakly_canonical(path, failed);
-    const bool known = std::any_of(roots.begin(), roots.end(), [&](const Root& root) {
-      return fs::weakly_canonical(root.path, failed) == real;
-    });
-    if (known) continue;
+  for (const earshot::Root& each : earshot::default_roots().roots) {
     Root root;
-    root.path = std::move(path);
-    root.expected = configured != nullptr && root.path == configured;
+    root.name = each.name;
+    root.path = each.path;
+    root.program = each.program;
     roots.push_back(std::move(root));
   }
   return roots;
@@ -283,22 +289,18 @@ void scan_root(Root& root) {
     return;
   }
   root.exists = true;
-  root.directories = 1;
   const auto cannot_read = [&](const std::string& path) {
     ++root.unreadable;
     root.unreadable_example = path;
   };
-  for (const std::string& directory : transcript_directories(root.path)) {
-    if (!stat_file(directory).is_directory()) continue;
-    const TranscriptSearch found = transcripts_at(directory);
-    root.directories += found.directories;
-    root.transcripts += found.files.size();
-    for (const auto& [path, error] : found.errors)
-      if (error == EACCES) cannot_read(path);
-    for (const std::string& path : found.files) {
-      root.newest_ms = std::max(root.newest_ms, stat_file(path).modified_ms());
-      if (::access(path.c_str(), R_OK) != 0) cannot_read(path);
-    }
+  const TranscriptSearch found = transcripts_of({root.name, root.path, true, root.program});
+  root.directories = 1 + found.directories;
+  root.transcripts = found.files.size();
+  for (const auto& [path, error] : found.errors)
+    if (error == EACCES) cannot_read(path);
+  for (const std::string& path : found.files) {
+    root.newest_ms = std::max(root.newest_ms, stat_file(path).modified_ms());
+    if (::access(path.c_str(), R_OK) != 0) cannot_read(path);
   }
 }
 
@@ -317,6 +319,8 @@ Findings check_roots(const std::vector<Root>& roots, std::int64_t now_ms) {
                             "it is monitored once it exists; check the path (--root, earshot.toml)"});
     } else {
       std::string text = name + ": " + plural(root.transcripts, "transcript");
+      if (root.transcripts > 0 || root.program != &default_program())
+        text += " of " + std::string(root.program->program());
       if (root.transcripts > 0) text += ", the newest " + format_age(Ms(now_ms - root.newest_ms)) + " old";
       findings.push_back({Level::ok, "root", text});
     }
@@ -397,6 +401,29 @@ Findings check_kernel(const Kernel& kernel, std::uint64_t directories, const Hea
        std::to_string(kernel.descriptors_max) + " files may be open at once, " + std::to_string(needed) +
            " are needed for " + std::to_string(connections) + " connections",
        enough ? "" : "run ulimit -n 4096 before earshotd, or set LimitNOFILE=4096 in its unit"});
+  return findings;
+}
+
+Findings check_notifier(const NotifierHealth& health) {
+  Findings findings;
+  std::string working;
+  for (const auto& [name, sink] : health.sinks) {
+    if (!sink.is_failing()) {
+      working += (working.empty() ? "" : ", ") + name;
+      continue;
+    }
+    findings.push_back({Level::warning, "notices",
+                        "the sink " + name + " failed " +
+                            plural(static_cast<std::uint64_t>(sink.failures), "time") +
+                            " in a row, the last time on " + format_local_day(sink.failed_ms) + " at " +
+                            format_local_clock(sink.failed_ms) + ": " + sink.why,
+                        "earshot-notify why"});
+  }
+  if (!health.rules_problem.empty())
+    findings.push_back({Level::warning, "notices",
+                        "earshot-notify uses its earlier rules: " + health.rules_problem,
+                        "earshot-notify check"});
+  if (!working.empty()) findings.push_back({Level::ok, "notices", "earshot-notify delivers to " + working});
   return findings;
 }
 

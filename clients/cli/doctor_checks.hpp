@@ -9,10 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "agents/roots.hpp"
 #include "base/system.hpp"
 #include "cli/commands.hpp"
 #include "cli/style.hpp"
 #include "common/endpoint.hpp"
+#include "common/notifier_health.hpp"
 
 namespace earshot::cli::doctor {
 
@@ -49,6 +51,7 @@ Findings check_state(const std::string& state, const std::string& token_file, co
 /// A root directory and its transcripts.
 struct Root {
   std::string name, path;
+  const AgentProgram* program = &default_program();
   bool expected = false;  // configured by the user: it should exist
   bool exists = false;
   std::uint64_t transcripts = 0, unreadable = 0, directories = 0;
@@ -56,7 +59,7 @@ struct Root {
   std::string error;  // of the root itself
   std::int64_t newest_ms = 0;
 };
-/// $CLAUDE_CONFIG_DIR, ~/.claude, ~/.config/claude, without duplicates.
+/// Those of all agent programs, as earshotd finds them.
 std::vector<Root> default_roots();
 /// Counts transcripts; opens no file.
 void scan_root(Root& root);
@@ -70,6 +73,9 @@ struct Kernel {
 };
 Kernel kernel(std::int64_t daemon_pid);
 Findings check_kernel(const Kernel& kernel, std::uint64_t directories, const Health* health);
+
+/// Sinks of notices that fail, and rules that could not be reloaded.
+Findings check_notifier(const NotifierHealth& health);
 
 Finding check_disk(const std::string& path, std::optional<std::uint64_t> bytes_free);
 std::optional<std::uint64_t> bytes_free(std::string path);

@@ -2,12 +2,12 @@
 
 #include <iterator>
 
+#include "cli/gauges.hpp"
 #include "cli/session_summary.hpp"
 
 namespace earshot::cli {
 namespace {
 
-bool starts_agent(std::string_view tool) { return tool == "Task" || tool == "Agent"; }
 bool is_shown_by_events(std::string_view tool) { return starts_agent(tool) || has_own_events(tool); }
 
 std::string clock_of(const Fields& frame) {
@@ -27,7 +27,7 @@ struct EventLine {
 
   std::string clean(std::string_view key) const { return state.clean(frame.text(key)); }
   bool of_agent() const { return !frame.text("agent").empty(); }
-  Details details() { return Details(line, state); }
+  Details details() { return Details(line, state.display.charset); }
 };
 
 // Appends the margin, or the time, the label and the subagent's name, and the symbol.
@@ -74,13 +74,17 @@ bool show_session_started(EventLine& t) {
   begin_line(t, Glyph::session, Style::bold)
       .add("session ")
       .add(t.state.clean(short_id(t.frame.text("session"))));
-  t.details().add(t.clean("title"), Style::plain).add(t.clean("git_branch")).add(t.clean("version"));
+  Details facts = t.details();
+  facts.add(t.clean("title"), Style::plain).add(t.clean("git_branch"));
+  facts.add(t.state.clean(other_program(t.frame))).add(t.clean("version"));
+  for (const char* key : {"agent_type", "permission_mode", "sandbox", "source"})
+    if (t.state.verbose) facts.add(t.clean(key));
   return true;
 }
 
 bool show_session_updated(EventLine& t) {
   if (t.of_agent() && !t.state.verbose) return false;
-  constexpr std::string_view shown[] = {"title", "model", "permission_mode", "git_branch"};
+  constexpr std::string_view shown[] = {"title", "model", "permission_mode", "sandbox", "git_branch"};
   constexpr std::string_view more[] = {"mode", "cwd", "version"};
   const auto has = [&](std::string_view key) { return !t.frame.text(key).empty(); };
   const bool notable = std::any_of(std::begin(shown), std::end(shown), has);
@@ -122,9 +126,11 @@ bool show_turn_finished(EventLine& t) {
       .add("turn " + std::to_string(t.frame.count("turn")) + " " + t.clean("outcome"), style);
   Details facts = t.details();
   const std::string_view reason = t.frame.text("stop_reason");
-  if (outcome != "completed" || (reason != "end_turn" && reason != "stop_sequence"))
+  constexpr std::string_view usual[] = {"end_turn", "stop_sequence", "stop"};
+  if (outcome != "completed" || std::find(std::begin(usual), std::end(usual), reason) == std::end(usual))
     facts.add(t.clean("stop_reason"), Style::note);
   facts.duration(t.frame);
+  facts.waited(t.frame);
   facts.tools_and_tokens(t.frame, new_tokens(t.frame.object("usage")));
   return true;
 }
@@ -133,13 +139,8 @@ bool show_message_added(EventLine& t) {
   const std::string_view role = t.frame.text("role"), kind = t.frame.text("kind");
   const bool quiet = kind == "thinking" || role == "summary" || t.of_agent();
   if (quiet && !t.state.verbose) return false;
-  const bool is_answer = role == "assistant" && kind == "text";
-  const Style style = is_answer || role == "user" ? Style::plain : Style::dim;
-  begin_line(t,
-             role == "user"        ? Glyph::user
-             : role == "assistant" ? Glyph::assistant
-                                   : Glyph::dot,
-             Style::dim);
+  const Style style = is_conversation(t.frame) ? Style::plain : Style::dim;
+  begin_line(t, glyph_of_message(t.frame), Style::dim);
   const std::string text = t.clean("text");
   if (kind != "text" || role == "summary")
     t.line.add(t.state.clean(role == "summary" ? role : kind), Style::dim).space(text.empty() ? 0 : 2);
@@ -287,7 +288,31 @@ bool show_usage_updated(EventLine& t) {
   if (const std::uint64_t all = new_tokens(total); all > 0) facts.add(format_count(all) + " in total");
   if (const std::uint64_t read = total.count("cache_read"); read > 0)
     facts.add(format_count(read) + " from the cache");
+  if (const std::uint64_t reasoning = t.frame.count("reasoning"); reasoning > 0)
+    facts.add(format_count(reasoning) + " for reasoning");
+  const std::uint64_t context = t.frame.count("context_tokens"), window = t.frame.count("context_window");
+  if (context > 0) facts.add("context " + context_sizes_text(context, window, t.state.display.charset));
   facts.add(t.clean("model"));
+  return true;
+}
+
+// Without --verbose only if little is left.
+bool show_limits_updated(EventLine& t) {
+  constexpr double notable_percent = 90;
+  const std::string reached = t.clean("reached");
+  bool notable = !reached.empty();
+  for (const Fields& window : t.frame.objects("windows"))
+    notable = notable || window.as<double>("used_percent").value_or(0) >= notable_percent;
+  if (!notable && !t.state.verbose) return false;
+  const Style style = !reached.empty() ? Style::bad : notable ? Style::note : Style::dim;
+  begin_line(t, notable ? Glyph::api : Glyph::dot, style)
+      .add(reached.empty() ? "limits" : "limit reached: " + reached, style);
+  Details facts = t.details();
+  const auto time = parse_time(t.frame.text("time"));
+  const std::int64_t at = time.value_or(now_ms());
+  for (const LimitPeriod& period : current_periods(limit_periods(t.frame, t.state.display.charset), at))
+    facts.add(limit_text(period, at), Style::plain);
+  facts.add(t.clean("plan"));
   return true;
 }
 
@@ -297,6 +322,7 @@ bool show_api_failed(EventLine& t) {
   begin_line(t, Glyph::api, style).add(fatal ? "API request failed" : "API error", style);
   Details facts = t.details();
   const auto status = t.frame.integer("status");
+  facts.add(t.clean("kind"), style);
   const bool error_has_it = status && t.frame.text("error").starts_with(std::to_string(*status));
   if (status && !error_has_it) facts.add(std::to_string(*status), style);
   if (const auto attempt = t.frame.integer("attempt")) {
@@ -350,7 +376,7 @@ bool show_status_change(EventLine& t) {
   if (state == "waiting") return show_wait(t, t.frame);
   if (state != "ended" && !t.state.verbose) return false;  // other changes are visible from the events
   begin_line(t, Glyph::dot, Style::dim).add(t.clean("state"), Style::dim);
-  t.details().add(t.clean("reason")).add(t.clean("source"));
+  t.details().add(t.clean("reason")).add(t.clean("detail")).add(t.clean("source"));
   return true;
 }
 
@@ -383,8 +409,11 @@ bool show_session(EventLine& t) {
   t.line.add(offline ? std::string("host offline") : t.state.clean(state.empty() ? "unknown" : state),
              working ? Style::good : Style::dim);
   Details facts = t.details();
+  facts.add(t.state.clean(other_program(t.frame)));
   if (const std::uint64_t number = turn.count("number"); number > 0)
     facts.add("turn " + std::to_string(number));
+  if (t.frame.flag("unseen")) facts.add("unseen", Style::bold);
+  if (t.state.verbose) facts.numbers(t.frame, now_ms());
   const std::string title = t.clean("title");
   facts.add(title.empty() ? t.state.clean(turn.text("prompt")) : title, Style::plain);
   return true;
@@ -430,6 +459,7 @@ constexpr Rule rules[] = {
     {"queue.changed", show_queue_changed},
     {"usage.updated", show_usage_updated},
     {"api.failed", show_api_failed},
+    {"limits.updated", show_limits_updated},
     {"files.snapshotted", show_files_snapshotted},
     {"line.skipped", show_line_skipped},
     {"status", show_status},
@@ -467,58 +497,6 @@ std::string FormatterState::invoked(const Fields& call) {
       tool_summary(tool, call.get("input"), names.project(call.text("session")), display.charset);
   if (!id.empty()) calls[id] = {std::string(tool), summary};
   return summary;
-}
-
-Details& Details::add(std::string_view text, Style style) {
-  if (text.empty()) return *this;
-  if (first_)
-    line_.space(line_.empty() ? 0 : 2);
-  else
-    line_.space(1).add(dot_, Style::dim).space(1);
-  first_ = false;
-  line_.add(text, style);
-  return *this;
-}
-
-Details& Details::duration(const Fields& event) {
-  const auto ms = event.integer("duration_ms");
-  return ms ? add(format_duration(Ms(*ms))) : *this;
-}
-
-Details& Details::tools_and_tokens(const Fields& event, std::uint64_t tokens) {
-  if (const std::uint64_t tools = event.count("tools"); tools > 0) add(plural(tools, "tool"));
-  return tokens > 0 ? add(format_count(tokens) + " tokens") : *this;
-}
-
-std::uint64_t new_tokens(const Fields& usage) {
-  return usage.count("input") + usage.count("output") + usage.count("cache_write");
-}
-
-Style style_of_outcome(std::string_view outcome) {
-  if (outcome == "completed" || outcome == "ok") return Style::good;
-  if (outcome == "failed" || outcome == "error") return Style::bad;
-  if (outcome == "interrupted" || outcome == "denied" || outcome == "stopped" || outcome == "killed")
-    return Style::note;
-  return Style::dim;
-}
-
-Glyph glyph_of_outcome(std::string_view outcome) {
-  if (outcome == "completed" || outcome == "ok") return Glyph::ok;
-  return outcome == "failed" || outcome == "error" ? Glyph::error : Glyph::stopped;
-}
-
-bool has_own_events(std::string_view tool) {
-  constexpr std::string_view tools[] = {"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"};
-  return std::find(std::begin(tools), std::end(tools), tool) != std::end(tools);
-}
-
-std::string_view notification_summary(std::string_view text) {
-  constexpr std::string_view begin = "<summary>", end = "</summary>";
-  if (!text.starts_with('<')) return text;
-  const std::size_t at = text.find(begin);
-  if (at == text.npos) return text;
-  const std::string_view rest = text.substr(at + begin.size());
-  return rest.substr(0, rest.find(end));
 }
 
 Line event_line(FormatterState& state, const Fields& frame, std::string_view margin, const Fields& end) {

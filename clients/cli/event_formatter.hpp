@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/containers.hpp"
+#include "cli/event_details.hpp"
 #include "cli/name_resolver.hpp"
 #include "cli/style.hpp"
 #include "common/format.hpp"
@@ -71,37 +72,8 @@ class EventFormatter {
   FormatterState state_;
 };
 
-// Shared with TranscriptView.
-
 /// The line of a frame, which begins with `margin` instead of the time and the label; empty if it is not
 /// shown. `end`: the agent.finished of an agent.started, shown on the same line.
 Line event_line(FormatterState& state, const Fields& frame, std::string_view margin, const Fields& end = {});
-
-/// Details of a line, separated by dots; the first by two spaces from what precedes them: `  41.2s · 7
-/// tools`.
-class Details {
- public:
-  Details(Line& line, const FormatterState& state, bool first = true)
-      : line_(line), dot_(state.glyph(Glyph::dot)), first_(first) {}
-  Details& add(std::string_view text, Style style = Style::dim);  // an empty text is skipped
-  /// The `duration_ms`, `tools` and tokens of an event, as far as it has them.
-  Details& duration(const Fields& event);
-  Details& tools_and_tokens(const Fields& event, std::uint64_t tokens);
-
- private:
-  Line& line_;
-  std::string_view dot_;
-  bool first_;
-};
-
-/// Input, output and cache writes. Cache reads count the same text again in each request.
-std::uint64_t new_tokens(const Fields& usage);
-
-Style style_of_outcome(std::string_view outcome);
-Glyph glyph_of_outcome(std::string_view outcome);
-/// Tools whose effects have their own events, other than those that start agents.
-bool has_own_events(std::string_view tool);
-/// The summary of a notification that was delivered as a prompt; other text unchanged.
-std::string_view notification_summary(std::string_view text);
 
 }  // namespace earshot::cli

@@ -1,22 +1,15 @@
 // `earshot ls`: the sessions and their status.
+#include <algorithm>
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/gauges.hpp"
 #include "cli/session_summary.hpp"
 #include "common/client.hpp"
 #include "common/format.hpp"
 
 namespace earshot::cli {
 namespace {
-
-const CommandText<ListOptions> text = {
-    {{"--all", &ListOptions::all, "also list sessions that are no longer live"},
-     {"--json", &ListOptions::json, "print a JSON array of session frames"}},
-    R"(CONTEXT / TOTAL: tokens in the context now / tokens read and written so far, without cache reads.
-
-Examples:
-  earshot ls --project 'api*'
-  earshot ls --json | jq -r '.[] | select(.status.state == "waiting") | .session')"};
 
 constexpr std::size_t sessions_max = 100'000;  // beyond this only their number is printed
 
@@ -36,6 +29,11 @@ std::string json_array(const std::vector<std::string>& frames, bool for_terminal
   return out + "]\n";
 }
 
+std::string unseen_line(std::size_t count, const DisplayOptions& display) {
+  const std::string what = plural(count, "session") + (count == 1 ? " has" : " have");
+  return Line().add(what + " finished unseen: earshot show SESSION", Style::dim).str(display) + "\n";
+}
+
 }  // namespace
 
 int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
@@ -44,6 +42,7 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   FrameParser parser;
   std::vector<std::string> frames;  // with --json
   std::vector<SessionRow> rows;     // without
+  LimitSummary limits(display.charset);
   bool ready = false, refused = false;
   std::size_t omitted = 0;
   Client client;
@@ -62,6 +61,7 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
       frames.emplace_back(json);
     } else if (type == "session") {
       rows.push_back(make_session_row(*frame, display.charset, now));
+      limits.add(*frame);
     }
     return !ready && !refused;
   };
@@ -80,13 +80,15 @@ int list_command(const ListOptions& options, const DaemonAddresses& addresses) {
   } else if (rows.empty()) {
     out.write(options.filters.empty() ? no_sessions : no_match);
   } else {
+    const auto unseen = std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.unseen; });
     out.write(format_session_table(std::move(rows), display));
+    std::string lines = limits.lines(display, now);
+    if (unseen > 0) lines += unseen_line(static_cast<std::size_t>(unseen), display);
+    if (!lines.empty()) out.write("\n" + lines);
   }
   out.flush();
   if (omitted > 0) print_message(std::to_string(omitted) + " more sessions are not listed: use filters");
   return finish(out);
 }
-
-Run add_ls(CLI::App& command) { return define_command(command, text, list_command); }
 
 }  // namespace earshot::cli

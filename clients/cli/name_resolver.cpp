@@ -8,7 +8,7 @@
 namespace earshot::cli {
 namespace {
 
-constexpr std::size_t label_id_bytes = 4;
+constexpr std::size_t label_id_bytes_max = 13;  // the time in milliseconds of ids that begin with it
 
 // `-home-u-api` of claude/-home-u-api/2eaa…, shown until the project is known.
 std::string_view directory_of_stream(std::string_view stream) {
@@ -16,6 +16,14 @@ std::string_view directory_of_stream(std::string_view stream) {
   if (first == stream.npos) return stream;
   const std::string_view below = stream.substr(first + 1);
   return below.substr(0, below.find('/'));
+}
+
+// Its beginning, or of a long one the end: `…-5b2`.
+std::string part_of_id(std::string_view id, std::size_t bytes) {
+  constexpr std::size_t shown_bytes_max = 8, end_bytes = 4;
+  const std::string_view beginning = cut_utf8(id, bytes);
+  if (beginning.size() <= shown_bytes_max) return std::string(beginning);
+  return "…" + std::string(beginning.substr(beginning.size() - end_bytes));
 }
 
 }  // namespace
@@ -30,6 +38,8 @@ void NameResolver::observe(const Fields& frame) {
       observe_agent(agent.text("agent"), agent.text("agent_type"));
   } else if (type == "session.started" && frame.text("agent").empty()) {
     observe_session(frame, frame.text("project"));
+  } else if (type == "session.started") {
+    observe_agent(frame.text("agent"), frame.text("agent_type"));
   } else if (type == "session.updated" && frame.text("agent").empty()) {
     if (project(frame.text("session")).empty()) observe_session(frame, frame.text("cwd"));
   } else if (type == "agent.started" || type == "agent.finished") {
@@ -47,6 +57,15 @@ void NameResolver::observe_session(const Fields& frame, std::string_view project
   known.host = frame.text("host");
   sessions_by_place_.clear();
   for (const auto& [id, each] : sessions_) ++sessions_by_place_[each.place()];
+  // Ids that begin with the time differ late.
+  const std::string place = known.place();
+  for (const auto& [id, each] : sessions_) {
+    if (id == session || each.place() != place) continue;
+    const auto same = std::mismatch(id.begin(), id.end(), session.begin(), session.end()).first - id.begin();
+    const std::size_t needed = std::min<std::size_t>(static_cast<std::size_t>(same) + 1, label_id_bytes_max);
+    if (each.label_id_bytes < needed) sessions_[id].label_id_bytes = needed;
+    known.label_id_bytes = std::max(known.label_id_bytes, needed);
+  }
 }
 
 void NameResolver::observe_agent(std::string_view id, std::string_view type) {
@@ -68,7 +87,7 @@ std::string NameResolver::label(const Fields& frame) const {
   label += session->name;
   const auto shared = sessions_by_place_.find(session->place());
   if (shared != sessions_by_place_.end() && shared->second > 1)
-    label += "·" + std::string(id.substr(0, label_id_bytes));
+    label += "·" + part_of_id(id, session->label_id_bytes);
   return label;
 }
 

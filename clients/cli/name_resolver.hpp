@@ -35,6 +35,7 @@ class NameResolver {
  private:
   struct Session {
     std::string project, name, host;  // name: the last component of the project
+    std::size_t label_id_bytes = 4;   // of its id, to distinguish it from others of the project
     std::string place() const { return host + ':' + name; }
   };
   void observe_session(const Fields& frame, std::string_view project);

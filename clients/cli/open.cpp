@@ -7,18 +7,6 @@
 #include "common/format.hpp"
 
 namespace earshot::cli {
-namespace {
-
-const CommandText<OpenOptions> text = {
-    {{"--print", &OpenOptions::print, "only print the address"}},
-    R"(The address contains a code instead of the token: it is valid once, for a minute. Without a display it is
-only printed: open it in a browser on this machine, or on one that forwards the port
-(ssh -L 7717:127.0.0.1:7717 HOST).
-
-Exit codes: 0 success; 1 no daemon; 2 usage error.)"};
-
-}  // namespace
-
 int open_command(const OpenOptions& options, const DaemonAddresses& addresses) {
   const HttpResult result = send_request(addresses, {.method = "POST", .target = "/v1/codes"});
   if (!result.response.ok()) return print_http_error(result, addresses);
@@ -39,7 +27,5 @@ int open_command(const OpenOptions& options, const DaemonAddresses& addresses) {
     print_message(std::string(browser) + " failed to open a browser: open the address yourself");
   return exit_code;
 }
-
-Run add_open(CLI::App& command) { return define_command(command, text, open_command); }
 
 }  // namespace earshot::cli

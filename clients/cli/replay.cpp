@@ -29,21 +29,6 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<ReplayOptions> text = {
-    {{"--pretty", &ReplayOptions::pretty, "print readable lines instead of JSON"},
-     {"--stats", &ReplayOptions::stats, "print statistics instead of events"},
-     {"-v,--verbose", &ReplayOptions::verbose,
-      "with --pretty: also thinking, token counts, messages of subagents"},
-     {"--events", &ReplayOptions::events, "with --stats: print the events, too"},
-     {"--json", &ReplayOptions::json, "with --stats: print one JSON object"}},
-    R"(Examples:
-  earshot replay session.jsonl | jq -r .type | sort | uniq -c
-  earshot replay --pretty session.jsonl | less -R
-  zcat old.jsonl.gz | earshot replay -
-  earshot replay --stats ~/.claude/projects
-
-Exit codes: 0 success; 1 a file could not be read; 2 usage error.)"};
-
 // --- statistics: every line is accounted for ---
 
 using Counts = std::map<std::string, std::uint64_t, std::less<>>;
@@ -336,7 +321,9 @@ class Printer : public EventSink {
   void on_event(const Event& event) override {
     if (stats_ != nullptr) stats_->count_event(event);
     if (!settings_.print) return;
-    const std::string& session = place_->session.empty() ? transcript_->recorded_session() : place_->session;
+    const std::string& recorded = transcript_->recorded_session();
+    const bool is_recorded = place_->session.empty() || (place_->is_likely && !recorded.empty());
+    const std::string& session = is_recorded ? recorded : place_->session;
     const StreamAddress address{settings_.host, place_->stream, session.empty() ? place_->stream : session};
     if (formatter_ == nullptr && !safe_json_) {
       append_event(out_.buffer(), event, address, encode_);
@@ -377,17 +364,11 @@ class Replay {
 
   /// Returns false if the file could not be read to its end.
   bool file(const std::string& path) {
-    TranscriptPlace place = place_of(path);
-    if (!settings_.options.agent.empty()) place.agent = settings_.options.agent;
-    if (!settings_.options.stream.empty()) place.stream = settings_.options.stream;
+    TranscriptPlace place;
     const bool is_stdin = path == "-";
     const Fd opened(is_stdin ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
     int error = is_stdin || opened ? 0 : errno;
-    Transcript transcript(
-        {.hash_key = settings_.hash_key,
-         .own_agent = place.agent,
-         .reader = &default_program().reader()});  // no session frames are made from its state
-    printer_.begin(transcript, place);
+    std::optional<Transcript> transcript;  // of the program that its beginning proves, or its path
     ssize_t size = 0;
     while (error == 0 &&
            (size = ::read(is_stdin ? STDIN_FILENO : opened.get(), buffer_.get(), read_bytes)) != 0) {
@@ -395,14 +376,25 @@ class Replay {
         error = errno == EINTR ? 0 : errno;
         continue;
       }
-      transcript.feed({buffer_.get(), static_cast<std::size_t>(size)}, workspace_, printer_);
+      if (!transcript) {
+        const AgentProgram* const found = detect_program({buffer_.get(), static_cast<std::size_t>(size)});
+        const AgentProgram& program = found ? *found : program_of_path(path);
+        place = place_of(path, program);
+        if (!settings_.options.agent.empty()) place.agent = settings_.options.agent;
+        if (!settings_.options.stream.empty()) place.stream = settings_.options.stream;
+        transcript.emplace(TranscriptOptions{
+            .hash_key = settings_.hash_key, .own_agent = place.agent, .reader = &program.reader()});
+        printer_.begin(*transcript, place);
+      }
+      transcript->feed({buffer_.get(), static_cast<std::size_t>(size)}, workspace_, printer_);
       if (out_.closed() || !out_.error().empty()) return true;
     }
     if (error != 0) {
       print_message(safe_text(path) + ": " + std::strerror(error));
       return false;
     }
-    if (stats_ != nullptr) stats_->add_file(transcript);
+    if (!transcript) transcript.emplace(TranscriptOptions{});  // an empty file
+    if (stats_ != nullptr) stats_->add_file(*transcript);
     return true;
   }
 
@@ -460,35 +452,6 @@ int replay_command(const ReplayOptions& options) {
   stats.set_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   if (options.stats) out.write(options.json ? stats.json() : stats.table(display));
   return std::max(exit_code, finish(out));
-}
-
-Run add_replay(CLI::App& command) {
-  return define_command<ReplayOptions>(
-      command, text, replay_command, [](CLI::App& command, ReplayOptions& options) {
-        command
-            .add_option("FILE", options.files,
-                        "transcripts; directories are searched for transcripts; - is stdin")
-            ->type_name("FILE")
-            ->required();
-        const std::map<std::string, View> views{{"full", View::full}, {"meta", View::meta}};
-        command.add_option("--view", options.view, "full (default), or meta: no text, inputs or outputs")
-            ->type_name("full|meta")
-            ->transform(CLI::CheckedTransformer(views).description(""));
-        command.add_flag_callback(
-            "--no-redact", [&options] { options.redact = false; }, "do not redact secrets");
-        const auto add = [&](const char* name, std::string& value, const char* description,
-                             const char* type) {
-          command.add_option(name, value, description)->type_name(type);
-        };
-        add("--agent", options.agent, "id of the subagent (default: from the name agent-<ID>.jsonl)", "ID");
-        add("--stream", options.stream, "name of the stream (default: from the path)", "NAME");
-        add("--host", options.host, "name of the host (default: this host)", "NAME");
-        add("--state", options.state, "the daemon's state directory, to print the same cursors as the daemon",
-            "DIR");
-        for (const char* name : {"--events", "--json"})
-          command.get_option(name)->needs(command.get_option("--stats"));
-        command.get_option("--verbose")->needs(command.get_option("--pretty"));
-      });
 }
 
 }  // namespace earshot::cli

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <set>
 
+#include "base/text.hpp"
+#include "cli/gauges.hpp"
 #include "cli/name_resolver.hpp"
 #include "common/format.hpp"
 
@@ -25,6 +27,9 @@ struct Rule {
 constexpr Rule rules[] = {
     {"Bash", "command", Format::command},
     {"Grep", "pattern", Format::text},
+    {"grep", "pattern", Format::text},
+    {"find", "pattern", Format::text},
+    {"glob", "pattern", Format::text},
     {"Glob", "pattern", Format::text},
     {"Task", "description", Format::text},
     {"Agent", "description", Format::text},
@@ -40,12 +45,16 @@ constexpr Rule rules[] = {
     {"", "notebook_path", Format::path},
     {"", "path", Format::path},
     {"", "command", Format::command},
+    {"", "cmd", Format::command},
     {"", "pattern", Format::text},
     {"", "query", Format::text},
     {"", "url", Format::text},
     {"", "uri", Format::text},
     {"", "description", Format::text},
     {"", "title", Format::text},
+    {"", "question", Format::text},
+    {"", "intent", Format::text},
+    {"", "task_name", Format::text},
     {"", "name", Format::text},
     {"", "subject", Format::text},
     {"", "prompt", Format::text},
@@ -69,17 +78,53 @@ std::string first_question(const Fields& input) {
   return questions.empty() ? std::string() : std::string(questions.front().text("question"));
 }
 
+// The script of `["bash", "-lc", "make"]`, else the words.
+std::string command_of_words(const std::vector<std::string_view>& words) {
+  if (words.size() == 3 && (words[1] == "-c" || words[1] == "-lc")) return std::string(words[2]);
+  std::string command;
+  for (const std::string_view word : words) command.append(command.empty() ? "" : " ").append(word);
+  return command;
+}
+
+std::string list_paths(const std::vector<std::string_view>& paths, std::string_view project,
+                       Charset charset) {
+  if (paths.empty()) return {};
+  std::string text = cut_start_to_width(to_display_line(relative_path(paths.front(), project), charset),
+                                        path_columns_max, glyph(Glyph::ellipsis, charset));
+  return paths.size() == 1 ? text : text + " +" + std::to_string(paths.size() - 1);
+}
+
+// The files that a patch of the form `*** Update File: PATH` changes.
+std::vector<std::string_view> files_of_patch(std::string_view patch) {
+  std::vector<std::string_view> files;
+  for (std::size_t at = 0; at < patch.size();) {
+    const std::string_view line = patch.substr(at, patch.find('\n', at) - at);
+    for (const std::string_view mark : {"*** Update File: ", "*** Add File: ", "*** Delete File: "})
+      if (line.starts_with(mark)) files.push_back(line.substr(mark.size()));
+    at += line.size() + 1;
+  }
+  return files;
+}
+
 }  // namespace
 
 std::string tool_summary(std::string_view tool, const std::optional<simdjson::dom::element>& input,
                          std::string_view project, Charset charset) {
   if (!input) return {};
-  std::string_view cut;  // an input of more than 64 KiB arrives as the beginning of its JSON
-  if (input->get(cut) == simdjson::SUCCESS) return to_display_line(cut, charset);
+  std::string_view whole;  // the input of some tools; of more than 64 KiB the beginning of its JSON arrives
+  if (input->get(whole) == simdjson::SUCCESS) {
+    const std::vector<std::string_view> files = files_of_patch(whole);
+    return files.empty() ? to_display_line(whole, charset, LineBreaks::symbol)
+                         : list_paths(files, project, charset);
+  }
   simdjson::dom::object object;
   if (input->get(object) != simdjson::SUCCESS) return {};
   const Fields fields(object);
-  if (tool == "AskUserQuestion") return to_display_line(first_question(fields), charset);
+  if (const std::string question = first_question(fields); !question.empty())
+    return to_display_line(question, charset);
+  if (const auto words = fields.texts("command"); !words.empty())
+    return to_display_line(command_of_words(words), charset, LineBreaks::symbol);
+  if (const auto files = fields.texts("files"); !files.empty()) return list_paths(files, project, charset);
   for (const Rule& rule : rules) {
     if (!rule.tool.empty() && rule.tool != tool) continue;
     const std::string_view value = fields.text(rule.key);
@@ -91,6 +136,12 @@ std::string tool_summary(std::string_view tool, const std::optional<simdjson::do
   }
   if (object.size() == 0) return {};
   return to_display_line(simdjson::minify(object), charset);
+}
+
+bool starts_agent(std::string_view tool) {
+  constexpr std::string_view tools[] = {"Task", "Agent", "task", "spawn_agent"};
+  const std::string_view name = tool.substr(tool.rfind('.') + 1);  // of `collaboration.spawn_agent`
+  return std::find(std::begin(tools), std::end(tools), name) != std::end(tools);
 }
 
 std::string tool_name(std::string_view tool, Charset charset) {
@@ -157,10 +208,14 @@ std::string current_tool(const Fields& session, Charset charset, std::int64_t no
 }
 
 std::string tokens_column(const Fields& usage) {
-  const std::uint64_t context = usage.count("context");
   const std::uint64_t total = usage.count("input") + usage.count("output") + usage.count("cache_write");
-  if (context == 0 && total == 0) return {};
-  return (context > 0 ? format_count(context) : std::string("-")) + " / " + format_count(total);
+  return total == 0 ? std::string() : format_count(total);
+}
+
+std::string times_column(const Fields& session, std::int64_t now_ms) {
+  const auto times = session_times(session, now_ms);
+  if (!times) return {};
+  return format_age(Ms(times->waited_ms)) + " / " + format_age(Ms(times->worked_ms));
 }
 
 std::string last_column(const Fields& session, const SessionRow& row, Charset charset) {
@@ -178,21 +233,27 @@ std::string status_text(const SessionRow& row, const StateStyle& state, Charset 
   if (row.state == "waiting" && !row.reason.empty()) return text + row.reason;
   if (row.host_offline) return text + "offline" + (row.offline_age.empty() ? "" : " " + row.offline_age);
   text += row.state.empty() ? "unknown" : row.state;
-  return row.reason.empty() ? text : text + ", " + row.reason;
+  if (!row.reason.empty()) text += ", " + row.reason;
+  return row.unseen ? text + ", unseen" : text;
 }
 
-std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, Charset charset) {
+std::vector<Cell> cells_of(const SessionRow& row, bool several_hosts, bool several_programs,
+                           Charset charset) {
   const StateStyle& state = states[rank_of(row.state)];
   const bool waiting = row.state == "waiting", ended = row.state == "ended";
   const Style body = ended ? Style::dim : Style::plain;
   return {
-      {status_text(row, state, charset), state.style},
+      {status_text(row, state, charset), row.unseen ? Style::bold : state.style},
       {several_hosts ? row.host : std::string(), body},
+      {several_programs ? row.program : std::string(), body},
       {row.session, Style::dim},
       {row.project, ended ? Style::dim : style_of_name(row.project_path)},
       {row.turn, body},
       {row.tool, body},
       {row.todo, body},
+      {row.context, row.context_percent ? gauge_style(*row.context_percent) : Style::dim},
+      {row.cost, Style::dim},
+      {row.times, Style::dim},
       {row.tokens, Style::dim},
       {row.age, Style::dim},
       {row.last, waiting ? Style::loud : body},
@@ -210,19 +271,29 @@ SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t
   const Fields status = session.object("status"), turn = session.object("turn");
   row.state = to_display_line(status.text("state"), charset);
   row.reason = to_display_line(status.text("reason"), charset);
-  row.detail = row.state == "waiting" ? to_display_line(status.text("detail"), charset) : std::string();
+  if (row.state == "waiting" ||
+      row.state == "working")  // of a call that may wait: not every program states it
+    row.detail = to_display_line(status.text("detail"), charset);
   row.host_offline = is_host_offline(status);
   if (const auto since = parse_time(status.text("since")); since && row.host_offline)
     row.offline_age = format_age(Ms(now_ms - *since));
   row.host = to_display_line(session.text("host"), charset);
-  row.session = to_display_line(short_id(session.text("session")), charset);
+  row.program = to_display_line(session.text("program"), charset);
+  row.session_id = session.text("session");
+  row.session = to_display_line(short_id(row.session_id), charset);
   const std::string_view project = session.text("project"), directory = session.text("directory");
   row.project = to_display_line(project.empty() ? directory : last_component(project), charset);
   row.project_path = project.empty() ? directory : project;
   if (const std::uint64_t number = turn.count("number"); number > 0) row.turn = std::to_string(number);
-  row.tool = current_tool(session, charset, now_ms);
+  if (row.state != "ended") row.tool = current_tool(session, charset, now_ms);
   row.todo = todo_summary(session, charset).progress;
-  row.tokens = tokens_column(session.object("usage"));
+  const Fields usage = session.object("usage");
+  row.context = context_text(usage, charset);
+  row.context_percent = context_percent(usage);
+  row.cost = cost_text(usage);
+  row.times = times_column(session, now_ms);
+  row.tokens = tokens_column(usage);
+  row.unseen = session.flag("unseen") && row.state != "waiting" && row.state != "working";
   if (const auto active = parse_time(session.text("last_activity"))) {
     row.activity_ms = *active;
     row.age = format_age(Ms(now_ms - *active));
@@ -231,19 +302,60 @@ SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t
   return row;
 }
 
+namespace {
+
+// Ids that begin with the time do not differ in their first characters if sessions begin in the same minute.
+void distinguish_ids(std::vector<SessionRow>& sessions, Charset charset) {
+  constexpr std::size_t bytes_max = 18;
+  std::vector<SessionRow*> by_id;
+  for (SessionRow& row : sessions) by_id.push_back(&row);
+  std::sort(by_id.begin(), by_id.end(),
+            [](const SessionRow* a, const SessionRow* b) { return a->session_id < b->session_id; });
+  const auto common = [&](std::size_t a, std::size_t b) -> std::size_t {
+    if (b >= by_id.size() || by_id[a]->session_id == by_id[b]->session_id) return 0;
+    const std::string &x = by_id[a]->session_id, &y = by_id[b]->session_id;
+    return static_cast<std::size_t>(std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin());
+  };
+  for (std::size_t n = 0; n < by_id.size(); ++n) {
+    const std::size_t needed = std::max(n > 0 ? common(n - 1, n) : 0, common(n, n + 1)) + 1;
+    const std::string_view id = by_id[n]->session_id;
+    if (needed <= short_id(id).size()) continue;
+    by_id[n]->session = to_display_line(cut_utf8(id, std::min(needed, bytes_max)), charset);
+  }
+}
+
+}  // namespace
+
 std::string format_session_table(std::vector<SessionRow> sessions, const DisplayOptions& display) {
+  distinguish_ids(sessions, display.charset);
   std::stable_sort(sessions.begin(), sessions.end(), [](const SessionRow& a, const SessionRow& b) {
     const std::size_t rank_a = rank_of(a.state), rank_b = rank_of(b.state);
-    return rank_a != rank_b ? rank_a < rank_b : a.activity_ms > b.activity_ms;
+    if (rank_a != rank_b) return rank_a < rank_b;
+    return a.unseen != b.unseen ? a.unseen : a.activity_ms > b.activity_ms;
   });
-  std::set<std::string_view> hosts;
-  for (const SessionRow& row : sessions) hosts.insert(row.host);
+  std::set<std::string_view> hosts, programs;
+  for (const SessionRow& row : sessions) {
+    hosts.insert(row.host);
+    if (!row.program.empty()) programs.insert(row.program);
+  }
   std::vector<std::vector<Cell>> rows;
-  for (const SessionRow& row : sessions) rows.push_back(cells_of(row, hosts.size() > 1, display.charset));
+  for (const SessionRow& row : sessions)
+    rows.push_back(cells_of(row, hosts.size() > 1, programs.size() > 1, display.charset));
   static const std::vector<Column> columns = {
-      {"STATUS", 0, 24, 0},    {"HOST", 4, 16, 3},  {"SESSION", 0, 8, 4}, {"PROJECT", 8, 24, 0},
-      {"TURN", 0, 6, 5, true}, {"TOOL", 14, 28, 2}, {"TODO", 0, 9, 3},    {"CONTEXT / TOTAL", 0, 15, 6, true},
-      {"AGE", 0, 5, 0, true},  {"LAST", 20, 0, 1},
+      {"STATUS", 0, 24, 0},
+      {"HOST", 4, 16, 3},
+      {"PROGRAM", 0, 11, 3},
+      {"SESSION", 0, 18, 4},
+      {"PROJECT", 8, 24, 0},
+      {"TURN", 0, 6, 6, true},
+      {"TOOL", 14, 28, 4},
+      {"TODO", 0, 9, 5},
+      {"CONTEXT", 0, 10, 2, true},
+      {"COST", 0, 10, 3, true},
+      {"WAITED / WORKED", 0, 15, 7, true},
+      {"TOKENS", 0, 8, 8, true},
+      {"AGE", 0, 5, 0, true},
+      {"LAST", 20, 0, 1},
   };
   return format_table(columns, rows, display);
 }

@@ -20,6 +20,9 @@ namespace earshot::cli {
 std::string tool_summary(std::string_view tool, const std::optional<simdjson::dom::element>& input,
                          std::string_view project, Charset charset);
 
+/// Tools that start a subagent, in any program; their call is shown by its agent.started.
+bool starts_agent(std::string_view tool);
+
 /// `mcp__github__create_issue` → `github: create_issue`; other names are unchanged. Displayable.
 std::string tool_name(std::string_view tool, Charset charset);
 
@@ -33,9 +36,12 @@ TodoSummary todo_summary(const Fields& frame, Charset charset);
 /// The columns of one session; displayable text.
 struct SessionRow {
   std::string state, reason, detail;
-  std::string host, session, project, turn, tool, todo, tokens, age, last;
+  std::string host, program, session, project, turn, tool, todo, context, cost, times, tokens, age, last;
+  std::string session_id;    // raw
   std::string project_path;  // raw, decides the colour
   std::int64_t activity_ms = 0;
+  std::optional<double> context_percent;
+  bool unseen = false;        // a turn finished, and the user has not looked since
   bool host_offline = false;  // at a hub: the session's host does not report
   std::string offline_age;    // for how long
   /// `ada:api`, to distinguish hosts.
@@ -47,8 +53,8 @@ bool is_host_offline(const Fields& status);
 
 SessionRow make_session_row(const Fields& session, Charset charset, std::int64_t now_ms);
 
-/// Waiting sessions first, then working, idle, unknown, ended; within a state the latest first. There is a
-/// column for the host if there are several.
+/// Waiting sessions first, then working, idle, unknown, ended; within a state the unseen ones, then the
+/// latest. There are columns for the host and for the program if there are several.
 std::string format_session_table(std::vector<SessionRow> sessions, const DisplayOptions& display);
 
 }  // namespace earshot::cli

@@ -11,20 +11,6 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<ShowOptions> text = {
-    {{"-v,--verbose", &ShowOptions::verbose, "also show thinking, tool outputs, token counts, checkpoints"},
-     {"--json", &ShowOptions::json, "print the events as JSON, one per line"},
-     {"--no-pager", &ShowOptions::no_pager, "print directly instead of using a pager"}},
-    R"(On a terminal the output is shown in $PAGER (default: less -FRX).
-
-Examples:
-  earshot show
-  earshot show last --project api --turn 3 -v
-  earshot show 2eaa --json | jq -r 'select(.type == "tool.invoked") | .tool' | sort | uniq -c
-
-To read a transcript without a daemon:  earshot replay FILE --pretty
-Exit codes: 0 success; 1 no daemon, or no such session; 2 usage error, or several sessions match.)"};
-
 constexpr const char* find_id = "find";
 constexpr const char* find_all_id = "find-all";  // including sessions that are not live
 constexpr const char* suggest_id = "suggest";    // all sessions, for a name that matches none
@@ -74,6 +60,7 @@ class Reader {
   /// Set if reading was ended by an error, which was printed.
   std::optional<int> exit_code() const { return exit_code_; }
   const std::string& session_frame() const { return frame_; }
+  const std::string& session() const { return session_; }
   Timeline& timeline() { return timeline_; }
 
  private:
@@ -198,21 +185,8 @@ int show_command(const ShowOptions& options, const DaemonAddresses& addresses) {
       return exit_failed;
     }
   }
+  if (!options.json) mark_seen(addresses, reader.session());
   return print(reader, options);
-}
-
-Run add_show(CLI::App& command) {
-  return define_command<
-      ShowOptions>(command, text, show_command, [](CLI::App& command, ShowOptions& options) {
-    command
-        .add_option(
-            "SESSION", options.session,
-            "its id as shown by `ls`, or the beginning of it; default: the session with the latest activity")
-        ->type_name("SESSION");
-    command.add_option("--turn", options.turn, "only this turn")
-        ->type_name("N")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
-  });
 }
 
 }  // namespace earshot::cli

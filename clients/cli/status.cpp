@@ -10,13 +10,6 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<ReportOptions> text = {{{"--json", &ReportOptions::json, "print one JSON object"}},
-                                         R"(Example:
-  earshot status > /dev/null || earshot doctor
-
-For a status bar use `earshot statusline`; to list sessions `earshot ls`.
-Exit codes: 0 all right; 1 the daemon has problems or refused the request; 2 usage error; 3 no daemon.)"};
-
 constexpr std::size_t problems_max = 5;  // `earshot doctor` lists all
 constexpr std::string_view states[] = {"waiting", "working", "idle", "unknown", "ended"};
 
@@ -76,9 +69,13 @@ std::string status_text(const Health& health, const SessionCounts& counts, const
           format_duration(Ms(health.uptime_s * 1000)) + ", pid " + std::to_string(health.pid),
       problem ? Style::note : Style::good);
   row("sessions", session_text(health, counts));
+  const bool names_programs = std::any_of(
+      health.roots.begin(), health.roots.end(),
+      [](const Health::Root& root) { return !root.program.empty() && root.program != "claude-code"; });
   for (const Health::Root& root : health.roots)
-    row("root",
-        root.path + ": " + (root.exists ? plural(root.transcripts, "transcript") : "does not exist yet"));
+    row("root", root.path +
+                    (names_programs ? " (" + std::string(program_label(root.program)) + ")" : std::string()) +
+                    ": " + (root.exists ? plural(root.transcripts, "transcript") : "does not exist yet"));
   row("watching", watch_text(health), health.watch_problem.empty() ? Style::plain : Style::note);
   const auto online = std::count_if(health.hosts.begin(), health.hosts.end(),
                                     [](const Health::Host& host) { return host.online; });
@@ -101,7 +98,8 @@ std::string status_json(const Health& health, const SessionCounts& counts) {
   for (const auto& [state, count] : counts) json.member(state, count);
   json.end_object();
   json.key("roots").array(health.roots, [&](const Health::Root& root) {
-    json.begin_object().member("name", root.name).member("path", root.path).member("exists", root.exists);
+    json.begin_object().member("name", root.name).member("path", root.path);
+    json.member_if_any("program", root.program).member("exists", root.exists);
     json.member("transcripts", root.transcripts).member("live", root.live).end_object();
   });
   json.key("watch").begin_object().member("mode", health.watch_mode);
@@ -151,7 +149,8 @@ std::optional<Health> parse_health(std::string_view json) {
   health.uptime_s = frame->integer("uptime_s").value_or(0);
   for (const Fields& root : frame->objects("roots"))
     health.roots.push_back({std::string(root.text("name")), std::string(root.text("path")),
-                            root.flag("present"), root.count("transcripts"), root.count("live")});
+                            std::string(root.text("program")), root.flag("present"),
+                            root.count("transcripts"), root.count("live")});
   const Fields watch = frame->object("watch");
   health.watch_mode = watch.text("mode");
   health.watch_problem = watch.text("problem");
@@ -159,6 +158,9 @@ std::optional<Health> parse_health(std::string_view json) {
   for (const Fields& problem : frame->objects("problems"))
     health.problems.push_back({std::string(problem.text("path")), std::string(problem.text("reason")),
                                std::string(problem.text("advice"))});
+  for (const Fields& unknown : frame->objects("unknown_records"))
+    health.unknown_records.push_back({std::string(unknown.text("program")),
+                                      std::string(unknown.text("version")), unknown.object("types").names()});
   for (const Fields& host : frame->objects("hosts"))
     health.hosts.push_back(
         {std::string(host.text("name")), std::string(host.text("last_seen")), host.flag("online")});
@@ -171,7 +173,5 @@ std::optional<Health> parse_health(std::string_view json) {
   health.sessions = frame->count("sessions");
   return health;
 }
-
-Run add_status(CLI::App& command) { return define_command(command, text, status_command); }
 
 }  // namespace earshot::cli

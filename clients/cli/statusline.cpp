@@ -20,30 +20,15 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<StatusLineOptions> text = {
-    {{"--follow", &StatusLineOptions::follow,
-      "print a new line at each change, until ^C; waits for the daemon if it is not running"},
-     {"--json", &StatusLineOptions::json,
-      "print one JSON object per line, as status bars expect: text, class, tooltip and counts"}},
-    R"(Examples:
-  earshot statusline
-  tmux set -g status-right '#(earshot statusline --follow)'
-  earshot statusline --follow --json       for waybar; other bars: RECIPES.md
-
-The line is empty if no session waits or works. With --follow and no daemon it is: earshot?
-Exit codes: 0 success, or stopped by ^C; 1 no daemon; 2 usage error.)"};
-
-// The counted states. The first one with a session is the class of the line.
+// What is counted. The first kind with a session is the class of the line.
 struct Kind {
-  std::string_view state;
+  std::string_view name;
   Glyph mark;
   bool shown;  // in the line and in the tooltip
 };
 constexpr Kind kinds[] = {
-    {"waiting", Glyph::waiting, true},
-    {"working", Glyph::working, true},
-    {"idle", Glyph::idle, false},
-    {"unknown", Glyph::unknown, false},
+    {"waiting", Glyph::waiting, true}, {"working", Glyph::working, true},  {"unseen", Glyph::ok, true},
+    {"idle", Glyph::idle, false},      {"unknown", Glyph::unknown, false},
 };
 
 std::string key_of(const Fields& frame) {
@@ -54,27 +39,37 @@ std::string describe(const SessionRow& row, bool several_hosts, Glyph mark, Char
   std::string text(glyph(mark, charset));
   text.append(" ").append(several_hosts ? row.project_at_host() : row.project);
   if (row.state == "waiting" && !row.reason.empty()) text.append(" ").append(row.reason);
+  if (row.context_percent) text.append(" ").append(row.context);
   if (!row.last.empty()) text.append(": ").append(row.last);
   return cut_to_width(text, StatusLine::line_columns_max, glyph(Glyph::ellipsis, charset));
 }
 
-// The streams of subagents are below that of their session and have longer names.
+// The streams of subagents have longer names, or names without the session's id.
 std::string main_stream(const Fields& session) {
+  const std::string_view name = session.text("session"), id = name.substr(0, name.find('@'));
+  const auto rank = [&](const StreamCursor& each) {
+    return std::pair(each.stream.find(id) == std::string_view::npos, each.stream.size());
+  };
   const std::vector<StreamCursor> streams = stream_cursors(session);
-  const auto main = std::min_element(
-      streams.begin(), streams.end(),
-      [](const StreamCursor& a, const StreamCursor& b) { return a.stream.size() < b.stream.size(); });
+  const auto main =
+      std::min_element(streams.begin(), streams.end(),
+                       [&](const StreamCursor& a, const StreamCursor& b) { return rank(a) < rank(b); });
   return main == streams.end() ? std::string() : std::string(main->stream);
 }
 
 }  // namespace
 
-void StatusLine::begin() { sessions_ = {}; }
+void StatusLine::begin() {
+  sessions_ = {};
+  limits_ = LimitSummary(charset_);
+}
 
 void StatusLine::receive(const Fields& frame, std::int64_t now_ms) {
   const std::string_view type = frame.text("type");
-  if (type == "session")
+  if (type == "session") {
     sessions_[key_of(frame)] = {make_session_row(frame, charset_, now_ms), main_stream(frame)};
+    limits_.add(frame);
+  }
   if (type != "stream.removed") return;
   // A session ends with its main stream.
   const std::string_view stream = frame.text("stream");
@@ -93,30 +88,35 @@ bool StatusLine::several_hosts() const {
   return false;
 }
 
-std::string StatusLine::line() const {
+std::vector<const SessionRow*> StatusLine::rows_of(std::string_view kind) const {
+  std::vector<const SessionRow*> rows;
+  for (const auto& [key, known] : sessions_)
+    if (kind == "unseen" ? known.row.unseen : known.row.state == kind) rows.push_back(&known.row);
+  return rows;
+}
+
+std::string StatusLine::line(std::int64_t now_ms) const {
   std::string text;
   for (const Kind& kind : kinds) {
-    const auto count = std::count_if(sessions_.begin(), sessions_.end(),
-                                     [&](const auto& entry) { return entry.second.row.state == kind.state; });
-    if (!kind.shown || count == 0) continue;
+    const std::size_t count = kind.shown ? rows_of(kind.name).size() : 0;
+    if (count == 0) continue;
     text += text.empty() ? "" : " ";
     text.append(glyph(kind.mark, charset_)).append(" ").append(std::to_string(count));
   }
-  return text;
+  const std::string limits = show_limits_ ? limits_.brief(now_ms) : std::string();
+  return text.empty() || limits.empty() ? text + limits : text + " " + limits;
 }
 
-std::string StatusLine::json() const {
+std::string StatusLine::json(std::int64_t now_ms) const {
   std::string_view alt = "idle";
   std::vector<std::pair<std::string_view, std::size_t>> counts;
   std::vector<std::string> rows;
   const bool hosts = several_hosts();
   for (const Kind& kind : kinds) {
-    std::vector<const SessionRow*> of_kind;
-    for (const auto& [key, known] : sessions_)
-      if (known.row.state == kind.state) of_kind.push_back(&known.row);
-    counts.emplace_back(kind.state, of_kind.size());
+    std::vector<const SessionRow*> of_kind = rows_of(kind.name);
+    counts.emplace_back(kind.name, of_kind.size());
     if (!kind.shown || of_kind.empty()) continue;
-    if (alt == "idle") alt = kind.state;
+    if (alt == "idle") alt = kind.name;
     std::sort(of_kind.begin(), of_kind.end(), [](const SessionRow* a, const SessionRow* b) {
       return a->activity_ms != b->activity_ms ? a->activity_ms > b->activity_ms : a->session < b->session;
     });
@@ -125,10 +125,15 @@ std::string StatusLine::json() const {
   std::string tooltip;
   for (std::size_t n = 0; n < rows.size() && n < lines_max; ++n) tooltip += (n > 0 ? "\n" : "") + rows[n];
   if (rows.size() > lines_max) tooltip += "\n+" + std::to_string(rows.size() - lines_max);
+  if (std::string limits = limits_.lines({charset_, Palette::none, line_columns_max}, now_ms);
+      !limits.empty()) {
+    limits.pop_back();
+    tooltip += (tooltip.empty() ? "" : "\n") + limits;
+  }
 
   std::string out;
   JsonWriter writer(out);
-  writer.begin_object().member("text", line()).member("alt", alt).member("class", alt);
+  writer.begin_object().member("text", line(now_ms)).member("alt", alt).member("class", alt);
   writer.member("tooltip", tooltip);
   for (const auto& [state, count] : counts) writer.member(state, count);
   writer.end_object();
@@ -165,7 +170,7 @@ void stop_when_output_closes() {
 class StatusLineCommand {
  public:
   explicit StatusLineCommand(const StatusLineOptions& options)
-      : options_(options), status_(stdout_display(ColourMode::never).charset) {}
+      : options_(options), status_(stdout_display(ColourMode::never).charset, options.limits) {}
 
   int attempt(const DaemonAddresses& addresses);
 
@@ -178,7 +183,7 @@ class StatusLineCommand {
     out_.flush();
     last_ = std::move(line);
   }
-  void print_status() { print(options_.json ? status_.json() : status_.line()); }
+  void print_status() { print(options_.json ? status_.json(now_ms()) : status_.line(now_ms())); }
   void print_offline(const std::string& reason) {
     print(options_.json ? StatusLine::offline_json(reason) : StatusLine::offline_line());
   }
@@ -240,12 +245,12 @@ int StatusLineCommand::attempt(const DaemonAddresses& addresses) {
 }  // namespace
 
 int statusline_command(const StatusLineOptions& options) {
+  if (!options.from.empty()) exit_in_time();
+  if (!options.from.empty() || options.install_hint) return program_statusline_command(options);
   if (options.follow) stop_when_output_closes();
   StatusLineCommand command(options);
   return with_daemon_until_done(options.daemon,
                                 [&](const auto& addresses) { return command.attempt(addresses); });
 }
-
-Run add_statusline(CLI::App& command) { return define_command(command, text, statusline_command); }
 
 }  // namespace earshot::cli

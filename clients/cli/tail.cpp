@@ -13,18 +13,6 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<TailOptions> text = {
-    {{"-v,--verbose", &TailOptions::verbose,
-      "also show thinking, token counts, messages of subagents, checkpoints"}},
-    R"(Examples:
-  earshot tail --project api
-  earshot tail --since 2h --type turn --type agent
-  earshot tail --json --type 'tool.*' | jq -r '.tool'
-
-If the daemon is not running, tail waits for it; after a lost connection it prints the missed events.
-Exit codes: 0 stopped by ^C or SIGTERM, or the output was closed; 1 the daemon refused the connection;
-2 usage error.)"};
-
 constexpr std::size_t snapshot_sessions_max = 20'000;  // beyond this they are not shown
 constexpr std::size_t snapshot_lines_max = 12;         // idle sessions are shown up to this number of lines
 constexpr std::int64_t live_ms = 24LL * 3600 * 1000;   // the daemon's default age limit of live sessions
@@ -330,35 +318,6 @@ int tail_command(const TailOptions& options) {
   TailCommand command(options, pretty);
   return with_daemon_until_done(options.daemon,
                                 [&](const auto& addresses) { return command.attempt(addresses); });
-}
-
-Run add_tail(CLI::App& command) {
-  return define_command<TailOptions>(
-      command, text, tail_command, [](CLI::App& command, TailOptions& options) {
-        command
-            .add_option_function<std::string>(
-                "--since",
-                [&options](const std::string& when) {
-                  options.since_ms = parse_since(when, now_ms());
-                  if (!options.since_ms)
-                    throw CLI::ValidationError("--since " + when,
-                                               "not a time; write 10m, 2h, 14:03 or '2026-11-24 14:03'");
-                },
-                "start with the events since then: 90s, 10m, 2h, 3d ago, or a time such as 14:03 or "
-                "'2026-11-24 14:03'")
-            ->type_name("WHEN");
-        CLI::Option* const json = command.add_flag_callback(
-            "--json", [&options] { options.format = Format::json; },
-            "print every frame as JSON, one per line (default unless on a terminal)");
-        command
-            .add_flag_callback(
-                "--pretty", [&options] { options.format = Format::pretty; },
-                "print readable lines (default on a terminal)")
-            ->excludes(json);
-        command.add_flag_callback(
-            "--no-snapshot", [&options] { options.snapshot = false; },
-            "do not start with the current sessions");
-      });
 }
 
 }  // namespace earshot::cli

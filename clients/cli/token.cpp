@@ -11,16 +11,6 @@
 namespace earshot::cli {
 namespace {
 
-const CommandText<TokenOptions> text = {
-    {{"--rotate", &TokenOptions::rotate, "create a new token; clients with the old one are disconnected"}},
-    R"text(A program that has the token can read everything that you and your agents write on this machine. The
-commands of earshot do not need it: they use the Unix socket.
-
-Example:
-  curl -sN -H "Authorization: Bearer $(earshot token)" http://127.0.0.1:7717/v1/events
-
-Exit codes: 0 success; 1 there is no token, or the daemon refused; 2 usage error.)text"};
-
 std::string token_path(const ConnectOptions& options) {
   return options.token_file.empty() ? options.state_directory() + "/token" : options.token_file;
 }
@@ -81,7 +71,5 @@ int token_command(const TokenOptions& options) {
   return with_daemon(options.daemon,
                      [&](const auto& addresses) { return rotate(options.daemon, addresses); });
 }
-
-Run add_token(CLI::App& command) { return define_command(command, text, token_command); }
 
 }  // namespace earshot::cli

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cli/gauges.hpp"
 #include "cli/session_summary.hpp"
 #include "common/format.hpp"
 
@@ -43,11 +44,9 @@ constexpr std::size_t summary_columns_min = 12;  // at least this much of a tool
 
 // Events that are shown as in `tail`, one line each.
 constexpr std::string_view one_liners[] = {
-    "session.updated", "compaction.finished", "compaction.started", "task.finished", "queue.changed",
-    "usage.updated",   "api.failed",          "files.snapshotted",  "line.skipped",
+    "session.updated", "compaction.finished", "compaction.started", "task.finished",     "queue.changed",
+    "usage.updated",   "api.failed",          "limits.updated",     "files.snapshotted", "line.skipped",
 };
-
-bool starts_agent(std::string_view tool) { return tool == "Task" || tool == "Agent"; }
 
 std::string offline_text(const Fields& status) {
   const auto last = parse_time(status.text("since"));
@@ -88,6 +87,10 @@ bool Timeline::add(const Fields& event, std::string_view json) {
   if ((type == "agent.started" || type == "agent.finished") && !subagent.empty() &&
       !event.text("call").empty())
     call_of_agent_.try_emplace(std::string(subagent), event.text("call"));
+  // The call that started an agent may name it before the agent's end does.
+  const std::string_view background = event.text("background");
+  if (type == "tool.finished" && !background.empty() && starts_agent(event.text("tool")))
+    call_of_agent_.try_emplace(std::string(background), event.text("call"));
   return true;
 }
 
@@ -183,12 +186,13 @@ void TranscriptView::write_header(const Fields& session, std::string& out) {
   print(Line().add(title, Style::bold), out);
   const auto facts = [&](std::initializer_list<std::string> texts) {
     Line line;
-    Details details(line, state_);
+    Details details(line, state_.display.charset);
     for (const std::string& each : texts) details.add(each);
     if (!line.empty()) print(line, out);
   };
   const std::string branch = clean("git_branch");
-  facts({clean("session"), clean("project") + (branch.empty() ? "" : " (" + branch + ")"), clean("model")});
+  facts({clean("session"), clean("project") + (branch.empty() ? "" : " (" + branch + ")"),
+         state_.clean(other_program(session)), clean("model"), clean("sandbox")});
   const Fields usage = session.object("usage"), status = session.object("status");
   const std::uint64_t tokens = new_tokens(usage), turns = session.object("turn").count("number");
   const std::string reason = state_.clean(status.text("reason"));
@@ -196,6 +200,12 @@ void TranscriptView::write_header(const Fields& session, std::string& out) {
          is_host_offline(status)
              ? offline_text(status)
              : state_.clean(status.text("state")) + (reason.empty() ? "" : ": " + reason)});
+  Line numbers;
+  Details(numbers, state_.display.charset).numbers(session, now_ms());
+  if (!numbers.empty()) print(numbers, out);
+  LimitSummary limits(state_.display.charset);
+  limits.add(session);
+  out += limits.lines(state_.display, now_ms());
 }
 
 void TranscriptView::write_footer(const Fields& session, std::string& out) {
@@ -209,6 +219,8 @@ void TranscriptView::write_footer(const Fields& session, std::string& out) {
                     detail = state_.clean(status.text("detail"));
   last.add(state == "waiting" ? " needs you" : " working", state == "waiting" ? Style::loud : Style::good);
   if (!reason.empty()) last.add(": " + reason, Style::plain);
+  if (const auto since = status_since(session); since && *since <= now_ms())
+    last.add(" for " + format_duration(Ms(now_ms() - *since)), Style::plain);
   if (!detail.empty()) last.space(2).add(detail);
   out += "\n";
   print(last, out);
@@ -261,7 +273,7 @@ void TranscriptView::turn_started(const Row& row) {
   }
   Line heading;
   heading.add(rule + rule + " ", Style::dim).add("turn " + std::to_string(number), Style::bold);
-  Details facts(heading, state_, false);
+  Details facts(heading, state_.display.charset, false);
   if (started) facts.add(format_local_clock(*started));
   const std::string_view origin = row.event.text("origin");
   if (origin != "human" && origin != "unknown") facts.add(state_.clean(origin));
@@ -269,7 +281,7 @@ void TranscriptView::turn_started(const Row& row) {
     const std::string_view outcome = end->text("outcome"), reason = end->text("stop_reason");
     facts.add(state_.clean(outcome), style_of_outcome(outcome));
     if (outcome != "completed" && !reason.empty()) facts.add(state_.clean(reason), Style::note);
-    facts.duration(*end).tools_and_tokens(*end, new_tokens(end->object("usage")));
+    facts.duration(*end).waited(*end).tools_and_tokens(*end, new_tokens(end->object("usage")));
   } else {
     facts.add("open", Style::note);
   }
@@ -319,13 +331,14 @@ void TranscriptView::message_added(const Row& row) {
   const std::string_view role = row.event.text("role"), kind = row.event.text("kind");
   const bool prompt_of_agent = row.depth > 0 && role == "user";
   if ((kind == "thinking" || role == "summary" || prompt_of_agent) && !state_.verbose) return;
-  const Glyph mark = role == "user" ? Glyph::user : role == "assistant" ? Glyph::assistant : Glyph::dot;
-  const bool plain = kind == "text" && (role == "assistant" || role == "user");
+  const Glyph mark = glyph_of_message(row.event);
+  const bool plain = is_conversation(row.event);
   if (kind != "text" || role == "summary" || row.event.text("text").empty()) {
     Line what = begin(row, mark, Style::dim);
     what.add(state_.clean(role == "summary" ? role : kind), Style::dim);
     const Fields media = row.event.object("media");
-    if (media) what.space(1).add(state_.clean(media.text("media_type")), Style::dim);
+    if (const std::string_view type = media.text("media_type"); !type.empty())
+      what.space(1).add(state_.clean(type), Style::dim);
     if (media && media.count("bytes") > 0) what.space(1).add(format_bytes(media.count("bytes")), Style::dim);
     print(row, what);
   }

@@ -10,8 +10,10 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "base/erased_stream.hpp"
 #include "common/format.hpp"
 
 namespace earshot::common {
@@ -37,13 +39,11 @@ class Wire {
   Tls& start_tls(asio::ssl::context& context) { return tls_.emplace(plain_, context); }
   template <class Buffers, class Handler>
   void async_read_some(const Buffers& buffers, Handler&& handler) {
-    tls_ ? tls_->async_read_some(buffers, std::forward<Handler>(handler))
-         : plain_.async_read_some(buffers, std::forward<Handler>(handler));
+    read_some(BufferList<asio::mutable_buffer>(buffers), erase_handler(std::forward<Handler>(handler)));
   }
   template <class Buffers, class Handler>
   void async_write_some(const Buffers& buffers, Handler&& handler) {
-    tls_ ? tls_->async_write_some(buffers, std::forward<Handler>(handler))
-         : plain_.async_write_some(buffers, std::forward<Handler>(handler));
+    write_some(BufferList<asio::const_buffer>(buffers), erase_handler(std::forward<Handler>(handler)));
   }
   // After the closing handshake of the WebSocket, TLS needs none.
   friend void teardown(beast::role_type role, Wire& wire, Error& error) {
@@ -58,6 +58,14 @@ class Wire {
   friend void beast_close_socket(Wire& wire) { wire.plain_.close(); }
 
  private:
+  void read_some(const BufferList<asio::mutable_buffer>& buffers, StreamDone done) {
+    tls_ ? tls_->async_read_some(buffers, std::move(done)) : plain_.async_read_some(buffers, std::move(done));
+  }
+  void write_some(const BufferList<asio::const_buffer>& buffers, StreamDone done) {
+    tls_ ? tls_->async_write_some(buffers, std::move(done))
+         : plain_.async_write_some(buffers, std::move(done));
+  }
+
   Plain plain_;
   std::optional<Tls> tls_;
 };
@@ -347,9 +355,20 @@ class Session : public std::enable_shared_from_this<Session> {
 struct Client::Impl {
   asio::io_context context{1};
   asio::signal_set signals{context, SIGINT, SIGTERM};
+  asio::signal_set hangups{context};
+  std::function<void()> on_hangup;
   asio::steady_timer timer{context};
   bool signalled = false;
+  bool interrupted = false;
   Session* session = nullptr;
+
+  void await_hangup() {
+    hangups.async_wait([this](Error error, int) {
+      if (error) return;
+      on_hangup();
+      await_hangup();
+    });
+  }
 
   Impl() {
     signals.async_wait([this](Error error, int) {
@@ -368,7 +387,7 @@ ConnectionOutcome Client::run(const DaemonAddress& address, const Handlers& hand
   Impl& impl = *impl_;
   impl.context.restart();
   impl.context.poll();  // delivers a signal that arrived meanwhile
-  if (impl.signalled) return {EndReason::stopped, 0, 0, {}};
+  if (impl.signalled || std::exchange(impl.interrupted, false)) return {EndReason::stopped, 0, 0, {}};
   const auto session = std::make_shared<Session>(impl.context, address, handlers);
   impl.session = session.get();
   session->start();
@@ -378,6 +397,7 @@ ConnectionOutcome Client::run(const DaemonAddress& address, const Handlers& hand
     impl.context.run_one();
   }
   impl.session = nullptr;
+  impl.interrupted = false;
   session->cancel();
   return *session->outcome();
 }
@@ -404,13 +424,25 @@ void Client::set_timer(std::int64_t ms, std::function<void()> on_expiry) {
   });
 }
 
+void Client::handle_hangup(std::function<void()> on_hangup) {
+  impl_->on_hangup = std::move(on_hangup);
+  impl_->hangups.add(SIGHUP);
+  impl_->await_hangup();
+}
+
+void Client::interrupt() {
+  impl_->interrupted = true;
+  if (impl_->session != nullptr) impl_->session->stop();
+}
+
 bool Client::pause(std::int64_t ms) {
   Impl& impl = *impl_;
   impl.context.restart();
   asio::steady_timer timer(impl.context, std::chrono::milliseconds(ms));
   bool done = false;
   timer.async_wait([&](Error error) { done = done || !error; });
-  while (!done && !impl.signalled) impl.context.run_one();
+  while (!done && !impl.signalled && !impl.interrupted) impl.context.run_one();
+  impl.interrupted = false;
   timer.cancel();
   impl.context.poll();  // the cancelled wait refers to `done`
   return !impl.signalled;

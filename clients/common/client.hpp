@@ -68,6 +68,13 @@ class Client {
   /// it.
   void set_timer(std::int64_t ms, std::function<void()> on_expiry);
 
+  /// SIGHUP, which ends the program otherwise, calls `on_hangup` on the same thread from now on.
+  void handle_hangup(std::function<void()> on_hangup);
+
+  /// Ends run(), run_any() (outcome `stopped`) or pause(), which may be called again. Call it on the same
+  /// thread.
+  void interrupt();
+
   /// Sleeps. Returns false at once if a signal arrives or arrived before.
   bool pause(std::int64_t ms);
 

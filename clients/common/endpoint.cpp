@@ -5,7 +5,6 @@
 #include <openssl/hmac.h>
 #include <sys/file.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -181,21 +180,6 @@ std::string default_socket() {
 
 std::string ConnectOptions::state_directory() const {
   return state.empty() ? default_state_directory() : state;
-}
-
-void add_connect_options(CLI::App& command, ConnectOptions& options) {
-  const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
-    command.add_option(name, value, description)->type_name(type)->group("Daemon");
-  };
-  add("--connect", options.connect, "connect to this address, ws:// or wss://HOST:PORT/v1/ws, with the token",
-      "URL");
-  add("--socket", options.socket, "connect to this Unix socket (default: the one named in STATE/socket)",
-      "FILE");
-  add("--token-file", options.token_file, "file with the daemon's token (default: STATE/token)", "FILE");
-  add("--tls-ca", options.tls_ca,
-      "file with the certificates that wss:// trusts (default: those of the system)", "FILE");
-  add("--state", options.state,
-      "the daemon's state directory (default: $XDG_STATE_HOME/earshot, ~/.local/state/earshot)", "DIR");
 }
 
 std::variant<DaemonAddresses, std::string> find_daemon(const ConnectOptions& options) {

@@ -7,6 +7,7 @@
 #include <clocale>
 #include <memory>
 
+#include "common/endpoint.hpp"
 #include "version/version.hpp"
 
 namespace earshot::common {
@@ -40,6 +41,13 @@ std::string plural(std::uint64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
+std::string_view program_label(std::string_view program) {
+  if (program == "claude-code") return "Claude Code";
+  if (program == "codex") return "Codex CLI";
+  if (program == "copilot") return "Copilot CLI";
+  return program == "pi" ? "Pi" : program;
+}
+
 void set_program_name(std::string_view program_name) { name = program_name; }
 std::string_view program_name() { return name; }
 std::string user_agent() {
@@ -60,6 +68,21 @@ void print_message(std::string_view text) {
   const std::string line = std::string(name).append(": ").append(text).append("\n");
   // A failure to write to stderr cannot be reported.
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+}
+
+void add_connect_options(CLI::App& command, ConnectOptions& options) {
+  const auto add = [&](const char* name, std::string& value, const char* description, const char* type) {
+    command.add_option(name, value, description)->type_name(type)->group("Daemon");
+  };
+  add("--connect", options.connect, "connect to this address, ws:// or wss://HOST:PORT/v1/ws, with the token",
+      "URL");
+  add("--socket", options.socket, "connect to this Unix socket (default: the one named in STATE/socket)",
+      "FILE");
+  add("--token-file", options.token_file, "file with the daemon's token (default: STATE/token)", "FILE");
+  add("--tls-ca", options.tls_ca,
+      "file with the certificates that wss:// trusts (default: those of the system)", "FILE");
+  add("--state", options.state,
+      "the daemon's state directory (default: $XDG_STATE_HOME/earshot, ~/.local/state/earshot)", "DIR");
 }
 
 void set_help_format(CLI::App& app) { app.formatter(std::make_shared<HelpFormatter>()); }

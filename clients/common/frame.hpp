@@ -48,6 +48,13 @@ class Fields {
   std::vector<std::string_view> texts(std::string_view key) const {
     return items<std::string_view, std::string_view>(key);
   }
+  /// The names of this object's members.
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    if (present_)
+      for (const auto member : object_) out.emplace_back(member.key);
+    return out;
+  }
   std::size_t array_size(std::string_view key) const {
     const auto array = as<simdjson::dom::array>(key);
     return array ? array->size() : 0;

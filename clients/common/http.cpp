@@ -1,6 +1,7 @@
 #include "common/http.hpp"
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -24,16 +26,65 @@ namespace {
 constexpr std::chrono::seconds opener_time_max{3};  // one that takes longer is at work: it is left alone
 constexpr std::chrono::milliseconds opener_beat{20};
 
+#ifdef __APPLE__
+constexpr const char* curl_library = "libcurl.4.dylib";
+#else
+constexpr const char* curl_library = "libcurl.so.4";
+#endif
+
+// libcurl brings 27 other libraries, and loading them takes longer than most commands run. So it is loaded
+// for the first request, and stays.
+struct Curl {
+  decltype(&curl_global_init) global_init = nullptr;
+  decltype(&curl_easy_init) easy_init = nullptr;
+  decltype(&curl_easy_setopt) easy_setopt = nullptr;
+  decltype(&curl_easy_getinfo) easy_getinfo = nullptr;
+  decltype(&curl_easy_perform) easy_perform = nullptr;
+  decltype(&curl_easy_strerror) easy_strerror = nullptr;
+  decltype(&curl_easy_cleanup) easy_cleanup = nullptr;
+  decltype(&curl_slist_append) slist_append = nullptr;
+  decltype(&curl_slist_free_all) slist_free_all = nullptr;
+  std::string error;  // empty: it can be used
+
+  Curl() {
+    void* const library = ::dlopen(curl_library, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      error = std::string("libcurl cannot be loaded: ") + ::dlerror();
+      return;
+    }
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(library, name));
+      if (function == nullptr && error.empty()) error = std::string(curl_library) + " has no " + name;
+    };
+    find(global_init, "curl_global_init");
+    find(easy_init, "curl_easy_init");
+    find(easy_setopt, "curl_easy_setopt");
+    find(easy_getinfo, "curl_easy_getinfo");
+    find(easy_perform, "curl_easy_perform");
+    find(easy_strerror, "curl_easy_strerror");
+    find(easy_cleanup, "curl_easy_cleanup");
+    find(slist_append, "curl_slist_append");
+    find(slist_free_all, "curl_slist_free_all");
+    if (error.empty() && global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+      error = "libcurl cannot be initialised";
+  }
+};
+
+const Curl& curl() {
+  static const Curl loaded;
+  return loaded;
+}
+
 struct EasyDeleter {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+  void operator()(CURL* easy) const { curl().easy_cleanup(easy); }
 };
 struct ListDeleter {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  void operator()(curl_slist* list) const { curl().slist_free_all(list); }
 };
 using Headers = std::unique_ptr<curl_slist, ListDeleter>;
 
 void add_header(Headers& headers, const std::string& header) {
-  headers.reset(curl_slist_append(headers.release(), header.c_str()));
+  headers.reset(curl().slist_append(headers.release(), header.c_str()));
 }
 
 std::size_t append_body(char* bytes, std::size_t, std::size_t size, void* body) {
@@ -58,7 +109,7 @@ std::string error_text(CURLcode code, const char* details) {
     case CURLE_PARTIAL_FILE:
       return "the response was cut off";
     default:
-      return details[0] != '\0' ? details : curl_easy_strerror(code);
+      return details[0] != '\0' ? details : curl().easy_strerror(code);
   }
 }
 
@@ -77,7 +128,7 @@ curl_socket_t open_socket(void* may_connect, curlsocktype, curl_sockaddr* addres
 class Transfer {
  public:
   explicit Transfer(const DaemonAddress& address)
-      : address_(address), easy_(initialised() ? curl_easy_init() : nullptr) {
+      : address_(address), easy_(curl().error.empty() ? curl().easy_init() : nullptr) {
     if (!easy_) return;
     set(CURLOPT_ERRORBUFFER, details_);
     if (address.endpoint.is_unix()) set(CURLOPT_UNIX_SOCKET_PATH, address.endpoint.socket.c_str());
@@ -96,7 +147,7 @@ class Transfer {
 
   HttpResponse run(const HttpRequest& request, bool with_token) {
     HttpResponse response;
-    response.error = "libcurl cannot be initialised";
+    response.error = curl().error.empty() ? "libcurl cannot start a transfer" : curl().error;
     if (!easy_) return response;
     const std::string url = (address_.endpoint.tls ? "https://" : "http://") + address_.endpoint.authority() +
                             std::string(request.target);
@@ -116,7 +167,7 @@ class Transfer {
     set(CURLOPT_HTTPHEADER, headers.get());
     set(CURLOPT_WRITEDATA, static_cast<void*>(&response.body));
     details_[0] = '\0';
-    const CURLcode code = curl_easy_perform(easy_.get());
+    const CURLcode code = curl().easy_perform(easy_.get());
     if (code == CURLE_OK) {
       response.status = static_cast<int>(number(CURLINFO_RESPONSE_CODE));
       response.error.clear();
@@ -141,7 +192,7 @@ class Transfer {
     may_connect_ = false;
     if (answer.unreachable()) return answer;
     const char* ip = nullptr;
-    if (answer.status == 200 && curl_easy_getinfo(easy_.get(), CURLINFO_PRIMARY_IP, &ip) == CURLE_OK &&
+    if (answer.status == 200 && curl().easy_getinfo(easy_.get(), CURLINFO_PRIMARY_IP, &ip) == CURLE_OK &&
         ip != nullptr &&
         is_proof(answer.body, address_.token, nonce,
                  host_and_port(ip, static_cast<unsigned>(number(CURLINFO_PRIMARY_PORT)))))
@@ -152,17 +203,13 @@ class Transfer {
   }
 
  private:
-  static bool initialised() {
-    static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-    return code == CURLE_OK;
-  }
   template <class Value>
   void set(CURLoption option, Value value) {
-    curl_easy_setopt(easy_.get(), option, value);
+    curl().easy_setopt(easy_.get(), option, value);
   }
   long number(CURLINFO info) const {
     long value = 0;
-    curl_easy_getinfo(easy_.get(), info, &value);
+    curl().easy_getinfo(easy_.get(), info, &value);
     return value;
   }
 
@@ -209,6 +256,33 @@ bool is_web_address(std::string_view url) {
     if (c <= ' ' || c > '~' || c == '"' || c == '\'' || c == '`' || c == '\\') return false;
   }
   return true;
+}
+
+std::string query(std::initializer_list<std::pair<std::string_view, std::string_view>> values) {
+  std::string out;
+  for (const auto& [name, value] : values) {
+    if (value.empty()) continue;
+    out += out.empty() ? '?' : '&';
+    out += name;
+    out += '=';
+    for (const char c : value) {
+      const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                            c == '-' || c == '.' || c == '_' || c == '~';
+      char encoded[4] = {c};
+      if (!is_plain)
+        std::snprintf(encoded, sizeof encoded, "%%%02X",
+                      static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += encoded;
+    }
+  }
+  return out;
+}
+
+std::string session_page(std::string_view url, std::string_view session, std::string_view host) {
+  if (!is_web_address(url)) return {};
+  std::string page(url.substr(0, url.find_first_of("?#")));
+  if (page.find('/', page.find("://") + 3) == page.npos) page += '/';
+  return page + query({{"session", session}, {"host", host}});
 }
 
 bool open_in_browser(const char* program, const std::string& url) {

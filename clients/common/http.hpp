@@ -1,8 +1,10 @@
 // The daemon over HTTP: one request and its response, blocking, bounded in time and bytes; and its page in
 // the user's browser.
 #pragma once
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/endpoint.hpp"
 
@@ -41,6 +43,12 @@ const char* browser_command();
 
 /// Only an http address of printable characters is ever handed to another program or printed.
 bool is_web_address(std::string_view url);
+
+/// `?name=value&…`, encoded, of the values that are not empty.
+std::string query(std::initializer_list<std::pair<std::string_view, std::string_view>> values);
+
+/// The address of a session's page; `url` is that of the daemon's page. Empty if it is no web address.
+std::string session_page(std::string_view url, std::string_view session, std::string_view host);
 
 /// False: it could not be started, or failed at once. Takes as long as the program does, 3 s at most.
 bool open_in_browser(const char* program, const std::string& url);

@@ -1,0 +1,197 @@
+#include "cli/usage_reader.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "agents/stream_name.hpp"
+#include "base/system.hpp"
+#include "core/assembly.hpp"
+#include "core/record.hpp"
+#include "core/transcript.hpp"
+
+namespace earshot::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t piece_bytes = 1 << 20;  // per read
+constexpr milliseconds progress_interval{200};
+constexpr std::int64_t clock_tolerance_ms = 24LL * 3600 * 1000;  // of the file system's clock
+
+// A program's reader whose warm-up agents are agents like others: their tokens were used, too.
+class WarmupReader final : public RecordReader {
+ public:
+  explicit WarmupReader(const RecordReader& reader) : reader_(reader) {}
+
+  std::string_view program() const override { return reader_.program(); }
+  const Dialect* detect(const Value& json) const override { return wrap(reader_.detect(json)); }
+  const Dialect* metadata_dialect(const Value& json) const override {
+    return wrap(reader_.metadata_dialect(json));
+  }
+  std::unique_ptr<RecordAssembler> make_assembler() const override { return reader_.make_assembler(); }
+
+ private:
+  class WarmupDialect final : public Dialect {
+   public:
+    explicit WarmupDialect(const Dialect& dialect) : dialect_(dialect) {}
+    std::string_view name() const override { return dialect_.name(); }
+    void read(const Value& json, std::string_view raw, Record& out) const override {
+      dialect_.read(json, raw, out);
+      out.is_warmup = false;
+    }
+
+   private:
+    const Dialect& dialect_;
+  };
+
+  const Dialect* wrap(const Dialect* dialect) const {
+    if (dialect == nullptr) return nullptr;
+    std::unique_ptr<WarmupDialect>& wrapped = dialects_[dialect];
+    if (!wrapped) wrapped = std::make_unique<WarmupDialect>(*dialect);
+    return wrapped.get();
+  }
+
+  const RecordReader& reader_;
+  mutable std::map<const Dialect*, std::unique_ptr<WarmupDialect>> dialects_;  // of this thread
+};
+
+class FileReader {
+ public:
+  FileReader(UsageLedger& ledger, std::atomic<std::uint64_t>& bytes_read)
+      : ledger_(ledger),
+        bytes_read_(bytes_read),
+        sink_(ledger.models()),
+        buffer_(new char[piece_bytes + feed_padding]()) {}
+
+  /// Returns 0 or the error.
+  int read(const UsageFile& file) {
+    const Fd fd = open_for_reading(file.path);
+    if (!fd) return errno;
+    const TranscriptPlace place = place_transcript(*file.program, file.path);
+    const auto reader = readers_.try_emplace(file.program, file.program->reader()).first;
+    Transcript transcript({.own_agent = place.agent, .reader = &reader->second});
+    sink_.begin(file.program->program(), file.rank);
+    for (std::uint64_t offset = 0;;) {
+      const long size = read_at(fd.get(), buffer_.get(), piece_bytes, offset);
+      if (size < 0) return static_cast<int>(-size);
+      if (size == 0) break;
+      offset += static_cast<std::uint64_t>(size);
+      bytes_read_ += static_cast<std::uint64_t>(size);
+      transcript.feed({buffer_.get(), static_cast<std::size_t>(size)}, workspace_, sink_);
+    }
+    if (transcript.pending_bytes() > 0) {  // the last line may be complete but for its line end
+      buffer_[0] = '\n';
+      transcript.feed({buffer_.get(), 1}, workspace_, sink_);
+    }
+    if (!sink_.entries().empty() || sink_.session_cost()) add(file, place, transcript);
+    return 0;
+  }
+
+ private:
+  void add(const UsageFile& file, const TranscriptPlace& place, const Transcript& transcript) {
+    const std::string& recorded = transcript.recorded_session();
+    const bool is_recorded = place.session.empty() || (place.is_likely && !recorded.empty());
+    const std::string& session = is_recorded ? recorded : place.session;
+    ledger_.add({.rank = file.rank,
+                 .program = std::string(file.program->program()),
+                 .session = session.empty() ? place.stream : session,
+                 .project = transcript.state().project,
+                 .is_subagent = !place.agent.empty() || !transcript.recorded_agent().empty()},
+                sink_);
+  }
+
+  UsageLedger& ledger_;
+  std::atomic<std::uint64_t>& bytes_read_;
+  std::map<const AgentProgram*, WarmupReader> readers_;
+  Workspace workspace_;
+  UsageSink sink_;
+  std::unique_ptr<char[]> buffer_;
+};
+
+struct Candidate {
+  UsageFile file;
+  FileStat stat;
+  /// A copy is younger than its original, also where a copied directory kept only the times of writing.
+  std::int64_t origin_ns() const {
+    return stat.born_ns == 0 ? stat.modified_ns : std::min(stat.born_ns, stat.modified_ns);
+  }
+};
+
+}  // namespace
+
+UsageFiles find_usage_files(const std::vector<Root>& roots, std::optional<std::int64_t> since_ms) {
+  UsageFiles found;
+  std::vector<Candidate> candidates;
+  for (const Root& root : roots) {
+    TranscriptSearch search = transcripts_of(root, Unfollowed::include);
+    found.errors.insert(found.errors.end(), search.errors.begin(), search.errors.end());
+    for (std::string& path : search.files) {
+      const FileStat stat = stat_file(path);
+      if (!stat.is_regular() || (since_ms && stat.modified_ms() < *since_ms - clock_tolerance_ms)) continue;
+      candidates.push_back({{std::move(path), root.program, stat.size, 0}, stat});
+    }
+  }
+  const auto place_of = [](const Candidate& each) { return std::pair(each.stat.device, each.stat.inode); };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const auto& a, const auto& b) { return place_of(a) < place_of(b); });
+  candidates.erase(std::unique(candidates.begin(), candidates.end(),
+                               [&](const auto& a, const auto& b) { return place_of(a) == place_of(b); }),
+                   candidates.end());
+  std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.origin_ns(), std::string_view(a.file.path)) <
+           std::tuple(b.origin_ns(), std::string_view(b.file.path));
+  });
+  for (Candidate& each : candidates) {
+    each.file.rank = static_cast<std::uint32_t>(found.files.size());
+    found.bytes += each.file.bytes;
+    found.files.push_back(std::move(each.file));
+  }
+  std::stable_sort(found.files.begin(), found.files.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return found;
+}
+
+UsageReading read_usage(const UsageFiles& files, UsageLedger& ledger,
+                        const std::function<void(std::uint64_t, milliseconds)>& on_progress) {
+  UsageReading result;
+  std::atomic<std::uint64_t> bytes_read = 0;
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;  // of result.errors and `running`
+  std::condition_variable ended;
+  std::size_t running =
+      std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), files.files.size());
+  const auto work = [&] {
+    FileReader reader(ledger, bytes_read);
+    for (std::size_t n; (n = next++) < files.files.size();) {
+      const UsageFile& file = files.files[n];
+      const int error = reader.read(file);
+      if (error == 0 || error == ENOENT) continue;  // it may have been deleted meanwhile
+      const std::lock_guard lock(mutex);
+      result.errors.push_back({file.path, error});
+    }
+    const std::lock_guard lock(mutex);
+    --running;
+    ended.notify_one();
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t n = running; n > 0; --n) threads.emplace_back(work);
+  const auto start = Clock::now();
+  for (std::unique_lock lock(mutex); !ended.wait_for(lock, progress_interval, [&] { return running == 0; });)
+    on_progress(bytes_read, std::chrono::duration_cast<milliseconds>(Clock::now() - start));
+  for (std::thread& thread : threads) thread.join();
+  result.bytes = bytes_read;
+  std::sort(result.errors.begin(), result.errors.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  return result;
+}
+
+}  // namespace earshot::cli
